@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What does provoke add to a trial in a container? provoke beside a loop of `docker run --rm`, in turn within each round.
+"""What does provoke add to a trial in a container? Compares provoke with a loop of `docker run --rm`, in turn within each round.
 
 The image holds one static program that does nothing. Every figure is a ratio within a round, so that a machine which
-slows down or is shared favours nobody.
+slows down or is shared favours neither.
 """
 import argparse
 import os
@@ -53,7 +53,7 @@ def main():
                     return timed([*ours, "--", "/noop"], 1, folder)
                 def by_hand():
                     return timed(plain, options.runs, folder)
-                # Who comes first takes turns too.
+                # The order within a round alternates, too.
                 if round_ % 2:
                     one, other = by_provoke(), by_hand()
                 else:

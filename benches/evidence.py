@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What does catching evidence cost, and does it change how often a race shows?
+"""What does capturing evidence cost, and does it change the failure rate of a race?
 
 Every mode runs once in every block, in an order that is drawn anew, and is compared with `--capture off` in the same
 block: rates of a race drift with whatever else the machine does, by more than most modes change them. See README.md
@@ -60,7 +60,7 @@ class Bench:
         self.race, self.spins = self.disk / "race", 0
         compiler = [*shlex.split(os.environ.get("CC", "cc")), "-O1", "-pthread", "-o", self.race]
         subprocess.run([*compiler, HERE / "launch" / "race.c"], check=True)
-        # A soft limit of 0: provoke raises it where a core is wanted, and the loop never does.
+        # A soft limit of 0: provoke raises it to capture a core, and the loop never does.
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
     def usable(self, mode):
@@ -144,7 +144,7 @@ class Bench:
         note(f"the race: {self.spins} turns, {rate:.0%} of {self.options.calibrate} runs fail in the loop")
 
     def run(self, modes):
-        """Returns, for each mode, what was seen in each block."""
+        """Returns the results of each block for each mode."""
         seen = {mode.name: [] for mode in modes}
         for block in range(self.options.blocks):
             for mode in self.order.sample(modes, len(modes)):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What does it cost to run a command many times? provoke beside its peers and the least a C program can do.
+"""What does it cost to run a command many times? Compares provoke with its peers and with a minimal C program.
 
 All peers take turns within each round, and every figure is a ratio or a difference within a round, so that a machine
 which slows down or is shared does not favour anybody. See README.md beside this file for what the columns mean.
@@ -29,7 +29,7 @@ class Failed(Exception):
 
 
 class Accounting:
-    """CPU time of everything an invocation started: a cgroup of its own where we may make one, else wait4."""
+    """CPU time of everything an invocation started: from a separate cgroup if we may create one, otherwise from wait4."""
 
     def __init__(self):
         self.base, self.name = None, "rusage (of children that were waited for)"

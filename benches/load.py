@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What does a request cost the client? provoke's load client beside wrk, ab, h2load and oha, against nginx.
+"""What does a request cost the client? Compares provoke's load client with wrk, ab, h2load and oha, against nginx.
 
 All clients take turns within each round, in an order that is rotated, and every figure is a ratio within a round. The
 server has one processor and the client another. See README.md beside this file for what the columns mean.
@@ -80,7 +80,7 @@ def argv(client, server, connections, seconds, pound):
 
 
 def requests(client, said):
-    """Returns how many requests were answered, as the client itself says."""
+    """Returns the number of answered requests that the client reports."""
     if client.startswith("provoke"):
         return json.loads(said.splitlines()[0])["requests"]
     if client == "oha":
@@ -93,7 +93,7 @@ def requests(client, said):
 
 
 def cell(client, server, connections, options):
-    """Runs a client once. Returns requests, processor seconds and wall seconds."""
+    """Runs a client once. Returns requests, CPU seconds and wall seconds."""
     command = ["taskset", "-c", str(options.client_core), *argv(client, server, connections, options.seconds, options.pound)]
     begin = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

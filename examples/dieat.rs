@@ -1,14 +1,13 @@
-//! A server that dies at a given request, for tests of what is said of a death: it answers N-1
-//! requests, and ends at the N-th.
+//! A server that crashes at a given request, for tests of crash reports: it answers N-1 requests, and ends at the N-th.
 //!
-//! `dieat --at 500 --port 8080 --work 2 --signal SEGV`: 2 ms a request, and at the 500th a signal
-//! (`SEGV` or `ABRT`). Or `--exit 3`: it ends with this status. `--hang`: it lives, and never
-//! answers anything again. `--close`: it closes that connection without an answer, `--eof-in-body`:
-//! in the middle of one, and goes on. `--log FILE`: a line for each request, its path and its body.
-//! `--together 3`: not at a certain request, but as soon as three with a body are at work at once.
+//! `dieat --at 500 --port 8080 --work 2 --signal SEGV`: 2 ms per request, and a signal (`SEGV` or `ABRT`) at the 500th.
+//! Alternatives to `--signal`: with `--exit 3` it ends with this status. With `--hang` it keeps running, and answers
+//! nothing any longer. With `--close` it closes that connection without an answer and continues; with `--eof-in-body`
+//! it closes it in the middle of the answer. `--log FILE` writes a line for each request, with its path and its body.
+//! With `--together 3` it ends not at a certain request, but as soon as three requests with a body are in work at once.
 //!
-//! Exactly N-1 answers are sent before the end, however many clients there are: the N-th request
-//! waits for the answers before it, and those after it get none. `GET /healthz` does not count.
+//! Exactly N-1 answers are sent before the end, for any number of clients: the N-th request waits for the answers
+//! before it, and later requests get no answer. `GET /healthz` is not counted.
 
 #![expect(unsafe_code, reason = "a process dies of a signal by a system call")]
 
@@ -20,7 +19,7 @@ use std::time::Duration;
 #[path = "common/http.rs"]
 mod http;
 
-/// How it ends.
+/// The kind of end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Signal(i32),
@@ -48,18 +47,18 @@ impl End {
         }
     }
 
-    /// True when nothing is answered any more.
+    /// Returns whether no request is answered after it.
     fn is_last(self) -> bool {
         !matches!(self, Self::Close | Self::EofInBody)
     }
 }
 
-/// What was asked and answered so far.
+/// Counts of requests and answers so far.
 #[derive(Default)]
 struct Count {
     asked: u64,
     served: u64,
-    /// Requests with a body that are at work.
+    /// Requests with a body in work.
     at_work: u64,
 }
 
@@ -109,9 +108,9 @@ fn main() -> std::io::Result<()> {
                 drop(served_one.wait_while(lock(), before));
                 return die(end, stream, &answer);
             }
-            // Whoever has its answer may send the next request at once, on another connection.
+            // A client that has its answer may send the next request at once, on another connection.
             lock().at_work -= u64::from(!request.body.is_empty());
-            // Who does not read its answer was sent one all the same.
+            // An answer counts as sent even if the client does not read it.
             let sent = stream.write_all(answer.as_bytes());
             lock().served += 1;
             served_one.notify_all();
@@ -123,8 +122,8 @@ fn main() -> std::io::Result<()> {
 fn die(end: End, stream: &mut std::net::TcpStream, answer: &str) -> std::io::Result<bool> {
     match end {
         End::Signal(signal) => {
-            // SAFETY: the default action of these signals, whatever the standard library has set up
-            // for them, is to end the process: nothing runs after that.
+            // SAFETY: the default action of these signals, whatever handlers the standard library has installed, is to
+            // end the process: nothing runs after that.
             unsafe {
                 libc::signal(signal, libc::SIG_DFL);
                 libc::raise(signal);

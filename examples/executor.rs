@@ -1,7 +1,7 @@
-//! Trials of one's own kind: an executor that runs Rust code instead of processes.
+//! A custom kind of trial: an executor that runs Rust code instead of processes.
 //!
-//! Two threads count together, and do not quite agree on how. What is seen of a trial goes in as an
-//! `Observation`; that it is judged, counted, grouped and stopped at the right time comes for free.
+//! Two threads increment one counter with a race. The executor returns the facts about a trial as an `Observation`; the
+//! library judges, counts and groups them, and stops the run.
 //!
 //!     cargo run --example executor
 
@@ -23,10 +23,10 @@ use std::thread;
 use std::time::Instant;
 use tokio::sync::{mpsc, watch};
 
-/// How far each thread counts.
+/// Number of increments of each thread.
 const EACH: u32 = 2_000;
 
-/// Counts with two threads; returns how far they came, and what the program would have said.
+/// Counts with two threads; returns the result, and the message that the program would have printed.
 fn count() -> (u32, String) {
     let (counter, both) = (AtomicU32::new(0), Barrier::new(2));
     thread::scope(|scope| {
@@ -34,7 +34,7 @@ fn count() -> (u32, String) {
             scope.spawn(|| {
                 both.wait();
                 for _ in 0..EACH {
-                    // The bug: the other thread may come between the two.
+                    // The bug: the other thread may write between the load and the store.
                     let seen = counter.load(Ordering::Relaxed);
                     counter.store(seen + 1, Ordering::Relaxed);
                 }
@@ -74,7 +74,7 @@ impl Executor for Threads {
     }
 }
 
-/// What a scenario file would say; the command is never run here.
+/// Returns the plan of a scenario; the command is never run here.
 fn plan() -> Plan {
     let scenario: Scenario = toml::from_str("command = ['count']\nruns = 500").expect("a scenario");
     let around = Surroundings {

@@ -1,4 +1,4 @@
-//! Reading a journal: which failures a run saw, and how long they took beside what passed.
+//! Reads a journal: lists the failures of a run, and their durations compared with passing trials.
 //!
 //!     cargo run --example journal -- provoke-out/last
 
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             return;
         };
         if state.capturing {
-            // Run to catch evidence: no part of what was measured.
+            // A captured trial, which is not part of the measurement.
             return;
         }
         let what = match outcome {

@@ -1,4 +1,4 @@
-//! A million trials without processes: what the loop, the fold and the journal cost.
+//! Runs a million trials without processes, to measure the cost of the loop, the fold and the journal.
 //!
 //! ```text
 //! cargo run --release --example million -- 1000000 /tmp/million

@@ -1,7 +1,7 @@
-//! A question of one's own: how long is the longest series of passes before the tenth failure?
+//! A custom question: how long is the longest series of passes before the tenth failure?
 //!
-//! A policy sees what is known and says what to do next; it keeps nothing itself. It is tried here on a
-//! world in which every seventh trial fails, on average, in time that only seems to pass.
+//! A policy reads the state and returns the next step; it keeps no other data. Here it runs trials in simulated
+//! time, of which every seventh fails on average.
 //!
 //!     cargo run --example policy
 
@@ -50,7 +50,7 @@ impl Policy for UntilTen {
     }
 }
 
-/// Listens to what happens, as the live line and the journal do.
+/// Receives the events, as the live line and the journal do.
 #[derive(Default)]
 struct Series {
     now: u64,
@@ -69,7 +69,7 @@ impl Sink for Series {
     }
 }
 
-/// One in seven fails; which ones, the seed of the trial says.
+/// One trial in seven fails, depending on its seed.
 fn world(trial: &Trial) -> (Duration, Observation) {
     let main = ActorSeen {
         ending: Ending::Exited(trial.seed.is_multiple_of(7).into()),

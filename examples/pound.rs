@@ -1,6 +1,6 @@
-//! Puts load on a URL and says what it cost: `pound URL CLIENTS SECONDS [http]`.
+//! Puts load on a URL and prints the cost: `pound URL CLIENTS SECONDS [http]`.
 //!
-//! For the comparison in `benches/load.py`.
+//! It is for the comparison in `benches/load.py`.
 
 #![expect(
     clippy::print_stdout,
@@ -83,7 +83,7 @@ fn main() {
     let before = cpu();
     let seen = runtime.block_on(load::drive(life));
     let cpu = cpu() - before;
-    let _ = fs::remove_dir_all(folder); // it is empty, and gone as a rule
+    let _ = fs::remove_dir_all(folder); // it is empty, and usually removed already
     let micros = |share| seen.latency.quantile(share).unwrap_or_default().as_micros();
     println!(
         "{{\"requests\": {}, \"seconds\": {:.6}, \"cpu\": {cpu:.6}, \"p50_us\": {}, \"p99_us\": {}}}",
@@ -97,7 +97,7 @@ fn main() {
     }
 }
 
-/// Returns the seconds of processor time that this process has used.
+/// Returns the CPU time that this process has used, in seconds.
 fn cpu() -> f64 {
     let usage = fs::read_to_string("/proc/self/stat").expect("Linux");
     let fields: Vec<&str> = usage
@@ -108,5 +108,5 @@ fn cpu() -> f64 {
         .collect();
     let ticks: f64 =
         fields[11].parse::<f64>().unwrap_or(0.0) + fields[12].parse::<f64>().unwrap_or(0.0);
-    ticks / 100.0 // of Linux's clock for this, on every machine of today
+    ticks / 100.0 // clock ticks per second, the same on all present Linux machines
 }

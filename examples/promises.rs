@@ -1,6 +1,5 @@
-//! Measures the promises of `run` and `confirm` if trials are not independent or the rate changes:
-//! the figures of `docs/statistics.md`. Baselines go through the policy and the state of the
-//! program itself.
+//! Measures the error rates of `run` and `confirm` if trials are not independent or the rate changes: the figures of
+//! `docs/statistics.md`. Baselines use the policy and the state of the program itself.
 //!
 //!     cargo run --release --example promises -- [repetitions] [only rows with this text]
 
@@ -18,24 +17,24 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use std::time::Duration;
 
-/// A baseline without an end is given up.
+/// Number of trials after which a baseline is given up.
 const MOST: u64 = 100_000;
 
-/// How often trials fail.
+/// The failure rate of trials.
 #[derive(Clone, Copy)]
 enum World {
-    /// Always at this rate.
+    /// Constant.
     Even(f64),
-    /// In blocks of trials, of which this share has failures at that rate.
+    /// In blocks of trials: the length, the share of blocks with failures, and the rate in these.
     Blocks(u64, f64, f64),
-    /// At one rate, and from this trial on at another.
+    /// One rate, and another from this trial on.
     Step(f64, u64, f64),
-    /// At a rate that goes from one to another until this trial.
+    /// A rate that changes linearly until this trial.
     Slope(f64, f64, u64),
 }
 
 impl World {
-    /// Returns the rate of a trial; `chance` decides about its block.
+    /// Returns the rate of a trial; `chance` determines the kind of its block.
     fn rate(self, trial: u64, block: &mut f64, chance: &mut Pcg64Mcg) -> f64 {
         match self {
             Self::Even(rate) => rate,
@@ -69,7 +68,7 @@ impl World {
         }
     }
 
-    /// Returns how many trials pass before the first failure.
+    /// Returns the number of passing trials before the first failure.
     fn clean(self, chance: &mut Pcg64Mcg) -> u64 {
         let mut block = 0.0;
         let failing = (1..1_000_000).find(|trial| {
@@ -98,7 +97,7 @@ fn baseline(plan: &Plan, world: World, chance: &mut Pcg64Mcg) -> State {
     })
 }
 
-/// Shares of the baselines that saw a failure.
+/// Shares of the baselines with a failure.
 #[derive(Default)]
 struct Shares {
     seen: u32,

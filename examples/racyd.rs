@@ -1,21 +1,19 @@
-//! A server with a race that only so many requests at once can hit, for the searches of load. **It
-//! is undefined behaviour on purpose: never take anything from here.**
+//! A server with a race that needs a certain number of concurrent requests, for tests of load searches. **Its undefined
+//! behaviour is deliberate: never copy anything from here.**
 //!
-//! A request works in one of K-1 slots, which it takes from a list under a lock. The bug: where
-//! none is free it silently takes the first one, which somebody else has. So fewer than K
-//! requests at once can never share one, whatever the scheduling; K may. In a slot there is a block
-//! that is replaced by a larger or smaller one without any lock: two at once free the same block,
-//! and the process dies, by the C library's own checks or by a bad address.
+//! A request works in one of K-1 slots, which it takes from a list under a lock. The bug: if no slot is free it takes
+//! the first one, which another request is using. So fewer than K concurrent requests never share a slot, whatever the
+//! scheduling; K requests may. A slot has a block that is replaced by a larger or smaller one without any lock: two
+//! concurrent requests free the same block, and the process dies, by the checks of the C library or by a bad address.
 //!
 //! `racyd --port 8080`, with
-//! * `--slots K`: how many at once can hit it (10);
-//! * `--work US`: how long a request takes, without the processor (1000);
-//! * `--grow-every N`: every N-th request replaces the block (2). With 0 it does so where the length
-//!   of its body is another than that of the request before it: then only bodies of different
-//!   lengths can crash it;
-//! * `--fixed`: a lock around the slot, which is the repair.
+//! * `--slots K`: minimum number of concurrent requests for the race (10);
+//! * `--work US`: duration of a request, without CPU time (1000);
+//! * `--grow-every N`: every N-th request replaces the block (2). With 0 a request replaces it if the length of its
+//!   body differs from that of the request before it: then only bodies of different lengths can crash the server;
+//! * `--fixed`: adds a lock around the slot, which is the fix.
 //!
-//! `POST /classify` is the work, `GET /healthz` says how many were served, and the most at once.
+//! `POST /classify` does the work, `GET /healthz` returns the number of served requests, and their maximum concurrency.
 
 #![expect(
     unsafe_code,
@@ -30,20 +28,19 @@ use std::time::{Duration, Instant};
 #[path = "common/http.rs"]
 mod http;
 
-/// How long a block is being replaced: the window of the race.
+/// Time in which a block is being replaced: the window of the race.
 const WINDOW: Duration = Duration::from_micros(20);
 
-/// A block of the C library and its size, that no lock protects.
+/// A block of the C library and its size, without a lock.
 struct Slot {
     block: *mut u8,
     size: usize,
 }
 
-/// Where the slots are. Raw pointers and volatile accesses, so that no compiler may reason about the
-/// race.
+/// The slots. Raw pointers and volatile accesses prevent that a compiler draws conclusions from the race.
 struct Slots(*mut Slot, usize);
 
-// SAFETY: there is none. That threads share the first slot is the bug.
+// SAFETY: not safe. Threads that share the first slot are the bug.
 unsafe impl Send for Slots {}
 // SAFETY: as above.
 unsafe impl Sync for Slots {}
@@ -58,12 +55,12 @@ impl Slots {
         Self(Box::leak(all.into_boxed_slice()).as_mut_ptr(), count)
     }
 
-    /// Works in a slot: replaces its block, if it is to have another size, and writes to it.
+    /// Works in a slot: replaces its block, if its size must change, and writes to it.
     fn work(&self, index: usize, size: usize) {
         assert!(index < self.1);
-        // SAFETY: the index is that of a slot, and slots are never freed. Whoever is alone in the
-        // slot finds its block and size as the one before left them. Two at once are undefined
-        // behaviour: they free one block twice, or write to one that the other has freed.
+        // SAFETY: the index is that of a slot, and slots are never freed. A request that is alone in the slot finds its
+        // block and size as the one before left them. Two concurrent requests are undefined behaviour: they free one
+        // block twice, or write to one that the other has freed.
         unsafe {
             let slot = self.0.add(index);
             let block = (&raw mut (*slot).block).read_volatile();

@@ -1,8 +1,8 @@
-//! A server that stops once, for measuring how well a load generator measures: 1 ms a request by
-//! a timer, and one stop of the whole server for 1000 ms, 3 s after the first request.
+//! A server that stops once, for testing how well a load generator measures: 1 ms per request by a timer, and one stop
+//! of the whole server for 1000 ms, 3 s after the first request.
 //!
-//! `stall --port 8080`. At 1000 requests a second for 8 s a client that waits for nobody sees the
-//! 90th percentile at 200 ms, the 95th at 600, the 99th at 920 and the longest at 1000 ms.
+//! `stall --port 8080`. At 1000 requests per second for 8 s an open-loop client measures the 90th percentile at 200 ms,
+//! the 95th at 600, the 99th at 920 and the maximum at 1000 ms.
 
 use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,7 @@ const WORK: Duration = Duration::from_millis(1);
 const STOP_AFTER: Duration = Duration::from_secs(3);
 const STOP_FOR: Duration = Duration::from_secs(1);
 
-/// Waits until the stop is over, if it is the time for it.
+/// Waits until the stop is over, if it has begun.
 fn stop(first: &OnceLock<Instant>) {
     let Some(first) = first.get() else {
         return;

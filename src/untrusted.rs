@@ -1,9 +1,9 @@
 //! Makes text from outside safe to show: output, names, messages of other programs, journals.
 //!
-//! A terminal obeys control characters, a reader is misled by characters that reorder or hide
-//! text, and a CI server executes some words of its log. [`SafeText`] holds none of them. Whatever
-//! is printed, listed or exported is made with it; `clippy.toml` forbids the `display` of paths
-//! and of the operating system's strings, which is the other way to print a name.
+//! A terminal obeys control characters, characters that reorder or hide text mislead readers, and a CI server executes
+//! some words of its log. [`SafeText`] contains none of them. All text that is printed, listed or exported is created
+//! with it; `clippy.toml` forbids the `display` of paths and of the operating system's strings, which is the other way
+//! to print a name.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -12,30 +12,29 @@ use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// Text that does nothing but being read, wherever it is shown.
+/// Text that is safe to show anywhere.
 ///
-/// Shown as the escapes of a program's source are:
+/// The following is shown as escapes, as in the source code of a program:
 /// * control characters, and characters that reorder, hide or join text;
-/// * the beginnings of words that CI servers execute: `##[command]`, `##vso[`, `##teamcity[`
-///   (anywhere in a line) and `::command` (at the beginning of a word, for lines are wrapped).
+/// * the beginnings of words that CI servers execute: `##[command]`, `##vso[`, `##teamcity[` (anywhere in a line) and
+///   `::command` (at the beginning of a word, because lines are wrapped).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SafeText(String);
 
 impl SafeText {
-    /// Makes one line: line ends and tabs are escaped, too.
+    /// Escapes a single line: line ends and tabs are escaped, too.
     pub fn line(text: &str) -> Self {
         Self(escape(text, |_, _| false))
     }
 
-    /// Makes lines: line ends and tabs stay.
+    /// Escapes lines: line ends and tabs are kept.
     pub fn lines(text: &str) -> Self {
         Self(escape(&text.replace("\r\n", "\n"), |c, _| {
             matches!(c, '\n' | '\t')
         }))
     }
 
-    /// Makes lines of text that was laid out here: its colours stay, too, where `colours` are
-    /// wanted.
+    /// Escapes lines of text that provoke formatted: its colours are kept, too, if `colours` is set.
     pub fn laid_out(text: &str, colours: bool) -> Self {
         Self(escape(text, |c, rest| {
             matches!(c, '\n' | '\t') || colours && c == '\u{1b}' && is_colour(rest)
@@ -62,9 +61,9 @@ impl Deref for SafeText {
     }
 }
 
-/// Names and other strings that come from outside.
+/// Strings that come from outside, such as names.
 pub trait Untrusted {
-    /// Returns the text in one line that is safe to show; bytes that are not UTF-8 are replaced.
+    /// Returns the text in one line with escapes; bytes that are not UTF-8 are replaced.
     fn safe(&self) -> SafeText;
 }
 
@@ -86,15 +85,14 @@ impl Untrusted for Path {
     }
 }
 
-/// Quotes a word of a command, in one line, so that a shell reads the same bytes.
+/// Quotes an argument in one line, so that a shell reads the same bytes.
 ///
-/// A word that cannot be shown as it is gets escapes, as in `$'a\033'`, which bash, zsh, ksh and
-/// busybox read.
+/// An argument that needs escapes is written as in `$'a\033'`, which bash, zsh, ksh and busybox read.
 pub fn shell_word(word: &OsStr) -> SafeText {
     quote(word, SafeText::line)
 }
 
-/// The same, but line ends and tabs stay, so that any shell reads a word of several lines.
+/// Does the same, but keeps line ends and tabs, so that every shell reads an argument of several lines.
 pub fn shell_lines(word: &OsStr) -> SafeText {
     quote(word, SafeText::lines)
 }
@@ -131,8 +129,8 @@ fn quote(word: &OsStr, show: impl Fn(&str) -> SafeText) -> SafeText {
     SafeText(quoted)
 }
 
-/// Returns JSON that means the same, and can be shown: what would be escaped elsewhere is written
-/// with the escapes of JSON's strings, outside of which none of it can stand.
+/// Returns JSON with the same meaning that is safe to show: unsafe characters occur only in strings, and are written
+/// with the escapes of JSON strings.
 pub fn safe_json(json: &str) -> Cow<'_, str> {
     let mut safe = String::new();
     let mut kept = 0;
@@ -153,7 +151,7 @@ pub fn safe_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Escapes what is not to be `keep`: a character followed by the rest of the text.
+/// Escapes all characters that are not to be kept; `keep` receives a character and the text from it on.
 fn escape(text: &str, keep: impl Fn(char, &str) -> bool) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut begins_word = true;
@@ -163,7 +161,7 @@ fn escape(text: &str, keep: impl Fn(char, &str) -> bool) -> String {
             '#' if is_command(rest) => safe.push_str("\\x23"),
             ':' if begins_word && is_workflow_command(rest) => safe.push_str("\\x3a"),
             _ if !misleads(c) || keep(c, rest) => safe.push(c),
-            '\u{1b}' => safe.push_str("\\x1b"), // as everybody writes it
+            '\u{1b}' => safe.push_str("\\x1b"), // in the usual form
             _ => safe.extend(c.escape_default()),
         }
         begins_word = c.is_whitespace();
@@ -171,7 +169,7 @@ fn escape(text: &str, keep: impl Fn(char, &str) -> bool) -> String {
     safe
 }
 
-/// True for the beginning of `##[command]`, `##vso[` and the like.
+/// Returns whether a text begins with `##[command]`, `##vso[` or a similar command.
 fn is_command(text: &str) -> bool {
     text.strip_prefix("##").is_some_and(|rest| {
         rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric())
@@ -179,13 +177,13 @@ fn is_command(text: &str) -> bool {
     })
 }
 
-/// True for the beginning of `::command`.
+/// Returns whether a text begins with `::command`.
 fn is_workflow_command(text: &str) -> bool {
     let name = text.strip_prefix("::");
     name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
-/// True where a sequence begins that sets colours, and nothing else: `ESC [ 1;31 m`.
+/// Returns whether a text begins with a sequence that only sets colours: `ESC [ 1;31 m`.
 fn is_colour(text: &str) -> bool {
     text.strip_prefix("\u{1b}[").is_some_and(|rest| {
         rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';')
@@ -193,7 +191,7 @@ fn is_colour(text: &str) -> bool {
     })
 }
 
-/// True for characters that do something else than being seen where they stand.
+/// Returns whether a character does something other than being visible at its position.
 fn misleads(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -1,6 +1,6 @@
-//! What tests need of a machine. A test that lacks something is skipped visibly: it says why on
-//! standard error at once, and the last test target, `skipped`, prints all of them and their count.
-//! With `PROVOKE_TESTS_REQUIRE_ALL` set, it fails instead.
+//! Requirements of tests on the machine. A test whose requirements are not met is skipped visibly: it prints the reason
+//! to stderr at once, and the last test target, `skipped`, prints all skipped tests and their number. With
+//! `PROVOKE_TESTS_REQUIRE_ALL` set, it fails instead.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Skips the rest of a test unless the machine has everything that is listed.
+/// Skips the rest of a test unless the machine meets all listed requirements.
 macro_rules! needs {
     ($($missing:expr),+ $(,)?) => {
         $(
@@ -64,7 +64,7 @@ pub(crate) fn python_headers() -> Option<String> {
     program("python3").or(fails.map(|_| "the headers of Python are not installed".to_owned()))
 }
 
-/// Returns why crates.io does not answer cargo.
+/// Returns why cargo cannot reach crates.io.
 pub(crate) fn crates_io() -> Option<String> {
     let project = tempfile::tempdir().unwrap();
     let text =
@@ -89,7 +89,7 @@ pub(crate) fn host(name: &str, port: u16) -> Option<String> {
     Some(format!("{name}:{port} cannot be reached: {error}"))
 }
 
-/// Returns why this machine does not know its own name for itself.
+/// Returns why this machine cannot resolve its own name to itself.
 pub(crate) fn localhost() -> Option<String> {
     let error = ("localhost", 0).to_socket_addrs().err()?;
     Some(format!("`localhost` has no address: {error}"))
@@ -106,7 +106,7 @@ pub(crate) fn kernel_log() -> Option<String> {
     Some(format!("`/dev/kmsg` cannot be read: {error}"))
 }
 
-/// Returns why a copy of a file cannot be told from the file here.
+/// Returns why a copy of a file cannot be distinguished from the file here.
 pub(crate) fn creation_times() -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let created = fs::metadata(folder.path()).and_then(|about| about.created());
@@ -116,12 +116,12 @@ pub(crate) fn creation_times() -> Option<String> {
     ))
 }
 
-/// Returns why this is not root.
+/// Returns why this process does not run as root.
 pub(crate) fn root() -> Option<String> {
     (!rustix::process::geteuid().is_root()).then(|| "only root may do this".to_owned())
 }
 
-/// Notes that a test is skipped; `inside` is the name of a function inside that test.
+/// Records a skipped test; `inside` is the name of a function inside that test.
 pub(crate) fn record(inside: &str, reason: &str) {
     let test = inside.trim_end_matches("::here");
     let test = test.trim_end_matches("::{{closure}}");
@@ -143,8 +143,8 @@ pub(crate) fn record(inside: &str, reason: &str) {
     }
 }
 
-/// Returns the file that lists the tests skipped by this run of `cargo test` or `cargo nextest`,
-/// beside the test binaries. A run is known by its process, which starts all of them.
+/// Returns the file that lists the tests skipped by this run of `cargo test` or `cargo nextest`, beside the test
+/// binaries. The name contains the process that starts all tests of a run.
 pub(crate) fn list() -> PathBuf {
     let runner = std::os::unix::process::parent_id();
     let stat = fs::read_to_string(format!("/proc/{runner}/stat")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The last test target: prints which tests were skipped, and why.
+//! Prints the skipped tests and their reasons; it is the last test target.
 
 #[expect(
     dead_code,
@@ -17,7 +17,7 @@ fn main() -> io::Result<()> {
     let mut out = io::stdout();
     let asked = |flag: &str| std::env::args().any(|argument| argument == flag);
     if asked("--list") {
-        // What `cargo nextest` asks for.
+        // An option of `cargo nextest`.
         let named = if asked("--ignored") {
             String::new()
         } else {

@@ -1,6 +1,6 @@
 // launcher bare|full RUNS JOBS COMMAND [ARG...]: the two yardsticks of the launch benchmark.
-// bare: posix_spawn and waitpid, streams inherited. Nothing can repeat a command for much less.
-// full: what a harness needs at least: a process group, /dev/null as stdin, two pipes drained through poll,
+// bare: posix_spawn and waitpid, streams inherited. No launcher can be much cheaper.
+// full: the minimum of a harness: a process group, /dev/null as stdin, two pipes drained through poll,
 //       the child's rusage, and the clock before and after.
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// A program without a C library that only ends: what is left of a run's cost is the launcher's and the kernel's.
+// A program without a C library that only exits: the cost of its runs comes from the launcher and the kernel.
 void _start(void) {
 #if defined(__x86_64__)
     __asm__ volatile("mov $231, %eax\n xor %edi, %edi\n syscall");

@@ -1,4 +1,4 @@
-// race SPINS: a thread publishes a pointer, and main follows it after so many turns of a loop, whether it is there or not.
+// race SPINS: a thread publishes a pointer, and main follows it after SPINS turns of a loop, whether it is published or not.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>

@@ -1,11 +1,11 @@
-//! What the example servers share: flags, and HTTP/1.1 with a thread for each connection.
+//! Shared code of the example servers: flags, and HTTP/1.1 with a thread for each connection.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A request, as far as these servers care.
+/// The parts of a request that these servers need.
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
@@ -14,7 +14,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// True when it is this one.
+    /// Returns whether the request has this method and path.
     pub(crate) fn is(&self, method: &str, path: &str) -> bool {
         let asked = self.path.split('?').next();
         self.method == method && asked == Some(path)
@@ -32,12 +32,12 @@ pub(crate) fn value<T: FromStr>(flag: &str) -> Option<T> {
     value
 }
 
-/// True when a flag is given.
+/// Returns whether a flag is given.
 pub(crate) fn has(flag: &str) -> bool {
     std::env::args().any(|arg| arg == flag)
 }
 
-/// Returns a whole answer.
+/// Returns a complete response.
 pub(crate) fn answer(status: &str, body: &str) -> String {
     let length = body.len();
     format!(
@@ -45,10 +45,10 @@ pub(crate) fn answer(status: &str, body: &str) -> String {
     )
 }
 
-/// Serves at `--port` for ever; any free one without, which is printed.
+/// Serves at `--port` forever; without the flag, at any free port, which is printed.
 ///
-/// `gate` is passed before each connection is taken. `handle` answers a request, and says whether
-/// the connection is kept.
+/// `gate` is called before each connection is accepted. `handle` answers a request, and returns whether the connection
+/// is kept.
 pub(crate) fn serve(
     gate: impl Fn(),
     handle: impl Fn(&Request, &mut TcpStream) -> io::Result<bool> + Send + Sync + 'static,
@@ -60,7 +60,7 @@ pub(crate) fn serve(
     for stream in listener.incoming() {
         gate();
         let (stream, handle) = (stream?, Arc::clone(&handle));
-        // A connection that breaks is the client's affair.
+        // Errors of a connection are not handled.
         let _ = stream.set_nodelay(true);
         std::thread::spawn(move || follow(stream, &*handle));
     }
@@ -80,7 +80,7 @@ fn follow(
     Ok(())
 }
 
-/// Reads the next request; nothing at the end of the connection.
+/// Reads the next request; `None` at the end of the connection.
 fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {

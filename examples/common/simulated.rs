@@ -1,4 +1,4 @@
-//! Runs without processes: plan, policy and state of the program itself, one trial after another.
+//! Simulates runs without processes: they use plan, policy and state of the program, with one trial after another.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(crate) fn plan(text: &str) -> Plan {
     scenario.plan(surroundings).expect("a plan")
 }
 
-/// Returns what is known of a run that has begun.
+/// Returns the state of a run that has begun.
 pub(crate) fn begin(plan: Plan) -> State {
     let event = Event::RunStarted {
         format: FORMAT,

@@ -1,13 +1,13 @@
-//! One bisection, and the cells that its price is promised for.
+//! Simulates one bisection, and compares all cells with the promised numbers of runs.
 
 use provoke_stats::search::{Bisection, Costs, Model, Stop, Verdict};
 
 use super::chance::{Chance, means, share};
 
-/// A search without an end is wrong.
+/// Number of runs after which a search counts as wrong.
 const MOST: f64 = 20_000.0;
 
-/// What really is.
+/// The true state.
 #[derive(Clone, Copy)]
 pub(crate) struct Truth {
     pub(crate) n: usize,
@@ -29,13 +29,13 @@ pub(crate) struct Setup {
     pub(crate) build: f64,
 }
 
-/// Runs one search after a baseline: runs, wrong answers, switches, the whole cost, versions built.
+/// Runs one search after a baseline; returns runs, wrong answers, switches, the total cost, and built versions.
 pub(crate) fn search(truth: &Truth, setup: &Setup, chance: &mut Chance) -> [f64; 5] {
     let culprit = 1 + chance.below(truth.n);
     searched(truth, setup, None, culprit, chance)
 }
 
-/// The same with a weight for each culprit, if any.
+/// Does the same with a weight for each culprit, if any are given.
 pub(crate) fn searched(
     truth: &Truth,
     setup: &Setup,
@@ -78,7 +78,7 @@ pub(crate) fn searched(
     [runs, wrong, switches, cost, (built.len() - 1) as f64]
 }
 
-/// Tells whether the search has come to this culprit alone.
+/// Returns whether the search has found exactly this culprit.
 pub(crate) fn is_found(search: &Bisection, stop: &Stop, culprit: usize) -> bool {
     match search.verdict(stop) {
         Verdict::Known(group) => group.first == culprit && group.last == culprit,
@@ -117,9 +117,9 @@ pub(crate) fn setup(clean: bool, switch: f64) -> Setup {
     }
 }
 
-/// Runs and errors where a target is set; `only` keeps the rows that have these words in their name.
+/// Shows runs and errors of the cells with a target; `only` keeps the rows with these words in their name.
 pub(crate) fn targets(trials: u64, only: &str) {
-    // Where searches are long there are fewer of them: so many times.
+    // Long searches are repeated less often: this factor.
     let clean = [
         (8, 1.0, 2.0, 1, 3.5),
         (8, 0.5, 2.0, 1, 14.0),

@@ -1,4 +1,4 @@
-//! Seeded chance, and means over many seeds.
+//! Seeded random numbers, and means over many seeds.
 
 use std::thread;
 
@@ -34,7 +34,7 @@ impl Chance {
         found.unwrap_or(weights.len() - 1)
     }
 
-    /// Returns `size` things of 0..n, in order.
+    /// Returns `size` items of 0..n, in order.
     pub(crate) fn things(&mut self, n: usize, size: usize) -> Vec<usize> {
         let mut things: Vec<usize> = Vec::new();
         while things.len() < size {
@@ -58,8 +58,7 @@ impl Chance {
     }
 }
 
-/// Returns the means of what an experiment gives with the seeds `from`, `from` + 1, ..., on two
-/// threads.
+/// Returns the mean results of an experiment with the seeds `from`, `from` + 1, ..., on two threads.
 pub(crate) fn means<const K: usize>(
     from: u64,
     trials: u64,
@@ -81,7 +80,7 @@ pub(crate) fn means<const K: usize>(
     std::array::from_fn(|i| (halves[0][i] + halves[1][i]) / trials as f64)
 }
 
-/// Returns 1 for true.
+/// Returns 1 for true and 0 for false.
 pub(crate) fn share(is: bool) -> f64 {
     f64::from(u8::from(is))
 }

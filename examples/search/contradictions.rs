@@ -1,11 +1,11 @@
-//! The check for one boundary.
+//! Measures the check for a single boundary.
 
 use provoke_stats::search::{Bisection, Costs, Stop};
 
 use super::bisect::{Truth, cell, setup};
 use super::chance::Chance;
 
-/// Alarms of the check for one boundary: truly one, and a failure that comes and goes.
+/// Shows how often the check raises an alarm: with a single boundary, and with a failure that comes and goes.
 pub(crate) fn contradictions(trials: u64) {
     for (n, clean, p, q) in [
         (64, true, 0.5, 0.0),

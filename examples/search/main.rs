@@ -1,7 +1,7 @@
-//! What a search costs, and how often it is wrong: the figures of `provoke_stats::search`.
+//! Measures the cost and the error rate of searches: the figures of `provoke_stats::search`.
 //!
-//! `cargo run --release --example search -- <table> [trials] [only]`, where the table is one of those
-//! named in `main`, and `only` keeps its rows with these words.
+//! `cargo run --release --example search -- <table> [trials] [only]`, where the tables are named in `main`, and `only`
+//! keeps the rows with these words.
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 #![expect(
     clippy::cast_precision_loss,

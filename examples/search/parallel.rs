@@ -1,11 +1,11 @@
-//! Several runs at once: rounds and runs.
+//! Measures searches with several concurrent runs: rounds and runs.
 
 use provoke_stats::search::{Bisection, Slots};
 
 use super::bisect::{cell, is_found, setup};
 use super::chance::{means, share};
 
-/// Every slot is filled anew when all runs of the round have ended.
+/// All slots are filled again when all runs of the round have ended.
 pub(crate) fn rounds(trials: u64) {
     for (clean, p) in [
         (false, 1.0),

@@ -1,19 +1,18 @@
-//! Weights for the culprits: right ones, and wrong ones.
+//! Measures searches with weights for the culprits, right and wrong ones.
 
 use provoke_stats::search::hedged;
 
 use super::bisect::{cell, searched, setup};
 use super::chance::{Chance, means};
 
-/// Returns weights that differ as the sizes of commits do: the logarithm is normal, with this
-/// standard deviation.
+/// Returns weights that vary like the sizes of commits: the logarithm is normal, with this standard deviation.
 fn heavy_tailed(n: usize, deviation: f64, chance: &mut Chance) -> Vec<f64> {
     let mut normal = || (0..12).map(|_| chance.uniform()).sum::<f64>() - 6.0;
     (0..n).map(|_| (deviation * normal()).exp()).collect()
 }
 
-/// Weights by the stacks of an earlier run: a tenth of the commits change a file of the stack. The culprit is one
-/// of these in four of five searches, or, if the stack does not point to it, in one of ten.
+/// Measures weights by the stacks of an earlier run: a tenth of the commits change a file of the stack. The culprit is
+/// one of these in four of five searches, or, if the stack does not point to it, in one of ten.
 pub(crate) fn stacks(trials: u64) {
     for (n, p, q, clean) in [
         (64, 0.5, 0.0, true),

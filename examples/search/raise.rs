@@ -1,5 +1,5 @@
-//! Searches that first look for a setting that raises the failure rate, with the policy, the state and the report of
-//! the command.
+//! Measures searches that first look for a setting that raises the failure rate, with the policy, the state and the
+//! report of the command.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -13,17 +13,17 @@ use super::chance::Chance;
 use super::shipped::{Ending, ending, plan, trials};
 use super::simulated;
 
-/// Processors of the simulated machine: the settings are `--copies 4`, `-j 4` and `--wave 4`.
+/// Number of CPUs of the simulated machine: the settings are `--copies 4`, `-j 4` and `--wave 4`.
 const CPUS: u32 = 2;
 const LAST: usize = 64;
 
-/// How often bad versions fail.
+/// Failure rates of bad versions.
 struct World {
     /// Under the conditions of the plan.
     natural: f64,
     /// With copies, with parallel trials, in waves.
     raised: [f64; 3],
-    /// Parallel trials fail together or not at all.
+    /// Whether parallel trials fail all together or not at all.
     together: bool,
 }
 
@@ -39,14 +39,14 @@ impl World {
     }
 }
 
-/// How one search went.
+/// Result of one search.
 struct Search {
     trials: u64,
     used: bool,
     ending: Ending,
 }
 
-/// Searches to the end.
+/// Runs a search to its end.
 fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> State {
     let mut state = simulated::begin(plan.clone());
     let policy = policy::of(plan);

@@ -1,4 +1,4 @@
-//! From which level of load on does it fail: what that costs, and how often it is wrong.
+//! Measures the cost and the error rate of the search for the lowest failing load level.
 
 use provoke_stats::ramp::{Next, Ramp, Rule};
 use rand::{Rng as _, SeedableRng as _};
@@ -8,7 +8,7 @@ const LEVELS: [u32; 15] = [1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64]
 const DETECT: f64 = 0.1;
 const DELTA: f64 = 0.05;
 
-/// How the rate changes from the first level that fails on, so many times as high.
+/// The factor of the rate at a level that is this many times as high as the first failing one.
 type Shape = fn(f64) -> f64;
 
 const SHAPES: [(&str, Shape); 4] = [
@@ -42,7 +42,7 @@ impl Search<'_> {
         self.sums.requests += f64::from(self.levels[level]);
     }
 
-    /// Only until one level holds enough of the probability; the top has failed five times before.
+    /// Runs only until one level holds enough of the probability; the top level has failed five times before.
     fn engine(&mut self) -> Option<usize> {
         let top = self.levels.len() - 1;
         while self.ramp.lives()[top].failures < 5 {
@@ -122,7 +122,7 @@ fn cell(how: How, levels: &[u32], p: Option<f64>, shape: Shape, trials: u64) -> 
     }
 }
 
-/// All cells.
+/// Shows all cells.
 pub(crate) fn ramps(trials: u64, only: &str) {
     let every: Vec<u32> = (1..=64).collect();
     println!(
@@ -136,7 +136,7 @@ pub(crate) fn ramps(trials: u64, only: &str) {
         ] {
             for p in [1.0, 0.5, 0.2, 0.1] {
                 for (shape_name, shape) in SHAPES {
-                    // A rate that falls where it is least is not one that is searched for.
+                    // If the rate falls, the smallest rate above the first failing level is below the searched one.
                     let falls = shape(2.0) < 1.0;
                     if falls && (p < 0.5 || matches!(how, How::Engine)) {
                         continue;

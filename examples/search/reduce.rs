@@ -1,38 +1,38 @@
-//! Sets that are needed, all of them: the price of finding them.
+//! Measures the cost of finding needed sets.
 
 use provoke_stats::search::{Count, Reduction};
 
 use super::chance::{Chance, means, share};
 
-/// A search without an end is wrong.
+/// Number of runs after which a search counts as wrong.
 const MOST: f64 = 50_000.0;
 
-/// What really is, and what the search is told.
+/// The true state, and the inputs of the search.
 #[derive(Clone, Copy)]
 pub(crate) struct Cell {
     pub(crate) n: usize,
     pub(crate) size: usize,
     pub(crate) p: f64,
-    /// The rate at which sets fail that lack something needed.
+    /// The failure rate of sets that lack a needed item.
     pub(crate) q: f64,
     pub(crate) clean: bool,
     /// The share of sets that cannot be run.
     pub(crate) refused: f64,
 }
 
-/// What came of it.
+/// The result of a reduction.
 pub(crate) struct Ending {
-    /// Runs until the set was found, and until the end check was through.
+    /// Number of runs until the set was found, and until the end of the check.
     pub(crate) found: f64,
     pub(crate) checked: f64,
-    /// Whether it was another set than that needed: when found, and in the end.
+    /// Whether the set was wrong: when found, and at the end.
     pub(crate) found_wrong: bool,
     pub(crate) wrong: bool,
-    /// Whether the answer lacks something needed, or calls shown what is not needed.
+    /// Whether the answer lacks a needed item, or calls an item needed that is not.
     pub(crate) untrue: bool,
-    /// Parts in excess of the set needed.
+    /// Number of items beyond the needed set.
     pub(crate) excess: usize,
-    /// Whether it came to an end.
+    /// Whether the reduction ended.
     pub(crate) ended: bool,
 }
 
@@ -54,7 +54,7 @@ impl Cell {
         Count { failures, runs }
     }
 
-    /// Reduces with the things in this order.
+    /// Reduces with the items in this order.
     pub(crate) fn reduced(
         &self,
         needed: &[usize],
@@ -161,7 +161,7 @@ pub(crate) fn targets(trials: u64) {
     }
 }
 
-/// Runs so many reductions of a kind.
+/// Runs `trials` reductions of a kind.
 fn told(cell: &Cell, trials: u64) -> String {
     let [found, found_wrong, checked, wrong, untrue, excess, ended] = means(0, trials, |chance| {
         let one = cell.reduction(chance);
@@ -181,7 +181,7 @@ fn told(cell: &Cell, trials: u64) -> String {
     )
 }
 
-/// Failures that are not told apart.
+/// Measures failures that cannot be distinguished from the bug.
 pub(crate) fn background(trials: u64) {
     for q in [0.0, 0.01] {
         for n in [8, 32] {
@@ -199,7 +199,7 @@ pub(crate) fn background(trials: u64) {
     }
 }
 
-/// Sets that cannot be run, as where one thing needs another.
+/// Measures sets that cannot be run, for example because one item needs another.
 pub(crate) fn untestable(trials: u64) {
     for (n, size, p) in [
         (8, 1, 0.5),
@@ -219,7 +219,7 @@ pub(crate) fn untestable(trials: u64) {
     }
 }
 
-/// Things in the order of suspicion: those needed are among the first quarter, or among the last.
+/// Measures orders of suspicion: the needed items are among the first quarter, or among the last.
 pub(crate) fn order(trials: u64) {
     for (n, size, p) in [
         (32, 1, 0.5),

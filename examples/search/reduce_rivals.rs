@@ -1,7 +1,7 @@
-//! Delta debugging with repeated tests, against our reduction.
+//! Compares delta debugging with repeated tests and provoke's reduction.
 //!
-//! Each test runs a set up to K times and stops at the first failure. An oracle chooses the least K
-//! that finds the right set in 95 % of cases; it is tuned on other seeds than it is measured on.
+//! Each test runs a set up to K times and stops at the first failure. An oracle chooses the smallest K that finds the
+//! right set in 95 % of cases; it uses other seeds than the measurement.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use provoke_stats::search::Count;
 use super::chance::{Chance, means, share};
 use super::reduce::Cell;
 
-/// A test of sets, each at most once.
+/// Tests of sets, each at most once.
 struct Tests<'a> {
     needed: &'a [usize],
     p: f64,
@@ -35,7 +35,7 @@ impl Tests<'_> {
     }
 }
 
-/// Returns a set without the things of another.
+/// Returns a set without the items of another.
 fn without(set: &[usize], other: &[usize]) -> Vec<usize> {
     let kept = set.iter().filter(|thing| !other.contains(thing));
     kept.copied().collect()
@@ -71,8 +71,8 @@ fn ddmin(n: usize, tests: &mut Tests) -> Vec<usize> {
     set
 }
 
-/// Wang et al. 2021: each thing has a probability to be needed; those are left out whose removal
-/// promises most, and become likelier if the failure goes with them.
+/// Wang et al. 2021: each item has a probability to be needed. The items with the largest expected gain are left out,
+/// and become more likely if the failure disappears with them.
 fn probdd(n: usize, first: f64, tests: &mut Tests) -> Vec<usize> {
     let mut open: Vec<(f64, usize)> = (0..n).map(|thing| (first, thing)).collect();
     let mut needed: Vec<usize> = Vec::new();
@@ -113,7 +113,7 @@ fn probdd(n: usize, first: f64, tests: &mut Tests) -> Vec<usize> {
     }
 }
 
-/// A rule that reduces n things with the help of tests.
+/// A rule that reduces n items by tests.
 type Rule<'a> = &'a (dyn Fn(usize, &mut Tests) -> Vec<usize> + Sync);
 
 fn measured(cell: &Cell, rule: Rule, repeats: u32, from: u64, trials: u64) -> [f64; 2] {
@@ -133,7 +133,7 @@ fn measured(cell: &Cell, rule: Rule, repeats: u32, from: u64, trials: u64) -> [f
     })
 }
 
-/// Returns runs and error with the least K that is wrong in 5 % of cases at most, and that K.
+/// Returns runs and error with the smallest K that is wrong in at most 5 % of cases, and that K.
 fn tuned(cell: &Cell, rule: Rule, trials: u64) -> ([f64; 2], u32) {
     let is_right = |repeats: u32| measured(cell, rule, repeats, 1_000_000, 2 * trials)[1] <= 0.05;
     let mut most = 1;

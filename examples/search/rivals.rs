@@ -1,10 +1,10 @@
-//! Other rules of bisection, in the same cells.
+//! Measures other rules of bisection, in the same cells.
 
 use super::bisect::{Truth, cell, search, setup};
 use super::chance::{Chance, means, share};
 
-/// The rule of git-bayesect: both sides have a rate of their own, uniform on the scale of Jeffreys,
-/// which need not differ. After the same baseline, until one culprit has .95.
+/// The rule of git-bayesect: both sides have independent rates, with Jeffreys priors, which may be equal. It runs after
+/// the same baseline, until one culprit has .95.
 fn independent_rates(truth: &Truth, chance: &mut Chance) -> [f64; 2] {
     let n = truth.n;
     let culprit = 1 + chance.below(n);
@@ -87,8 +87,8 @@ fn independent_rates(truth: &Truth, chance: &mut Chance) -> [f64; 2] {
     }
 }
 
-/// A fixed test of one version: up to `runs` runs, "bad" at so many failures, over as soon as that
-/// is certain.
+/// A fixed test of one version: up to `runs` runs, "bad" after a number of failures, ended as soon as its result is
+/// certain.
 #[derive(Clone, Copy)]
 struct Repeats {
     runs: usize,
@@ -96,7 +96,7 @@ struct Repeats {
 }
 
 impl Repeats {
-    /// Returns the chance to call a version bad that fails at this rate.
+    /// Returns the probability of calling a version bad that fails at this rate.
     fn bad(&self, rate: f64) -> f64 {
         let mut counts = vec![0.0; self.failures + 1];
         counts[0] = 1.0;
@@ -106,21 +106,21 @@ impl Repeats {
         counts[self.failures]
     }
 
-    /// Returns the share of wrong bisections of n versions, a power of two: each of its steps tests a
-    /// good or a bad version alike.
+    /// Returns the share of wrong bisections of n versions, a power of two: each step tests a good or a bad version
+    /// with equal probability.
     fn wrong(&self, truth: &Truth) -> f64 {
         let right = f64::midpoint(self.bad(truth.p), 1.0 - self.bad(truth.q));
         1.0 - right.powf((truth.n as f64).log2())
     }
 
-    /// Returns the mean runs of a step.
+    /// Returns the mean number of runs of a step.
     fn step(&self, truth: &Truth) -> f64 {
         let one = |rate: f64| {
             let mut counts = vec![0.0; self.failures + 1];
             counts[0] = 1.0;
             let mut mean = 0.0;
             for run in 0..self.runs {
-                // Still open: neither enough failures nor too many passes.
+                // Undecided: neither enough failures nor too many passes.
                 let possible =
                     |failures: &usize| run - failures.min(&run) <= self.runs - self.failures;
                 let open = (0..self.failures.min(run + 1)).filter(possible);
@@ -132,7 +132,7 @@ impl Repeats {
         f64::midpoint(one(truth.p), one(truth.q))
     }
 
-    /// Returns the cheapest test with at most 5 % wrong bisections: what only an oracle knows.
+    /// Returns the cheapest test with at most 5 % wrong bisections, which only an oracle knows.
     fn oracle(truth: &Truth) -> Self {
         let most = if truth.q > 0.0 { 30 } else { 1 };
         let fitting = (1..=most).filter_map(|failures| {
@@ -153,7 +153,7 @@ impl Repeats {
     }
 }
 
-/// One run more; the last count is "so many or more".
+/// Adds one run; the last count means "this many or more".
 fn next(counts: &mut [f64], rate: f64) {
     for failures in (1..counts.len()).rev() {
         let stays = if failures + 1 == counts.len() {
@@ -166,7 +166,7 @@ fn next(counts: &mut [f64], rate: f64) {
     counts[0] *= 1.0 - rate;
 }
 
-/// Classical bisection with such a test.
+/// Runs a classical bisection with this test.
 fn repeated(truth: &Truth, test: Repeats, chance: &mut Chance) -> [f64; 2] {
     let culprit = 1 + chance.below(truth.n);
     let (mut good, mut bad, mut runs) = (0, truth.n, 0.0);
@@ -191,8 +191,8 @@ fn repeated(truth: &Truth, test: Repeats, chance: &mut Chance) -> [f64; 2] {
     [runs, share(bad != culprit)]
 }
 
-/// Runs and error of each rule. Ours and that of git-bayesect after the same baseline; the repeats are
-/// chosen by an oracle that knows both rates, and need none.
+/// Shows runs and error of each rule. provoke's rule and that of git-bayesect run after the same baseline; an oracle
+/// that knows both rates chooses the repeats, which need no baseline.
 pub(crate) fn rivals(trials: u64, only: &str) {
     for n in [8, 64, 1024] {
         for q in [0.0, 0.01] {
@@ -205,7 +205,8 @@ pub(crate) fn rivals(trials: u64, only: &str) {
                 let test = Repeats::oracle(&truth);
                 let [steps, steps_wrong] =
                     means(0, trials, |chance| repeated(&truth, test, chance));
-                // A step costs these rules some n operations, a search of ours some tested versions.
+                // A step costs these rules about n operations, and a search of provoke about as many as it has tested
+                // versions.
                 let fewer = if n > 64 && p < 0.2 {
                     trials.min(100)
                 } else {

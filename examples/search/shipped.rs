@@ -1,5 +1,5 @@
-//! The search as it is shipped: plan, policy, state and report, one trial after another, with seeded
-//! coins in place of processes.
+//! Measures the search as it is shipped: plan, policy, state and report, one trial after another, with seeded random
+//! outcomes instead of processes.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -13,14 +13,14 @@ use provoke::state::State;
 use super::chance::Chance;
 use super::simulated;
 
-/// How often each version fails, by its place, the culprit and the last place.
+/// The failure rate of a version, by its position, the culprit and the last position.
 type Rates = fn(usize, usize, usize) -> f64;
 
-/// The signature of a failure of a version, and its time in seconds, by the place of the version, the culprit and the
-/// last place.
+/// The signature of a failure and its time in seconds, by the position of the version, the culprit and the last
+/// position.
 type FeaturesOf = fn(usize, usize, usize, &mut Chance) -> (u32, f64);
 
-/// What really is, and how it is searched.
+/// The true state, and the options of the search.
 pub(crate) struct World {
     pub(crate) name: &'static str,
     pub(crate) last: usize,
@@ -31,15 +31,15 @@ pub(crate) struct World {
     pub(crate) features: FeaturesOf,
 }
 
-/// How one search ended.
+/// Result of one search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ending {
     Right,
-    /// The answer is right, and a version before it is said to fail as well.
+    /// The answer is right, but an earlier version is reported to fail as well.
     RightWarned,
     WrongWarned,
     WrongUnsaid,
-    /// "The ends agree."
+    /// The verdict is that the ends agree.
     Agree,
     Undecided,
 }
@@ -49,7 +49,7 @@ pub(crate) fn plan(last: usize, more: &str) -> Plan {
     simulated::plan(&format!("ask = 'bisect'\nrange = '0..{last}'\n{more}"))
 }
 
-/// Searches to the end.
+/// Runs a search to its end.
 pub(crate) fn search(
     plan: &Plan,
     chance: &mut Chance,
@@ -74,7 +74,7 @@ pub(crate) fn trials(state: &State) -> u64 {
     state.tallies().map(|(_, tally)| tally.trials()).sum()
 }
 
-/// Says how a search ended whose culprit is known.
+/// Returns the result of a search with a known culprit.
 pub(crate) fn ending(state: &State, culprit: usize) -> Ending {
     let report = Report::new(state, true);
     let Some(Answer::Bisect(answer)) = &report.answer else {
@@ -100,7 +100,7 @@ pub(crate) fn ending(state: &State, culprit: usize) -> Ending {
 /// Earlier runs of the bad end.
 #[derive(Clone, Copy)]
 pub(crate) struct History {
-    /// They ended with this failure.
+    /// Number of failures after which they ended.
     pub(crate) failures: u64,
     /// The failure rate then, as a multiple of the rate now.
     pub(crate) times: f64,
@@ -112,7 +112,7 @@ impl History {
         times: 1.0,
     };
 
-    /// Lets earlier runs of the bad end, which fails at this rate now, count in a search.
+    /// Adds earlier runs of the bad end, which fails at this rate now, to a search.
     fn add(self, plan: &Plan, rate: f64, chance: &mut Chance) -> Plan {
         let mut plan = plan.clone();
         let rate = (rate * self.times).min(1.0);
@@ -199,7 +199,7 @@ fn show_after(world: &World, more: &str, history: History, count: u64) {
     );
 }
 
-/// Returns how far a bad version is from the culprit (0) to the last (1).
+/// Returns the position of a bad version between the culprit (0) and the last version (1).
 fn way(version: usize, culprit: usize, last: usize) -> f64 {
     (version - culprit) as f64 / (last - culprit) as f64
 }
@@ -210,7 +210,7 @@ macro_rules! constant {
     };
 }
 
-/// The rate of bad versions by their way from the culprit to the last.
+/// The rate of bad versions by their position between the culprit and the last version.
 macro_rules! shaped {
     (|$way:ident| $rate:expr) => {
         |version, culprit, last| {
@@ -223,7 +223,7 @@ macro_rules! shaped {
     };
 }
 
-/// The rate of good versions by their share of the way to the culprit.
+/// The rate of good versions by their position before the culprit.
 macro_rules! background {
     ($p:expr, |$way:ident| $rate:expr) => {
         |version, culprit, _| {
@@ -282,7 +282,7 @@ const SHALLOW: Rates = shaped!(|way| if (0.4..0.6).contains(&way) { 0.1 } else {
 const FALL: Rates = shaped!(|way| 0.5 - 0.4 * way);
 const WAVE: Rates = shaped!(|way| 0.3 + 0.2 * (way * 6.0 * std::f64::consts::PI).sin());
 
-/// Rates that vary from version to version, by 64 versions.
+/// Rates that vary between versions, with 64 versions.
 pub(crate) const VARYING: [World; 23] = [
     world("rise .1 to .5", 64, false, 0.75, RISE),
     world("rise .1 to .5", 64, true, 0.75, RISE),
@@ -370,7 +370,7 @@ const OTHER_NAME: FeaturesOf = |version, culprit, _, chance| {
     let signature = if other { 2 + chance.below(3) as u32 } else { 1 };
     (signature, about_two_seconds(chance))
 };
-/// They come at any time within ten seconds, instead of after two.
+/// Failures of good versions have any time within ten seconds, instead of two seconds.
 const OTHER_TIME: FeaturesOf = |version, culprit, _, chance| {
     let any = version < culprit;
     (
@@ -449,7 +449,7 @@ pub(crate) const FEATURES: [World; 15] = [
     failing("64, .3, 0, slower", 64, constant!(0.3, 0.0), SLOWER),
 ];
 
-/// Shows these with the features of failures, and without.
+/// Shows the searches with the features of failures, and without.
 pub(crate) fn features(count: u64, only: &str) {
     for world in FEATURES.iter().filter(|world| world.name.contains(only)) {
         show(world, "any-failure = true", count);
@@ -457,7 +457,7 @@ pub(crate) fn features(count: u64, only: &str) {
     }
 }
 
-/// Shows these; `only` keeps the rows with these words in their name.
+/// Shows these searches; `only` keeps the rows with these words in their name.
 pub(crate) fn shown(worlds: &[World], count: u64, only: &str) {
     for world in worlds {
         let name = format!("{}{}", world.name, if world.clean { ", clean" } else { "" });
@@ -467,7 +467,7 @@ pub(crate) fn shown(worlds: &[World], count: u64, only: &str) {
     }
 }
 
-/// Shows what earlier runs of the bad end save, and what they cost where they failed at another rate.
+/// Shows the savings by earlier runs of the bad end, and their cost if the rate has changed since.
 pub(crate) fn after_earlier_runs(count: u64, only: &str) {
     let worlds = CONSTANT.iter().chain(&VARYING);
     for world in worlds.filter(|world| world.name.starts_with(only)) {

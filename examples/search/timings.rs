@@ -1,4 +1,4 @@
-//! How long a choice takes.
+//! Measures the duration of a choice.
 
 use provoke_stats::search::{Bisection, Costs, Slots};
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes a small project with a history, in which one commit brought a crash that shows in one of eight runs:
+# Makes a small project with a history, in which one commit introduced a crash that occurs in one of eight runs:
 #     sh examples/till/history.sh FOLDER
 set -e
 here=$(cd "$(dirname "$0")" && pwd)

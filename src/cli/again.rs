@@ -1,4 +1,4 @@
-//! Shows the recorded outcome of a trial and its outcome when it is run again.
+//! Shows the recorded outcome of a trial and the outcome of its replay.
 
 use super::error::CliError;
 use super::exit::Exit;
@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// A trial that is run again.
+/// A trial to replay.
 pub(super) struct Again {
     plan: Plan,
     trial: Trial,
     before: Option<Outcome>,
-    /// What it was, in words.
+    /// Its recorded outcome, in words.
     was: String,
-    /// How often its variant failed, in a sentence.
+    /// Failure rate of its variant, in a sentence.
     rate: Option<String>,
-    /// What names the trial in commands.
+    /// Reference of the trial in commands.
     reference: String,
     in_container: bool,
 }
@@ -49,7 +49,7 @@ impl Again {
         }
     }
 
-    /// Runs it once, and says how it ended.
+    /// Runs the trial once, and prints its outcome.
     pub(super) fn once(&self, scratch: &Path) -> Result<Exit, CliError> {
         let seen = rerun(&self.plan, &self.trial, scratch)?;
         say_output(scratch);
@@ -75,7 +75,7 @@ impl Again {
         })
     }
 
-    /// Runs it until it fails as it did before, and says how that ended.
+    /// Runs the trial until it fails as it did before, and prints the result.
     pub(super) fn until_it_fails(&self, scratch: &Path, limits: &Limits) -> Result<Exit, CliError> {
         term::say(&format!(
             "  repeating {}, at most {} times or {} (-n and -d change this)",
@@ -139,13 +139,13 @@ impl Again {
         oracle::judge(&self.plan.rules, variant, seen)
     }
 
-    /// True for the failure that it showed before; after a pass, for any.
+    /// Returns whether this is the recorded failure; after a pass, any failure is.
     fn is_it(&self, now: &Failure) -> bool {
         let before = self.before.as_ref().and_then(Outcome::failure);
         before.is_none_or(|before| is_same(before, now))
     }
 
-    /// Says that it failed, and whether in the same way.
+    /// Prints that it failed, and whether in the same way.
     fn failed(&self, what: &str, at: &str, now: &Failure, took: &str) -> String {
         match self.before.as_ref().and_then(Outcome::failure) {
             Some(before) if is_same(before, now) => {
@@ -156,7 +156,7 @@ impl Again {
         }
     }
 
-    /// Says how often it fails, and what to type next: after a pass with these limits.
+    /// Prints the failure rate and the suggested commands; after a pass with these limits.
     fn end(&self, mut screen: Screen, outcome: &Outcome, limits: &str) -> Result<(), CliError> {
         if let Some(rate) = &self.rate {
             screen.text(0, rate);
@@ -179,7 +179,8 @@ impl Again {
     }
 }
 
-/// True if two failures may be one: they end alike, and if both are known by more than that, by the same name.
+/// Returns whether two failures may be one: they end alike, and if both have more evidence than that, they have the
+/// same name.
 fn is_same(before: &Failure, now: &Failure) -> bool {
     if before.kind.name() != now.kind.name() {
         return false;
@@ -199,7 +200,7 @@ fn is_same(before: &Failure, now: &Failure) -> bool {
     !comparable || before.iter().any(|name| now.contains(name))
 }
 
-/// Says what a trial was, as well as the whole run knows.
+/// Describes the recorded outcome of a trial, with the best evidence of the whole run.
 fn was(report: &Report, trial: &Trial, outcome: Option<&Outcome>) -> String {
     let failure = match outcome {
         None => return "did not end".to_owned(),
@@ -212,7 +213,7 @@ fn was(report: &Report, trial: &Trial, outcome: Option<&Outcome>) -> String {
     let group = groups
         .iter()
         .find(|group| group.trials().any(|id| id == trial.id.0));
-    // Captured trials may know the line.
+    // Captured trials may have the source line.
     let site = group.and_then(|group| Site::only(&group.is.sites));
     match site.filter(|_| failure.sites.is_empty()) {
         Some(site) => format!(
@@ -233,7 +234,7 @@ fn in_words(failure: &Failure) -> String {
     words::sanitize(&text)
 }
 
-/// Says how often the variant of a trial fails.
+/// Describes the failure rate of the variant of a trial.
 fn rate(report: &Report, trial: &Trial) -> Option<String> {
     let variant = report.variants.get(trial.variant.index())?;
     let (failures, trials) = (variant.failures, variant.trials);

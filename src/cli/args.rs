@@ -235,7 +235,7 @@ const JUDGE: &str = "Pass or fail";
 const TRIAL: &str = "Command and environment";
 pub(super) const RESULT: &str = "Results";
 
-/// Where results go, and how much is printed.
+/// Flags for the output of a run.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Output {
     /// Write this run to DIR [default: a new directory in provoke-out or PROVOKE_HOME]
@@ -247,7 +247,7 @@ pub(super) struct Output {
     pub(super) exports: Exports,
 }
 
-/// How much is printed.
+/// Flags for the amount of output.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Talk {
     /// Print only the result
@@ -264,7 +264,7 @@ pub(super) struct Talk {
     pub(super) progress: Progress,
 }
 
-/// How a run shows itself.
+/// Style of the progress display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Style {
     /// Show a live line; failures scroll by above it
@@ -276,7 +276,7 @@ pub(super) enum Style {
     Plain,
 }
 
-/// Whether there is a live line.
+/// Kind of the progress display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Progress {
     /// Show a live line if stderr is a terminal
@@ -288,7 +288,7 @@ pub(super) enum Progress {
     None,
 }
 
-/// Where reports go.
+/// Flags for the files of reports.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Exports {
     /// Write the report as JSON to FILE [default: stdout]
@@ -327,7 +327,7 @@ pub(super) struct EarlierNames {
 }
 
 impl Flags {
-    /// Returns what is wrong with the flags beyond what the parser can see.
+    /// Returns errors in the flags that the parser cannot detect.
     pub(super) fn refusal(&self) -> Option<String> {
         let value = self.p.as_ref()?;
         let jobs = value.as_deref().unwrap_or("4");
@@ -336,14 +336,14 @@ impl Flags {
         ))
     }
 
-    /// True if no flag says how many trials to run, or which failure rate is expected.
+    /// Returns whether no flag sets the number of trials, or the expected failure rate.
     pub(super) fn may_stop_early(&self) -> bool {
         let counts = self.runs.is_some() || self.max_fail.is_some() || self.width.is_some();
         let expects = self.expect.is_some() || self.max_rate.is_some();
         !counts && !expects
     }
 
-    /// Returns a flag that does not apply to a service under load, and what to do instead.
+    /// Returns a flag that does not apply to a service under load, and the alternative.
     pub(super) fn not_for_service(&self) -> Option<(&'static str, &'static str)> {
         if self.timeout.is_some() {
             return Some((
@@ -431,7 +431,7 @@ impl Flags {
     }
 }
 
-/// A path typed on the command line is relative to where it was typed.
+/// Resolves a path on the command line relative to the working directory.
 fn absolute(path: Option<PathBuf>) -> Option<PathBuf> {
     path.map(|path| std::path::absolute(&path).unwrap_or(path))
 }

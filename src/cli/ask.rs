@@ -137,7 +137,7 @@ fn without_stop_rules(flag: clap::Arg) -> clap::Arg {
     flag.hide(hide)
 }
 
-/// Describes `-n` where it limits a question that ends by itself.
+/// Describes `-n` as a limit, for a question that ends by itself.
 fn at_most(flag: clap::Arg) -> clap::Arg {
     flag.help("Run at most this many trials")
         .long_help("Run at most this many trials in all [default: until there is an answer]")
@@ -152,7 +152,7 @@ fn at_most_each(flag: clap::Arg) -> clap::Arg {
         )
 }
 
-/// What is reduced.
+/// Flags that select the items of `reduce`.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct ReduceFlags {
     /// Reduce the import statements of these files
@@ -194,7 +194,7 @@ pub(super) struct ReduceFlags {
     search: SearchFlags,
 }
 
-/// How a search proceeds, for candidates and for items.
+/// Flags of all searches, for candidates and for items.
 #[derive(Args, Clone, Debug, Default)]
 struct SearchFlags {
     /// Create package environments with this interpreter [default: python3]
@@ -235,7 +235,7 @@ const SEARCH: &str = "Search";
 const CANDIDATES: &str = "Candidates";
 const ITEMS: &str = "Items";
 
-/// What is searched.
+/// Flags that select the candidates of `bisect`.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct BisectFlags {
     /// Search this list, good end first; or a file with one candidate per line
@@ -313,7 +313,7 @@ pub(super) struct BisectFlags {
     search: SearchFlags,
 }
 
-/// What is run, and how.
+/// The scenario file, the command and the flags of its trials.
 #[derive(Args)]
 pub(super) struct Rest {
     /// Read the rest from a scenario file
@@ -360,7 +360,7 @@ pub(super) struct ConfirmFlags {
     independent: bool,
 }
 
-/// What is compared.
+/// Flags of `compare`.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct CompareFlags {
     /// Find the variants that fail, or find out whether the rates differ
@@ -447,7 +447,7 @@ impl BisectFlags {
         let packages = [&self.pip, &self.cargo, &self.apt, &self.npm, &self.git];
         let typed = packages.into_iter().any(Option::is_some);
         if typed || !self.over.is_empty() || self.range.is_some() {
-            // The command line overrides the file.
+            // The command line takes precedence over the file.
             scenario.over = self.over;
             scenario.range = self.range;
             scenario.git = self.git;
@@ -523,7 +523,7 @@ impl Reduce {
 }
 
 impl Rest {
-    /// Asks a question about the command line, or about a scenario file.
+    /// Runs a question with the command line, or with a scenario file.
     pub(super) fn ask(self, question: impl Fn(&mut Scenario)) -> Result<Exit, CliError> {
         refuse(&self.flags)?;
         let command = super::words(self.command)?;

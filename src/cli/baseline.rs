@@ -16,37 +16,37 @@ use crate::term::Pooled;
 use crate::untrusted::Untrusted as _;
 use provoke_stats as stats;
 
-/// Which failures of a baseline are the bug.
+/// The failures of a baseline that are the bug.
 #[derive(Clone)]
 pub(super) enum LookedFor {
-    /// Those that were the bug there.
+    /// The failures that were the bug in its run.
     AsThere,
-    /// All.
+    /// All failures.
     Any,
-    /// These.
+    /// Failures of these kinds.
     Only(Vec<Only>),
-    /// Those that are known by a name of one of these.
+    /// Failures that share a name with one of these.
     Like(Vec<Bug>),
 }
 
-/// A baseline that was found.
+/// A baseline, with the settings of its trials.
 #[derive(Debug, Default)]
 pub(super) struct Baseline {
     pub(super) measured: Measured,
-    /// What makes its trials, where it was a run of ours.
+    /// The settings of its trials, if it is a run of provoke.
     pub(super) scenario: Option<Scenario>,
-    /// Which run it is, if it is one of ours.
+    /// The run, if it is one of provoke.
     pub(super) chosen: Option<Chosen>,
 }
 
 /// The run that is the baseline.
 #[derive(Debug)]
 pub(super) struct Chosen {
-    /// Its name.
+    /// Name of the run.
     pub(super) run: String,
-    /// The command of its trials.
+    /// Command of its trials.
     pub(super) command: String,
-    /// How many of its trials failed.
+    /// Number of its failing trials.
     failures: u64,
     trials: u64,
     /// It is the newest run with failures, because no flag names a run.
@@ -54,7 +54,7 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// Says which baseline a fix is compared with, if the user may not know it.
+    /// Prints the baseline of a fix, unless the user named it and the command is the same.
     pub(super) fn say(&self, command: &str) {
         if !self.is_newest && self.command == command {
             return;
@@ -75,7 +75,7 @@ impl Chosen {
 }
 
 impl Baseline {
-    /// Finds the baseline that a scenario names, if it names one.
+    /// Reads the baseline that a scenario names, if it names one.
     pub(super) fn of(scenario: &Scenario) -> Result<Option<Self>, Refusal> {
         let looked_for = match scenario.only.as_slice() {
             _ if scenario.takes_any_failure() => LookedFor::Any,
@@ -102,7 +102,7 @@ impl Baseline {
         }
     }
 
-    /// Reads `K/N`, or finds the run of this name. Only its numbers are wanted: nothing of it is run.
+    /// Reads `K/N`, or the run of this name. Only its counts are used; none of its commands are run.
     pub(super) fn read(
         text: &str,
         of: Option<&str>,
@@ -118,7 +118,7 @@ impl Baseline {
         Ok(Self::of(&scenario)?.unwrap_or_default())
     }
 
-    /// Finds the newest run that failed and measured a rate. Only its numbers are wanted: nothing of it is run.
+    /// Finds the newest run with failures that measured a rate. Only its counts are used; none of its commands are run.
     pub(super) fn newest_failing(of: Option<&str>, ignore_earlier_runs: bool) -> Option<Self> {
         let scenario = Scenario {
             of: of.map(str::to_owned),
@@ -129,7 +129,7 @@ impl Baseline {
         Self::newest(&scenario, &LookedFor::AsThere)
     }
 
-    /// Finds the newest run that failed and measured a rate, if there is one.
+    /// Finds the newest run with failures that measured a rate, if one exists.
     fn newest(asked: &Scenario, looked_for: &LookedFor) -> Option<Self> {
         let folders = Folder::all(&default_root()).unwrap_or_default();
         let mut newest_first = folders.iter().rev();
@@ -137,7 +137,7 @@ impl Baseline {
             let Ok(Event::RunStarted { plan, .. }) = store::first_event(&folder.journal()) else {
                 return None;
             };
-            // Other questions choose the trials of a variant by how earlier ones ended.
+            // In other questions, the outcomes of earlier trials determine which variant runs next.
             let measures = match plan.question {
                 Question::Rate => plan.variants.len() == 1 || asked.of.is_some(),
                 Question::Compare(_) => asked.of.is_some(),
@@ -194,7 +194,7 @@ impl Baseline {
         let again = Scenario::again(&state.plan, state.plan.variant(variant));
         let alone = asked.ignore_earlier_runs.unwrap_or(false);
         let measured = match &state.plan.question {
-            // One fix after another is held against what the first was held against.
+            // A further fix is compared with the baseline of the first one.
             Question::Confirm(asked) => before(&state, asked)?,
             _ if alone => measured(&state, variant, looked_for),
             _ => {
@@ -225,7 +225,7 @@ fn refuse(field: &str, what: impl Into<String>, hint: impl Into<String>) -> Refu
     }
 }
 
-/// Reads `3/30`; nothing of what has another form.
+/// Reads `3/30`; returns `None` for text of any other form.
 fn counts(text: &str) -> Option<Result<Measured, Refusal>> {
     let (failures, trials) = text.split_once('/')?;
     let (failures, trials): (u64, u64) = (failures.parse().ok()?, trials.parse().ok()?);
@@ -242,7 +242,7 @@ fn counts(text: &str) -> Option<Result<Measured, Refusal>> {
     })
 }
 
-/// Returns the baseline of a run that confirmed something itself.
+/// Returns the baseline of a run of `confirm`.
 fn before(state: &State, asked: &Confirm) -> Result<Measured, Refusal> {
     match &asked.baseline {
         model::Baseline::Measured(measured) => Ok(measured.as_ref().clone()),
@@ -257,7 +257,7 @@ fn before(state: &State, asked: &Confirm) -> Result<Measured, Refusal> {
     }
 }
 
-/// Finds the variant that is meant.
+/// Returns the variant with this name.
 fn variant(state: &State, of: Option<&str>) -> Result<VariantId, Refusal> {
     let variants = || (0..).map(VariantId).zip(&state.plan.variants);
     let names = || {
@@ -323,8 +323,8 @@ pub(super) fn measured(state: &State, variant: VariantId, looked_for: &LookedFor
     }
 }
 
-/// Returns how many passing trials a fix of a run needs if other runs of the same program count, too, as they
-/// do for `confirm`.
+/// Returns the number of passing trials that a fix of a run needs if other runs of the same program count, too, as they
+/// do in `confirm`.
 pub(super) fn with_other_runs(state: &State, folder: &Folder) -> Option<Pooled> {
     let [_] = state.plan.variants.as_slice() else {
         return None;
@@ -346,8 +346,8 @@ pub(super) fn with_other_runs(state: &State, folder: &Folder) -> Option<Pooled> 
     })
 }
 
-/// True where two failures have a name in common. If only the exit status of one is known, the other may be the same:
-/// an interrupted run has no stacks, and must not count as if it had only passed.
+/// Returns whether two failures share a name. If only the exit status of one is known, they count as the same: an
+/// interrupted run has no stacks, and must not count as if it had only passed.
 fn is_same(known: &Bug, seen: &Bug) -> bool {
     let is_only_status = |bug: &Bug| bug.names == [bug.widest];
     let by_status = is_only_status(known) || is_only_status(seen);
@@ -355,7 +355,7 @@ fn is_same(known: &Bug, seen: &Bug) -> bool {
         || known.names.iter().any(|name| seen.names.contains(name))
 }
 
-/// Counts the runs kept here that confirmed a fix against the same baseline.
+/// Counts the stored runs that tested a fix against the same baseline.
 fn earlier_attempts(baseline: &Measured) -> u64 {
     let folders = Folder::all(&default_root()).unwrap_or_default();
     let same = |folder: &Folder| match store::first_event(&folder.journal()) {
@@ -370,9 +370,8 @@ fn earlier_attempts(baseline: &Measured) -> u64 {
     folders.iter().filter(|folder| same(folder)).count() as u64
 }
 
-/// Completes the question of a plan that has a baseline, and refuses one whose answer cannot be
-/// known: the failure rate may be another one than that of the baseline for a reason besides the
-/// fix.
+/// Completes the question of a plan with a baseline. Refuses a baseline that cannot give an answer, because the failure
+/// rate may differ from it for another reason than the fix.
 pub(super) fn check(plan: &mut Plan, host: &Host) -> Result<(), CliError> {
     let (base, accepts, answer) = match &mut plan.question {
         Question::Confirm(asked) => {
@@ -409,7 +408,7 @@ pub(super) fn check(plan: &mut Plan, host: &Host) -> Result<(), CliError> {
     )))
 }
 
-/// Refuses a baseline whose rate changed, and of which the half that counts has no failure.
+/// Refuses a baseline whose rate changed, if its half that counts has no failure.
 fn refuse_drift(base: &Measured) -> Result<(), CliError> {
     let Some(drift) = base.drift.filter(|drift| drift.failures == 0) else {
         return Ok(());
@@ -424,14 +423,14 @@ fn refuse_drift(base: &Measured) -> Result<(), CliError> {
     ))
 }
 
-/// Says by which names a failure is known again: by those from the best evidence, where that is
-/// to be had of it in any build. A line of the kernel's log names a place in one build only, and
-/// an exit status is shared by many bugs; but to miss the bug is worse than to take another for
-/// it, so then any failure with that status is the bug. So it is where the heap was found
-/// damaged: that shows in many places; where a call has no name but its place in a file; and of a
-/// hang, which may be anywhere in its circle when it is looked at.
+/// Returns the names that identify a bug: those from the best evidence, if it is available in every build.
 ///
-/// Where the run looked for a family, any failure of that family is the bug.
+/// A line of the kernel's log identifies an instruction in one build only, and many bugs share an exit status. But to
+/// miss the bug is worse than to take another failure for it, so in these cases any failure with that status is the
+/// bug. The same applies if heap damage was found, which appears in many places; if a call has no name but its offset
+/// in a file; and to a hang, whose threads may be anywhere in their loop when their stacks are read.
+///
+/// If the run searched for a family, any failure of that family is the bug.
 fn bug(group: &Group, captured: &Tally, only: &[Only]) -> Bug {
     let seen = &group.signature;
     let weak = (seen.depth, seen.id);
@@ -459,7 +458,7 @@ fn bug(group: &Group, captured: &Tally, only: &[Only]) -> Bug {
     }
 }
 
-/// Returns the names of a failure that are its own: all but that of its exit status.
+/// Returns the specific names of a failure: all but that of its exit status.
 fn all_names(signature: &Signature) -> impl Iterator<Item = SignatureId> {
     let names = [(signature.depth, signature.id)].into_iter();
     let names = names.chain(signature.also.iter().copied());

@@ -14,16 +14,16 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// The most bytes that are shared of a file that is not a core.
+/// Maximum size of a shared file that is not a core.
 const LARGEST: u64 = 64 << 20;
 
-/// The reports in a bundle: for people, and for programs.
+/// The reports in a bundle, for people and for programs.
 const REPORTS: [(&str, Format); 2] = [("report.md", Format::Md), ("report.json", Format::Json)];
 
 type Archive = tar::Builder<GzEncoder<File>>;
 
-/// Writes a run into a compressed archive. Unpacked, it is the folder of a run that `report`, `list`,
-/// `explain` and `diff` read. Secrets are masked, and what is not `shared` is left out.
+/// Writes a run into a compressed archive. Unpacked, it is the directory of a run that `report`, `list`, `explain` and
+/// `diff` read. Secrets are masked, and data that are not `shared` are left out.
 pub(super) fn write(
     folder: &Folder,
     report: &Report,
@@ -35,7 +35,7 @@ pub(super) fn write(
         CliError::could_not(error.context(what))
     };
     let secrets = Secrets::of_run(&folder.journal())?;
-    // Write to a temporary file first: no half bundle stays, and no link is followed.
+    // Written to a temporary file first, so that no incomplete bundle remains, and no link is followed.
     let mut beside = file.as_os_str().to_owned();
     beside.push(".part");
     let beside = PathBuf::from(beside);
@@ -97,7 +97,7 @@ fn fill(
     Ok(())
 }
 
-/// Adds what was kept of a trial.
+/// Adds the evidence of a trial.
 fn add_trial(
     archive: &mut Archive,
     trial: &Path,
@@ -111,7 +111,7 @@ fn add_trial(
         match Sort::of(name) {
             Some(Sort::Output) => add_text(archive, &path, &inside, secrets)?,
             Some(Sort::Story) => {
-                // One that is cut short is not JSON any longer.
+                // A truncated file is no longer valid JSON.
                 if let Some(json) = read(&path).filter(|json| json.len() as u64 <= LARGEST) {
                     let story: serde_json::Value = secrets.parse_masked(&json)?;
                     add(archive, &inside, &serde_json::to_vec(&story)?)?;
@@ -137,7 +137,7 @@ fn add_trial(
     Ok(())
 }
 
-/// A kind of kept file. The trial's own folder is never shared: it may hold anything.
+/// A kind of evidence file. The trial's own directory is never shared, because it may contain anything.
 #[derive(Clone, Copy)]
 enum Sort {
     Output,
@@ -196,12 +196,12 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// True for a folder that is not behind a link.
+/// Returns whether this is a directory and not a link.
 fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|about| about.is_dir())
 }
 
-/// Returns the entries of a folder in order; none if there is no folder.
+/// Returns the sorted entries of a directory; empty if it does not exist.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, anyhow::Error> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! Writes a scenario that sends the requests in flight at a crash again.
+//! Writes a scenario that sends the requests before a crash again.
 
 use crate::model::{
     Amount, Body, Ended, Event, Load, LoadSeen, Pace, Pick, Plan, RequestPlan, Text, TrialId,
@@ -13,14 +13,14 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The file's name in the folder of a trial.
+/// Name of the scenario file in the directory of a trial.
 const REPLAY: &str = "replay.toml";
-/// Kinds of requests of one load.
+/// Maximum number of kinds of requests.
 const MOST: usize = 256;
 
-/// Writes it when a life ends.
+/// Writes the scenario when a trial ends.
 pub(super) struct Bundles {
-    /// Below it every trial has a folder.
+    /// Parent of the directories of trials.
     trials: PathBuf,
     under_way: BTreeMap<TrialId, VariantId>,
 }
@@ -50,7 +50,7 @@ impl Sink for Bundles {
                         trial.0, state.run
                     );
                     let text = replay(&state.plan, variant, seen, &folder, &about);
-                    // The evidence itself is there in any case.
+                    // The evidence itself is stored in any case.
                     let path = folder.join(REPLAY);
                     let _ = text.map(|text| create_private(&path)?.write_all(text.as_bytes()));
                 }
@@ -60,7 +60,7 @@ impl Sink for Bundles {
     }
 }
 
-/// Returns a scenario that sends what a life was sent at last; nothing where that is not known.
+/// Returns a scenario that sends the last requests of a trial; `None` if they are not known.
 fn replay(
     plan: &Plan,
     variant: VariantId,
@@ -93,11 +93,11 @@ fn replay(
     under_load(plan, variant, &load, about).ok()
 }
 
-/// Returns each request once that was in flight or came before, as often as it was sent then.
+/// Returns each request in flight or before the crash once, with its number of occurrences as weight.
 fn sent(load: &Load, folder: &Path) -> Vec<RequestPlan> {
     let mut order: Vec<(String, String, Option<String>, u32)> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    // What was in flight comes first, and of what came before, the latest.
+    // Requests in flight come first, then the earlier ones, the latest first.
     let before = json_lines(&folder.join("window.jsonl")).into_iter().rev();
     for line in json_lines(&folder.join("in-flight.jsonl"))
         .into_iter()
@@ -140,7 +140,7 @@ fn sent(load: &Load, folder: &Path) -> Vec<RequestPlan> {
     plans.collect()
 }
 
-/// Returns the JSON values of a file with one on each line; none if the file cannot be read.
+/// Returns the JSON values of a file with one per line; empty if the file cannot be read.
 pub(super) fn json_lines(file: &Path) -> Vec<Value> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let lines = text.lines();

@@ -1,7 +1,7 @@
 //! Finds earlier runs of the same program under the same conditions, whose trials count as well.
 //!
-//! Whether a run counts is decided by what was run, never by how it ended: a run may have been named
-//! as a baseline because it failed, and runs without a failure are the other half of the truth.
+//! Whether a run counts depends on what was run, never on its results: a run may have been named as a baseline because
+//! it failed, and runs without a failure must count as well.
 
 use super::baseline::{LookedFor, measured};
 use crate::model::{
@@ -17,13 +17,13 @@ use provoke_stats::{self as stats, NamedRate};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Whose trials others may count with.
+/// The variant whose earlier trials are wanted.
 struct Wanted<'a> {
     side: Side<'a>,
     variant: VariantId,
-    /// Where it is kept itself.
+    /// Its own directory, if it is a stored run.
     folder: Option<&'a Path>,
-    /// It is the bad end of a search, for which it does not matter when trials ended.
+    /// Whether it is the bad end of a search, for which the order of trials does not matter.
     searched: bool,
 }
 
@@ -34,7 +34,7 @@ struct Found {
     kinds: BTreeSet<String>,
 }
 
-/// Adds what other runs of the same program measured to a baseline, which is a variant of a run in this folder.
+/// Adds the counts of other runs of the same program to a baseline, which is a variant of a run in this directory.
 pub(super) fn add_to(
     mut base: Measured,
     state: &State,
@@ -42,8 +42,8 @@ pub(super) fn add_to(
     folder: &Folder,
     looked_for: &LookedFor,
 ) -> Measured {
-    // Trials of other questions were chosen by how earlier ones ended; a rate that changed has no
-    // one value that others could share.
+    // In other questions, the outcomes of earlier trials determine which variant runs next; a rate that changed has no
+    // single value that others could share.
     if !matches!(state.plan.question, Question::Rate) || base.drift.is_some() {
         return base;
     }
@@ -98,18 +98,18 @@ pub(super) fn add_to(
         base.unfinished |= one.measured.unfinished;
         base.runs.push(one.run_counts());
     }
-    // Clumps are known by run; their size is the design effect.
+    // Clumps are known per run; the design effect has their size.
     base.clumps = None;
     (base.failures, base.trials) = (pool.failures, pool.trials);
     base
 }
 
-/// Adds to the plan of a search what earlier runs saw of the bad end, or of everything together.
+/// Adds the counts of earlier runs of the bad end, or of all items together, to the plan of a search.
 pub(super) fn add_to_search(plan: &mut Plan, host: &Host, survey: &Survey) {
     let Some(asked) = plan.question.search() else {
         return;
     };
-    // A log holds trials of an earlier run, which are not counted twice.
+    // A log contains trials of an earlier run, which must not count twice.
     let is_logged = plan.space.as_ref().is_some_and(|space| {
         let mut known = space.known.iter();
         known.any(|known| known.place as usize + 1 == space.len() && known.counts.is_some())
@@ -163,7 +163,7 @@ fn side<'a>(plan: &'a Plan, host: &'a Host, survey: &'a Survey) -> Side<'a> {
     Side { plan, host, survey }
 }
 
-/// Finds the runs that tried the same, the oldest first, and the runs of the same command that do not count.
+/// Finds the runs of the same program, the oldest first, and the runs of the same command that do not count.
 fn find(wanted: &Wanted, looked_for: &LookedFor) -> (Vec<Found>, Vec<LeftOut>) {
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
     let mut seeds = BTreeSet::from([wanted.side.plan.seed]);
@@ -190,8 +190,8 @@ fn find(wanted: &Wanted, looked_for: &LookedFor) -> (Vec<Found>, Vec<LeftOut>) {
     (found, left_out)
 }
 
-/// Returns the variants of a run that tried the same command, with why they do not count, if they
-/// do not; nothing where none did.
+/// Returns the variants of a run with the same command, each with the reason if it does not count; `None` if the run
+/// has no such variant.
 fn alike(
     folder: &Folder,
     wanted: &Wanted,
@@ -218,7 +218,7 @@ fn alike(
     let counts = match plan.question {
         Question::Rate => true,
         Question::Compare(_) => wanted.searched,
-        // Some of its trials were under another setting.
+        // Some of its trials ran under another setting.
         Question::Bisect(ref asked) | Question::Reduce(ref asked) => {
             wanted.searched && !asked.raise_rate
         }
@@ -243,7 +243,7 @@ fn alike(
     Some((same, refused))
 }
 
-/// Reads what a run measured, or says why that does not count.
+/// Reads the counts of a run, or returns why they do not count.
 fn read(
     folder: &Folder,
     variants: &[VariantId],
@@ -293,7 +293,7 @@ impl Found {
         }
     }
 
-    /// Says that it does not count because it failed more often than the others.
+    /// Returns why it does not count: it failed more often than the others.
     fn failed_more_often(&self, p_value: f64) -> LeftOut {
         let ((failures, trials), chance) = (self.counts(), words::p_value(p_value));
         LeftOut {

@@ -9,14 +9,14 @@ use crate::term;
 use crate::untrusted::Untrusted as _;
 use std::process::Command;
 
-/// Engines that are looked for, in this order.
+/// Engines that are tried, in this order.
 const ENGINES: [&str; 2] = ["docker", "podman"];
-/// Options of a container that are limits of its control group.
+/// Container options that are limits of its cgroup.
 const LIMITS: [&str; 5] = ["cpus", "memory", "memory-swap", "cpuset-cpus", "pids-limit"];
-/// Images that an error names.
+/// Maximum number of images that an error lists.
 const NAMED: usize = 12;
 
-/// Why there is no engine, or no image: what, and the way out.
+/// Why no engine or no image is available, with a hint.
 pub(super) struct Trouble {
     what: String,
     hint: String,
@@ -29,7 +29,7 @@ impl From<Trouble> for CliError {
 }
 
 impl Trouble {
-    /// Puts it into the words of a scenario.
+    /// Converts it to a refusal of the scenario.
     pub(super) fn refusal(self) -> Refusal {
         Refusal {
             what: self.what,
@@ -39,7 +39,7 @@ impl Trouble {
     }
 }
 
-/// Returns the engine that answers: the one that is named, or the first.
+/// Returns the engine that responds: the named one, or the first.
 pub(super) fn engine(named: Option<&str>) -> Result<&str, Trouble> {
     let mut silent = None;
     for name in named.map_or_else(|| ENGINES.to_vec(), |name| vec![name]) {
@@ -91,7 +91,7 @@ pub(super) fn has_image(engine: &str, image: &str) -> Result<(), Trouble> {
     })
 }
 
-/// Asks an engine; an error without words means that there is no such program.
+/// Runs an engine; an error without text means that the program does not exist.
 fn ask(engine: &str, words: &[&str]) -> Result<String, Option<String>> {
     let said = Command::new(engine).args(words).output();
     let said = said.map_err(|_| None)?;
@@ -105,7 +105,7 @@ fn ask(engine: &str, words: &[&str]) -> Result<String, Option<String>> {
     ))
 }
 
-/// Says in a plan which engine runs its containers, where nobody did.
+/// Sets the engine of the containers in a plan, unless the plan names one.
 pub(super) fn choose(plan: &mut Plan) -> Result<(), CliError> {
     let template = plan.space.as_mut().map(|space| &mut space.template);
     let variants = plan.variants.iter_mut().chain(template);
@@ -127,9 +127,8 @@ pub(super) fn containers(plan: &Plan) -> impl Iterator<Item = &Container> {
     actors.filter_map(|actor| actor.container.as_ref())
 }
 
-/// Says which limit of containers the engine will not heed: without root, podman sets none where
-/// there are only control groups of version 1, and a program that eats memory eats that of the
-/// machine.
+/// Returns a limit of containers that the engine ignores: without root, podman sets none if only cgroups v1 exist, and
+/// a program may exhaust the memory of the machine.
 pub(super) fn unheeded(plan: &Plan) -> Option<String> {
     let limits = containers(plan).filter(|one| one.engine == "podman");
     let limits = limits.flat_map(|one| &one.options).map(Text::to_string);
@@ -144,7 +143,7 @@ pub(super) fn unheeded(plan: &Plan) -> Option<String> {
     })
 }
 
-/// Removes what provokes left that were killed together with their slots.
+/// Removes the objects of killed runs whose slots were killed as well.
 pub(super) fn sweep(plan: &Plan) {
     let engine = containers(plan).next();
     let engine = engine.and_then(|one| Engine::find(&one.engine));
@@ -167,7 +166,7 @@ pub(super) fn sweep(plan: &Plan) {
     }
 }
 
-/// Checks that there is an engine that can be watched.
+/// Checks that an engine is available whose objects can be tracked.
 pub(super) fn watchable(plan: &Plan) -> Result<(), CliError> {
     if !plan.watch_engine {
         return Ok(());
@@ -189,7 +188,7 @@ pub(super) fn watchable(plan: &Plan) -> Result<(), CliError> {
     }
 }
 
-/// Checks that the image of an actor is there, where its name is known by now.
+/// Checks that the image of an actor exists, if its name is already known.
 pub(super) fn startable(actor: &ActorPlan, variant: &str) -> Result<(), CliError> {
     let Some(container) = &actor.container else {
         return Ok(());

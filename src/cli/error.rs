@@ -24,7 +24,7 @@ enum Shown {
 }
 
 impl CliError {
-    /// An error in what was typed or written by the user.
+    /// An error in the user's input.
     pub(super) fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self {
             exit: Exit::Usage,
@@ -33,7 +33,7 @@ impl CliError {
         }
     }
 
-    /// The answer cannot be known, whatever the trials show.
+    /// The answer cannot be determined, whatever the outcomes of the trials.
     pub(super) fn undecided(error: impl Into<anyhow::Error>) -> Self {
         Self {
             exit: Exit::Undecided,
@@ -42,7 +42,7 @@ impl CliError {
         }
     }
 
-    /// The experiment could not be carried out.
+    /// The experiment could not be run.
     pub(super) fn could_not(error: impl Into<anyhow::Error>) -> Self {
         Self {
             exit: Exit::CouldNotTest,
@@ -51,7 +51,7 @@ impl CliError {
         }
     }
 
-    /// An error that has been laid out already.
+    /// An error with its own layout.
     pub(super) fn rendered(text: String) -> Self {
         Self {
             exit: Exit::Usage,
@@ -60,13 +60,13 @@ impl CliError {
         }
     }
 
-    /// Adds the way out.
+    /// Adds a hint.
     pub(super) fn hinted(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Returns it in one line: what, and the last that was said of why.
+    /// Returns the error in one line: the message, and the innermost cause.
     pub(super) fn in_a_line(&self) -> String {
         match &self.what {
             Shown::Rendered(text) => text.clone(),
@@ -78,7 +78,7 @@ impl CliError {
         }
     }
 
-    /// Says it on standard error.
+    /// Prints it to stderr.
     pub(super) fn say(&self) {
         match &self.what {
             Shown::Rendered(text) => say_as_it_is(text.trim_end()),
@@ -125,7 +125,7 @@ impl From<Unready> for CliError {
     }
 }
 
-/// Returns what the scenario is refused for.
+/// Converts it to a refusal of the scenario.
 pub(super) fn refusal(unready: Unready) -> Refusal {
     match unready {
         Unready::Refused { what, at, hint } => Refusal { what, at, hint },

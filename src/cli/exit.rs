@@ -4,25 +4,25 @@ use crate::model::{Expect, Signal};
 use crate::policy::Verdict;
 use std::process::ExitCode;
 
-/// How provoke ends.
+/// The result of provoke as an exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
-    /// Answered as hoped.
+    /// The expected answer.
     Hoped,
-    /// Answered the other way.
+    /// The opposite answer.
     OtherWay,
     /// The command line or the scenario is wrong.
     Usage,
-    /// The budget is spent, and the answer is not known.
+    /// The budget is spent without an answer.
     Undecided,
-    /// Not one trial said anything: `git bisect` skips.
+    /// All trials were inconclusive: `git bisect` skips.
     CouldNotTest,
     /// Ended by a signal; `git bisect` aborts.
     Stopped(Signal),
 }
 
 impl Exit {
-    /// Returns what a verdict means to somebody with this hope.
+    /// Returns the exit of a verdict, given the expected result.
     pub(super) fn of(verdict: Verdict, expect: Expect) -> Self {
         match verdict {
             Verdict::Clean if expect == Expect::Fail => Self::OtherWay,
@@ -33,7 +33,7 @@ impl Exit {
             | Verdict::NotFixed
             | Verdict::Different
             | Verdict::NotThere => Self::OtherWay,
-            // Too few trials may be the reason.
+            // The reason may be too few trials.
             Verdict::Undecided | Verdict::NoDifference => Self::Undecided,
             Verdict::CouldNotTest => Self::CouldNotTest,
         }

@@ -34,7 +34,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A run with everything that belongs to it.
+/// A run with its resources.
 pub(super) struct Experiment<'a> {
     pub(super) state: State,
     pub(super) folder: Folder,
@@ -44,7 +44,7 @@ pub(super) struct Experiment<'a> {
     pub(super) printed: Vec<String>,
 }
 
-/// Returns what a plan takes from here.
+/// Returns the facts of this place that a plan needs.
 pub(super) fn surroundings(base: PathBuf) -> Surroundings {
     let environment = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
     // As random as the keys of the standard library's maps; 53 bits, as for trials.
@@ -58,24 +58,25 @@ pub(super) fn surroundings(base: PathBuf) -> Surroundings {
     }
 }
 
-/// What is known at the end of a run.
+/// The result of a run.
 struct Told {
     folder: Folder,
     report: Report,
     exit: Exit,
-    /// What is asked next.
+    /// The next question.
     next: Option<Plan>,
-    /// It is one of several searches along a list, and found nothing: those before it say more.
+    /// Whether it is one of several searches along a list, and found nothing, so that the earlier ones are more
+    /// informative.
     adds_nothing: bool,
 }
 
 impl<'a> Experiment<'a> {
-    /// Checks what can be checked before anything runs, and writes the first line.
+    /// Makes all checks that are possible before anything runs, and writes the first line of the journal.
     pub(super) fn begin(plan: Plan, output: &'a Output) -> Result<Self, CliError> {
         Self::begin_in(plan, output.out.as_deref(), output)
     }
 
-    /// The same in this folder, or a new one.
+    /// Does the same in this directory, or in a new one.
     fn begin_in(mut plan: Plan, out: Option<&Path>, output: &'a Output) -> Result<Self, CliError> {
         signals::survive_file_size_limit();
         check(&plan)?;
@@ -106,7 +107,7 @@ impl<'a> Experiment<'a> {
         plan.widen();
         let survey = output.survey(&plan, &[&root, folder.path()]);
         earlier::add_to_search(&mut plan, &host, &survey);
-        // The time of its file and of its first event are compared before its commands are run again.
+        // The time of the journal file and that of its first event are compared before its commands are run again.
         let at = jiff::Timestamp::now().as_second();
         let mut journal = Journal::open(&folder.journal())?;
         plan.add_settings(host.cpus);
@@ -141,7 +142,7 @@ impl<'a> Experiment<'a> {
         Ok(experiment)
     }
 
-    /// Says, and writes down, what the plan itself gives reason to be careful about.
+    /// Prints and records warnings about the plan itself.
     fn caution(&mut self) {
         for (level, text) in survey::cautions(&self.state.plan) {
             let text = words::sanitize(&text);
@@ -155,8 +156,8 @@ impl<'a> Experiment<'a> {
         }
     }
 
-    /// Runs trials until the question is answered or the run is broken off, and then those of the
-    /// question that follows, if one does.
+    /// Runs trials until the question is answered or the run is interrupted, and then the trials of the next question, if
+    /// there is one.
     pub(super) fn run(self) -> Result<Exit, CliError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -174,7 +175,7 @@ impl<'a> Experiment<'a> {
             let within = told.folder.next(&default_root());
             let further = Self::begin_in(plan, within.as_deref(), output).and_then(&mut once);
             match further {
-                // What was broken off says less than what is known.
+                // The result of an interrupted search is less informative than the earlier ones.
                 Ok(Told {
                     exit: exit @ Exit::Stopped(_),
                     ..
@@ -215,7 +216,7 @@ impl<'a> Experiment<'a> {
         Ok(self.journal.complete())
     }
 
-    /// Runs `setup`, the trials, and, whatever came of them, `cleanup`.
+    /// Runs `setup`, the trials, and always `cleanup`.
     async fn between_hooks(
         &mut self,
         executor: &Arc<Local>,
@@ -258,9 +259,9 @@ impl<'a> Experiment<'a> {
         ready.map(drop)
     }
 
-    /// Runs the `setup` of each variant, and looks for its commands, which that may have made.
-    /// A variant without is given up, unless no other is left. Returns whether trials can begin;
-    /// `done` are those that were set up.
+    /// Runs the `setup` of each variant, and checks for its commands, which `setup` may have created. A variant without
+    /// its commands is given up, unless no other is left. Returns whether trials can begin; `done` receives the
+    /// variants that were set up.
     async fn set_up(
         &mut self,
         executor: &Arc<Local>,
@@ -292,7 +293,7 @@ impl<'a> Experiment<'a> {
         if failed.len() == ids.len() {
             return match none_left(&self.state.plan, failed) {
                 Some(error) => Err(error),
-                // None was left before: there is nothing to do.
+                // No variant was left before, so there is nothing to do.
                 None => Ok(true),
             };
         }
@@ -366,7 +367,7 @@ impl<'a> Experiment<'a> {
         }
     }
 
-    /// Records that the run was broken off before its first trial.
+    /// Records that the run was interrupted before its first trial.
     fn stopped_by(&mut self, signal: Signal) -> Result<(), CliError> {
         let stopped = Event::RunStopped {
             why: StopCause::Signal(signal),
@@ -377,7 +378,7 @@ impl<'a> Experiment<'a> {
         Ok(())
     }
 
-    /// Prints what is going to happen, where no flag says so.
+    /// Describes the run before it starts.
     fn announce(&self) {
         if self.output.talk.quiet {
             return;
@@ -421,7 +422,7 @@ impl<'a> Experiment<'a> {
         self.state.apply(&note, |_| false);
     }
 
-    /// Reports what was known at the end of a run.
+    /// Reports the result of a run.
     pub(super) fn conclude(self) -> Result<Exit, CliError> {
         let output = self.output;
         let told = self.tell(true, false)?;
@@ -429,7 +430,7 @@ impl<'a> Experiment<'a> {
         Ok(told.exit)
     }
 
-    /// Says what is known, and what is asked next if it goes on.
+    /// Prints the result, and returns the next question if the run continues.
     fn tell(self, journal_complete: bool, goes_on: bool) -> Result<Told, CliError> {
         let Self {
             state,
@@ -480,7 +481,7 @@ impl<'a> Experiment<'a> {
                 Exit::of(report.verdict, state.plan.expect)
             }
         };
-        // What is known is told and exported, also where no patch can be made of it.
+        // The result is printed and exported even if the patch cannot be written.
         if let Some(error) = failed {
             output.export(&folder, &report)?;
             return Err(error);
@@ -501,7 +502,7 @@ impl<'a> Experiment<'a> {
     }
 }
 
-/// Looks for the program of a plain run before anything is stored. Other commands may be made first.
+/// Checks the program of a plain run before anything is stored. Other commands may be created first.
 fn check_program(plan: &Plan) -> Result<(), CliError> {
     match plan.variants.as_slice() {
         [only]
@@ -516,7 +517,7 @@ fn check_program(plan: &Plan) -> Result<(), CliError> {
     }
 }
 
-/// Shows what cannot be made of a variant where the scenario says it, if there is one.
+/// Shows why a variant cannot be prepared, with the position in the scenario, if there is one.
 fn placed(plan: &Plan, unready: Unready) -> CliError {
     match (unready, &plan.scenario) {
         (Unready::Refused { what, at, hint }, Some(file)) => {
@@ -528,8 +529,8 @@ fn placed(plan: &Plan, unready: Unready) -> CliError {
     }
 }
 
-/// Where cores would overwrite each other, trials that may dump run one at a time. To confirm
-/// a fix under the load under which it failed is worth more than to know a failure by its stack.
+/// Runs trials that may dump cores one at a time if cores would overwrite each other. `confirm` keeps its parallel
+/// trials: the load under which the program failed matters more than the stack of a failure.
 fn do_not_queue_for_cores(plan: &mut Plan) -> Option<String> {
     let confirms = matches!(plan.question, Question::Confirm(_));
     let queues = plan.capture == Capture::On && plan.no_cores.is_none() && plan.jobs > 1;
@@ -540,9 +541,9 @@ fn do_not_queue_for_cores(plan: &mut Plan) -> Option<String> {
     Some("cores of parallel trials would overwrite each other on this machine, so failures are identified by exit status only; `provoke doctor` shows how to change that".to_owned())
 }
 
-/// Returns why no core of the main processes can be had here.
+/// Returns why no core of the main processes can be captured here.
 fn no_cores(plan: &Plan) -> Option<String> {
-    // A tracer writes its own.
+    // A tracer writes its own cores.
     if plan.capture == Capture::Trace {
         return None;
     }
@@ -556,13 +557,13 @@ fn no_cores(plan: &Plan) -> Option<String> {
     };
     let mut mains = plan.variants.iter().flat_map(|variant| {
         let mains = variant.actors.iter().filter(|actor| actor.role.decides());
-        // What is made later lies on the same disk as what it is made from, or so we hope.
+        // A directory that is prepared later is probably on the same disk as its source.
         let made = variant.make.as_ref().map(|make| &make.cwd);
         mains.map(move |main| (main, Path::new(made.unwrap_or(&main.cwd).as_os_str())))
     });
     mains.find_map(|(main, folder)| match &main.container {
         None => core_pattern::obstacle(&destination, folder),
-        // What is dumped in its own files is copied out of it.
+        // A core in the container's own file system is copied out of it.
         Some(container) => {
             let shared = container.sees_folder() && container.enters;
             let template = destination
@@ -574,7 +575,7 @@ fn no_cores(plan: &Plan) -> Option<String> {
 }
 
 impl Output {
-    /// Records where trials run. Files at these paths and reports are not files of the program.
+    /// Records the environment of the trials. Files at these paths and reports are not files of the program.
     fn survey(&self, plan: &Plan, ours: &[&Path]) -> Survey {
         let mut survey = survey::survey(plan);
         let reports = self.exports.wanted().map(|(_, path)| path);
@@ -584,21 +585,21 @@ impl Output {
         survey
     }
 
-    /// Writes the reports that are wanted.
+    /// Writes the requested reports.
     fn export(&self, folder: &Folder, report: &Report) -> Result<(), CliError> {
         self.exports.write(folder, report, self.talk.quiet)
     }
 }
 
-/// How a command around the whole run went.
+/// Result of a hook of the whole run.
 enum Hooked {
     Done,
     Failed(HookSeen),
-    /// We were asked to end, and so was it.
+    /// provoke received a signal, and stopped the hook.
     Stopped(Signal),
 }
 
-/// Runs a command around the whole run to its end: others may follow it.
+/// Runs a hook of the whole run to its end: others may follow it.
 async fn hook(
     executor: &Arc<Local>,
     variant: Option<VariantId>,
@@ -639,8 +640,7 @@ fn hook_failed(seen: &HookSeen) -> CliError {
     CliError::could_not(error.context(format!("`setup` failed: {}", seen.ending)))
 }
 
-/// Returns what to say when there is no variant left: what is wrong with all of them, or with
-/// each.
+/// Returns the error if no variant is left: one error for all of them, or one for each.
 fn none_left(plan: &Plan, failed: Vec<(VariantId, CliError)>) -> Option<CliError> {
     let each = failed.iter().map(|(id, error)| (*id, error.in_a_line()));
     let each: Vec<(VariantId, String)> = each.collect();
@@ -657,7 +657,7 @@ fn none_left(plan: &Plan, failed: Vec<(VariantId, CliError)>) -> Option<CliError
     Some(CliError::could_not(error.context(what)))
 }
 
-/// Returns the trial that is meant by `RUN#17`.
+/// Parses `RUN#17`.
 pub(super) fn run_and_trial(text: &str) -> Result<(&str, TrialId), CliError> {
     let parts = text
         .rsplit_once('#')

@@ -184,8 +184,7 @@ impl Explain {
         self.say(&stories, || trial_story(&told))
     }
 
-    /// Returns what the cores of a trial say: as it was written down when they were fresh,
-    /// or, where another tool is asked for, read again.
+    /// Returns the analyses of the cores of a trial: the stored ones, or new ones if another tool is requested.
     fn stories(
         &self,
         folder: &Folder,
@@ -230,10 +229,10 @@ impl Explain {
     }
 }
 
-/// Trials that are listed one by one.
+/// Maximum number of trials that are listed.
 const LISTED: usize = 12;
 
-/// Explains that a run has no such trial, and which it has.
+/// Reports that a run has no such trial, and lists its trials.
 fn no_trial(run: &str, id: TrialId, mut finished: Vec<u64>, mut failed: Vec<u64>) -> CliError {
     let error = anyhow::anyhow!("the run {run} has no finished trial {id}");
     finished.sort_unstable();
@@ -249,10 +248,10 @@ fn no_trial(run: &str, id: TrialId, mut finished: Vec<u64>, mut failed: Vec<u64>
     })
 }
 
-/// The longest first line of a request that is read.
+/// Maximum length of the first line of a request.
 const REQUEST_LINE: u64 = 8192;
 
-/// Returns the requests that were in flight when the service of a trial died.
+/// Returns the requests that were in flight when the service of a trial crashed.
 fn in_flight(folder: &Folder, id: TrialId) -> Vec<InFlight> {
     let place = folder.trials().join(id.0.to_string());
     let first_line = |line: &serde_json::Value| {
@@ -278,10 +277,10 @@ fn in_flight(folder: &Folder, id: TrialId) -> Vec<InFlight> {
     lines.into_iter().map(request).collect()
 }
 
-/// Lines of output that are shown.
+/// Number of output lines that are shown.
 const LAST_LINES: usize = 15;
 
-/// Returns the last lines that a trial wrote to standard error, or else to standard output.
+/// Returns the last lines that a trial wrote to stderr, or else to stdout.
 fn last_output(folder: &Folder, id: TrialId) -> Vec<String> {
     let place = folder.trials().join(id.0.to_string());
     let last_lines = |name: &str| {
@@ -299,7 +298,7 @@ fn last_output(folder: &Folder, id: TrialId) -> Vec<String> {
     }
 }
 
-/// Returns the trial of a run whose failure is known best, by its name.
+/// Returns the reference of the trial of a run with the best evidence of its failure.
 fn best_of(folder: &Folder) -> Result<String, CliError> {
     let state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
     let report = Report::new(&state, true);
@@ -307,7 +306,7 @@ fn best_of(folder: &Folder) -> Result<String, CliError> {
     if let Some(trial) = report.known_best() {
         return Ok(format!("{path}#{trial}"));
     }
-    // Of the others is known how they ended, and what they left behind.
+    // Of other trials, only the exit status and the leaks are known.
     let mut failing = report.variants.iter().flat_map(|one| &one.failing_trials);
     let first = failing.next().map(|trial| format!("{path}#{trial}"));
     first

@@ -49,7 +49,7 @@ impl List {
     }
 }
 
-/// Says when a run was begun, in seconds since 1970.
+/// Formats the start of a run, given in seconds since 1970.
 fn begun(seconds: i64, now: &Zoned) -> String {
     let at = Timestamp::from_second(seconds).unwrap_or_default();
     when(&at.to_zoned(TimeZone::system()), now)

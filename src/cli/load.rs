@@ -72,7 +72,7 @@ fn trials(flag: clap::Arg) -> clap::Arg {
         )
 }
 
-/// What is put under load, and how.
+/// Flags that describe the load.
 #[derive(Args, Clone, Debug, Default)]
 struct LoadFlags {
     /// The command that starts the service; or give it after --
@@ -174,7 +174,7 @@ struct LoadFlags {
     own_target: Option<String>,
 }
 
-/// Kinds of errors that the live line has room for.
+/// Maximum number of kinds of errors in the live line.
 const ERRORS: usize = 3;
 
 const SERVICE: &str = "Service";
@@ -250,7 +250,7 @@ pub(super) fn watch(live: Arc<Live>) -> Box<dyn Fn() -> String> {
         let (then, before, rate) = last.get();
         let (now, served) = (Instant::now(), of(&live.served));
         let seconds = now.duration_since(then).as_secs_f64();
-        // A rate over less than this jumps about.
+        // A rate over a shorter time fluctuates too much.
         let rate = if seconds > 0.5 {
             let rate = real(served.saturating_sub(before)) / seconds;
             last.set((now, served, rate));
@@ -267,10 +267,10 @@ pub(super) fn watch(live: Arc<Live>) -> Box<dyn Fn() -> String> {
     })
 }
 
-/// So long is measured how fast answers come.
+/// Time over which the throughput is measured.
 const MEASURED: Duration = Duration::from_secs(1);
 
-/// Returns how many answers a second the first service run gives under load, once that is known.
+/// Returns a function for the responses per second of the first service trial, once they are known.
 pub(super) fn rate(live: Arc<Live>) -> Box<dyn Fn() -> Option<f64>> {
     let began: Cell<Option<(Instant, u64)>> = Cell::new(None);
     Box::new(move || {
@@ -288,7 +288,7 @@ pub(super) fn rate(live: Arc<Live>) -> Box<dyn Fn() -> Option<f64>> {
     })
 }
 
-/// Says how many errors of which kind there were, the most frequent first.
+/// Lists the errors by kind, the most frequent first.
 fn errors(all: &[(String, u64)]) -> String {
     let sum = all.iter().map(|(_, count)| count).sum();
     let sum = words::plural(sum, "error");

@@ -8,16 +8,16 @@ use crate::state::State;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A merge that was found.
+/// A merge that is the culprit.
 pub(super) struct Merge {
     /// The commit.
     place: Place,
-    /// What it merged, as `BASE..TIP` for each branch.
+    /// The merged commits, as `BASE..TIP` for each branch.
     ranges: Vec<String>,
 }
 
 impl Merge {
-    /// Returns the merge that is the answer, if it is one.
+    /// Returns the merge if it is the culprit.
     pub(super) fn found(state: &State, report: &Report) -> Option<Self> {
         let space = state.plan.space.as_ref()?;
         let root = space.repository.as_ref()?;
@@ -34,8 +34,8 @@ impl Merge {
         (!ranges.is_empty()).then_some(Self { place, ranges })
     }
 
-    /// Returns the search of what it merged, with what is left to be spent; nothing where that is
-    /// not wanted, or not clear.
+    /// Returns the search of the merged commits within the remaining budget; `None` if it is not wanted, or not
+    /// possible.
     pub(super) fn search(&self, state: &State, report: &Report) -> Option<Plan> {
         let [range] = self.ranges.as_slice() else {
             return None;
@@ -56,10 +56,10 @@ impl Merge {
         }
         space.choices = Choices::Places(places);
         space.merge = Some(self.place.clone());
-        // They are of other places, and go on under the setting that this one used.
+        // The counts and weights are for other candidates; the setting of this search is kept.
         asked.raise_rate = false;
         (space.known, space.weights) = (Vec::new(), Vec::new());
-        // A branch that does not fail in so many trials does not fail as the merge does.
+        // A branch that does not fail in this many trials does not fail at the rate of the merge.
         let alpha = plan.alpha.value();
         let clean = Search::of(state).and_then(|search| search.clean_trials_needed(alpha));
         asked.reproduce = asked.reproduce.max(clean.unwrap_or(0));
@@ -69,7 +69,7 @@ impl Merge {
         with_what_is_left(plan, state)
     }
 
-    /// Says what follows, or could.
+    /// Describes the next search.
     pub(super) fn say(&self, goes_on: bool) -> String {
         let ranges = self.ranges.join(", or --git ");
         if goes_on {
@@ -82,7 +82,7 @@ impl Merge {
     }
 }
 
-/// Limits a plan to the trials and the time that another run of it left; nothing where none are left.
+/// Limits a plan to the remaining trials and time; returns `None` if none are left.
 pub(super) fn with_what_is_left(mut plan: Plan, state: &State) -> Option<Plan> {
     let left = |most: u64, spent: u64| most.checked_sub(spent).filter(|left| *left > 0);
     if let Some(most) = plan.stop.trials {
@@ -96,7 +96,7 @@ pub(super) fn with_what_is_left(mut plan: Plan, state: &State) -> Option<Plan> {
     Some(plan)
 }
 
-/// Returns which failures were searched: a search that follows looks for no others.
+/// Returns the searched failures: a following search looks for the same ones.
 pub(super) fn bugs(state: &State) -> Vec<Only> {
     let groups = state.tally(State::FAILING).groups.values();
     let bugs = groups.filter(|group| group.is_the_bug);

@@ -136,7 +136,7 @@ pub fn main() -> ExitCode {
         return ExitCode::from(u8::from(crate::slot::main(group.as_deref()).is_err()));
     }
     let args: Vec<OsString> = std::env::args_os().collect();
-    // A program in place of a command is run.
+    // A command line that begins with a program is a `run`.
     let args = typo::with_run(&args, &command()).unwrap_or(args);
     match parse(&args) {
         Ok(cli) => dispatch(cli.command),
@@ -155,9 +155,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Widest line of a help text.
+/// Maximum width of help texts.
 const MAX_WIDTH: usize = 100;
-/// Width of a help text where there is no terminal.
+/// Width of help texts without a terminal.
 const DEFAULT_WIDTH: u16 = 80;
 
 /// Returns the parser, for help texts as wide as the terminal.
@@ -173,7 +173,7 @@ fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches)
 }
 
-/// Prints the help, or what is wrong with the command line; the latter quotes it.
+/// Prints the help, or the error in the command line, which quotes it.
 fn show(message: &clap::Error, args: &[OsString]) {
     let text = message.render();
     let plain = args
@@ -191,7 +191,7 @@ fn show(message: &clap::Error, args: &[OsString]) {
         let text = typo::with_own_closing(&laid_out(console::colors_enabled_stderr()), args);
         crate::term::say(&text);
     } else {
-        // Help that cannot be printed has nowhere to complain.
+        // An error in printing help cannot be reported.
         let _ = crate::term::tell(&laid_out(console::colors_enabled()));
     }
 }
@@ -242,7 +242,7 @@ fn tell(text: &[u8]) -> Result<Exit, CliError> {
     Ok(Exit::Hoped)
 }
 
-/// Returns the words of a command as text. A plan is for people to read, so it holds UTF-8 only.
+/// Returns the arguments of a command as text. A plan is human-readable, so it contains only UTF-8.
 fn words(command: Vec<OsString>) -> Result<Vec<String>, CliError> {
     let text = |word: OsString| {
         word.into_string().map_err(|word| {
@@ -259,7 +259,7 @@ fn words(command: Vec<OsString>) -> Result<Vec<String>, CliError> {
     Ok(words)
 }
 
-/// Tells the user that a flag behind the program goes to the program, if it was probably meant for provoke.
+/// Notes that a flag after the program is passed to the program, if it was probably meant for provoke.
 fn note_misplaced_flag(command: &[String]) {
     const PROBABLE: [&str; 8] = [
         "-n",

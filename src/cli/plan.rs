@@ -63,13 +63,13 @@ Examples:
   Plan with an assumed failure rate, for 256 versions:
     provoke plan --rate 1% --versions 256";
 
-/// How often a difference is found that is planned for.
+/// Power for which a comparison is planned.
 const POWER: f64 = 0.8;
 
-/// From this number of trials on, a search is worth a setting that raises the rate.
+/// From this number of trials on, a setting that raises the rate is suggested for a search.
 const LONG_SEARCH: f64 = 150.0;
 
-/// What is planned for.
+/// The failure rate and other inputs of the calculation.
 struct Prospect {
     rate: f64,
     baseline: Option<Measured>,
@@ -131,7 +131,7 @@ impl Planner {
         Ok(Exit::Hoped)
     }
 
-    /// Returns the measurement that is planned with; nothing if the rate is assumed.
+    /// Returns the baseline of the calculation; `None` if the rate is assumed.
     fn baseline(&self) -> Result<Option<Baseline>, CliError> {
         let (of, alone) = (self.of.as_deref(), self.ignore_earlier_runs);
         if self.rate.is_some() {
@@ -180,7 +180,7 @@ impl Prospect {
         })
     }
 
-    /// Says what the numbers rest on.
+    /// Describes the source of the rate.
     fn known(&self) -> String {
         let rate = words::percent(self.rate);
         match &self.baseline {
@@ -203,7 +203,7 @@ impl Prospect {
         }
     }
 
-    /// Adds the questions; returns the trials that a bisection takes.
+    /// Adds the questions; returns the number of trials of a bisection.
     fn rows(&self, table: &mut Table, width: Option<Rate>, variants: u64, versions: u64) -> f64 {
         let (rate, alpha) = (self.rate, self.confidence.value());
         table.exact("see it once", stats::runs_to_see_one(rate, 1.0 - alpha));
@@ -263,7 +263,7 @@ impl Prospect {
             &format!("find the good one of {variants} variants (--variants)"),
             race,
         );
-        // The search begins with a baseline of its own.
+        // The search begins with its own baseline.
         let channel = Channel { p: rate, q: 0.0 };
         let search = real(failures) / rate + bisect_runs(versions, &channel, false, alpha);
         table.mean(
@@ -274,7 +274,7 @@ impl Prospect {
     }
 }
 
-/// A question, and what it takes.
+/// A question, and its number of trials.
 struct Row {
     question: String,
     trials: String,
@@ -289,13 +289,13 @@ struct Table {
 }
 
 impl Table {
-    /// Adds a number that is enough.
+    /// Adds a number that is sufficient.
     fn exact(&mut self, question: &str, trials: Option<u64>) {
         let text = trials.map_or("impossible".to_owned(), |trials| trials.to_string());
         self.row(question, text, trials);
     }
 
-    /// Adds a number that it takes on average.
+    /// Adds a mean number.
     fn mean(&mut self, question: &str, trials: f64) {
         let known = trials.is_finite().then(|| stats::whole(trials));
         let text = known.map_or("impossible".to_owned(), |trials| format!("about {trials}"));

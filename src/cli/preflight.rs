@@ -1,4 +1,4 @@
-//! Checks the command before the first trial, so that a typing error is one error and not a hundred trials.
+//! Checks the command before the first trial, so that a typing error is reported once and not as many failed trials.
 
 use super::engine;
 use super::error::CliError;
@@ -16,10 +16,10 @@ use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// Descriptors that a process needs besides two for each that it watches over.
+/// Number of file descriptors that a process needs besides two for each process that it supervises.
 const DESCRIPTORS: u64 = 32;
 
-/// Checks before the start which limit would be exceeded, and what no trial could do.
+/// Checks before the start which limits would be exceeded, and what no trial could do.
 pub(super) fn check(plan: &Plan) -> Result<(), CliError> {
     loadable(plan)?;
     limitable(plan)?;
@@ -53,7 +53,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Checks that the memory of trials can be limited, where that is wanted.
+/// Checks that the memory of trials can be limited, if a limit is set.
 fn limitable(plan: &Plan) -> Result<(), CliError> {
     let Some(bytes) = plan.memory else {
         return Ok(());
@@ -113,7 +113,7 @@ fn loadable(plan: &Plan) -> Result<(), CliError> {
 
 /// Checks that every command of a variant can be started.
 pub(super) fn startable(plan: &Plan, variant: VariantId) -> Result<(), CliError> {
-    // Provoke does not start this service.
+    // provoke does not start this service.
     if plan
         .load
         .as_ref()
@@ -133,7 +133,7 @@ pub(super) fn startable(plan: &Plan, variant: VariantId) -> Result<(), CliError>
             let error = anyhow::anyhow!("the working directory `{}` does not exist", actor.cwd);
             return Err(CliError::could_not(error).hinted("choose another directory with --cwd"));
         }
-        // Programs in an image cannot be looked up here.
+        // Programs in an image cannot be checked here.
         let Some(name) = actor.command.first().filter(|_| actor.container.is_none()) else {
             continue;
         };
@@ -148,7 +148,7 @@ pub(super) fn startable(plan: &Plan, variant: VariantId) -> Result<(), CliError>
     Ok(())
 }
 
-/// Explains why a program was not found, and what was probably meant.
+/// Explains why a program was not found, and suggests similar ones.
 fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliError {
     let typed = name.as_os_str();
     let bytes = name.as_bytes();
@@ -247,7 +247,7 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
     error("there is no such program").hinted("is it installed, and is its directory in PATH?")
 }
 
-/// Explains that a file is source code, and how to run that.
+/// Explains that a file is source code, and how to run it.
 fn as_source(name: &Text, actor: &ActorPlan, source: SourceFile) -> CliError {
     let error = |why: &str| CliError::could_not(anyhow::anyhow!("cannot run `{name}`: {why}"));
     let typed = name.as_os_str();
@@ -274,7 +274,7 @@ fn as_source(name: &Text, actor: &ActorPlan, source: SourceFile) -> CliError {
     }
 }
 
-/// Returns the end of a command line: this in place of the program, and its arguments.
+/// Returns a command with this program and the original arguments.
 fn with_arguments(command: &str, actor: &ActorPlan) -> String {
     let arguments = actor.command[1..].iter();
     let arguments = arguments.map(|word| shell_word(word.as_os_str()).to_string());
@@ -282,7 +282,7 @@ fn with_arguments(command: &str, actor: &ActorPlan) -> String {
     format!("-- {}", words.join(" "))
 }
 
-/// True for `NAME=value`.
+/// Returns whether an argument has the form `NAME=value`.
 fn is_assignment(word: &Text) -> bool {
     let bytes = word.as_bytes();
     let Some(end) = bytes.iter().position(|byte| *byte == b'=') else {
@@ -298,7 +298,7 @@ fn is_assignment(word: &Text) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
-/// Bytes of a file that tell what it is.
+/// Number of bytes of a file that identify its type.
 const HEADER: u64 = 256;
 
 /// Checks that the kernel can start a file: a script needs a `#!` line, and its interpreter.
@@ -312,7 +312,7 @@ fn executable(
     let mut header = Vec::new();
     let read = File::open(program).and_then(|file| file.take(HEADER).read_to_end(&mut header));
     if read.is_err() {
-        // It may be executable without being readable.
+        // A program may be executable without being readable.
         return Ok(());
     }
     let error = |why: String| CliError::could_not(anyhow::anyhow!("cannot run `{name}`: {why}"));
@@ -378,8 +378,7 @@ fn executable(
     }
 }
 
-/// Makes `provoke` mean this program where it is not in PATH, so that its victims can be tried
-/// without installing it.
+/// Makes `provoke` refer to this program if it is not in PATH, so that its victims can be tried without installation.
 pub(super) fn find_ourselves(plan: &mut Plan) {
     let missing = |plan: &Plan, actor: &ActorPlan| {
         let name = actor

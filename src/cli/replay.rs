@@ -83,12 +83,12 @@ Examples:
   Find out whether the seed determines the outcome:
     provoke replay last --seeds";
 
-/// A trial of a run, and what became of it.
+/// A trial of a run, and its outcome.
 struct Chosen {
     folder: Folder,
     state: State,
     trial: Trial,
-    /// Nothing if it did not end.
+    /// `None` if it did not end.
     outcome: Option<Outcome>,
 }
 
@@ -128,7 +128,7 @@ impl Replay {
     }
 }
 
-/// Finds the trial that is meant: of a run without a number, the first that failed.
+/// Finds a trial; for a run without a number, the first that failed.
 fn choose(text: &str) -> Result<Chosen, CliError> {
     let (run, id) = if text.contains('#') {
         run_and_trial(text).map(|(run, id)| (run, Some(id)))?
@@ -200,7 +200,7 @@ fn not_there(state: &State, id: Option<TrialId>) -> CliError {
     }
 }
 
-/// Runs the main command in this terminal, under a debugger or the like.
+/// Runs the main command in this terminal, for example under a debugger.
 fn in_terminal(plan: &Plan, trial: &Trial, wrap: &str, scratch: &Path) -> Result<Exit, CliError> {
     runtime()?.block_on(async {
         let executor = Local::new(plan, scratch).map_err(CliError::could_not)?;
@@ -246,8 +246,8 @@ fn in_terminal(plan: &Plan, trial: &Trial, wrap: &str, scratch: &Path) -> Result
     })
 }
 
-/// Prints what can be pasted into a shell. What it has beyond this shell: the numbers, the
-/// variables that were set for it, its folder and its input.
+/// Prints shell commands for a trial: its differences from this shell are the numbers, the variables that were set for
+/// it, its directory and its input.
 fn show(plan: &Plan, trial: &Trial) -> Result<Exit, CliError> {
     let scratch = plan.scratch.then(|| Path::new("/tmp"));
     let (numbers, actor) = main_actor(plan, trial, scratch);
@@ -261,7 +261,7 @@ fn show(plan: &Plan, trial: &Trial) -> Result<Exit, CliError> {
         words.extend(["-u".to_owned(), quoted(name.as_os_str())]);
     }
     if let Some(contained) = contained {
-        // Its variables are words of its own; without any to remove there is nothing to set up.
+        // `env` is only needed if there are variables to remove.
         words.retain(|_| actor.env.iter().any(|(_, value)| value.is_none()));
         words.extend(contained.iter().map(|word| quoted(word)));
     } else {
@@ -287,7 +287,7 @@ fn show(plan: &Plan, trial: &Trial) -> Result<Exit, CliError> {
     Ok(Exit::Hoped)
 }
 
-/// Returns the numbers of a trial, and the actor that decides it.
+/// Returns the numbers of a trial, and the actor that decides its outcome.
 fn main_actor<'a>(
     plan: &'a Plan,
     trial: &Trial,

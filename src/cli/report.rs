@@ -46,7 +46,7 @@ Examples:
   Share a run:
     provoke report last --bundle run.tar.gz";
 
-/// Shows a flag in the short help, where `run` does without.
+/// Shows a flag in the short help, unlike `run`.
 fn in_short_help(flag: clap::Arg) -> clap::Arg {
     flag.hide_short_help(false)
 }
@@ -78,7 +78,7 @@ impl Make {
                 }
             })?;
             let state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
-            // A journal that is whole says how its run ended.
+            // A complete journal records how its run ended.
             let complete = state.finished || state.stopped.is_some();
             let report = Report {
                 reference: folder.reference(&default_root()),
@@ -119,7 +119,7 @@ impl Make {
     }
 }
 
-/// Names the run that failed, if this one only confirms a fix.
+/// Names the run with the failures, if this one only tests a fix.
 fn name_failing_run(report: &Report) {
     let Some(Answer::Confirm(answer)) = &report.answer else {
         return;
@@ -136,7 +136,7 @@ fn name_failing_run(report: &Report) {
 }
 
 impl Exports {
-    /// Returns the reports that are wanted, each with its file, or `-` for standard output.
+    /// Returns the requested formats, each with its file, or `-` for stdout.
     pub(super) fn wanted(&self) -> impl Iterator<Item = (Format, &Path)> {
         let Self {
             json,
@@ -170,14 +170,14 @@ impl Exports {
     /// Creates the files now: a path that cannot be written should not cost an hour of trials.
     pub(super) fn touch(&self) -> Result<(), CliError> {
         for (_, path) in self.wanted().filter(|(_, path)| is_file(path)) {
-            // An earlier report stays until there is a new one.
+            // An existing report stays until a new one replaces it.
             let file = File::options().create(true).append(true).open(path);
             file.map_err(|error| cannot_write(path, error))?;
         }
         Ok(())
     }
 
-    /// Writes the reports that are wanted, and names their files.
+    /// Writes the requested reports, and prints the names of their files.
     pub(super) fn write(
         &self,
         folder: &Folder,
@@ -194,12 +194,12 @@ impl Exports {
     }
 }
 
-/// True for a path that is not standard output.
+/// Returns whether a path is not stdout.
 fn is_file(path: &Path) -> bool {
     path != Path::new("-")
 }
 
-/// Writes a report to a file, or to standard output for `-`.
+/// Writes a report to a file, or to stdout for `-`.
 fn write(format: Format, path: &Path, folder: &Folder, report: &Report) -> Result<(), CliError> {
     let done = if is_file(path) {
         let file = File::create(path).map_err(|error| cannot_write(path, error))?;
@@ -209,7 +209,7 @@ fn write(format: Format, path: &Path, folder: &Folder, report: &Report) -> Resul
         export(format, folder, report, true, &mut io::stdout().lock())
     };
     match done {
-        // Whoever read it has seen enough.
+        // The reader closed the pipe.
         Err(error) if error.is_broken_pipe() => Ok(()),
         done => done.map_err(|error| {
             let what = format!("cannot write the report to `{}`", path.safe());

@@ -14,13 +14,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// How long a trial is repeated.
+/// Limits of repeating a trial.
 pub(super) struct Limits {
     pub(super) trials: u64,
     pub(super) time: Duration,
 }
 
-/// Runs a trial as it ran before; what it says is kept in the folder `kept` of this one.
+/// Runs a trial as it ran before; its output is kept in the directory `kept` below `scratch`.
 pub(super) fn rerun(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Observation, CliError> {
     let mut seen = None;
     with_executor(plan, trial, scratch, async |executor| {
@@ -31,8 +31,8 @@ pub(super) fn rerun(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Observ
     Ok(seen.expect("it ran"))
 }
 
-/// Runs a trial again and again, until `each` breaks, a limit is reached, or a signal comes; returns the
-/// signal. What the last one says is kept in the folder `kept` of this one.
+/// Repeats a trial until `each` breaks, a limit is reached, or a signal arrives; returns the signal. The output of the
+/// last repetition is kept in the directory `kept` below `scratch`.
 pub(super) fn repeat(
     plan: &Plan,
     trial: &Trial,
@@ -63,7 +63,7 @@ pub(super) fn repeat(
     Ok(stopped)
 }
 
-/// Runs it once; returns an error if it was ended by a signal, or because the time was up.
+/// Runs the trial once; returns an error if a signal or the time limit ended it.
 async fn once(
     executor: &Local,
     trial: &Trial,
@@ -88,7 +88,7 @@ async fn once(
     Err(signal)
 }
 
-/// Starts what runs the trial, makes its variant, and keeps what it said.
+/// Starts the executor of the trial, prepares its variant, and keeps its output.
 fn with_executor(
     plan: &Plan,
     trial: &Trial,
@@ -109,10 +109,10 @@ fn with_executor(
     })
 }
 
-/// The folder of what a trial said.
+/// Name of the directory for the output of a trial.
 const KEPT: &str = "kept";
 
-/// Prints what the last trial said.
+/// Prints the output of the last trial.
 pub(super) fn say_output(scratch: &Path) {
     for file in fs::read_dir(scratch.join(KEPT))
         .into_iter()
@@ -127,9 +127,9 @@ pub(super) fn say_output(scratch: &Path) {
     }
 }
 
-/// Makes the variant of a trial again, where a search made it: its folder may be gone.
+/// Prepares the variant of a trial again, if it belongs to a search: its directory may have been removed.
 pub(super) async fn make(executor: &Local, plan: &Plan, trial: &Trial) -> Result<(), CliError> {
-    // A variant with a setting runs in the folder of the failing variant.
+    // A variant with a setting runs in the directory of the failing variant.
     let id = match plan.variant(trial.variant).setting {
         Some(_) => State::FAILING,
         None => trial.variant,

@@ -13,7 +13,7 @@ use crate::untrusted::{Untrusted as _, shell_word};
 use std::fs;
 use std::path::Path;
 
-/// Writes them into the folder of the run; returns where they are and what they are for.
+/// Writes the files of a search into the directory of the run; returns their paths and purposes.
 pub(super) fn write(
     state: &State,
     report: &Report,
@@ -64,7 +64,7 @@ pub(super) fn write(
     Ok(lines)
 }
 
-/// Removes the files that are not needed, or lists them; returns where the list is.
+/// Removes the files that are not needed, or lists them; returns the path of the list.
 fn files(
     space: &Space,
     variant: &VariantPlan,

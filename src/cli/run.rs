@@ -129,8 +129,8 @@ impl FromFile {
     }
 }
 
-/// Makes a plan of the command line, on top of the scenario of the baseline's run. Also returns which
-/// run is the baseline, if no flag says so.
+/// Makes a plan from the command line, based on the scenario of the baseline's run. Also returns the run of the
+/// baseline, if no flag names it.
 pub(super) fn from_words(
     overlay: impl Fn(&mut Scenario),
 ) -> Result<(Plan, Option<Chosen>), CliError> {
@@ -148,7 +148,7 @@ pub(super) fn from_words(
             (scenario.exclude_half, scenario.independent) = (None, None);
         }
         if typed {
-            // The typed command belongs to this directory, the rest to that of the baseline.
+            // The typed command belongs to this directory, the other settings to that of the baseline.
             scenario.move_to(&here);
         }
         if scenario.takes_any_failure() {
@@ -195,7 +195,7 @@ pub(super) fn become_main(scenario: &mut Scenario) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Makes a plan of a scenario file and the flags.
+/// Makes a plan from a scenario file and the flags.
 pub(super) fn from_file(
     file: &Path,
     overlay: impl FnOnce(&mut Scenario),
@@ -272,7 +272,7 @@ impl Resume {
         Ok(Some(limits))
     }
 
-    /// Refuses limits under which no trial is left to run.
+    /// Refuses limits that leave no trial to run.
     fn check_open(&self, state: &State) -> Result<(), CliError> {
         let time_is_up = state
             .plan

@@ -1,5 +1,5 @@
-//! `replay --seeds`: tests whether the seed determines the outcome. Trials that failed and trials that
-//! passed are run again, each with its own seed.
+//! `replay --seeds`: tests whether the seed determines the outcome, by replaying failing and passing trials with their
+//! seeds.
 
 use super::error::CliError;
 use super::exit::Exit;
@@ -14,10 +14,10 @@ use crate::term;
 use provoke_stats as stats;
 use std::collections::BTreeMap;
 
-/// Outcomes differ by chance so rarely that the seed is said to matter.
+/// The seed matters if the probability of the difference by chance is below this.
 const SMALL: f64 = 0.05;
 
-/// Trials of one outcome, and what they did when they were run again.
+/// Trials with one outcome, and the outcomes of their replays.
 #[derive(Debug, Default)]
 struct Again {
     trials: Vec<Trial>,
@@ -31,7 +31,7 @@ impl Again {
     }
 }
 
-/// Replays this many failing and passing trials of a run, and reports whether the seed decides.
+/// Replays up to this many failing and passing trials of a run, and reports whether the seed determines the outcome.
 pub(super) fn replay(folder: &Folder, most: usize) -> Result<Exit, CliError> {
     let (state, mut failing, mut passing) = trials(folder, most)?;
     if failing.trials.is_empty() || passing.trials.is_empty() {
@@ -115,7 +115,7 @@ fn trials(folder: &Folder, most: usize) -> Result<(State, Again, Again), CliErro
     Ok((state, failing, passing))
 }
 
-/// Says whether the seed determines the outcome.
+/// Describes whether the seed determines the outcome.
 fn verdict(failing: &Again, passing: &Again) -> (String, Exit) {
     let seeds = |count| words::plural(count, "seed");
     let counts = format!(

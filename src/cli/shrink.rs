@@ -10,11 +10,11 @@ use crate::state::{Group, State};
 use crate::store::{self, Folder, default_root};
 use provoke_stats::real;
 
-/// Which of these a process with damaged memory dies of is chance: whether the allocator sees it
-/// first, or the processor.
+/// Signals by which a process with damaged memory may die: it depends on chance whether the allocator or the CPU
+/// detects the damage.
 const DAMAGE: [&str; 3] = ["SIGSEGV", "SIGABRT", "SIGBUS"];
 
-/// Makes a plan that shrinks the load of a run, or of one life of it: `RUN#17`.
+/// Makes a plan that shrinks the load of a run, or of one of its trials: `RUN#17`.
 pub(super) fn plan(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, CliError> {
     let (run, trial) = if text.contains('#') {
         run_and_trial(text).map(|(run, trial)| (run, Some(trial)))?
@@ -47,7 +47,7 @@ pub(super) fn plan(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, 
             .hinted("define the command in a scenario file, and load that")
     })?;
     scenario.loaded = state.plan.load_of(failing);
-    // What was kept of a run before is not asked for anew.
+    // The `only` setting of the earlier run does not apply.
     scenario.only.clear();
     overlay(&mut scenario);
     let typed = scenario.command.is_some() || scenario.shell.is_some();
@@ -63,12 +63,12 @@ pub(super) fn plan(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, 
     if plan.rules.only.is_empty() {
         plan.rules.only = meant(&kinds);
     }
-    // What a crash leaves behind is known from the run; dumping makes lives longer.
+    // The evidence of the crash is known from the run; dumping cores makes trials longer.
     plan.capture = crate::model::Capture::Off;
     Ok(plan)
 }
 
-/// Returns the variant of a run that crashes most often, and how.
+/// Returns the variant of a run that crashes most often, and its kinds of crash.
 fn of_run(state: &State) -> Result<(VariantId, Vec<Kind>), CliError> {
     let rate = |id: VariantId| {
         let tally = state.tally(id);
@@ -86,7 +86,7 @@ fn of_run(state: &State) -> Result<(VariantId, Vec<Kind>), CliError> {
     Ok((variant, bugs.map(|group| group.kind.clone()).collect()))
 }
 
-/// Returns the variant of a life, and how that crashed.
+/// Returns the variant of a trial, and its kind of crash.
 fn of_life(
     state: &State,
     of: Option<VariantId>,
@@ -109,7 +109,7 @@ fn of_life(
     }
 }
 
-/// Returns which failures are meant: those that were seen.
+/// Returns the rules for the observed failures.
 fn meant(kinds: &[Kind]) -> Vec<Only> {
     let damage = || DAMAGE.iter().filter_map(|name| Signal::named(name));
     let mut all: Vec<Only> = Vec::new();

@@ -7,19 +7,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// Signals to provoke itself, as they come.
+/// Signals to provoke itself, in order of arrival.
 pub(super) type Signals = mpsc::UnboundedReceiver<Signal>;
 
-/// How many have come.
+/// Number of signals so far.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// True when we were asked to end.
+/// Returns whether a signal arrived.
 pub(super) fn came() -> bool {
     COUNT.load(Ordering::Relaxed) > 0
 }
 
-/// Listens for signals to provoke itself; the third ends it on the spot, and the
-/// slots kill what they run when they see that.
+/// Listens for signals to provoke itself; the third ends it immediately, and the slots then kill their trials.
 pub(super) fn listen() -> std::io::Result<Signals> {
     let (sender, receiver) = mpsc::unbounded_channel();
     for (kind, known) in [
@@ -27,7 +26,7 @@ pub(super) fn listen() -> std::io::Result<Signals> {
         (SignalKind::terminate(), Signal::TERM),
         (SignalKind::hangup(), Signal::HUP),
     ] {
-        // What was ignored when we came, as under nohup, stays so: for the trials too.
+        // Signals that were ignored at the start, as under nohup, stay ignored, in trials as well.
         if is_ignored(known.0) {
             continue;
         }
@@ -42,7 +41,7 @@ pub(super) fn listen() -> std::io::Result<Signals> {
                     }
                     _ => leave(known),
                 }
-                // Even when nobody takes it any more, the count goes on.
+                // The count continues even without a receiver.
                 let _ = sender.send(known);
             }
         });

@@ -3,7 +3,7 @@
 use crate::untrusted::shell_word;
 use std::path::Path;
 
-/// What runs a source file.
+/// The program that runs a source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SourceFile {
     /// The language, and its usual compiler if that writes a program.
@@ -58,7 +58,7 @@ const EXTENSIONS: &[(&[&str], SourceFile)] = &[
 ];
 
 impl SourceFile {
-    /// Returns what runs a file, as the extension of its name says.
+    /// Returns how to run a file, by its extension.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?;
         let known = EXTENSIONS.iter();
@@ -67,7 +67,7 @@ impl SourceFile {
     }
 }
 
-/// Returns the program that a compiler makes of a file, and the command that makes it.
+/// Returns the program that a compiler creates from a file, and the command for it.
 pub(super) fn compiled(path: &Path, compiler: &str) -> (String, String) {
     let program = path.with_extension("");
     let at = if path.components().count() > 1 || path.has_root() {

@@ -1,5 +1,5 @@
-//! Starts two further searches if the ends of a search agree, but a candidate between them does not.
-//! With `--all`, two more follow every search that found a boundary.
+//! Starts two further searches if the ends of a search agree, but a candidate between them differs. With `--all`, two
+//! more follow every search that found a boundary.
 
 use super::merge::{bugs, with_what_is_left};
 use crate::model::{Choices, Place, Plan, Question, Section, Space, Stretch};
@@ -7,7 +7,7 @@ use crate::policy::{Bisect, Search, Verdict};
 use crate::report::{Answer, Report};
 use crate::state::State;
 
-/// Returns the next search, with what is left to be spent, and says what it searches.
+/// Returns the next search within the remaining budget, with its description.
 pub(super) fn search(state: &State, report: &Report) -> Option<(Plan, String)> {
     let Some(Answer::Bisect(answer)) = &report.answer else {
         return None;
@@ -48,7 +48,7 @@ pub(super) fn search(state: &State, report: &Report) -> Option<(Plan, String)> {
         found: answer.boundaries.clone(),
     });
     space.choices = Choices::Places(section.places);
-    // They are of other places, and of a search for something else.
+    // The counts and weights are for other candidates, in a search for another boundary.
     (space.known, space.weights) = (Vec::new(), Vec::new());
     asked.raise_rate = false;
     asked.fixed = section.fixed;
@@ -61,7 +61,7 @@ pub(super) fn search(state: &State, report: &Report) -> Option<(Plan, String)> {
     Some((with_what_is_left(plan, state)?, text))
 }
 
-/// True where a search before this one found a boundary.
+/// Returns whether an earlier search found a boundary.
 pub(super) fn follows(state: &State) -> bool {
     let stretch = state
         .plan
@@ -71,7 +71,7 @@ pub(super) fn follows(state: &State) -> bool {
     stretch.is_some_and(|stretch| !stretch.found.is_empty())
 }
 
-/// Returns what was searched, as a section of the longer list.
+/// Returns the searched list as a section of the longer list.
 fn whole(space: &Space, fixed: bool) -> Section {
     Section {
         from: space.stretch.as_ref().map_or(0, |stretch| stretch.from),
@@ -81,8 +81,8 @@ fn whole(space: &Space, fixed: bool) -> Section {
     }
 }
 
-/// Returns the two sections on either side of a place that does not agree with the ends: first that in which it
-/// begins to fail.
+/// Returns the two sections on either side of a candidate that differs from the ends: first the one in which the
+/// failures begin.
 fn split(state: &State, whole: &Section) -> Vec<Section> {
     let Some(place) = Bisect::turns_at(state) else {
         return Vec::new();
@@ -100,7 +100,7 @@ fn split(state: &State, whole: &Section) -> Vec<Section> {
     sections
 }
 
-/// Returns the sections before and after the boundary that was found.
+/// Returns the sections before and after the found boundary.
 fn around(state: &State, whole: &Section) -> Vec<Section> {
     let Some(search) = Search::of(state) else {
         return Vec::new();
@@ -118,7 +118,7 @@ fn around(state: &State, whole: &Section) -> Vec<Section> {
         .collect()
 }
 
-/// Returns the places from one to another, both included.
+/// Returns a range of candidates, both ends included.
 fn cut(whole: &Section, first: usize, last: usize) -> Section {
     let before = if whole.fixed {
         whole.places.len() - 1 - last
@@ -133,14 +133,14 @@ fn cut(whole: &Section, first: usize, last: usize) -> Section {
     }
 }
 
-/// Returns a section with its other end first.
+/// Reverses a section.
 fn turned(mut section: Section) -> Section {
     section.places.reverse();
     section.fixed = !section.fixed;
     section
 }
 
-/// Says what is searched next.
+/// Describes the next search.
 fn say(section: &Section, came_and_went: bool) -> String {
     let name = |place: Option<&Place>| place.map_or("", |place| &place.name).to_owned();
     let (first, last) = (name(section.places.first()), name(section.places.last()));

@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// Commands of other tools, and the commands here that come closest.
+/// Commands of other tools, and the closest commands here.
 const COMMANDS: &[(&[&str], &str)] = &[
     (
         &[
@@ -29,8 +29,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["estimate", "power"], "plan"),
 ];
 
-/// Flags of other tools that no scenario field is called by, and the flags here that do the same; `V`
-/// stands for the value.
+/// Flags of other tools that are not names of scenario fields, and the equivalent flags here; `V` stands for the value.
 const FLAGS: &[(&[&str], &str)] = &[
     (
         &["--tries", "--trials", "--rounds", "--attempts", "-N"],
@@ -59,7 +58,7 @@ const FORMAT_FLAGS: &[&str] = &[
     "-o",
 ];
 
-/// The formats of reports, and how files and other tools call them.
+/// The formats of reports, and their names in file names and other tools.
 const FORMATS: &[(&str, &[&str])] = &[
     ("json", &["json"]),
     ("jsonl", &["jsonl", "ndjson"]),
@@ -68,7 +67,7 @@ const FORMATS: &[(&str, &[&str])] = &[
     ("md", &["md", "markdown"]),
 ];
 
-/// Adds the command `run` where the command line begins with a program, or with flags before one.
+/// Adds the command `run` if the command line begins with a program, or with flags before one.
 pub(super) fn with_run(args: &[OsString], commands: &clap::Command) -> Option<Vec<OsString>> {
     let first = args.get(1)?;
     let is_flag = first.as_encoded_bytes().starts_with(b"-");
@@ -93,7 +92,7 @@ pub(super) fn with_run(args: &[OsString], commands: &clap::Command) -> Option<Ve
     })
 }
 
-/// True for a path, or for a file in this directory; a scenario file is not a program.
+/// Returns whether a word is a path, or a file in this directory; a scenario file is not a program.
 fn is_program(word: &OsStr) -> bool {
     let path = Path::new(word);
     let is_flag = word.as_encoded_bytes().starts_with(b"-");
@@ -105,7 +104,7 @@ fn is_scenario(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "toml")
 }
 
-/// Explains why the command line was refused, if there is more to say than the parser does.
+/// Explains why the command line was refused, if the parser's message is not enough.
 pub(super) fn explained(error: &clap::Error, args: &[OsString]) -> Option<CliError> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
@@ -120,7 +119,7 @@ pub(super) fn explained(error: &clap::Error, args: &[OsString]) -> Option<CliErr
     }
 }
 
-/// Puts the parser's message about a number into plain words.
+/// Rewrites the parser's message about a number.
 pub(super) fn plain(error: &clap::Error, message: String) -> String {
     let source = std::error::Error::source(error);
     let Some(source) = source.and_then(|source| source.downcast_ref::<std::num::ParseIntError>())
@@ -138,7 +137,7 @@ pub(super) fn plain(error: &clap::Error, message: String) -> String {
     message.replace(&source.to_string(), &plain)
 }
 
-/// Replaces the parser's closing line, which names no command, by a hint that does.
+/// Replaces the parser's last line, which names no command, by a hint with the command.
 pub(super) fn with_own_closing(message: &str, args: &[OsString]) -> String {
     let text = message.split("For more information, try").next();
     let text = text.unwrap_or_default().trim_end();
@@ -271,7 +270,7 @@ fn unknown_argument(argument: &str, args: &[OsString]) -> CliError {
     CliError::usage(what).hinted(hint)
 }
 
-/// Returns the flag for a format of reports, or for a file whose name ends like one: `junit`, `ci.xml`.
+/// Returns the flag for a format of reports, or for a file with the extension of a format: `junit`, `ci.xml`.
 fn format_flag(value: &str) -> Option<String> {
     let end = Path::new(value).extension().and_then(OsStr::to_str);
     let known = |name: &str| {
@@ -284,7 +283,7 @@ fn format_flag(value: &str) -> Option<String> {
     }
 }
 
-/// Returns the flag that was meant where a word of the command line is its file, but stands apart: `--json FILE`.
+/// Returns the flag whose file this separate word is: `--json FILE`.
 pub(super) fn file_of_flag(word: &OsStr) -> Option<String> {
     let args: Vec<OsString> = std::env::args_os().collect();
     let at = args.iter().position(|argument| argument == word)?;
@@ -293,7 +292,7 @@ pub(super) fn file_of_flag(word: &OsStr) -> Option<String> {
     is_format.then(|| format!("--{flag}={}", quoted(word)))
 }
 
-/// Returns the flag of a command that another tool calls by this name.
+/// Returns the flag of a command that other tools call by this name.
 fn similar_flag(flag: &str, command: &str) -> Option<String> {
     let flag = flag.strip_prefix("--")?;
     let all = super::command();
@@ -319,12 +318,12 @@ fn similar_flag(flag: &str, command: &str) -> Option<String> {
     }
 }
 
-/// True for the commands that run trials, and so have the flags of `run`.
+/// Returns whether a command runs trials, and so has the flags of `run`.
 fn has_trials(command: &str) -> bool {
     has_flag(command, "--shell")
 }
 
-/// True if a command has the flag that a text such as `-n V` begins with.
+/// Returns whether a command has the flag at the beginning of a text such as `-n V`.
 fn has_flag(command: &str, flag: &str) -> bool {
     let flag = flag.split([' ', '=']).next().unwrap_or_default();
     let all = super::command();
@@ -337,7 +336,7 @@ fn has_flag(command: &str, flag: &str) -> bool {
     })
 }
 
-/// True for a flag that takes a value.
+/// Returns whether a flag takes a value.
 fn takes_value(flag: &str) -> bool {
     super::command()
         .get_subcommands()
@@ -362,13 +361,13 @@ fn value_of(flag: &str, args: &[OsString]) -> Option<String> {
     (!is_flag).then(|| quoted(&value))
 }
 
-/// Returns words as a line for a shell.
+/// Joins arguments into a shell line.
 fn line(words: &[OsString]) -> String {
     let words = words.iter().map(|word| quoted(word));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes a word if a shell would read it as something else.
+/// Quotes an argument if a shell would read it differently.
 pub(super) fn quoted(word: &OsStr) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./:=@#%+,-{}".contains(byte);
     let bytes = word.as_encoded_bytes();
@@ -383,7 +382,7 @@ pub(super) fn quoted(word: &OsStr) -> String {
     }
 }
 
-/// Returns the command line with another end: from the program `name` on.
+/// Returns the command line with another end, from the program `name` on.
 pub(super) fn retyped(name: &OsStr, end: &str) -> String {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     let at = args.iter().position(|word| word == name);

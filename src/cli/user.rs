@@ -5,8 +5,7 @@ use crate::model::{Plan, Text, is_secret};
 use crate::sys::user;
 use crate::untrusted::Untrusted as _;
 
-/// Checks that trials can run as the user whom the plan names, and gives them the variables that
-/// tell a program whose it is.
+/// Checks that trials can run as the user in the plan, and sets the variables that name the user.
 pub(super) fn become_user(plan: &mut Plan) -> Result<(), CliError> {
     let Some(name) = &plan.user else {
         return Ok(());
@@ -33,7 +32,7 @@ pub(super) fn become_user(plan: &mut Plan) -> Result<(), CliError> {
             "choose the user in the container: --container user=NAME",
         );
     }
-    // The secrets of root are not for the user, unless they are set for the trials.
+    // Secrets of root are not passed to the user, unless they are set for the trials.
     plan.environment
         .retain(|(name, _)| !is_secret(&name.as_os_str().to_string_lossy()));
     let variables = [

@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Programs that take stacks, and what each adds.
+/// Programs that read stacks, and what each adds.
 pub(super) const TOOLS: [(&str, &str); 4] = [
     ("gdb", "stacks of processes and cores, with the most detail"),
     ("eu-stack", "stacks of hung processes, faster than gdb"),
@@ -19,69 +19,69 @@ pub(super) const TOOLS: [(&str, &str); 4] = [
     ("pystack", "combined Python and C stacks of cores"),
 ];
 
-/// The bit of the right to trace any process.
+/// Number of the capability to trace any process.
 const CAP_SYS_PTRACE: u32 = 19;
 
-/// What is seen of a machine.
+/// The observed facts about a machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// The hard limit for core files, in bytes.
     pub core_limit: Option<u64>,
-    /// The kernel's setting for core files as it stands.
+    /// The kernel's `core_pattern`, unchanged.
     pub core_pattern: Option<String>,
-    /// What that setting means.
+    /// Meaning of that pattern.
     pub destination: Option<Destination>,
-    /// The folder of core files.
+    /// Directory of core files.
     pub core_folder: Option<CoreFolder>,
-    /// The program that core files are handed to is there.
+    /// Whether the program that receives core files exists.
     pub helper_exists: bool,
-    /// What happened to a real crash.
+    /// Result of a real crash.
     pub proof: Proof,
-    /// What kind of container this is.
+    /// The kind of container in which provoke runs.
     pub container: Option<String>,
-    /// The name of the first process.
+    /// Name of PID 1.
     pub init: Option<String>,
-    /// Free bytes where core files go.
+    /// Free bytes in the directory of core files.
     pub space: Option<u64>,
     /// Free bytes in `/dev/shm`.
     pub shared_space: Option<u64>,
-    /// Whether programs with other rights than their user's may dump core.
+    /// Whether processes with changed privileges may dump core.
     pub suid_dumpable: Option<String>,
-    /// Who may trace whom.
+    /// The kernel's restriction of tracing.
     pub ptrace_scope: Option<u8>,
-    /// We may trace any process.
+    /// Whether provoke may trace any process.
     pub cap_ptrace: bool,
-    /// We can read what the kernel logs.
+    /// Whether provoke can read the kernel's log.
     pub kernel_log: bool,
-    /// We can make memory groups.
+    /// Whether provoke can create memory cgroups.
     pub memory_group: bool,
-    /// The version of control groups.
+    /// Version of cgroups.
     pub cgroup: Option<Version>,
-    /// Those tools that are there.
+    /// The installed tools.
     pub tools: Vec<&'static str>,
-    /// There are debug symbols of the C library; nothing where it has no build ID.
+    /// Whether the debug symbols of the C library are installed; `None` if the library has no build ID.
     pub libc_symbols: Option<bool>,
-    /// The distribution's short name.
+    /// Short name of the distribution.
     pub distribution: String,
-    /// Variables that change how programs run, with what they do.
+    /// Environment variables that change how programs run, with their effects.
     pub influences: Vec<(String, &'static str)>,
-    /// The kernel lists the children of a process.
+    /// Whether the kernel lists the children of a process.
     pub lists_children: bool,
 }
 
-/// A folder for core files.
+/// A directory for core files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreFolder {
-    /// Where.
+    /// Path.
     pub path: PathBuf,
-    /// It is there.
+    /// Whether it exists.
     pub exists: bool,
-    /// We may write in it.
+    /// Whether provoke may write to it.
     pub writable: bool,
 }
 
 impl Machine {
-    /// Looks at this machine, from this folder. `proof` is what a real crash left.
+    /// Examines this machine from this directory. `proof` is the result of a real crash.
     pub fn look(cwd: &Path, proof: Proof) -> Self {
         let destination = core_pattern::read().ok();
         let core_folder = destination.as_ref().map(|destination| {
@@ -131,7 +131,7 @@ impl Machine {
         }
     }
 
-    /// True when we may trace the processes of a trial.
+    /// Returns whether provoke may trace the processes of a trial.
     pub fn may_trace(&self) -> bool {
         self.cap_ptrace || self.ptrace_scope.is_none_or(|scope| scope < 2)
     }
@@ -157,7 +157,7 @@ fn is_there(name: &str) -> bool {
     spawn::find(OsStr::new(name), path.as_deref(), Path::new("/")).is_ok()
 }
 
-/// Returns whether the debug symbols of the C library are installed, for that very build.
+/// Returns whether the debug symbols of the C library are installed, for exactly this build.
 fn libc_symbols() -> Option<bool> {
     let libraries = survey::libraries(Path::new("/bin/sh"), &Around::default());
     let id = libraries.get("libc.so.6")?.elf.build_id.as_ref()?;

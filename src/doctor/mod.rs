@@ -1,8 +1,7 @@
 //! Reports which evidence of crashes, hangs and kills a machine can capture, and what to change.
 //!
-//! [`Machine::look`] sees, each of the checks judges what was seen, and one crash is made
-//! for real: a core that appeared says more than any setting. Nothing of the machine is
-//! changed; where a change would help, the command for it is shown.
+//! [`Machine::look`] collects facts, each check judges them, and a test program really crashes, because a captured core
+//! proves more than any setting. The machine is not changed; if a change would help, the command for it is shown.
 
 mod checks;
 mod machine;
@@ -13,50 +12,50 @@ pub use proof::{Proof, crash};
 
 use serde::Serialize;
 
-/// How good something is.
+/// State of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// As it should be.
+    /// No problem.
     Ok,
-    /// It does without, and with it would know more.
+    /// provoke works without it, but could capture more evidence with it.
     Better,
     /// Evidence is lost.
     Bad,
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// Its name, which stays.
+    /// Its name, which is stable.
     pub name: &'static str,
-    /// How good it is.
+    /// Its state.
     pub state: State,
-    /// What was seen.
+    /// The observed fact.
     pub seen: String,
-    /// What to type or to change; null where there is nothing to do.
+    /// The command to run or the setting to change; null if there is nothing to do.
     pub fix: Option<String>,
 }
 
-/// What this machine can capture.
+/// The evidence that this machine can capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Can {
-    /// Core files of crashes: one was seen.
+    /// Core files of crashes: one was captured.
     pub cores: bool,
-    /// Stacks of processes that hang.
+    /// Stacks of hung processes.
     pub stacks_of_hangs: bool,
-    /// What the kernel logs of a crash.
+    /// The kernel's log lines about crashes.
     pub kernel_lines: bool,
-    /// That a kill was an OOM kill, for certain.
+    /// Whether a kill was an OOM kill, with certainty.
     pub oom_for_certain: bool,
 }
 
-/// Everything that was looked at; `provoke doctor --json` prints it.
+/// Results of all checks; `provoke doctor --json` prints them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Checkup {
     /// The version of this format; it changes when a field changes its name or its meaning.
     pub format: u32,
-    /// What this machine can capture.
+    /// The evidence that this machine can capture.
     pub can: Can,
     /// Each check, in a fixed order.
     pub checks: Vec<Check>,
@@ -66,14 +65,14 @@ impl Checkup {
     /// The version of the format.
     pub const FORMAT: u32 = 1;
 
-    /// Returns it for programs.
+    /// Returns the results as JSON.
     pub fn json(&self) -> String {
         let text = serde_json::to_string_pretty(self);
         text.expect("names and words can be written") + "\n"
     }
 }
 
-/// Judges what was seen.
+/// Judges the facts about a machine.
 pub fn checkup(machine: &Machine) -> Checkup {
     Checkup {
         format: Checkup::FORMAT,

@@ -13,25 +13,25 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A helper is given this long to write down what it got.
+/// Time limit for a helper to write the core that it received.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What came of the crash.
+/// Result of the crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// A core appeared here.
+    /// A core was written here.
     Core(PathBuf),
-    /// It crashed, and no core was found; and whether the kernel says that it dumped one.
+    /// The program crashed, and no core was found; the flag says whether the kernel reported that it dumped one.
     NoCore(bool),
-    /// No crash was made: its core would have overwritten this one.
+    /// The program was not started, because its core would have overwritten this file.
     InTheWay(PathBuf),
-    /// It did not crash, for this reason.
+    /// The program did not crash, for this reason.
     NoCrash(String),
 }
 
-/// Has a victim crash in a folder of its own, as far as its limit for cores can be raised,
-/// and looks for the core. What came into being is removed again, but for what a helper
-/// keeps. `provoke` is the program whose victim it is.
+/// Runs a victim that crashes in a temporary directory, with the limit for cores raised as far as possible, and looks
+/// for the core. All files are removed again, except files that a helper keeps. `provoke` is the program that contains
+/// the victim.
 pub fn crash(provoke: &Path) -> Proof {
     let proof = PrivateFolder::new("doctor").and_then(|folder| crash_in(folder.path(), provoke));
     proof.unwrap_or_else(|error| Proof::NoCrash(error.to_string()))
@@ -87,7 +87,7 @@ fn crash_in(folder: &Path, provoke: &Path) -> io::Result<Proof> {
     })
 }
 
-/// Returns a core of somebody's that ours would take the place of.
+/// Returns an existing core file that the new core would overwrite.
 fn overwritten(place: &Path, template: &Template) -> Option<PathBuf> {
     let mut names = names(place).into_iter();
     let same = names.find(|name| template.fits(&name.to_string_lossy()));
@@ -95,7 +95,7 @@ fn overwritten(place: &Path, template: &Template) -> Option<PathBuf> {
         .map(|name| place.join(name))
 }
 
-/// Returns the file that came into being, by its name and that of the process.
+/// Returns the new core file, by its name and the name of the process.
 fn core(
     place: &Path,
     template: &Template,

@@ -4,18 +4,18 @@ use crate::model::{Kind, TrialId, VariantId};
 use crate::state::State;
 use std::collections::BTreeMap;
 
-/// Trials after which a run stops if all of them failed alike.
+/// Number of trials after which a run stops if all of them failed alike.
 const FIRST: u64 = 5;
 
 /// The only variant of such a run.
 const VARIANT: VariantId = VariantId(0);
 
-/// True when enough trials are counted to look at them.
+/// Returns whether enough trials are counted for the check.
 pub(super) fn is_due(state: &State) -> bool {
     state.tally(VARIANT).trials() >= FIRST
 }
 
-/// Returns what to tell the user if all trials so far failed with one exit code and one message.
+/// Returns a message for the user if all trials so far failed with one exit code and one message.
 ///
 /// Counted trials are a prefix in launch order, so that fast failures do not overtake slow passes.
 pub(super) fn explained(state: &State, words: &BTreeMap<TrialId, String>) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Loop that runs all trials: asks the policy, launches trials and records events.
 //!
-//! Only this loop makes events, and every event goes the same way: into the [`State`], then to each
-//! [`Sink`]. No number reaches the screen in another way.
+//! Only this loop creates events. Every event goes into the [`State`] first, then to each [`Sink`], so every number on
+//! the screen comes from an event.
 
 mod alike;
 mod pace;
@@ -24,39 +24,39 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// Trials in a row that say nothing, after which nothing more is expected of the next.
+/// Number of consecutive inconclusive trials after which a variant is given up.
 const STARTS_IN_VAIN: u64 = 10;
-/// The same of trials whose slots were lost, each of them twice: there is something wrong with the
-/// machine, or the trials kill their slots.
+/// The same for trials whose slots were lost, each of them twice: the machine has a fault, or the trials kill their
+/// slots.
 const LOST_IN_VAIN: u64 = 3;
-/// The same of a service, which takes its time.
+/// The same for trials of a service, which take longer.
 const STARTS_OF_A_SERVICE: u64 = 3;
-/// The same, where the trial itself asked to be skipped, which may well be random ...
+/// The same for trials that requested to be skipped, which may be random.
 const SKIPS_IN_VAIN: u64 = 100;
-/// ... but in a search means that this cannot be tried, as it does to `git bisect`.
+/// The same for skipped trials of a search: there, a skip means that the candidate is not testable, as in `git bisect`.
 const SKIPS_OF_A_PLACE: u64 = 3;
-/// So many trials are reported as slow; the live line names the slowest.
+/// Maximum number of trials that are reported as slow; the live line names the slowest.
 const SLOW_NOTES: u32 = 3;
-/// How often the time is looked at, and the screen redrawn.
+/// Interval at which the loop checks the time and redraws the screen.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The parts that the loop joins.
+/// The parts that the loop connects.
 pub struct Driver<'a> {
-    /// What is known.
+    /// State of the run.
     pub state: &'a mut State,
-    /// What decides.
+    /// Policy, which decides what to launch.
     pub policy: &'a dyn Policy,
-    /// What runs trials.
+    /// Executor, which runs the trials.
     pub executor: Arc<dyn Executor>,
-    /// What listens.
+    /// Receivers of the events.
     pub sinks: Vec<&'a mut dyn Sink>,
     /// Signals to provoke itself.
     pub signals: &'a mut mpsc::UnboundedReceiver<Signal>,
-    /// Where the output of trials is kept.
+    /// Directory for the output of trials.
     pub evidence: PathBuf,
 }
 
-/// The loop while it runs.
+/// State of the loop.
 struct Run<'a, 'b> {
     driver: &'b mut Driver<'a>,
     begun: Instant,
@@ -64,51 +64,51 @@ struct Run<'a, 'b> {
     free: Vec<Lane>,
     under_way: BTreeMap<TrialId, UnderWay>,
     tasks: JoinSet<Ended>,
-    /// Variants that are being made, and since when.
+    /// Variants in preparation, with their starting times.
     making: BTreeMap<tokio::task::Id, (VariantId, Instant)>,
-    /// How far trials were told to end.
+    /// How urgently trials were requested to end.
     halt: Halt,
     pace: Pace,
-    /// The same for what makes variants: nobody waits for that when nothing more is launched.
+    /// The same for the preparation of variants, which is not waited for when no further trial is launched.
     halt_making: watch::Sender<Halt>,
-    /// The machine could not make a variant.
+    /// Whether the machine could not prepare a variant.
     cannot_make: bool,
-    /// Trials that may still be launched in the present wave.
+    /// Number of trials that may still be launched in the present wave.
     wave: u32,
-    /// What was wrong last with trials that said nothing, in words.
+    /// Reason of the last inconclusive trial of each variant.
     last_void: BTreeMap<VariantId, String>,
     kept_cores: KeptCores,
-    /// It has been said that cores are removed.
+    /// Whether the user was informed that cores are removed.
     told_of_cores: bool,
-    /// A program does not exist, or the kernel refuses it: the next trial cannot start either.
+    /// Whether a program does not exist, or the kernel refuses it: the next trial cannot start either.
     cannot_start: bool,
     /// The last lines of output of the first trials.
     first_words: BTreeMap<TrialId, String>,
-    /// Whether the first trials all fail alike is still to be checked.
+    /// Whether the check for equal failures of the first trials is still to be made.
     looks_for_alike: bool,
-    /// How many trials were reported as slow.
+    /// Number of trials that were reported as slow.
     slow_notes: u32,
 }
 
-/// What a task came to.
+/// Result of a task.
 enum Ended {
     Trial(Box<Observation>),
     Making(Made),
 }
 
-/// A trial that runs.
+/// A running trial.
 struct UnderWay {
     trial: Trial,
     task: tokio::task::Id,
     since: Instant,
-    /// It has been said that it takes long.
+    /// Whether it was reported as slow.
     called_slow: bool,
-    /// Tells it to end.
+    /// Requests its end.
     halt: watch::Sender<Halt>,
 }
 
 impl UnderWay {
-    /// Tells the trial to end, unless it was told so as clearly before.
+    /// Requests the end of the trial, unless it was requested as urgently before.
     fn raise(&self, level: Halt) {
         self.halt.send_if_modified(|halt| {
             let more = *halt < level;
@@ -118,7 +118,7 @@ impl UnderWay {
     }
 }
 
-/// Runs trials until the question is answered or the run is broken off.
+/// Runs trials until the question is answered or the run is interrupted.
 pub async fn drive(driver: &mut Driver<'_>) {
     let plan = &driver.state.plan;
     let lanes = (0..plan.most_jobs()).rev().map(Lane).collect();
@@ -140,7 +140,7 @@ pub async fn drive(driver: &mut Driver<'_>) {
         cannot_start: false,
         first_words: BTreeMap::new(),
         slow_notes: 0,
-        // A resumed run has been told to go on.
+        // By resuming, the user confirmed that a run with equal failures continues.
         looks_for_alike: driver.state.plan.stop.all_alike && !alike::is_due(driver.state),
         driver,
     };
@@ -148,7 +148,7 @@ pub async fn drive(driver: &mut Driver<'_>) {
 }
 
 impl Run<'_, '_> {
-    /// Measures, then catches evidence of what was seen.
+    /// Runs the measurement, then captures evidence of its failures.
     async fn run(&mut self) {
         let mut broken_off = None;
         let mut decided = self.driver.state.decided;
@@ -167,7 +167,7 @@ impl Run<'_, '_> {
         }
         if self.driver.state.capturing {
             let time = match broken_off {
-                // The answer is known: whoever is tired of waiting for evidence ends the run.
+                // The answer is known: a user who does not want to wait for evidence can end the run.
                 None => Collect::time(self.driver.state),
                 Some(_) => Collect::TIME_AFTER_STOP,
             };
@@ -181,13 +181,13 @@ impl Run<'_, '_> {
         self.settle();
     }
 
-    /// True if extra trials shall catch evidence now.
+    /// Returns whether extra trials should capture evidence now.
     fn wants_evidence(&self, broken_off: Option<StopCause>) -> bool {
         let state = &*self.driver.state;
         Collect::is_wanted(state)
             && match broken_off {
                 None => true,
-                // A user who is in a hurry presses Ctrl-C again.
+                // A user in a hurry presses Ctrl-C again.
                 Some(StopCause::Signal(Signal::INT)) => {
                     self.halt != Halt::Now && Collect::is_quick(state)
                 }
@@ -202,7 +202,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Runs trials until the state is decided; returns by what it was broken off before.
+    /// Runs trials until the state is decided; returns the cause if the run was interrupted before.
     async fn stage(&mut self, ends: Option<Instant>) -> Option<StopCause> {
         let mut broken_off = None;
         let mut over = false;
@@ -242,7 +242,7 @@ impl Run<'_, '_> {
                 Some(done) = self.tasks.join_next_with_id() => {
                     let (task, ended) = match done {
                         Ok(done) => done,
-                        // Only a bug of ours can do this; its trial is lost, and no more.
+                        // Only a bug of provoke causes this; only this trial is lost.
                         Err(error) => (error.id(), Ended::Trial(Box::new(Observation {
                             lost: Some(error.to_string()),
                             ..Observation::default()
@@ -260,7 +260,7 @@ impl Run<'_, '_> {
                 () = sleep_until(ends), if !over => {
                     over = true;
                     if self.driver.state.capturing {
-                        // What is under way is not worth waiting for, however long it takes.
+                        // The running trials are not worth waiting for, however long they take.
                         broken_off.get_or_insert(StopCause::NothingCounts);
                     } else if !self.driver.state.budget_spent {
                         self.emit(&Event::BudgetSpent { at: self.worked() });
@@ -271,15 +271,15 @@ impl Run<'_, '_> {
         }
     }
 
-    /// True if the time budget is spent and stops running trials. Other trials may finish, but a
-    /// service run can take long.
+    /// Returns whether the time budget is spent and stops running trials. Other trials may finish, but a trial of a
+    /// service can take long.
     fn stops_service_runs(&self) -> bool {
         let state = &*self.driver.state;
         state.budget_spent && !state.capturing && state.plan.load.is_some()
     }
 
-    /// Names the first service run that the time budget stopped. It stays open, so that later
-    /// service runs do not count: which of them finish in time depends on how they end.
+    /// Names the first service trial that the time budget stopped. It stays open, so that later trials do not count:
+    /// which of them finish in time depends on how they end.
     fn name_stopped_service_run(&mut self) {
         if !self.stops_service_runs() {
             return;
@@ -290,7 +290,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Working time of the whole run.
+    /// Returns the working time of the whole run.
     fn worked(&self) -> Duration {
         self.worked_before.saturating_add(self.begun.elapsed())
     }
@@ -315,8 +315,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Ends the trials that run unusually long, when the user stops the run: they may hang, and
-    /// their stacks show where.
+    /// Ends the trials that run unusually long, if the user stops the run: they may hang, and their stacks show where.
     fn inspect_late_trials(&mut self) {
         if self.halt != Halt::No {
             return;
@@ -329,7 +328,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Fills the free lanes, and makes ahead what is likely to be tried next.
+    /// Fills the free slots, and prepares variants that will probably be tried next.
     fn launch(&mut self) {
         self.choose_setting();
         let Plan { waves, jobs, .. } = self.driver.state.plan;
@@ -379,7 +378,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// True if another trial may be launched. While settings are tried, the policy limits the parallel trials.
+    /// Returns whether another trial may be launched. While settings are tried, the policy limits the parallel trials.
     fn has_free_lane(&self) -> bool {
         let state = &*self.driver.state;
         let lanes = match state.raising() {
@@ -390,7 +389,7 @@ impl Run<'_, '_> {
     }
 
     fn next_trial(&mut self) -> Option<Trial> {
-        // The lowest: `{slot}` is below the number of parallel trials.
+        // The lowest free slot, because `{slot}` is below the number of parallel trials.
         let lane = *self.free.iter().min()?;
         loop {
             let state = &*self.driver.state;
@@ -429,7 +428,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// True when a variant can be tried now. After a resumption it is made again first.
+    /// Returns whether a variant can be tried now. After a resumption it is prepared again first.
     fn is_ready(&mut self, variant: VariantId) -> bool {
         let state = &*self.driver.state;
         let variant = state.runs_as(variant);
@@ -440,7 +439,7 @@ impl Run<'_, '_> {
         ready
     }
 
-    /// Does what comes before a trial; returns whether there was anything to do.
+    /// Performs a step that precedes a trial; returns false for any other step.
     fn get_ready(&mut self, step: &Step) -> bool {
         match step {
             Step::Choose(choice) => {
@@ -562,12 +561,12 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Says that a variant cannot be tried, unless that is known.
+    /// Marks a variant as not testable, unless it is already.
     fn give_up(&mut self, variant: VariantId, why: String) {
         let state = &*self.driver.state;
         if state.is_testable(variant) {
             let name = state.plan.variant(variant).label();
-            // Of all sets of things, many are nothing.
+            // In a reduction, many sets are not testable.
             let level = match state.plan.question {
                 Question::Reduce(_) => Level::Info,
                 _ => Level::Warning,
@@ -595,8 +594,8 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Gives up the variants of which trial after trial says nothing. Returns the reason to
-    /// break off when none is left.
+    /// Gives up the variants with too many consecutive inconclusive trials. Returns the cause of an interruption if no
+    /// variant is left.
     fn in_vain(&mut self) -> Option<StopCause> {
         let state = &*self.driver.state;
         if state.lost_streak >= LOST_IN_VAIN && !state.decided {
@@ -608,7 +607,7 @@ impl Run<'_, '_> {
             return Some(StopCause::NothingCounts);
         }
         let several = state.plan.variants.len() > 1 || state.plan.space.is_some();
-        // What cannot start at one level of load can at none.
+        // A service that cannot start at one load level cannot start at any.
         let one_service = matches!(state.plan.question, Question::Ramp(_));
         if !several || one_service || state.capturing {
             let mut tallies = state.tallies().map(|(_, tally)| tally);
@@ -645,7 +644,7 @@ impl Run<'_, '_> {
         (!self.driver.state.any_testable()).then_some(StopCause::NothingCounts)
     }
 
-    /// Returns the reason to stop if the first trials all failed alike; looks once.
+    /// Returns the cause of a stop if the first trials all failed alike; checks this once.
     fn all_alike(&mut self) -> Option<StopCause> {
         let state = &*self.driver.state;
         if !self.looks_for_alike || state.decided || !alike::is_due(state) {
@@ -665,7 +664,7 @@ impl Run<'_, '_> {
         });
     }
 
-    /// Ends the trials that hang by a timeout that was not known when they were launched.
+    /// Ends trials that exceed a timeout which was not known when they were launched.
     fn end_hung_trials(&self) {
         let state = &*self.driver.state;
         if state.plan.timeout != Timeout::Auto || state.plan.load.is_some() {
@@ -679,7 +678,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Says which trials run unusually long, once each.
+    /// Reports trials that run unusually long, once each.
     fn tick(&mut self) {
         self.end_hung_trials();
         let state = &*self.driver.state;
@@ -727,7 +726,7 @@ impl Run<'_, '_> {
     }
 }
 
-/// Returns how many trials in a row may say nothing.
+/// Returns the limit of consecutive inconclusive trials.
 fn patience(plan: &Plan, skipped: bool) -> u64 {
     match (skipped, &plan.space) {
         (true, Some(_)) => SKIPS_OF_A_PLACE,
@@ -737,7 +736,7 @@ fn patience(plan: &Plan, skipped: bool) -> u64 {
     }
 }
 
-/// True if the kernel refused a program of a trial for a reason that does not change by itself.
+/// Returns whether the kernel refused a program of a trial for a permanent reason.
 fn cannot_start(seen: &Observation) -> bool {
     let reasons = [
         "No such file",
@@ -751,7 +750,7 @@ fn cannot_start(seen: &Observation) -> bool {
     })
 }
 
-/// Returns why a trial said nothing, in words.
+/// Returns why a trial was inconclusive.
 fn why(void: Void, seen: &Observation) -> String {
     let not_started = seen.actors.iter().find_map(|actor| match &actor.ending {
         Ending::NotStarted(why) => Some(why.clone()),
@@ -770,7 +769,7 @@ fn why(void: Void, seen: &Observation) -> String {
     }
 }
 
-/// Removes the evidence of a trial that is not kept; what it said is known.
+/// Removes the evidence of a trial that is not kept; its results remain in the observation.
 fn drop_evidence(folder: &Path, seen: &mut Observation) {
     if remove_cores(seen) {
         let _ = fs::remove_file(folder.join(STORY));
@@ -778,7 +777,7 @@ fn drop_evidence(folder: &Path, seen: &mut Observation) {
     }
 }
 
-/// Runs a trial after a delay, unless it is halted before.
+/// Runs a trial after a delay, unless its end is requested before.
 async fn after(
     delay: Duration,
     mut halt: watch::Receiver<Halt>,

@@ -5,24 +5,25 @@ use crate::state::{State, Times};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The automatic timeout before the first trial has passed.
+/// Automatic timeout before the first trial has passed.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(300);
-/// The automatic timeout is at least this long before enough trials have passed ...
+/// Minimum automatic timeout until [`PASSES_NEEDED`] trials have passed.
 const EARLY_TIMEOUT: Duration = Duration::from_secs(60);
-/// ... which are this many.
+/// Number of passing trials from which the automatic timeout is derived.
 const PASSES_NEEDED: u64 = 5;
-/// After that, a trial is hung if it takes this many times longer than the slowest one that passed ...
+/// After that, a trial is hung if it takes this many times longer than the slowest one that passed, and at least
+/// [`LEAST_TIMEOUT`].
 const HANGS: u32 = 20;
-/// ... and at least this long.
+/// Minimum automatic timeout.
 const LEAST_TIMEOUT: Duration = Duration::from_secs(10);
-/// A trial that takes this many times longer than the median is late ...
+/// A trial is late if it takes this many times longer than the median, and at least [`LEAST_LATE`].
 const LATE: u32 = 5;
-/// ... and at least this long.
+/// Minimum time after which a trial is late.
 const LEAST_LATE: Duration = Duration::from_secs(1);
-/// A trial is late after this time while the median is not known.
+/// Time after which a trial is late if the median is not known.
 const LATE_AT_FIRST: Duration = LEAST_TIMEOUT;
 
-/// The times of passing trials in the order in which they end. The tallies of the state wait for trials that were
+/// The durations of passing trials in the order in which they end. The tallies of the state wait for trials that were
 /// launched earlier, and one of those may hang.
 #[derive(Default)]
 pub(super) struct Pace {
@@ -34,18 +35,18 @@ impl Pace {
         self.passes.entry(variant).or_default().add(time);
     }
 
-    /// Returns after which time a trial is late, if that is known from trials that passed.
+    /// Returns the time after which a trial is late, if passing trials determine it.
     pub(super) fn known_to_be_late_after(&self, state: &State) -> Option<Duration> {
         let medians = self.known(state).filter_map(|times| times.quantile(0.5));
         Some((medians.max()? * LATE).max(LEAST_LATE))
     }
 
-    /// Returns after which time a trial is late.
+    /// Returns the time after which a trial is late.
     pub(super) fn late_after(&self, state: &State) -> Duration {
         self.known_to_be_late_after(state).unwrap_or(LATE_AT_FIRST)
     }
 
-    /// Returns after which time a trial is hung.
+    /// Returns the time after which a trial is hung.
     pub(super) fn timeout(&self, state: &State) -> Duration {
         match state.plan.timeout {
             Timeout::After(time) => time,
@@ -63,7 +64,8 @@ impl Pace {
         }
     }
 
-    /// Returns the times of the variants that passed often enough. A resumed run has passes that only the state knows.
+    /// Returns the durations of the variants that passed often enough. In a resumed run, only the state knows the
+    /// earlier passes.
     fn known<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Times> {
         let enough = |times: &&Times| times.count() >= PASSES_NEEDED;
         self.passes(state).filter(enough)

@@ -1,66 +1,66 @@
 //! Classes of faults, which `autopsy` assigns and `oracle` uses in signatures.
 //!
-//! A class is part of the name of a failure: a changed class changes the names of bugs.
+//! A class is part of a crash signature: if a class changes, the signatures of its bugs change.
 
-/// An address near zero was touched.
+/// An access to an address near zero.
 pub const NULL: &str = "null pointer";
-/// An address near zero was called.
+/// A call to an address near zero.
 pub const NULL_CALL: &str = "call through a null pointer";
-/// The stack was used up.
+/// The stack is exhausted.
 pub const STACK_OVERFLOW: &str = "stack overflow";
-/// A write where only reads are allowed.
+/// A write to memory that is mapped read-only.
 pub const READ_ONLY: &str = "write to read-only memory";
-/// Memory that is reserved so that nobody touches it.
+/// An access to reserved memory without permissions.
 pub const GUARD: &str = "guard page";
-/// Memory that is mapped, and was not to be touched like this.
+/// An access that the permissions of the mapping forbid.
 pub const PROTECTED: &str = "protected memory";
-/// Nothing is mapped there.
+/// An access to an unmapped address.
 pub const WILD: &str = "wild pointer";
-/// What was to be executed is mapped as data.
+/// A jump to memory that is mapped as data.
 pub const DATA_CALL: &str = "jump into data";
-/// Nothing is mapped where it went on.
+/// A jump to an unmapped address.
 pub const WILD_CALL: &str = "jump to nowhere";
-/// What was used as an address cannot be one.
+/// An access to a value that cannot be an address.
 pub const GARBAGE: &str = "garbage pointer";
-/// What was jumped to cannot be an address.
+/// A jump to a value that cannot be an address.
 pub const GARBAGE_CALL: &str = "jump through a garbage pointer";
-/// A vector instruction that wants an address to be a multiple of 16 or more.
+/// An access by a vector instruction that requires an address aligned to 16 bytes or more.
 pub const MISALIGNED: &str = "misaligned access";
 /// An instruction that only the kernel may use.
 pub const PRIVILEGED: &str = "privileged instruction";
-/// The processor objected, and it is not known to what.
+/// A general protection fault with unknown cause.
 pub const GENERAL: &str = "general protection fault";
-/// An instruction that is made to fail.
+/// An instruction that always traps.
 pub const DELIBERATE: &str = "deliberate trap";
-/// Bytes that are no instruction.
+/// Bytes that are not a valid instruction.
 pub const NO_CODE: &str = "not an instruction";
-/// The processor refused an instruction, and it is not known why.
+/// An illegal instruction with unknown cause.
 pub const ILLEGAL: &str = "illegal instruction";
-/// What the class of an instruction begins with that not every processor has.
+/// Prefix of the class of an instruction that the CPU may not support.
 pub const NEEDS: &str = "needs ";
-/// The divisor was zero.
+/// A division by zero.
 pub const DIVISION_BY_ZERO: &str = "division by zero";
-/// The quotient does not fit.
+/// A quotient that does not fit.
 pub const DIVISION_OVERFLOW: &str = "division overflow";
-/// One of these two.
+/// A division error with unknown cause.
 pub const DIVISION: &str = "division by zero or overflow";
-/// A floating point exception that was switched on.
+/// An enabled floating-point exception.
 pub const FLOAT: &str = "floating point exception";
-/// The instruction of debuggers.
+/// The breakpoint instruction of debuggers.
 pub const BREAKPOINT: &str = "breakpoint";
-/// Another trap of debugging.
+/// Another debug trap.
 pub const TRAP: &str = "trap";
 /// A mapped file is shorter than its mapping, or could not be read.
 pub const SHORT_FILE: &str = "mapped file cut short";
-/// The memory itself is broken.
+/// A memory error of the hardware.
 pub const HARDWARE: &str = "hardware memory error";
 /// A bus error of unknown kind.
 pub const BUS: &str = "bus error";
-/// A system call that is not allowed.
+/// A forbidden system call.
 pub const SYSTEM_CALL: &str = "forbidden system call";
-/// The program gave up by itself.
+/// The program aborted.
 pub const ABORTED: &str = "aborted itself";
-/// A process sent the signal: no fault.
+/// A process sent the signal, so it is not a fault.
 pub const SENT: &str = "sent by a process";
 /// The process sent the signal to itself.
 pub const RAISED: &str = "raised by the program";

@@ -4,19 +4,18 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The conditions under which a failure rate was measured: facts under dotted names such as `jobs`
-/// or `cpu.model`. The program under test (command, files, image) is not among them.
+/// The conditions under which a failure rate was measured: facts under dotted names such as `jobs` or `cpu.model`. The
+/// program under test (command, files, image) is not among them.
 ///
-/// Journals of old versions record none.
+/// Journals of old versions have no conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conditions {
-    /// Each fact has a value, such as `none` if there is no limit.
+    /// The facts; each has a value, such as `none` for no limit.
     #[serde(default)]
     facts: BTreeMap<String, String>,
 }
 
-/// A variable of the environment is recorded under its name after this prefix, and only where it
-/// is set.
+/// Prefix of the names of environment variables, which are recorded only if they are set.
 const VARIABLE: &str = "variable.";
 
 /// The names of the facts in a report.
@@ -41,7 +40,7 @@ const NAMES: [(&str, &str); 18] = [
     ("machine", "machine"),
 ];
 
-/// Facts that by themselves hardly ever change a rate.
+/// Facts that hardly ever change a rate by themselves.
 const HARMLESS: [&str; 2] = ["kernel", "machine"];
 
 /// One condition that differs.
@@ -63,7 +62,7 @@ impl Conditions {
         self.facts.insert(name.to_owned(), value.into());
     }
 
-    /// Adds a variable of the environment that is set.
+    /// Adds an environment variable that is set.
     pub fn set_variable(&mut self, name: &str, value: impl Into<String>) {
         self.set(&format!("{VARIABLE}{name}"), value);
     }
@@ -73,9 +72,8 @@ impl Conditions {
         self.facts.get(name).map(String::as_str)
     }
 
-    /// Returns what differs from the conditions of a baseline, that which can change the rate
-    /// first. A fact that only one side records does not differ, except for a variable, which is
-    /// not set on the other side.
+    /// Returns the differences from the conditions of a baseline; differences that can change the rate come first. A fact
+    /// that only one side records is not a difference, except for a variable, which is unset on the other side.
     pub fn differences(&self, baseline: &Self) -> Vec<ConditionDifference> {
         if self.facts.is_empty() || baseline.facts.is_empty() {
             return Vec::new();

@@ -1,25 +1,24 @@
-//! Containers: their settings, and what was observed of them.
+//! Containers: their settings, and what provoke observed about them.
 
 use super::{Ending, Text, is_default};
 use serde::{Deserialize, Serialize};
 
-/// What a process of a trial runs in, when that is a container of its own.
+/// A container in which the processes of an actor run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Container {
-    /// The program that runs it, such as `docker`; empty until it is known which there is.
+    /// The engine, such as `docker`; empty until it is known which engine is available.
     pub engine: String,
-    /// What it is made of; `{variant}` and the like are filled in.
+    /// The image; marks such as `{variant}` are filled in.
     pub image: Text,
-    /// What it sees of this machine, as `--volume` takes it; where nothing was said, the working
-    /// folder at the same path.
+    /// Mounts as `--volume` takes them; by default the working directory at the same path.
     #[serde(skip_serializing_if = "is_default")]
     pub mounts: Option<Vec<Text>>,
-    /// It begins in the working folder of the plan, not in that of its image.
+    /// Whether the container starts in the working directory of the plan, not in that of its image.
     pub enters: bool,
-    /// The network it is in.
+    /// The network of the container.
     pub network: String,
-    /// A port of this machine that is passed on to it.
+    /// A port of this machine that is forwarded to the container.
     #[serde(skip_serializing_if = "is_default")]
     pub port: Option<Text>,
     /// Further options of the engine, each with its value: `memory=1g`.
@@ -28,27 +27,27 @@ pub struct Container {
 }
 
 impl Container {
-    /// True where it sees the working folder.
+    /// Returns whether the container mounts the working directory.
     pub fn sees_folder(&self) -> bool {
         self.mounts.is_none()
     }
 }
 
-/// What the engine said of a container after its end, and the kernel of the program in it.
+/// The end of a container as its engine reported it, and the end of its program as the kernel reported it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContainerSeen {
-    /// Its number there.
+    /// Container ID.
     pub id: String,
-    /// How it ended: the code of its first process, 128+n after a signal.
+    /// Exit code of the first process, 128+n after a signal.
     pub code: i32,
-    /// A process of it was OOM-killed.
+    /// Whether one of its processes was OOM-killed.
     #[serde(skip_serializing_if = "is_default")]
     pub oom: bool,
-    /// How the program itself ended, where the kernel told.
+    /// How the program itself ended, if the kernel reported it.
     #[serde(skip_serializing_if = "is_default")]
     pub ended: Option<Ending>,
-    /// Numbers of its processes inside, and on this machine.
+    /// Process IDs inside the container, and on this machine.
     #[serde(skip_serializing_if = "is_default")]
     pub numbers: Vec<(i32, i32)>,
 }

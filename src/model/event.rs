@@ -7,122 +7,122 @@ use super::{
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The version of the journal's format.
+/// Version of the journal's format.
 pub const FORMAT: u32 = 1;
 
-/// One line of the journal. Everything known about a run is the fold of these.
+/// One line of the journal. The state of a run is the fold of these events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// The first line: what was asked for, and where it runs.
+    /// The first line: the plan and the environment.
     RunStarted {
         /// See [`FORMAT`].
         format: u32,
-        /// The version of the program.
+        /// The version of provoke.
         version: String,
-        /// The run's name.
+        /// Name of the run.
         run: String,
-        /// What was asked for.
+        /// The plan of the run.
         plan: Box<Plan>,
         /// The machine.
         host: Host,
-        /// What else about it may make a difference.
+        /// Further facts of the environment.
         #[serde(default, skip_serializing_if = "is_default")]
         survey: Survey,
         /// Seconds since 1970.
         at: i64,
     },
-    /// A search chose what to try: the next variant of the plan.
+    /// A search chose its next variant, which is added to the plan.
     VariantChosen(Choice),
-    /// A variant is being made.
+    /// Preparation of a variant began.
     MakingBegun(VariantId),
-    /// A variant is made: it can be tried.
+    /// Preparation of a variant ended: it can be tried.
     VariantMade {
-        /// Which.
+        /// The variant.
         variant: VariantId,
-        /// How long that took.
+        /// Duration of the preparation.
         #[serde(with = "micros")]
         took: Duration,
-        /// Variants whose folders had to go for it: they must be made again.
+        /// Variants whose directories were evicted to make room; they must be prepared again.
         #[serde(default, skip_serializing_if = "is_default")]
         gone: Vec<VariantId>,
-        /// A name for its artifacts, the same where they are identical; nothing where none were named.
+        /// Digest of its artifacts, equal for identical artifacts; `None` if the plan names no artifacts.
         #[serde(default, skip_serializing_if = "is_default")]
         build: Option<String>,
-        /// When.
+        /// Working time of the run.
         #[serde(with = "micros")]
         at: Duration,
     },
-    /// A variant cannot be tried: nothing more of it is launched.
+    /// A variant is not testable; none of its trials is launched any longer.
     VariantUntestable {
-        /// Which.
+        /// The variant.
         variant: VariantId,
-        /// Why.
+        /// The reason.
         why: String,
-        /// When.
+        /// Working time of the run.
         #[serde(with = "micros")]
         at: Duration,
     },
     /// The search runs under the setting of this variant. Trials under other settings do not count in it.
     SettingChosen(VariantId),
-    /// A trial was handed to its lane.
+    /// A trial was handed to its slot.
     TrialStarted(Trial),
-    /// A trial is over. `at` is the working time of the run so far: time between
-    /// an interruption and the resumption does not count.
+    /// A trial ended. `at` is the working time of the run so far: time between an interruption and the resumption does
+    /// not count.
     TrialFinished {
-        /// Which.
+        /// The trial.
         trial: TrialId,
-        /// When.
+        /// Working time of the run.
         #[serde(with = "micros")]
         at: Duration,
-        /// What was seen.
+        /// The facts about the trial.
         seen: Box<Observation>,
-        /// What it means.
+        /// The judgement of these facts.
         outcome: Outcome,
     },
-    /// The question is answered; further trials catch evidence of what was seen, and count apart.
+    /// The question is answered; further trials capture evidence of the failures and are counted separately.
     CaptureBegun {
-        /// When.
+        /// Working time of the run.
         #[serde(with = "micros")]
         at: Duration,
     },
-    /// The time budget is spent: nothing more is launched.
+    /// The time budget is spent; no further trial is launched.
     BudgetSpent {
-        /// When.
+        /// Working time of the run.
         #[serde(with = "micros")]
         at: Duration,
     },
-    /// Something a person should know.
+    /// A message for the user.
     Note {
-        /// How bad it is.
+        /// Severity.
         level: Level,
-        /// What.
+        /// The message.
         text: String,
     },
-    /// The run was broken off and can be resumed.
+    /// The run was interrupted and can be resumed.
     RunStopped {
-        /// By what.
+        /// The cause.
         why: StopCause,
-        /// When.
+        /// Working time of the run.
         #[serde(with = "micros")]
         at: Duration,
     },
     /// The user resumes the run with other limits.
     LimitsChanged(Limits),
-    /// The run goes on. Trials that were under way are void and made up for.
+    /// The run was resumed. Trials that were running are inconclusive and are retried.
     RunResumed {
         /// Seconds since 1970.
         at: i64,
     },
-    /// The question is answered, as far as it ever will be.
+    /// The run ended, with or without an answer.
     RunFinished {
-        /// When.
+        /// Working time of the run.
         #[serde(with = "micros")]
         at: Duration,
     },
 }
 
-/// Limits of a run that is resumed.
+/// Limits of a resumed run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
@@ -132,33 +132,33 @@ pub struct Limits {
     /// Working time in microseconds.
     #[serde(skip_serializing_if = "is_default")]
     pub duration_us: Option<u64>,
-    /// A fix that only halves the rate is to be excluded, too.
+    /// Whether a fix that only halves the rate must be excluded, too.
     #[serde(skip_serializing_if = "is_default")]
     pub exclude_half: bool,
-    /// The last trial that counted, if the question was answered; trials after it ended too late to count.
+    /// The last counted trial, if the question was answered; trials after it ended too late to count.
     #[serde(skip_serializing_if = "is_default")]
     pub answered_by: Option<TrialId>,
 }
 
-/// How bad a note is.
+/// Severity of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Good to know.
+    /// Information.
     Info,
-    /// Numbers may be affected.
+    /// A warning: results may be affected.
     Warning,
 }
 
-/// Why a run was broken off.
+/// Cause of an interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopCause {
-    /// A signal to provoke itself.
+    /// provoke received a signal.
     Signal(Signal),
-    /// Trial after trial said nothing.
+    /// Too many consecutive trials were inconclusive.
     NothingCounts,
-    /// The machine could not make what was to be tried.
+    /// The machine could not prepare a variant.
     CannotMake,
     /// The first trials all failed with the same exit code and message.
     AllAlike,

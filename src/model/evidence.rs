@@ -4,73 +4,72 @@ use super::{Signal, Text, is_default};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// The full story of one process that crashed or hung, as its core tells it.
+/// Complete analysis of a process that crashed or hung, from its core.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Autopsy {
-    /// The short form, which is what the journal keeps and signatures are made of.
+    /// The short form, which is stored in the journal and used for signatures.
     pub crash: Crash,
-    /// Every thread; the one that crashed comes first.
+    /// All threads; the crashed thread comes first.
     pub threads: Vec<Thread>,
-    /// Registers of the thread that crashed, at the fault.
+    /// Registers of the crashed thread, at the fault.
     pub registers: Vec<(String, u64)>,
     /// The files that were mapped as code.
     pub modules: Vec<Module>,
-    /// What optional tools had to say: the tool's name, and its words.
+    /// Output of optional tools: the name of the tool, and its text.
     pub tools: Vec<(String, String)>,
-    /// What could not be found out, and why.
+    /// Facts that could not be determined, with the reasons.
     pub gaps: Vec<String>,
 }
 
-/// What a core says of a crash, short enough for the journal.
+/// The contents of a core about a crash, short enough for the journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Crash {
-    /// The process.
+    /// Process ID.
     pub pid: i32,
-    /// Its name.
+    /// Name of the process.
     pub program: String,
-    /// The signal it died of; of a hang there is none.
+    /// The fatal signal; `None` for a hang.
     pub signal: Option<Signal>,
-    /// What went wrong.
+    /// The cause of the crash.
     pub fault: Fault,
-    /// What the C library or a runtime said when it gave up, as it stood in the
-    /// memory of the process.
+    /// The message of the C library or a runtime when it aborted, as found in the memory of the process.
     #[serde(skip_serializing_if = "is_default")]
     pub abort: Option<String>,
-    /// The innermost calls of the thread that crashed, innermost first.
+    /// The innermost calls of the crashed thread, innermost first.
     pub frames: Vec<Frame>,
-    /// Where in its file the instruction is that crashed, as the kernel's log counts it.
+    /// Offset of the crashing instruction in its file, as the kernel's log gives it.
     #[serde(skip_serializing_if = "is_default")]
     pub place: Option<u64>,
-    /// The number of that thread, counted from 1 in the order of creation.
+    /// Number of the crashed thread, from 1 in the order of creation.
     pub thread: u32,
-    /// The name of that thread, where it is known and not that of the process.
+    /// Name of the crashed thread, if it is known and differs from that of the process.
     #[serde(skip_serializing_if = "is_default")]
     pub thread_name: Option<String>,
-    /// Where in its life the process was.
+    /// Phase of the process at the crash.
     #[serde(skip_serializing_if = "is_default")]
     pub phase: Phase,
-    /// The core does not hold the stack, so that only the innermost call is known.
+    /// Whether the core lacks the stack, so that only the innermost call is known.
     #[serde(skip_serializing_if = "is_default")]
     pub stackless: bool,
-    /// The Python calls of that thread, innermost first, if a tool could read them.
+    /// The Python calls of the crashed thread, innermost first, if a tool could read them.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "python_calls")]
     pub python: Vec<Frame>,
 }
 
-/// A thread and its calls.
+/// A thread and its stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Thread {
-    /// Its number in the kernel.
+    /// Thread ID.
     pub tid: i32,
-    /// Its name, where it is known.
+    /// Thread name, if it is known.
     #[serde(skip_serializing_if = "is_default")]
     pub name: String,
     /// Its calls, innermost first.
     pub frames: Vec<Frame>,
-    /// Why the list ends before the outermost call, where it does.
+    /// Why the stack ends before the outermost call, if it does.
     #[serde(skip_serializing_if = "is_default")]
     pub cut: Option<String>,
 }
@@ -79,21 +78,21 @@ pub struct Thread {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Frame {
-    /// The instruction, as an address in the file as it was linked: what `objdump` and `nm` show.
+    /// Address of the instruction in the file as linked, as `objdump` and `nm` show it.
     pub offset: u64,
-    /// The file's name without its folder; nothing outside of any file.
+    /// Base name of the file; `None` for an address outside of any file.
     #[serde(skip_serializing_if = "is_default")]
     pub module: Option<String>,
     /// The function, demangled.
     #[serde(skip_serializing_if = "is_default")]
     pub function: Option<String>,
-    /// It was compiled into its caller, which is the next frame.
+    /// Whether the function was inlined into its caller, which is the next frame.
     #[serde(skip_serializing_if = "is_default")]
     pub inlined: bool,
     /// Source file and line.
     #[serde(skip_serializing_if = "is_default")]
     pub line: Option<(String, u32)>,
-    /// How many calls in a row are equal to this one, without itself.
+    /// Number of equal calls in a row after this one.
     #[serde(skip_serializing_if = "is_default")]
     pub repeated: u64,
 }
@@ -111,7 +110,7 @@ impl Frame {
     }
 }
 
-/// Reads Python calls; older journals hold only the innermost one, as text.
+/// Reads Python calls; older journals contain only the innermost one, as text.
 fn python_calls<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Frame>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -131,69 +130,68 @@ fn python_calls<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Frame>, D::Err
 pub struct Module {
     /// Its path.
     pub path: String,
-    /// Where it was mapped.
+    /// Address of its mapping.
     pub base: u64,
-    /// What identifies the build, in hexadecimal.
+    /// Build ID, in hexadecimal.
     pub build_id: Option<String>,
-    /// How well its functions could be named: `lines`, `symbols`, `exports`, `nothing`.
+    /// Symbols that were available for its functions: `lines`, `symbols`, `exports`, `nothing`.
     pub symbols: String,
 }
 
-/// What went wrong at the instruction that did.
+/// The cause of a fault.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fault {
-    /// Its class: one short stable phrase, part of the signature. `null pointer`.
+    /// Its class: a short stable phrase that is part of the signature, such as `null pointer`.
     pub class: String,
-    /// What a person wants to know besides: the offset, the garbage pointer, what is
-    /// done about it. `offset 0x10: a field of an object whose pointer is null`.
+    /// Details for the user, such as the offset, the garbage pointer, or the next step: `offset 0x10: a field of an
+    /// object whose pointer is null`.
     #[serde(skip_serializing_if = "is_default")]
     pub detail: String,
-    /// The address that was touched.
+    /// The accessed address.
     #[serde(skip_serializing_if = "is_default")]
     pub address: Option<u64>,
     /// The instruction, disassembled.
     #[serde(skip_serializing_if = "is_default")]
     pub instruction: Option<String>,
-    /// A processor feature that the instruction needs and the machine lacks.
+    /// A CPU feature that the instruction needs and the machine lacks.
     #[serde(skip_serializing_if = "is_default")]
     pub lacks: Option<String>,
-    /// The process that sent the signal, where one did.
+    /// The process that sent the signal, if a process did.
     #[serde(skip_serializing_if = "is_default")]
     pub sender: Option<i32>,
 }
 
-/// A core file that a process of the trial left.
+/// A core file of a process of the trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CoreSeen {
-    /// The process.
+    /// Process ID.
     pub pid: i32,
-    /// Where the file is now.
+    /// Present path of the file.
     pub file: Text,
-    /// Its size in bytes, holes included.
+    /// Size in bytes, holes included.
     pub size: u64,
-    /// What it says.
+    /// The analysis of the core.
     #[serde(skip_serializing_if = "is_default")]
     pub crash: Option<Box<Crash>>,
-    /// Why it says nothing.
+    /// Why the core could not be analysed.
     #[serde(skip_serializing_if = "is_default")]
     pub unread: Option<String>,
 }
 
-/// A process of the trial that died of a signal, but not one of the plan's own, whose
-/// endings are among the actors.
+/// A process of the trial that died of a signal and is not an actor. The ends of actors are recorded with the actors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Casualty {
-    /// The process.
+    /// Process ID.
     pub pid: i32,
-    /// Its name, where it is known.
+    /// Name of the process, if it is known.
     #[serde(skip_serializing_if = "is_default")]
     pub program: String,
-    /// What it died of.
+    /// The fatal signal.
     pub signal: Option<Signal>,
-    /// The kernel dumped a core.
+    /// Whether the kernel dumped a core.
     #[serde(skip_serializing_if = "is_default")]
     pub core: bool,
 }
@@ -202,16 +200,16 @@ pub struct Casualty {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KernelLine {
-    /// The process.
+    /// Process ID.
     pub pid: i32,
     /// The line, without its time.
     pub text: String,
-    /// The function at the place that it names, by the symbols of the program.
+    /// The function at the address in the line, from the symbols of the program.
     #[serde(default, skip_serializing_if = "is_default")]
     pub function: Option<String>,
 }
 
-/// Where in its life a process was.
+/// Phase of a process at a crash.
 #[derive(
     Clone,
     Copy,
@@ -236,45 +234,44 @@ pub enum Phase {
     Shutdown,
 }
 
-/// Which failure this is, so that the same bug has the same name in every trial.
+/// The identity of a failure: the same bug has the same signature in every trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
-    /// Its short name.
+    /// Short name.
     pub id: SignatureId,
-    /// The same for people: `SIGSEGV, null pointer + 0x10, in libfoo.so!conv < forward`.
+    /// Title for the user: `SIGSEGV, null pointer + 0x10, in libfoo.so!conv < forward`.
     pub title: String,
-    /// The evidence that it is made from.
+    /// The kind of evidence that the signature uses.
     pub depth: Depth,
-    /// Under which names the same failure goes where less is known of it.
+    /// Names of the same failure for less detailed evidence.
     #[serde(default, skip_serializing_if = "is_default")]
     pub also: Vec<(Depth, SignatureId)>,
-    /// It holds a place in a file, which the next build has elsewhere.
+    /// Whether the signature contains an offset in a file, which differs in the next build.
     #[serde(default, skip_serializing_if = "is_default")]
     pub placed: bool,
-    /// A wider name under which this may be counted: `heap` of all that found the heap damaged.
+    /// A wider name under which the failure may be counted, such as `heap` for all reports of heap damage.
     #[serde(default, skip_serializing_if = "is_default")]
     pub family: Option<String>,
-    /// Wider names, under which failures of several signatures can be looked for together:
-    /// of one function, of one library.
+    /// Wider names that several signatures share: one for the function, one for the library.
     #[serde(default, skip_serializing_if = "is_default")]
     pub families: Vec<Family>,
 }
 
 impl Signature {
-    /// True where the same bug has this name in every build: it rests on what the program said, or on a stack without
-    /// places in a file. Where the heap was found damaged, it may be another name in every trial.
+    /// Returns whether the same bug has this name in every build: it uses a message of the program, or a stack without
+    /// offsets in a file. If heap damage was found, the name may differ in every trial.
     pub fn is_same_in_any_build(&self) -> bool {
         let named = self.depth == Depth::Output || self.depth == Depth::Stack && !self.placed;
         named && self.family.is_none()
     }
 }
 
-/// Signatures that may be one bug: of one signal in one function, or in one library.
+/// A group of signatures that may be one bug: one signal in one function, or in one library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Family {
-    /// Its short name.
+    /// Short name.
     pub id: SignatureId,
-    /// The same for people: `SIGSEGV in libfoo.so`.
+    /// Title for the user: `SIGSEGV in libfoo.so`.
     pub title: String,
 }
 

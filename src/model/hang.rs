@@ -6,146 +6,144 @@ use std::time::Duration;
 
 /// A thread is busy if it used at least this fraction (one in N) of the CPU time that it could get.
 const BUSY_PART: u32 = 4;
-/// CPU time from which on a thread is busy where it is not known how much it could get.
+/// CPU time that makes a thread busy if it is not known how much it could get.
 const BUSY_TIME: Duration = Duration::from_millis(50);
 
-/// Every thread of a trial at its deadline.
+/// All threads of a trial at its deadline.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hang {
-    /// Every thread, as far as they are listed.
+    /// The threads, up to a limit.
     pub threads: Vec<HungThread>,
-    /// Threads beyond those.
+    /// Number of further threads.
     #[serde(skip_serializing_if = "is_default")]
     pub unlisted: u64,
-    /// Threads each of which waits for a lock that the next one holds, the last for the first.
+    /// A deadlock cycle: each thread waits for a lock that the next one holds, and the last for the first.
     #[serde(skip_serializing_if = "is_default")]
     pub cycle: Vec<i32>,
-    /// Processes, each with the base name of its executable file.
+    /// Processes with the base names of their executables.
     #[serde(skip_serializing_if = "is_default")]
     pub programs: Vec<(i32, String)>,
-    /// Processes that were forked from a process that had several threads at that moment, and
-    /// that have not started a program since.
+    /// Processes that were forked from a process with several threads, and that have not called `exec` since.
     #[serde(skip_serializing_if = "is_default")]
     pub forked_from_threads: Vec<i32>,
-    /// What optional tools had to say: the tool's name, and its words.
+    /// Output of optional tools: the name of the tool, and its text.
     #[serde(skip_serializing_if = "is_default")]
     pub tools: Vec<(String, String)>,
-    /// Cores that were written of the living processes, for their stacks.
+    /// Cores that were written of the running processes, for their stacks.
     #[serde(skip_serializing_if = "is_default")]
     pub cores: Vec<CoreSeen>,
 }
 
-/// What one thread was doing at the deadline.
+/// The state of a thread at the deadline.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HungThread {
-    /// Its process.
+    /// Process ID.
     pub pid: i32,
-    /// Its own number.
+    /// Thread ID.
     pub tid: i32,
-    /// Its name.
+    /// Thread name.
     pub name: String,
-    /// R, S, D, T.
+    /// Kernel state: R, S, D, T.
     pub state: char,
-    /// Where in the kernel it waits, as `/proc` names it.
+    /// The kernel function in which it waits, as `/proc` names it.
     #[serde(skip_serializing_if = "is_default")]
     pub channel: String,
-    /// The system call that it is in.
+    /// The present system call.
     #[serde(skip_serializing_if = "is_default")]
     pub call: String,
-    /// CPU time that it used while it was watched.
+    /// CPU time used during the observation.
     #[serde(rename = "cpu_us", skip_serializing_if = "is_default", with = "micros")]
     pub cpu: Duration,
-    /// CPU time that it could get: the time watched, without the time in which it was ready to
-    /// run and had no CPU. Zero where that is not known.
+    /// CPU time that the thread could get: the time of the observation, without the time in which it was ready to run
+    /// and had no CPU. Zero if unknown.
     #[serde(
         rename = "cpu_available_us",
         skip_serializing_if = "is_default",
         with = "micros"
     )]
     pub cpu_available: Duration,
-    /// It was running or ready to run at both looks, and did not sleep in between.
+    /// Whether it was running or ready to run at both observations, and did not sleep in between.
     #[serde(skip_serializing_if = "is_default")]
     pub never_slept: bool,
-    /// The thing it waits for, if the system call or the lock tells.
+    /// The object for which it waits, if the system call or the lock shows it.
     #[serde(skip_serializing_if = "is_default")]
     pub waits_on: Option<WaitsOn>,
-    /// The thread or process that must act first: the owner of the lock, the thread that is
-    /// joined, the child. A thread that waits for a lock that it holds waits for itself.
+    /// The thread or process that must act first: the owner of the lock, the joined thread, the child. A thread that
+    /// waits for a lock that it holds waits for itself.
     #[serde(skip_serializing_if = "is_default")]
     pub waits_for: Option<i32>,
-    /// The address of the lock that it waits for.
+    /// Address of the lock that it waits for.
     #[serde(skip_serializing_if = "is_default")]
     pub lock_at: Option<u64>,
     /// The variable that is the lock or contains it, if it has a symbol: `audit`, `pool+0x28`.
     #[serde(skip_serializing_if = "is_default")]
     pub lock: Option<String>,
-    /// The owner of the lock, if it is not a thread of this process.
+    /// The owner of the lock, if that is not a thread of this process.
     #[serde(skip_serializing_if = "is_default")]
     pub absent_owner: Option<AbsentOwner>,
-    /// Its calls, innermost first, where its stack could be read.
+    /// Its calls, innermost first, if the stack could be read.
     #[serde(skip_serializing_if = "is_default")]
     pub frames: Vec<Frame>,
-    /// Its Python calls, innermost first, where a tool could read them.
+    /// Its Python calls, innermost first, if a tool could read them.
     #[serde(skip_serializing_if = "is_default")]
     pub python: Vec<Frame>,
 }
 
-/// The thing a thread waits for.
+/// The object for which a thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsOn {
     /// A mutex of the process.
     Mutex,
-    /// A mutex that processes share.
+    /// A mutex shared between processes.
     SharedMutex,
     /// A read-write lock.
     RwLock {
-        /// How many readers hold it; zero where a writer does.
+        /// Number of readers that hold it; zero if a writer does.
         readers: u32,
     },
-    /// The end of another thread.
+    /// The end of another thread, in `pthread_join`.
     Join,
-    /// The end of a child.
+    /// The end of a child process.
     Child,
-    /// A child that was made with `vfork` starts a program or ends.
+    /// The `exec` or the end of a child that was created with `vfork`.
     Vfork,
 }
 
-/// The owner of a lock that is not a thread of the process that waits for it.
+/// The owner of a lock that is not a thread of the waiting process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AbsentOwner {
-    /// The thread.
+    /// Thread ID.
     pub tid: i32,
-    /// The process that the waiting one was forked from, where the owner is a thread of that;
-    /// otherwise it has ended.
+    /// The process that the waiting one was forked from, if the owner is a thread of it; otherwise the owner has ended.
     #[serde(skip_serializing_if = "is_default")]
     pub of_parent: Option<i32>,
 }
 
-/// The activity of a thread, in one word.
+/// Activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// It cannot be interrupted in the kernel.
+    /// In uninterruptible sleep in the kernel.
     Stuck,
-    /// It uses the CPU time that it can get.
+    /// Using the CPU time that it can get.
     Busy,
-    /// It was stopped.
+    /// Stopped.
     Stopped,
-    /// It waits for a child.
+    /// Waiting for a child.
     WaitsForChild,
-    /// It waits for something else.
+    /// Waiting for something else.
     Blocked,
 }
 
 impl HungThread {
-    /// Returns what it was doing.
+    /// Returns the activity of the thread.
     pub fn activity(&self) -> Activity {
         match (self.state, self.waits_on) {
             ('T' | 't', _) => Activity::Stopped,
-            // A thread in `vfork` is in state D too, and no device is late.
+            // A thread in `vfork` is in state D too, but does not wait for a device.
             (_, Some(WaitsOn::Child | WaitsOn::Vfork)) => Activity::WaitsForChild,
             _ if ["wait4", "waitid", "vfork"].contains(&self.call.as_str()) => {
                 Activity::WaitsForChild
@@ -156,8 +154,8 @@ impl HungThread {
         }
     }
 
-    /// True where it used the CPU as far as others let it: a busy loop on a crowded machine or
-    /// below a CPU quota gets little time, and is still busy.
+    /// Returns whether the thread used the CPU as far as it could: a busy loop on a loaded machine or below a CPU quota
+    /// gets little time, and is still busy.
     fn is_busy(&self) -> bool {
         if self.never_slept {
             return true;
@@ -170,7 +168,7 @@ impl HungThread {
 }
 
 impl Hang {
-    /// Returns a thread by its number.
+    /// Returns a thread by its ID.
     pub fn thread(&self, tid: i32) -> Option<&HungThread> {
         self.threads.iter().find(|thread| thread.tid == tid)
     }

@@ -1,4 +1,4 @@
-//! HTTP load: its settings, and what clients observed.
+//! HTTP load: its settings, and the observations of the clients.
 
 use super::{Around, Text, is_default, micros};
 use serde::{Deserialize, Serialize};
@@ -6,97 +6,97 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// HTTP load on a service. A trial is one life of it: started, made ready, warmed up, put under
-/// load, left alone for a moment, and still alive?
+/// HTTP load on a service. In a trial the service is started, becomes ready, is warmed up, put under load and left idle
+/// for a moment; then its health is checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
     /// Who starts the service.
     #[serde(default, skip_serializing_if = "is_default")]
     pub owner: Owner,
-    /// Where requests go.
+    /// Target of the requests.
     pub target: Target,
-    /// What is sent; at least one kind.
+    /// The kinds of requests; at least one.
     pub requests: Vec<RequestPlan>,
-    /// A CSV file with a head line, whose columns templates may use.
+    /// A CSV file with a header line; templates may use its columns.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rows: Option<Text>,
-    /// Who waits for whom.
+    /// How requests are paced.
     pub pace: Pace,
-    /// When a life has had enough.
+    /// When the load of a trial ends.
     pub amount: Amount,
-    /// What is sent before, and not counted.
+    /// Requests before the load, which are not counted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub warm_up: WarmUp,
-    /// Pause of a client between an answer and its next request.
+    /// Pause of a client between a response and its next request.
     #[serde(default, skip_serializing_if = "is_default", with = "micros")]
     pub think: Duration,
-    /// Over how long the clients begin; all at once without it.
+    /// Time over which the starts of the clients are spread; zero starts all at once.
     #[serde(default, skip_serializing_if = "is_default", with = "micros")]
     pub spread: Duration,
-    /// How long a life is left alone after the load, before it is called healthy.
+    /// Idle time after the load, before the service is called healthy.
     #[serde(with = "micros")]
     pub settle: Duration,
     /// When the service is ready.
     pub ready: Ready,
-    /// How long that may take.
+    /// Time limit for becoming ready.
     #[serde(with = "micros")]
     pub ready_limit: Duration,
-    /// Without any answer for so long, it hangs.
+    /// Time without any response after which the service is hung.
     #[serde(with = "micros")]
     pub hang_after: Duration,
-    /// Every request is written to a file, not only those before a death.
+    /// Whether every request is logged to a file, not only the last ones before a crash.
     #[serde(default, skip_serializing_if = "is_default")]
     pub log_all: bool,
 }
 
-/// Who starts the service, and starts it again.
+/// Who starts and restarts the service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Owner {
-    /// Provoke: it is an actor of the variant.
+    /// provoke: the service is an actor of the variant.
     #[default]
     Provoke,
-    /// Somebody else; it is the process that listens at the target.
+    /// Another program; the service is the process that listens at the target.
     Somebody,
-    /// Somebody else; it began as this process.
+    /// Another program; the service began as this process.
     Process(i32),
 }
 
-/// Where requests go, and how.
+/// Target of the requests, and how to connect to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Target {
-    /// `http://` or `https://`, host and port; what follows is before each request's path.
-    /// `{slot}` and `{trial}` are filled in.
+    /// `http://` or `https://`, host and port; the rest is a prefix of the path of each request. `{slot}` and `{trial}`
+    /// are filled in.
     pub base: String,
-    /// A socket in the file system, instead of host and port.
+    /// A Unix socket, instead of host and port.
     #[serde(skip_serializing_if = "is_default")]
     pub unix: Option<Text>,
-    /// A host that is not this machine, and yet the user's own.
+    /// A remote host that the user confirmed to own.
     #[serde(skip_serializing_if = "is_default")]
     pub owned: Option<String>,
-    /// Which HTTP.
+    /// HTTP version.
     #[serde(skip_serializing_if = "is_default")]
     pub http: Http,
-    /// How long connections live.
+    /// How long connections are kept.
     #[serde(skip_serializing_if = "is_default")]
     pub connections: Connections,
-    /// How long it may take to connect.
+    /// Time limit for connecting.
     #[serde(with = "micros")]
     pub connect_limit: Duration,
-    /// How long a whole request may take.
+    /// Time limit for a complete request.
     #[serde(with = "micros")]
     pub request_limit: Duration,
-    /// The name is looked up for each connection, not once for each life.
+    /// Whether the name is resolved for each connection, not once for each trial.
     #[serde(skip_serializing_if = "is_default")]
     pub resolve_each: bool,
-    /// A file with certificates that are trusted besides the machine's.
+    /// A file with certificates that are trusted in addition to the certificates of the machine.
     #[serde(skip_serializing_if = "is_default")]
     pub ca: Option<Text>,
-    /// Any certificate will do.
+    /// Whether any certificate is accepted.
     #[serde(skip_serializing_if = "is_default")]
     pub insecure: bool,
-    /// Files with a certificate of our own and its key.
+    /// Files with a client certificate and its key.
     #[serde(skip_serializing_if = "is_default")]
     pub identity: Option<(Text, Text)>,
 }
@@ -118,14 +118,14 @@ pub enum Http {
     TwoPrior,
 }
 
-/// How long connections live.
+/// How long connections are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Connections {
-    /// As long as the server keeps them.
+    /// Until the server closes them.
     #[default]
     Kept,
-    /// For so many requests; 1: each request has its own.
+    /// For this number of requests; 1 gives each request its own connection.
     For(u32),
 }
 
@@ -135,43 +135,43 @@ pub enum Connections {
 pub struct RequestPlan {
     /// Its name in reports.
     pub name: String,
-    /// How often it is sent, in proportion to the others.
+    /// Relative frequency.
     pub weight: u32,
-    /// GET, POST ...
+    /// HTTP method.
     pub method: String,
-    /// After the target's base; a template.
+    /// Path after the target's base; a template.
     pub path: String,
-    /// Names and values, which are templates.
+    /// Names and values of headers; templates.
     #[serde(skip_serializing_if = "is_default")]
     pub headers: Vec<(String, String)>,
-    /// What is sent with it.
+    /// Body of the request.
     #[serde(skip_serializing_if = "is_default")]
     pub body: Body,
-    /// A file with its bytes, which are sent as they are, instead of all that.
+    /// A file with the bytes of the whole request, which are sent as they are, instead of all other fields.
     #[serde(skip_serializing_if = "is_default")]
     pub raw: Option<Text>,
-    /// What the answer must be like.
+    /// Requirements on the response.
     #[serde(skip_serializing_if = "is_default")]
     pub expect: Answer,
 }
 
-/// What is sent with a request. Templates may hold `{row.NAME}`, `{seq}`, `{rand}`, `{env.NAME}`.
+/// Body of a request. Templates may contain `{row.NAME}`, `{seq}`, `{rand}`, `{env.NAME}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Body {
-    /// Nothing.
+    /// No body.
     #[default]
     None,
     /// A template.
     Text(String),
     /// One of these files.
     Files {
-        /// In their order.
+        /// The files, in order.
         files: Vec<Text>,
-        /// Which is next.
+        /// How the next file is chosen.
         pick: Pick,
     },
-    /// What stands in a column of the rows.
+    /// A column of the rows.
     Column(String),
 }
 
@@ -190,64 +190,64 @@ pub enum Pick {
     Once,
 }
 
-/// What an answer must be like.
+/// Requirements on a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Answer {
-    /// One of these; anything below 400 without.
+    /// Accepted status codes; empty accepts everything below 400.
     #[serde(skip_serializing_if = "is_default")]
     pub status: Vec<u16>,
-    /// Headers, and what their values must match.
+    /// Headers, and the patterns of their values.
     #[serde(skip_serializing_if = "is_default")]
     pub headers: Vec<(String, String)>,
-    /// A regular expression that its body matches.
+    /// A regular expression that the body must match.
     #[serde(skip_serializing_if = "is_default")]
     pub body_regex: Option<String>,
-    /// The digest of its body, in hexadecimal.
+    /// SHA-256 digest of the body, in hexadecimal.
     #[serde(skip_serializing_if = "is_default")]
     pub body_sha256: Option<String>,
-    /// Places in its JSON (`/a/0/b`), and what stands there; nothing: anything at all.
+    /// JSON pointers into the body (`/a/0/b`), with the expected values; `None` accepts any value.
     #[serde(skip_serializing_if = "is_default")]
     pub json: Vec<(String, Option<Text>)>,
-    /// Its body is not longer.
+    /// Maximum length of the body.
     #[serde(skip_serializing_if = "is_default")]
     pub max_bytes: Option<u64>,
 }
 
-/// Who waits for whom.
+/// How requests are paced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
-    /// So many clients, each of which waits for its answer. A variant may have another number.
+    /// A fixed number of clients, each of which waits for its response. A variant may have another number.
     Closed {
-        /// How many.
+        /// Number of clients.
         clients: u32,
     },
-    /// Requests come at this rate, whatever becomes of those before them.
+    /// A fixed request rate, independent of earlier responses.
     Open {
         /// In thousandths of a request per second.
         millihertz: u64,
-        /// They wait for one of so many connections, and that time counts.
+        /// Number of connections; requests wait for a free one, and the wait counts as latency.
         connections: u32,
     },
 }
 
-/// When a life has had enough.
+/// When the load of a trial ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Amount {
-    /// After so many requests.
+    /// After this number of requests.
     Requests(u64),
-    /// After so long.
+    /// After this time.
     Time(#[serde(with = "micros")] Duration),
 }
 
-/// What is sent before, and not counted.
+/// Requests before the load, which are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarmUp {
-    /// How many requests.
+    /// Number of requests.
     pub requests: u64,
-    /// By how many clients.
+    /// Number of clients.
     pub clients: u32,
 }
 
@@ -255,105 +255,104 @@ pub struct WarmUp {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ready {
-    /// It takes connections.
+    /// When it accepts connections.
     Connects,
-    /// It answers this path with this status.
+    /// When it responds to this path with this status.
     Http {
-        /// Which.
+        /// The path.
         path: String,
-        /// With what; anything below 500 without.
+        /// The status; `None` accepts everything below 500.
         status: Option<u16>,
     },
-    /// A line of its output matches this.
+    /// When a line of its output matches this.
     Log(String),
-    /// So long after its start.
+    /// This time after its start.
     After(#[serde(with = "micros")] Duration),
 }
 
-/// What was seen of a life by its clients.
+/// Observations of the clients in a trial of a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadSeen {
-    /// How far it came.
+    /// The last stage of the trial.
     pub stage: Stage,
-    /// Why it came no further, where it did not end by dying.
+    /// Why the trial ended before its last stage, if the service did not crash.
     #[serde(skip_serializing_if = "is_default")]
     pub trouble: Option<String>,
-    /// The seed of what was sent.
+    /// Seed of the sent requests.
     #[serde(skip_serializing_if = "is_default")]
     pub seed: u64,
-    /// How many clients there were, or connections.
+    /// Number of clients, or of connections.
     pub clients: u32,
-    /// From its start until it was ready.
+    /// Time from the start of the service until it was ready.
     #[serde(rename = "ready_us", with = "micros")]
     pub ready: Duration,
-    /// From the first request of the load to the end of the last, or to the death.
+    /// Time from the first request of the load to the end of the last, or to the crash.
     #[serde(rename = "load_us", with = "micros")]
     pub elapsed: Duration,
-    /// Requests that were sent, the warm-up not among them.
+    /// Requests sent, without the warm-up.
     pub sent: u64,
     /// Complete responses, whatever their content.
     pub served: u64,
-    /// Whole answers while it was warmed up.
+    /// Complete responses during the warm-up.
     #[serde(skip_serializing_if = "is_default")]
     pub warmed: u64,
-    /// What became of requests, by what it is called.
+    /// Number of requests by result.
     #[serde(skip_serializing_if = "is_default", with = "counts")]
     pub ends: BTreeMap<Ended, u64>,
-    /// Sent by kind of request, in the order of the plan.
+    /// Requests sent by kind, in the order of the plan.
     #[serde(skip_serializing_if = "is_default")]
     pub kinds: Vec<u64>,
-    /// Bytes of answers, heads included.
+    /// Bytes of responses, headers included.
     #[serde(skip_serializing_if = "is_default")]
     pub bytes: u64,
     /// Connections opened.
     #[serde(skip_serializing_if = "is_default")]
     pub connections: u64,
-    /// Of good answers: from when the request was due.
+    /// Latencies of good responses, from the time at which the request was due.
     #[serde(skip_serializing_if = "is_default")]
     pub latency: Latencies,
-    /// From when it was sent; only where that is another time.
+    /// Latencies from the time at which the request was sent; only if that differs from the due time.
     #[serde(skip_serializing_if = "is_default")]
     pub from_send: Latencies,
-    /// How late we were ourselves with what was due.
+    /// Delays of provoke itself in sending due requests.
     #[serde(skip_serializing_if = "is_default")]
     pub late: Latencies,
-    /// How many requests waited for a connection, at most.
+    /// Maximum number of requests that waited for a connection.
     #[serde(skip_serializing_if = "is_default")]
     pub queue: u64,
-    /// Connections that the listener had to turn away meanwhile, on the whole machine.
+    /// Connections that overflowed a listen queue during the load, on the whole machine.
     #[serde(skip_serializing_if = "is_default")]
     pub overflows: u64,
     /// Responses whose second part came only after a delayed acknowledgement of the first, before provoke acknowledged
     /// at once.
     #[serde(skip_serializing_if = "is_default")]
     pub delayed_acks: u64,
-    /// How large the service was in the course of its load: after so many milliseconds.
+    /// Size of the service during the load, with the time in milliseconds.
     #[serde(skip_serializing_if = "is_default")]
     pub sizes: Vec<(u64, Around)>,
-    /// In flight by kind of request at an instant of the load that the seed draws, where it did
-    /// not die.
+    /// Requests in flight by kind, at an instant of the load drawn from the seed, if the service did not crash.
     #[serde(skip_serializing_if = "is_default")]
     pub at_random: Vec<u64>,
-    /// What was under way when it died.
+    /// Requests in flight at the crash or hang.
     #[serde(skip_serializing_if = "is_default")]
     pub death: Option<Death>,
 }
 
 impl LoadSeen {
-    /// Returns how many requests ended in a way that says something is wrong while it lives.
+    /// Returns the number of requests whose result shows a fault of the running service.
     pub fn errors(&self) -> u64 {
         let errors = self.ends.iter().filter(|(ended, _)| ended.is_error());
         errors.map(|(_, count)| count).sum()
     }
 
-    /// Returns how many requests it had answered when it died.
+    /// Returns the number of responses before the crash.
     pub fn answered_until(&self, death: &Death) -> u64 {
         (self.served + self.warmed).saturating_sub(death.answered_after)
     }
 }
 
-/// How far a life came.
+/// Last stage of a trial of a service.
 #[derive(
     Clone,
     Copy,
@@ -369,96 +368,96 @@ impl LoadSeen {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// It was not ready.
+    /// Waiting until the service is ready.
     #[default]
     Starting,
-    /// It was warmed up.
+    /// Warm-up.
     WarmUp,
-    /// It was under load.
+    /// Under load.
     Loading,
-    /// It was left alone after the load.
+    /// Idle after the load.
     Settling,
-    /// It lived through all that.
+    /// All stages completed.
     Over,
 }
 
-/// What was under way when a service died, or hung.
+/// The state of requests when a service crashed or hung.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Death {
-    /// It did not die: it gave no answer any more.
+    /// Whether it hung instead of crashing: it stopped responding.
     #[serde(skip_serializing_if = "is_default")]
     pub hung: bool,
-    /// And that because it was stopped, by SIGSTOP or its terminal.
+    /// Whether it hung because it was stopped by SIGSTOP or its terminal.
     #[serde(skip_serializing_if = "is_default")]
     pub stopped: bool,
-    /// Requests without an answer.
+    /// Requests without a complete response.
     pub in_flight: u64,
-    /// Of those, how many had begun to be answered.
+    /// Number of these whose response had begun.
     #[serde(skip_serializing_if = "is_default")]
     pub answering: u64,
-    /// In flight by kind of request, in the order of the plan.
+    /// Requests in flight by kind, in the order of the plan.
     pub kinds: Vec<u64>,
-    /// How long before it the requests in flight were sent, in microseconds: the latest and the first.
+    /// Time between sending and the crash, in microseconds, of the latest and the first request in flight.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ages_us: Option<[u64; 2]>,
-    /// Answers that came after it, of a process in the place of the dead one, before anybody knew.
+    /// Responses after the crash from a replacement process, before the crash was noticed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub answered_after: u64,
 }
 
-/// What became of a request, as counted.
+/// Result of a request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// Answered as expected.
+    /// Response as expected.
     Ok,
-    /// With another status than expected.
+    /// Unexpected status.
     Status(u16),
-    /// With the right status, but not as expected: which check.
+    /// Expected status, but this check failed.
     Check(String),
-    /// Nobody listens.
+    /// The connection was refused.
     Refused,
-    /// The connection broke: errno, and in which phase.
+    /// The connection broke: errno, and the phase.
     Reset(i32, Part),
-    /// The connection ended before the answer did: in which phase.
+    /// The connection was closed before the end of the response, in this phase.
     ClosedEarly(Part),
-    /// A kept connection was closed just when it was used again; sent once more on another.
+    /// A kept connection was closed just when it was reused; the request was sent again on another.
     ClosedIdle,
-    /// It took too long: in which phase.
+    /// A timeout in this phase.
     Timeout(Part),
-    /// Its name has no address: what the resolver said.
+    /// The name could not be resolved: message of the resolver.
     Dns(String),
-    /// There is no way there: errno.
+    /// The target is unreachable: errno.
     Unreachable(i32),
-    /// No secure connection came about: why.
+    /// The TLS handshake failed: reason.
     Tls(String),
-    /// What came is not HTTP: why.
+    /// The response is not valid HTTP: reason.
     Protocol(String),
-    /// Our own fault, never the service's: errno.
+    /// A fault of provoke or its machine, never of the service: errno.
     Local(i32),
-    /// It was due, but never sent.
+    /// The request was due, but never sent.
     NotSent,
-    /// The life was over first.
+    /// The trial ended first.
     Cancelled,
-    /// The service died meanwhile.
+    /// The service crashed while the request was in flight.
     Died,
-    /// The service was dead already when it was sent.
+    /// The service had crashed before the request was sent.
     Unreached,
 }
 
 impl Ended {
-    /// True where the service gave the answer that it should.
+    /// Returns whether the response was as expected.
     pub fn is_ok(&self) -> bool {
         *self == Self::Ok
     }
 
-    /// True for what whoever watches should know of: errors, and faults of our own.
+    /// Returns whether the user should know of the result: errors, and faults of provoke itself.
     pub fn is_trouble(&self) -> bool {
         self.is_error() || matches!(self, Self::Local(_))
     }
 
-    /// True for what says that something is wrong with the service while it lives.
+    /// Returns whether the result shows a fault of the running service.
     pub fn is_error(&self) -> bool {
         !matches!(
             self,
@@ -497,7 +496,7 @@ impl fmt::Display for Ended {
     }
 }
 
-/// The names of the errors that connections have, the same on every architecture but a few.
+/// Returns the names of errors of connections; the numbers are the same on almost every architecture.
 fn errno_name(errno: i32) -> String {
     let name = match errno {
         5 => "EIO",
@@ -516,18 +515,18 @@ fn errno_name(errno: i32) -> String {
     name.to_owned()
 }
 
-/// A part of a request's life.
+/// Phase of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// Being connected.
+    /// Connecting.
     #[default]
     Connect,
-    /// Being sent.
+    /// Sending the request.
     Write,
-    /// Waiting for the head of the answer.
+    /// Waiting for the header of the response.
     Head,
-    /// Reading the answer.
+    /// Reading the body of the response.
     Body,
 }
 
@@ -542,18 +541,18 @@ impl fmt::Display for Part {
     }
 }
 
-/// Times, each to three digits, in microseconds: how often which.
+/// Histogram of latencies: microseconds, to three digits, with the number of occurrences.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Latencies(pub Vec<(u64, u64)>);
 
 impl Latencies {
-    /// Returns how many there are.
+    /// Returns the number of latencies.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
-    /// Returns the time that a share of them did not exceed.
+    /// Returns the latency that this share does not exceed.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let all = self.count();
         #[expect(
@@ -571,13 +570,13 @@ impl Latencies {
         found.map(|(time, _)| Duration::from_micros(*time))
     }
 
-    /// Returns the longest.
+    /// Returns the largest latency.
     pub fn max(&self) -> Option<Duration> {
         let last = self.0.last();
         last.map(|(time, _)| Duration::from_micros(*time))
     }
 
-    /// Adds those of another life.
+    /// Adds the latencies of another trial.
     pub fn add(&mut self, other: &Self) {
         let mut all: BTreeMap<u64, u64> = self.0.iter().copied().collect();
         for (time, count) in &other.0 {
@@ -587,7 +586,7 @@ impl Latencies {
     }
 }
 
-/// Counts as pairs: what is counted is no text, as the names of JSON's fields must be.
+/// Serializes counts as pairs, because the keys are not strings and JSON requires string keys.
 mod counts {
     use super::Ended;
     use serde::{Deserialize as _, Deserializer, Serializer};

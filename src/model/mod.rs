@@ -66,7 +66,7 @@ pub use survey::Survey;
 pub use text::Text;
 pub use trial::{Lane, Trial, TrialId, VariantId, trial_seed};
 
-/// Durations as whole microseconds: compact in the journal, exact on the way back.
+/// Serializes durations as whole microseconds: compact in the journal, and exact.
 pub mod micros {
     use serde::{Deserialize as _, Deserializer, Serializer};
     use std::time::Duration;
@@ -82,7 +82,7 @@ pub mod micros {
     }
 }
 
-/// Serde's question "may this field be left out?", answered by equality with the default.
+/// Returns whether a value equals the default; Serde uses this to leave out fields.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -8,63 +8,62 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// What was seen of a trial: facts, without any judgement.
+/// The observed facts about a trial, without judgement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Observation {
-    /// Until the last main process ended, without what comes before and after.
+    /// Time until the last main process ended, without preparation and cleanup.
     #[serde(rename = "us", with = "micros")]
     pub elapsed: Duration,
     /// Every copy of every actor, in the order of the plan.
     pub actors: Vec<ActorSeen>,
-    /// What was left of the tree after the main process ended.
+    /// What remained of the process tree after the main process ended.
     #[serde(skip_serializing_if = "is_default")]
     pub residue: Residue,
-    /// Out-of-memory kills that the lane's own memory group counted meanwhile;
-    /// nothing where there is no such group.
+    /// OOM kills that the memory cgroup of the slot counted during the trial; `None` without such a cgroup.
     #[serde(skip_serializing_if = "is_default")]
     pub oom_kills: Option<u64>,
-    /// OOM kills anywhere on this machine meanwhile: not
-    /// necessarily of this trial. Only looked at after a plain SIGKILL.
+    /// OOM kills anywhere on this machine during the trial, which may belong to other programs. Only read after a plain
+    /// SIGKILL.
     #[serde(skip_serializing_if = "is_default")]
     pub oom_kills_on_host: Option<u64>,
-    /// Output rules that matched: which, and the first line that did.
+    /// Output rules that matched: the index of the rule, and the first matching line.
     #[serde(skip_serializing_if = "is_default")]
     pub matched: Vec<(usize, String)>,
     /// Other processes of the tree that died of a signal: crashes that the exit code may hide.
     #[serde(skip_serializing_if = "is_default")]
     pub casualties: Vec<Casualty>,
-    /// What the kernel's log said of processes of the trial.
+    /// Lines of the kernel's log about processes of the trial.
     #[serde(skip_serializing_if = "is_default")]
     pub kernel: Vec<KernelLine>,
-    /// Core files that its processes left.
+    /// Core files of its processes.
     #[serde(skip_serializing_if = "is_default")]
     pub cores: Vec<CoreSeen>,
-    /// What its processes were doing at the deadline, where it did not end.
+    /// The state of its processes at the deadline, if it timed out.
     #[serde(skip_serializing_if = "is_default")]
     pub hang: Option<Hang>,
-    /// What the clients saw of it, where the trial is the life of a service.
+    /// The observations of the clients, if the trial is one of a service.
     #[serde(skip_serializing_if = "is_default")]
     pub load: Option<Box<LoadSeen>>,
-    /// How large what `setup` left running was after the trial, where that was looked at.
+    /// Size of the processes that `setup` left running, after the trial, if it was measured.
     #[serde(skip_serializing_if = "is_default")]
     pub around: Option<Around>,
-    /// The hook before the trial, where it failed.
+    /// The hook before the trial, if it failed.
     #[serde(skip_serializing_if = "is_default")]
     pub prepare: Option<HookSeen>,
-    /// The hook after the trial, where it failed.
+    /// The hook after the trial, if it failed.
     #[serde(skip_serializing_if = "is_default")]
     pub conclude: Option<HookSeen>,
-    /// The trial was ended by us, on the way out.
+    /// Whether provoke ended the trial because it was exiting.
     #[serde(skip_serializing_if = "is_default")]
     pub interrupted: bool,
-    /// Why nothing is known of the trial: its lane was lost.
+    /// Why the trial was lost with its slot.
     #[serde(skip_serializing_if = "is_default")]
     pub lost: Option<String>,
 }
 
 impl Observation {
-    /// Returns why the life of a service shows nothing, in words.
+    /// Returns why a trial of a service is inconclusive.
     pub fn not_ready(&self) -> Option<String> {
         let load = self.load.as_ref()?;
         let lives = |service: &&ActorSeen| service.ending == Ending::Stopped;
@@ -88,44 +87,43 @@ impl Observation {
     }
 }
 
-/// What was seen of one copy of one actor.
+/// The observed facts about one copy of one actor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ActorSeen {
-    /// Its place in the plan's list of actors.
+    /// Index in the plan's list of actors.
     #[serde(skip_serializing_if = "is_default")]
     pub actor: u32,
-    /// Which of the copies.
+    /// Number of the copy.
     #[serde(skip_serializing_if = "is_default")]
     pub copy: u32,
-    /// Its number.
+    /// Process ID.
     #[serde(skip_serializing_if = "is_default")]
     pub pid: i32,
     /// How it ended.
     pub ending: Ending,
-    /// From its start to its end.
+    /// Time from its start to its end.
     #[serde(rename = "us", with = "micros")]
     pub elapsed: Duration,
-    /// Processor time, user and system, of it and the children it waited for.
+    /// CPU time, user and system, of the process and the children it waited for.
     #[serde(rename = "cpu_us", with = "micros")]
     pub cpu: Duration,
     /// Largest resident set, in KiB.
     #[serde(rename = "rss_kib")]
     pub max_rss: u64,
-    /// Bytes written to standard output and standard error.
+    /// Bytes written to stdout and stderr.
     #[serde(skip_serializing_if = "is_default")]
     pub written: (u64, u64),
-    /// The last line written to standard error, or else to standard output;
-    /// only of processes that did not simply exit with 0.
+    /// The last line of stderr, or else of stdout; only for processes that did not exit with 0.
     #[serde(skip_serializing_if = "is_default")]
     pub last_words: String,
-    /// The line that tells why it gave up, in the words of the C library or of a runtime.
+    /// The crash message of the C library or of a runtime.
     #[serde(skip_serializing_if = "is_default")]
     pub telling: Option<String>,
     /// The line of source code that its output names.
     #[serde(skip_serializing_if = "is_default")]
     pub site: Option<Site>,
-    /// The container that it ran in; `ending` is then what its engine said.
+    /// The container that it ran in; `ending` is then the end that the engine reported.
     #[serde(skip_serializing_if = "is_default")]
     pub container: Option<Box<ContainerSeen>>,
 }
@@ -134,20 +132,20 @@ pub struct ActorSeen {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// It returned this code.
+    /// It exited with this code.
     Exited(i32),
     /// It died of this signal; the flag says whether the kernel dumped a core.
     Signaled(Signal, #[serde(default)] bool),
-    /// It did not end in time and was killed.
+    /// It timed out and was killed.
     TimedOut {
-        /// Its state at the deadline, as `/proc` tells it: R, S, D, T, Z.
+        /// Its state at the deadline, from `/proc`: R, S, D, T, Z.
         state: char,
-        /// True when the polite signal was not enough.
+        /// Whether it needed SIGKILL.
         killed: bool,
     },
     /// It could not be started.
     NotStarted(String),
-    /// The trial ended before it did, and it was stopped by us.
+    /// provoke stopped it at the end of the trial.
     Stopped,
 }
 
@@ -169,62 +167,60 @@ impl Default for Ending {
     }
 }
 
-/// What was left of a trial's tree of processes after its main process had ended.
+/// What remained of a trial's process tree after its main process had ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Residue {
-    /// How long it took until nothing was left, where something was left at first
-    /// and went away by itself.
+    /// Time until no process was left, if some were left at first and ended by themselves.
     #[serde(
         rename = "settled_us",
         skip_serializing_if = "is_default",
         with = "micros"
     )]
     pub settled: Duration,
-    /// Processes that outlived the grace, as they were before they were killed.
+    /// Leaked processes, which exceeded the leak grace, as they were before they were killed.
     #[serde(skip_serializing_if = "is_default")]
     pub leaked: Vec<ProcessSeen>,
-    /// Leaked processes beyond those listed.
+    /// Number of leaked processes beyond those listed.
     #[serde(skip_serializing_if = "is_default")]
     pub unlisted: u64,
     /// Processes that could not be killed.
     #[serde(skip_serializing_if = "is_default")]
     pub unkillable: Vec<ProcessSeen>,
-    /// What it had an engine of containers make, and what outlived the grace there, where that is
-    /// watched.
+    /// Containers, volumes and networks that the trial created and that outlived the leak grace, if these are watched.
     #[serde(skip_serializing_if = "is_default")]
     pub objects: Vec<ObjectSeen>,
 }
 
 impl Residue {
-    /// Returns how many processes were left behind.
+    /// Returns the number of leaked processes.
     pub fn processes(&self) -> u64 {
         self.leaked.len() as u64 + self.unlisted
     }
 
-    /// True where something was left behind.
+    /// Returns whether anything was leaked.
     pub fn is_leak(&self) -> bool {
         !self.leaked.is_empty() || !self.objects.is_empty()
     }
 }
 
-/// Something that an engine of containers keeps.
+/// An object of a container engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectSeen {
-    /// What it is.
+    /// Kind of the object.
     pub sort: ObjectSort,
     /// Its name.
     pub name: String,
     /// The image of a container.
     #[serde(skip_serializing_if = "is_default")]
     pub image: String,
-    /// Of a container: `running`, `exited` ...
+    /// Status of a container: `running`, `exited` ...
     #[serde(skip_serializing_if = "is_default")]
     pub status: String,
 }
 
-/// What an engine of containers keeps.
+/// Kind of an object of a container engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectSort {
@@ -250,33 +246,33 @@ impl fmt::Display for ObjectSeen {
     }
 }
 
-/// A process as `/proc` showed it.
+/// A process as `/proc` shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProcessSeen {
-    /// Its number.
+    /// Process ID.
     pub pid: i32,
-    /// Its parent when it was seen; for an orphan that is the slot that adopted it.
+    /// Parent process ID; for an orphan this is the slot, which is its subreaper.
     pub ppid: i32,
-    /// Names of its living ancestors within the trial, nearest first.
+    /// Names of its running ancestors within the trial, nearest first.
     #[serde(skip_serializing_if = "is_default")]
     pub ancestors: Vec<String>,
-    /// Its session.
+    /// Session ID.
     pub session: i32,
-    /// R, S, D, T ...
+    /// Kernel state: R, S, D, T ...
     pub state: char,
-    /// Time since it was started.
+    /// Time since its start.
     #[serde(rename = "age_us", with = "micros")]
     pub age: Duration,
     /// Resident memory in KiB.
     pub rss_kib: u64,
     /// Number of its threads.
     pub threads: u64,
-    /// Its command line, or its name in brackets where that is empty.
+    /// Command line, or its name in brackets if the command line is empty.
     pub command: Vec<Text>,
     /// Its working directory.
     pub cwd: Text,
-    /// What its first thread waits for: a system call, or its state.
+    /// The system call in which its first thread waits, or the state of the thread.
     #[serde(skip_serializing_if = "is_default")]
     pub waiting: String,
     /// A core that was written of it, for its stacks.
@@ -284,24 +280,24 @@ pub struct ProcessSeen {
     pub core: Option<CoreSeen>,
 }
 
-/// How large the processes were together that live across trials.
+/// Total size of processes that live across trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Around {
-    /// Resident memory in KiB; pages that several of them share count for each.
+    /// Resident memory in KiB; shared pages count once for each process.
     pub rss_kib: u64,
-    /// Their number, those included that have ended and that nobody has asked about.
+    /// Number of processes, zombies included.
     pub processes: u64,
-    /// Threads of those that live.
+    /// Number of threads.
     pub threads: u64,
     /// Open file descriptors.
     pub descriptors: u64,
 }
 
-/// How a hook ended that did not succeed.
+/// A hook that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookSeen {
     /// How it ended.
     pub ending: Ending,
-    /// The end of what it wrote.
+    /// The end of its output.
     pub output: String,
 }

@@ -4,63 +4,63 @@ use super::{Signal, Signature, Site, is_default};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What an observation means.
+/// The judgement of an observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The trial did what it should.
+    /// The trial passed.
     Pass,
-    /// The bug that is looked for.
+    /// The trial showed the bug.
     Fail(Box<Failure>),
-    /// A failure that is not the bug looked for: counted neither as a pass nor as a failure.
+    /// The trial failed, but not with the bug: counted neither as a pass nor as a failure.
     Other(Box<Failure>),
-    /// The trial says nothing about the program.
+    /// The trial is inconclusive.
     Void(Void),
 }
 
-/// A failure: how it shows, and which it is.
+/// A failure: its kind and its signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// How it shows.
+    /// Kind.
     pub kind: Kind,
     /// Which it is.
     pub signature: Signature,
-    /// The lines of source code that it points at: one of a crash, one for each thread of a deadlock.
+    /// The lines of source code that it points at: one for a crash, one for each thread of a deadlock.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sites: Vec<Site>,
 }
 
-/// The kinds of failure.
+/// Kind of a failure.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Death by a signal, seen or reported.
+    /// Death by a signal, observed or reported.
     Signal {
-        /// Which.
+        /// The signal.
         signal: Signal,
-        /// How that is known.
+        /// How the signal is known.
         witness: Witness,
     },
-    /// An exit code that is not fine.
+    /// An unexpected exit code.
     Exit {
-        /// The code.
+        /// The exit code.
         code: i32,
     },
-    /// It did not end in time.
+    /// The trial timed out.
     Hang {
-        /// It was stopped (by a signal, or waiting for a terminal) rather than hanging.
+        /// Whether the process was stopped (by a signal, or waiting for a terminal) rather than hung.
         stopped: bool,
     },
-    /// It left processes behind.
+    /// The trial leaked processes.
     Leak,
     /// A process of the trial was OOM-killed.
     Oom {
-        /// The main process itself ended otherwise: a child was killed.
+        /// Whether the main process itself ended in another way, because a child was killed.
         masked: bool,
     },
-    /// Its output matched a rule of the user.
+    /// The output matched a rule of the user.
     Output,
-    /// A service that somebody else had started was there no more.
+    /// A service that provoke did not start was no longer running.
     Gone,
 }
 
@@ -70,10 +70,10 @@ pub enum Kind {
 pub enum Witness {
     /// From the wait status of the process itself.
     Seen {
-        /// The kernel dumped a core.
+        /// Whether the kernel dumped a core.
         core: bool,
     },
-    /// From exit code 128+n, as shells and containers report it, and the shell said so in words too.
+    /// From exit code 128+n, as shells and containers report it, together with a message of the shell.
     Told {
         /// The exit code.
         code: i32,
@@ -83,18 +83,18 @@ pub enum Witness {
         /// The exit code.
         code: i32,
     },
-    /// From the death of another process of the trial, though the main process ended by itself.
+    /// From the death of another process of the trial; the main process exited by itself.
     Masked {
         /// The exit code of the main process.
         code: i32,
     },
-    /// From the death of a process below a service, which itself lived on.
+    /// From the death of a child process of a service that continued to run.
     Below,
-    /// From the wait status of a process in a container, of which the engine only says a code.
+    /// From the wait status of a process in a container; the engine only reports an exit code.
     Inside {
-        /// The code that the engine says.
+        /// The exit code that the engine reported.
         code: i32,
-        /// The kernel dumped a core.
+        /// Whether the kernel dumped a core.
         core: bool,
     },
     /// From the exit code 128+n of a container alone: a death, or a plain exit code.
@@ -109,7 +109,7 @@ pub enum Witness {
     },
 }
 
-/// Why a trial says nothing.
+/// Why a trial is inconclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Void {
@@ -117,22 +117,22 @@ pub enum Void {
     NotStarted,
     /// Its `prepare` hook failed.
     Unprepared,
-    /// It asked to be skipped, by exit code.
+    /// It requested to be skipped, by its exit code.
     Skipped,
-    /// It was ended by us on the way out.
+    /// provoke ended it because the run was interrupted.
     Interrupted,
-    /// The process that supervised it was lost.
+    /// The slot that supervised it was lost.
     Lost,
-    /// It was one of the first, that only warm things up.
+    /// It was one of the warm-up trials.
     Warmup,
-    /// It failed, and whether of the bug looked for is not known: the evidence is missing.
+    /// It failed, but the evidence that would identify the bug is missing.
     Untold,
-    /// A service that did not become ready.
+    /// The service did not become ready.
     NotReady,
 }
 
 impl Kind {
-    /// Returns the exit code, where the main process ended by one.
+    /// Returns the exit code, if the main process exited.
     pub fn code(&self) -> Option<i32> {
         match *self {
             Self::Exit { code } => Some(code),
@@ -149,13 +149,12 @@ impl Kind {
         }
     }
 
-    /// True for a death by a signal that leaves a core, where the kernel may dump one.
+    /// Returns whether this is a death by a signal that dumps a core by default.
     pub fn is_crash(&self) -> bool {
         matches!(self, Self::Signal { signal, .. } if signal.is_crash())
     }
 
-    /// Returns the name under which failures of this kind are counted: one name
-    /// for a signal however it became known.
+    /// Returns the name under which failures of this kind are counted: one name for each signal, however it is known.
     pub fn name(&self) -> String {
         match self {
             Self::Signal { signal, .. } => signal.to_string(),
@@ -169,7 +168,7 @@ impl Kind {
         }
     }
 
-    /// Returns what it means, in plain words.
+    /// Returns a description for the user.
     pub fn words(&self) -> String {
         match self {
             Self::Signal { signal, .. } => signal.words().to_owned(),
@@ -189,10 +188,10 @@ impl Kind {
         }
     }
 
-    /// Returns how this is known, where more than one fact goes by the same name.
+    /// Returns how this is known, if several facts have the same name.
     pub fn label(&self) -> Option<String> {
         match self {
-            // A signal that provoke saw itself needs no explanation.
+            // A signal that provoke observed itself needs no explanation.
             Self::Signal {
                 witness: Witness::Seen { core: false },
                 ..
@@ -203,7 +202,7 @@ impl Kind {
     }
 }
 
-/// Plain words for exit codes that have a meaning by convention.
+/// Returns a description of exit codes that have a conventional meaning.
 fn exit_words(code: i32) -> &'static str {
     match code {
         0 => "ended by itself",
@@ -253,7 +252,7 @@ impl fmt::Display for Witness {
 }
 
 impl Outcome {
-    /// Returns the failure, whether or not it is the bug looked for.
+    /// Returns the failure, whether or not it is the bug.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Self::Fail(failure) | Self::Other(failure) => Some(failure),
@@ -263,7 +262,7 @@ impl Outcome {
 }
 
 impl Void {
-    /// Every reason, for reports that show all of them.
+    /// All reasons, for reports that list them.
     pub const ALL: [Self; 8] = [
         Self::NotStarted,
         Self::Unprepared,

@@ -8,101 +8,99 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// What the user asked for, complete: a run can be resumed and any trial of it
-/// replayed from this alone.
+/// Everything the user asked for. It is complete: the run can be resumed and any of its trials replayed from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The file that it came from, as it was named.
+    /// Path of the scenario file, as the user gave it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub scenario: Option<Text>,
-    /// What the trials are run for.
+    /// The question that the run answers.
     #[serde(default, skip_serializing_if = "is_default")]
     pub question: Question,
-    /// What is run; at least one, tried in turn. Of a search, those that were chosen so far:
-    /// first the one that fails.
+    /// The variants, at least one, which take turns. In a search, the variants chosen so far, the failing one first.
     pub variants: Vec<VariantPlan>,
-    /// What a search chooses its variants from.
+    /// The candidates or items from which a search chooses its variants.
     #[serde(default, skip_serializing_if = "is_default")]
     pub space: Option<Space>,
-    /// What the variants are made of, where they are all combinations of something.
+    /// The factors, if the variants are all combinations of their levels.
     #[serde(default, skip_serializing_if = "is_default")]
     pub factors: Vec<Factor>,
-    /// How many words of each main command are a prefix before what is tried.
+    /// Number of leading arguments of each main command that wrap the program.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wrapped: u32,
-    /// The whole environment of the trials before each actor's own changes.
+    /// The complete environment of the trials, before the changes of each actor.
     pub environment: Vec<(Text, Text)>,
-    /// Commands around the trials.
+    /// Commands before and after the trials.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hooks: Hooks,
-    /// What the services of the variants are put under.
+    /// The load on the services of the variants.
     #[serde(default, skip_serializing_if = "is_default")]
     pub load: Option<Load>,
-    /// How long it may take to make a variant.
+    /// Time limit for preparing a variant.
     #[serde(default, skip_serializing_if = "is_default", with = "micros")]
     pub make_limit: Duration,
-    /// Limits of every process of a trial.
+    /// Resource limits of every process of a trial.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: Vec<Limit>,
-    /// Bytes of memory that the processes of a trial may use together.
+    /// Memory limit in bytes of all processes of a trial together.
     #[serde(default, skip_serializing_if = "is_default")]
     pub memory: Option<u64>,
-    /// Each trial gets a folder of its own.
+    /// Whether each trial gets its own directory.
     #[serde(default, skip_serializing_if = "is_default")]
     pub scratch: bool,
-    /// When a trial is a hang.
+    /// When a trial times out.
     pub timeout: Timeout,
-    /// Between the polite signal and the kill.
+    /// Time between SIGTERM and SIGKILL.
     #[serde(with = "micros")]
     pub grace: Duration,
     /// How long descendants may outlive the main process.
     #[serde(with = "micros")]
     pub settle: Duration,
-    /// The user that the processes of trials run as, if not the one who runs provoke.
+    /// The user that runs the processes of trials, if not the user that runs provoke.
     #[serde(default, skip_serializing_if = "is_default")]
     pub user: Option<String>,
-    /// What trials have an engine of containers make, and leave there, is theirs.
+    /// Whether objects that a trial creates in a container engine are tracked as part of the trial.
     #[serde(default, skip_serializing_if = "is_default")]
     pub watch_engine: bool,
-    /// How observations are judged.
+    /// Rules for judging observations.
     pub rules: Rules,
     /// When to stop.
     pub stop: Stop,
-    /// Trials side by side.
+    /// Number of parallel trials.
     pub jobs: u32,
-    /// Trials are started in groups of `jobs`, each when the one before is over.
+    /// Whether trials start in groups of `jobs`, each after the one before has ended.
     #[serde(default, skip_serializing_if = "is_default")]
     pub waves: bool,
-    /// Trials at the beginning that are not counted.
+    /// Number of trials at the beginning that are not counted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub warmup: u64,
-    /// Pause of a lane before each trial.
+    /// Pause of a slot before each trial.
     #[serde(default, skip_serializing_if = "is_default", with = "micros")]
     pub delay: Duration,
-    /// The chance, in parts of 1, that a stated interval is wrong.
+    /// One minus the confidence of intervals.
     pub alpha: Alpha,
-    /// What the user hopes for; it turns the exit code.
+    /// The result that the user expects; it determines the exit code.
     #[serde(default, skip_serializing_if = "is_default")]
     pub expect: Expect,
-    /// The number that the seeds of all trials derive from.
+    /// Seed from which the seeds of all trials derive.
     pub seed: u64,
-    /// Which output to keep.
+    /// Which output is kept.
     #[serde(default)]
     pub keep: Keep,
-    /// How many trials of each signature are kept in full.
+    /// Number of trials of each signature whose evidence is kept in full.
     pub keep_per_sig: u64,
     /// When cores are dumped.
     #[serde(default)]
     pub capture: Capture,
-    /// What is dumped then.
+    /// The contents and size of cores.
     #[serde(default)]
     pub cores: Cores,
-    /// Why no core can be had on this machine, where that is so.
+    /// Why this machine cannot capture cores, if it cannot.
     #[serde(default, skip_serializing_if = "is_default")]
     pub no_cores: Option<String>,
 }
 
-/// The chance that a stated interval is wrong, in millionths, so that plans can be compared.
+/// One minus the confidence of intervals, in millionths, so that plans can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Alpha(u32);
@@ -115,7 +113,7 @@ impl Default for Alpha {
 }
 
 impl Alpha {
-    /// Makes it from a confidence in per cent, such as 95.
+    /// Converts from a confidence in per cent, such as 95.
     pub fn from_confidence(percent: f64) -> Option<Self> {
         let millionths = ((100.0 - percent) * 1e4).round();
         let sensible = (1.0..=500_000.0).contains(&millionths);
@@ -138,102 +136,102 @@ impl Alpha {
     }
 }
 
-/// One way to run the thing.
+/// One of several versions of the command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariantPlan {
-    /// Its name; empty if it is the only one.
+    /// Name; empty for a single variant.
     pub name: String,
-    /// What it is, for people, where its name does not say it.
+    /// Description for the user, if the name is not one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub about: Option<String>,
     /// The processes of a trial.
     pub actors: Vec<ActorPlan>,
-    /// Its level of each factor of the plan, in their order.
+    /// Level of each factor of the plan, in their order.
     #[serde(default, skip_serializing_if = "is_default")]
     pub levels: Vec<u32>,
-    /// Commands around its own trials: `setup` and `cleanup` besides those of the plan, `prepare`
-    /// and `conclude` instead of them.
+    /// Hooks of the trials of this variant: `setup` and `cleanup` run in addition to the hooks of the plan, `prepare` and `conclude`
+    /// replace them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hooks: Hooks,
-    /// What is different in the folder that it runs in, which is a copy for it alone.
+    /// Changes in the directory that it runs in, which is its own copy.
     #[serde(default, skip_serializing_if = "is_default")]
     pub edits: Vec<Edit>,
-    /// How it is made before its first trial.
+    /// How it is prepared before its first trial.
     #[serde(default, skip_serializing_if = "is_default")]
     pub make: Option<Make>,
-    /// What it is of a plan's space.
+    /// Its choice from the plan's space.
     #[serde(default, skip_serializing_if = "is_default")]
     pub choice: Option<Choice>,
-    /// How many clients the load has, if not as many as that of the plan.
+    /// Number of clients of the load, if it differs from that of the plan.
     #[serde(default, skip_serializing_if = "is_default")]
     pub clients: Option<u32>,
-    /// This is the failing variant under a setting, tried before a search.
+    /// The setting under which the failing variant is tried before a search.
     #[serde(default, skip_serializing_if = "is_default")]
     pub setting: Option<Setting>,
 }
 
 impl VariantPlan {
-    /// True when a search must do something for it before its first trial.
+    /// Returns whether a search must prepare it before its first trial.
     pub fn is_made(&self) -> bool {
         self.choice.is_some() && (self.make.is_some() || self.hooks.setup.is_some())
     }
 }
 
-/// A file that a variant has otherwise.
+/// A change of a file in a variant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edit {
-    /// Which, from the working folder.
+    /// Path relative to the working directory.
     pub file: Text,
-    /// What is done to it.
+    /// The change.
     pub change: Change,
 }
 
-/// What is done to a file.
+/// A change of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Another file takes its place.
+    /// Replace the file with another one.
     Copy(Text),
-    /// A piece of text in it is replaced, wherever it stands.
+    /// Replace all occurrences of a text.
     Replace {
-        /// What must be there.
+        /// The text to find.
         find: String,
-        /// What is there then.
+        /// The replacement.
         with: String,
     },
-    /// Pieces of a source of the plan's space are left out.
+    /// Leave out pieces of a source of the plan's space.
     LeaveOut {
-        /// Which source.
+        /// Index of the source.
         source: u32,
-        /// Which pieces.
+        /// Indices of the pieces.
         pieces: Vec<u32>,
     },
-    /// It is not there.
+    /// Remove the file.
     Remove,
 }
 
-/// One role in a trial.
+/// One process of a trial, or several copies of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActorPlan {
-    /// Its name; empty if it is the only one.
+    /// Name; empty for a single actor.
     #[serde(default, skip_serializing_if = "is_default")]
     pub name: String,
-    /// What its end means.
+    /// Role, which determines the effect of its end.
     #[serde(default, skip_serializing_if = "is_default")]
     pub role: Role,
-    /// The command; `{trial}` and the like are filled in.
+    /// The command; marks such as `{trial}` are filled in.
     pub command: Vec<Text>,
-    /// How many run at once: load within the trial.
+    /// Number of copies that run at the same time.
     pub copies: u32,
-    /// Variables set (or, without a value, removed) for it.
+    /// Environment variables that are set, or removed if they have no value.
     #[serde(default, skip_serializing_if = "is_default")]
     pub env: Vec<(Text, Option<Text>)>,
-    /// Where it runs.
+    /// Working directory.
     pub cwd: Text,
-    /// A file for its standard input; nothing to read without one.
+    /// A file for stdin; `None` for empty input.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stdin: Option<Text>,
-    /// It runs in a container.
+    /// The container in which it runs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub container: Option<Container>,
 }
@@ -254,63 +252,63 @@ pub enum Role {
 }
 
 impl Role {
-    /// True when its end decides the outcome.
+    /// Returns whether its end decides the outcome.
     pub fn decides(self) -> bool {
         self != Self::Helper
     }
 }
 
-/// Commands around the trials, each for `sh -c`.
+/// Commands around the trials, run by `sh -c`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hooks {
-    /// Once before all; what it leaves running lives until the end.
+    /// Runs once before all trials; processes that it leaves running live until the end of the run.
     #[serde(skip_serializing_if = "is_default")]
     pub setup: Option<Text>,
-    /// Before each trial; if it fails, the trial says nothing.
+    /// Runs before each trial; if it fails, the trial is inconclusive.
     #[serde(skip_serializing_if = "is_default")]
     pub prepare: Option<Text>,
-    /// After each trial.
+    /// Runs after each trial.
     #[serde(skip_serializing_if = "is_default")]
     pub conclude: Option<Text>,
-    /// Once after all.
+    /// Runs once after all trials.
     #[serde(skip_serializing_if = "is_default")]
     pub cleanup: Option<Text>,
-    /// Where those run that are not of a variant alone, if that is another folder than its own.
+    /// Working directory of the hooks that do not belong to a single variant, if it differs from theirs.
     #[serde(skip_serializing_if = "is_default")]
     pub cwd: Option<Text>,
 }
 
-/// When a trial is a hang.
+/// When a trial times out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Timeout {
     /// After this time.
     After(#[serde(with = "micros")] Duration),
-    /// After a multiple of the median of the trials that passed.
+    /// After a time that provoke derives from earlier passing trials.
     Auto,
 }
 
-/// When to stop: at whichever comes first.
+/// When to stop: at the first limit that is reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stop {
-    /// After this many trials that count, of each variant.
+    /// After this many counted trials of each variant.
     #[serde(skip_serializing_if = "is_default")]
     pub trials: Option<u64>,
-    /// After this many failures, of each variant.
+    /// After this many failures of each variant.
     #[serde(skip_serializing_if = "is_default")]
     pub failures: Option<u64>,
-    /// When the interval is narrower than this, in millionths.
+    /// If the interval is narrower than this, in millionths.
     #[serde(skip_serializing_if = "is_default")]
     pub width: Option<u32>,
     /// After this time, in microseconds.
     #[serde(skip_serializing_if = "is_default")]
     pub duration_us: Option<u64>,
-    /// When the first trials all fail with the same exit code and message.
+    /// If the first trials all fail with the same exit code and message.
     #[serde(skip_serializing_if = "is_default")]
     pub all_alike: bool,
-    /// These are not the limits that the run began with: the user chose them after a look at results.
+    /// Whether the user changed the limits after seeing results.
     #[serde(skip_serializing_if = "is_default")]
     pub changed: bool,
 }
@@ -321,7 +319,7 @@ impl Stop {
         self.duration_us.map(Duration::from_micros)
     }
 
-    /// Replaces the number of trials and the time, unless neither is given.
+    /// Replaces the number of trials and the time, unless both are missing.
     pub fn change(&mut self, limits: &Limits) {
         if limits.trials.is_some() || limits.duration_us.is_some() {
             self.trials = limits.trials;
@@ -331,7 +329,7 @@ impl Stop {
     }
 }
 
-/// What the user hopes for.
+/// The result that the user expects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expect {
@@ -363,13 +361,13 @@ pub enum Capture {
     Trace,
 }
 
-/// What is dumped.
+/// The contents and size of cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cores {
-    /// At most so many bytes of each process.
+    /// Maximum number of bytes for each process.
     pub limit: u64,
-    /// How much of the memory.
+    /// How much of the memory is dumped.
     #[serde(skip_serializing_if = "is_default")]
     pub size: CoreSize,
 }
@@ -411,16 +409,16 @@ pub enum Keep {
     None,
 }
 
-/// A limit of every process of a trial.
+/// A resource limit of every process of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// What is limited.
+    /// The resource.
     pub resource: Resource,
-    /// To what, soft and hard alike; unlimited without a number.
+    /// Soft and hard limit; `None` means unlimited.
     pub value: Option<u64>,
 }
 
-/// What can be limited, named as by `ulimit` and `prlimit`.
+/// A resource, named as in `ulimit` and `prlimit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names are those of setrlimit(2)")]
@@ -452,7 +450,7 @@ impl Resource {
         (Self::Stack, "stack"),
     ];
 
-    /// True when its unit is a byte, so that `4G` makes sense.
+    /// Returns whether its unit is a byte, so that suffixes such as in `4G` are allowed.
     pub fn in_bytes(self) -> bool {
         !matches!(self, Self::Cpu | Self::Nofile | Self::Nproc)
     }
@@ -469,8 +467,8 @@ impl fmt::Display for Resource {
 }
 
 impl Plan {
-    /// True when its numbers make sense, as those of every plan do that was not read
-    /// from a damaged file.
+    /// Returns whether the numbers of the plan are consistent; only a damaged file contains a plan whose numbers are
+    /// not.
     pub fn is_sound(&self) -> bool {
         let decisive = if self.load.is_some() {
             Role::Service
@@ -492,8 +490,8 @@ impl Plan {
             && self.has_earlier_trials()
     }
 
-    /// Where no cores are dumped, no crash is known by its stack: then every failure with its
-    /// exit status is the bug, for to miss it would be worse.
+    /// Counts every failure with the exit status of the bug as the bug, if cores are off. Without cores, no stack
+    /// distinguishes crashes, and to miss the bug would be worse.
     pub fn widen(&mut self) {
         let dumps = matches!(self.capture, Capture::On | Capture::Trace);
         if dumps && self.no_cores.is_none() {
@@ -577,7 +575,7 @@ impl Plan {
         upwards && levels[0] > 0 && (1..1_000_000).contains(&asked.detect)
     }
 
-    /// Returns what the lives of a variant are put under.
+    /// Returns the load on a variant.
     pub fn load_of(&self, variant: &VariantPlan) -> Option<Load> {
         let mut load = self.load.clone()?;
         if let Some(Choice::Cut(cut)) = &variant.choice {
@@ -589,7 +587,7 @@ impl Plan {
         Some(load)
     }
 
-    /// Returns the variant of this number.
+    /// Returns the variant with this ID.
     pub fn variant(&self, id: super::VariantId) -> &VariantPlan {
         &self.variants[id.index()]
     }

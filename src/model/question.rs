@@ -4,20 +4,20 @@ use super::{Conditions, SignatureId, VariantId, is_default};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What the trials are run for.
+/// The question that a run answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Question {
-    /// How often does it fail?
+    /// How often does the program fail?
     #[default]
     Rate,
-    /// Is it fixed?
+    /// Is the bug fixed?
     Confirm(Confirm),
     /// Which variants fail, and do they differ?
     Compare(Compare),
-    /// Which place of an ordered list is the first that fails?
+    /// Which candidate of an ordered list is the first that fails?
     Bisect(Search),
-    /// Which smallest set of things keeps the failure?
+    /// Which is the smallest set of items that keeps the failure?
     Reduce(Search),
     /// At which concurrency does it fail?
     Ramp(Ramp),
@@ -25,19 +25,19 @@ pub enum Question {
     Shrink(Shrink),
 }
 
-/// A search for less of a load that still kills.
+/// A search for less load that still crashes the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shrink {
-    /// Lives of the whole without a death, after which it is given up that one comes.
+    /// Number of trials of the whole load without a crash after which the search gives up.
     pub reproduce: u64,
 }
 
-/// A search for the lowest level of load that fails; the plan's variants are the levels, upwards.
+/// A search for the lowest failing load level; the plan's variants are the levels in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ramp {
-    /// The rate, in millionths of a life, from which on a level is said to fail.
+    /// The failure rate, in millionths, from which on a level counts as failing.
     pub detect: u32,
-    /// A level at twice the answer is tried as well: it may not be that more load fails more often.
+    /// Whether a level at twice the answer is tried as well, because more load may not fail more often.
     #[serde(default, skip_serializing_if = "is_default")]
     pub above: bool,
 }
@@ -45,35 +45,35 @@ pub struct Ramp {
 /// A search in the plan's space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Search {
-    /// A good variant never fails: another failure is told from the bug.
+    /// Whether a good variant never fails, because other failures are distinguished from the bug.
     #[serde(default, skip_serializing_if = "is_default")]
     pub clean: bool,
-    /// Every failure is the bug, not only those that the variant showed which fails.
+    /// Whether every failure is the bug, not only the failures that the failing variant showed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub any_failure: bool,
-    /// The list began with what fails: what is searched is the last that does, before a fix.
+    /// Whether the list began with the failing end, so that the search finds the last failing candidate before a fix.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fixed: bool,
-    /// Trials of the variant that fails, after which it is given up that it ever does.
+    /// Number of trials of the failing variant after which the search gives up reproducing the failure.
     pub reproduce: u64,
-    /// After an answer, more boundaries are looked for.
+    /// Whether the search continues for more boundaries after an answer.
     #[serde(default, skip_serializing_if = "is_default")]
     pub all: bool,
-    /// Clean trials of a place between two good ends that are enough, where that is known.
+    /// Number of clean trials that is enough for a candidate between two good ends, if it is known.
     #[serde(default, skip_serializing_if = "is_default")]
     pub inside: Option<u64>,
-    /// Before the search, look for a setting under which the failing variant fails more often.
+    /// Whether to look for a setting under which the failing variant fails more often, before the search.
     #[serde(default, skip_serializing_if = "is_default")]
     pub raise_rate: bool,
-    /// Earlier runs of what fails do not count.
+    /// Whether earlier runs of the failing variant are ignored.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ignore_earlier: bool,
-    /// What earlier runs saw of what fails; nothing without such runs.
+    /// Trials of the failing variant in earlier runs; `None` without such runs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub earlier: Option<EarlierTrials>,
 }
 
-/// Trials of what fails that earlier runs made of the same program under the same conditions.
+/// Trials of the failing variant in earlier runs of the same program under the same conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EarlierTrials {
@@ -112,7 +112,7 @@ pub struct LeftOut {
 }
 
 impl Question {
-    /// Returns the search, where it is one.
+    /// Returns the search, if the question is one.
     pub fn search(&self) -> Option<&Search> {
         match self {
             Self::Bisect(search) | Self::Reduce(search) => Some(search),
@@ -121,41 +121,41 @@ impl Question {
     }
 }
 
-/// Is it fixed?
+/// The question whether the bug is fixed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confirm {
-    /// How often it failed before the fix.
+    /// Failures before the fix.
     pub baseline: Baseline,
-    /// Conditions that differ from the baseline are taken not to change the rate.
+    /// Whether differences from the conditions of the baseline are assumed not to change the rate.
     #[serde(default, skip_serializing_if = "is_default")]
     pub accept_conditions: bool,
-    /// Fixes that were tried against this baseline before.
+    /// Number of fixes that were tried against this baseline before.
     #[serde(default, skip_serializing_if = "is_default")]
     pub earlier_attempts: u64,
-    /// Whether a fix that only halves the rate must not pass either; nothing means that it must not if the additional
-    /// trials take little time.
+    /// Whether to exclude a fix that only halves the rate; `None` excludes it if the additional trials take little
+    /// time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub exclude_half: Option<bool>,
-    /// Trials do not influence each other, though what `setup` started lives through all of them.
+    /// Whether trials count as independent, although processes that `setup` started live through all of them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub independent: bool,
-    /// Exit statuses of the bug: a failure with one of these may be the bug under a name that the
-    /// baseline does not know.
+    /// Signatures by exit status of the bug: a failure with one of these may be the bug under a name that the baseline
+    /// does not know.
     #[serde(default, skip_serializing_if = "is_default")]
     pub doubts: Vec<SignatureId>,
 }
 
-/// How often it failed before the fix.
+/// Failures before the fix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Baseline {
-    /// This was measured.
+    /// Measured counts.
     Measured(Box<Measured>),
-    /// Nobody measured it: a rate in millionths that is taken for granted.
+    /// An assumed rate in millionths, which was not measured.
     Assumed(u32),
 }
 
-/// Failures among trials, and what else is known of them.
+/// Failures and trials, and further facts about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Measured {
@@ -163,70 +163,70 @@ pub struct Measured {
     pub failures: u64,
     /// Counted trials.
     pub trials: u64,
-    /// So many trials, in thousandths, are worth one independent trial: failures clumped.
+    /// Number of trials, in thousandths, that are worth one independent trial because failures clump.
     #[serde(skip_serializing_if = "is_default")]
     pub design_effect: Option<u32>,
-    /// In how many clumps the failures came, where that made a warning.
+    /// Number of clumps of failures, if there was a warning.
     #[serde(skip_serializing_if = "is_default")]
     pub clumps: Option<u64>,
-    /// How the rate changed meanwhile, where that made a warning.
+    /// The change of the rate during the run, if there was a warning.
     #[serde(skip_serializing_if = "is_default")]
     pub drift: Option<Drift>,
-    /// All trials met one life of what `setup` started.
+    /// Whether all trials used the same processes started by `setup`.
     #[serde(skip_serializing_if = "is_default")]
     pub one_life: bool,
-    /// How long a passing trial took, in microseconds.
+    /// Duration of a passing trial, in microseconds.
     #[serde(skip_serializing_if = "is_default")]
     pub pass_us: Option<u64>,
-    /// The run that it was, where it was one of ours.
+    /// The run that measured the counts, if a run of provoke did.
     #[serde(skip_serializing_if = "is_default")]
     pub run: Option<String>,
-    /// Which failures these were; nothing when only their number is known.
+    /// The bugs of these failures; empty if only their number is known.
     #[serde(skip_serializing_if = "is_default")]
     pub bugs: Vec<Bug>,
-    /// Names of failures that it saw as well, and that are not the bug.
+    /// Signatures of other failures of the run that are not the bug.
     #[serde(skip_serializing_if = "is_default")]
     pub others: Vec<SignatureId>,
-    /// It was broken off, or went on when it was read.
+    /// Whether the run was interrupted, or was still running when it was read.
     #[serde(skip_serializing_if = "is_default")]
     pub unfinished: bool,
-    /// How its trials were run, where it was a run that says so.
+    /// The conditions of its trials, if the run recorded them.
     #[serde(skip_serializing_if = "is_default")]
     pub conditions: Option<Conditions>,
-    /// All runs that count, first the one that was named; nothing where it counts alone.
+    /// All runs that count, the named one first; empty if it counts alone.
     #[serde(skip_serializing_if = "is_default")]
     pub runs: Vec<RunCounts>,
     /// Runs of the same command that do not count.
     #[serde(skip_serializing_if = "is_default")]
     pub left_out: Vec<LeftOut>,
-    /// How the run that was named failed beside the others, if they differ by more than chance.
+    /// The difference between the rates of the named run and the other runs, if it is significant.
     #[serde(skip_serializing_if = "is_default")]
     pub rates: Option<RatesDiffer>,
 }
 
-/// The run that was named as a baseline failed more or less often than other runs of the program.
+/// The run named as a baseline failed more or less often than other runs of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RatesDiffer {
-    /// More often: all of them count. Otherwise it counts alone.
+    /// Whether it failed more often; then all runs count. Otherwise it counts alone.
     pub more_often: bool,
-    /// The run that was named.
+    /// The named run.
     pub named: RunCounts,
-    /// How many others there are.
+    /// Number of other runs.
     pub others: u64,
-    /// Their failures.
+    /// Failures of the other runs.
     pub failures: u64,
-    /// Their trials.
+    /// Trials of the other runs.
     pub trials: u64,
-    /// The chance of such a difference at one rate, in millionths.
+    /// The probability of such a difference at one rate, in millionths.
     pub p_value: u32,
 }
 
-/// A change of the rate in the course of a run.
+/// A change of the rate during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drift {
     /// Whether the failures came late rather than early.
     pub late: bool,
-    /// The chance of such a change at a constant rate, in millionths.
+    /// The probability of such a change at a constant rate, in millionths.
     pub p_value: u32,
     /// Failures in the half with fewer of them.
     pub failures: u64,
@@ -234,42 +234,42 @@ pub struct Drift {
     pub trials: u64,
 }
 
-/// A failure that was seen before, and by which names it is known again.
+/// A known bug, and the signatures that identify it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bug {
-    /// What it is, for people.
+    /// Title for the user.
     pub title: String,
-    /// Its names from the best evidence that there is.
+    /// Its signatures from the best available evidence.
     pub names: Vec<SignatureId>,
-    /// These are known from cores alone.
+    /// Whether these need cores.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by_core: bool,
-    /// The name that rests on the exit status alone: many bugs may have it.
+    /// The signature from the exit status alone, which other bugs may share.
     pub widest: SignatureId,
 }
 
-/// Which variants fail, and do they differ?
+/// The question which variants fail, and whether they differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compare {
-    /// What is looked for.
+    /// The goal of the comparison.
     pub find: Find,
-    /// What the others are compared with, where rates are.
+    /// The reference, if rates are compared.
     pub reference: VariantId,
-    /// The other one is said to be a fix of the reference: does it hold?
+    /// Whether the other variant is a possible fix of the reference.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fixed: bool,
-    /// How often those fail that do, where that is known.
+    /// The baseline of the failing variants, if it is known.
     #[serde(default, skip_serializing_if = "is_default")]
     pub baseline: Option<Box<Measured>>,
-    /// Conditions that differ from the baseline are taken not to change the rate.
+    /// Whether differences from the conditions of the baseline are assumed not to change the rate.
     #[serde(default, skip_serializing_if = "is_default")]
     pub accept_conditions: bool,
-    /// A clean variant fails in fewer of its trials, in millionths.
+    /// The rate, in millionths, below which a variant counts as clean.
     #[serde(default, skip_serializing_if = "is_default")]
     pub floor: Option<u32>,
 }
 
-/// What a comparison searches for.
+/// The goal of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Find {
@@ -279,24 +279,24 @@ pub enum Find {
     Different,
 }
 
-/// Something that is set in several ways, each with each way of the others.
+/// A factor of a matrix: a setting with several levels, each combined with each level of the other factors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
     /// The name of the setting.
     pub name: String,
-    /// Its value.
+    /// The values.
     pub levels: Vec<String>,
 }
 
 impl Measured {
-    /// Returns how long a passing trial took, in seconds.
+    /// Returns the duration of a passing trial, in seconds.
     pub fn seconds(&self) -> Option<f64> {
         self.pass_us
             .map(|time| Duration::from_micros(time).as_secs_f64())
     }
 
-    /// Returns the failures and the trials that a fix is held against: the half with fewer failures,
-    /// if the rate changed.
+    /// Returns the failures and trials with which a fix is compared: the counts of the half with fewer failures, if the rate
+    /// changed.
     pub fn counts(&self) -> (u64, u64) {
         match self.drift {
             Some(drift) => (drift.failures, drift.trials),
@@ -304,7 +304,7 @@ impl Measured {
         }
     }
 
-    /// Returns how many runs it was; 0 for counts alone.
+    /// Returns the number of runs; 0 for plain counts.
     pub fn run_count(&self) -> u64 {
         match self.runs.len() {
             0 => u64::from(self.run.is_some()),
@@ -312,7 +312,7 @@ impl Measured {
         }
     }
 
-    /// True when the trials of this run count.
+    /// Returns whether the trials of this run count.
     pub fn has_run(&self, name: &str) -> bool {
         self.run.as_deref() == Some(name) || self.runs.iter().any(|one| one.run == name)
     }

@@ -1,4 +1,4 @@
-//! Rules by which an observation is judged.
+//! Rules for judging observations.
 
 use super::{Failure, Kind, Signal, SignatureId, is_default};
 use serde::{Deserialize, Serialize};
@@ -6,22 +6,22 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// How an observation is judged.
+/// Rules for judging observations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
-    /// Exit codes that are fine.
+    /// Exit codes of passing trials.
     pub ok: BTreeSet<i32>,
-    /// Exit codes that say nothing about the program.
+    /// Exit codes of inconclusive trials.
     pub skip: BTreeSet<i32>,
-    /// Output that makes a trial a failure.
+    /// Patterns whose match in the output makes a trial a failure.
     pub fail_if_out: Vec<String>,
-    /// Output that makes a failing exit a pass.
+    /// Patterns whose match in the output makes a failing exit a pass.
     pub ok_if_out: Vec<String>,
-    /// Which failures are the bug; any, when empty. Others are tallied apart.
+    /// Failures that are the bug; empty means any failure. Other failures are counted separately.
     pub only: Vec<Only>,
-    /// What a process that stays behind means.
+    /// How to treat leaked processes.
     pub leaks: Leaks,
-    /// A child that crashed is no failure of a trial that ended well otherwise.
+    /// Whether crashed child processes are ignored if the trial otherwise passed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ignore_child_crashes: bool,
 }
@@ -55,31 +55,31 @@ pub enum Leaks {
     Fail,
 }
 
-/// One kind of failure that is the bug looked for.
+/// A kind of failure that is the bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Only {
-    /// Death by this signal, seen or reported by an exit code.
+    /// Death by this signal, observed or reported by an exit code.
     Signal(Signal),
-    /// This very exit code.
+    /// Exactly this exit code.
     Code(i32),
-    /// A trial that did not end in time.
+    /// A hung trial.
     Hang,
-    /// A trial that left processes behind.
+    /// A trial with leaked processes.
     Leak,
     /// An OOM kill.
     Oom,
     /// Output that matched `fail_if_out`.
     Output,
-    /// A service of somebody else that was there no more.
+    /// A service that provoke did not start and that was no longer running.
     Gone,
-    /// This very failure.
+    /// Exactly this signature.
     #[serde(rename = "sig")]
     Signature(SignatureId),
 }
 
 impl Only {
-    /// Returns the rule that means all failures of a kind.
+    /// Returns the rule that covers all failures of a kind.
     pub fn of(kind: &Kind) -> Self {
         match kind {
             Kind::Signal { signal, .. } => Self::Signal(*signal),
@@ -92,7 +92,7 @@ impl Only {
         }
     }
 
-    /// True when this failure is meant.
+    /// Returns whether this failure is covered.
     pub fn covers(self, failure: &Failure) -> bool {
         if let Self::Signature(wanted) = self {
             let signature = &failure.signature;

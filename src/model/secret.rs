@@ -19,9 +19,9 @@ const SECRET_NAMES: [&str; 15] = [
     "CONNECTION_STRING",
 ];
 
-/// True when the value of a variable or of a request header may be a secret.
+/// Returns whether the value of a variable or of a request header may be a secret.
 pub fn is_secret(name: &str) -> bool {
-    // Who wrote a commit is not a secret.
+    // The author of a commit is not a secret.
     let name = name.to_ascii_uppercase();
     let name = name.replace("AUTHORIZATION", "AUTH").replace("AUTHOR", "");
     SECRET_NAMES.iter().any(|part| name.contains(part))

@@ -11,7 +11,7 @@ pub struct Setting {
     /// Parallel trials.
     #[serde(skip_serializing_if = "is_default")]
     pub jobs: Option<u32>,
-    /// These start together, and the next ones when all have ended.
+    /// Whether the trials start in groups, each after the one before has ended.
     #[serde(skip_serializing_if = "is_default")]
     pub waves: bool,
     /// Copies of the main command in each trial.
@@ -19,13 +19,13 @@ pub struct Setting {
     pub copies: Option<u32>,
 }
 
-/// Parallel trials of a setting: a search is too short to gain from more.
+/// Maximum number of parallel trials of a setting: a search is too short to gain from more.
 const MOST_JOBS: u32 = 8;
-/// Copies of the command in a trial: each needs memory.
+/// Maximum number of copies of the command in a trial: each needs memory.
 const MOST_COPIES: u32 = 16;
 
 impl Setting {
-    /// True for the conditions of the plan itself.
+    /// Returns whether these are the conditions of the plan itself.
     pub fn is_as_planned(&self) -> bool {
         *self == Self::default()
     }
@@ -70,8 +70,8 @@ impl fmt::Display for Setting {
 }
 
 impl Plan {
-    /// Adds variants to a search which are the failing variant under several settings, first under the conditions of
-    /// the plan. They run in the folder of the failing variant.
+    /// Adds the failing variant under several settings to a search, first under the conditions of the plan. These
+    /// variants run in the directory of the failing variant.
     pub fn add_settings(&mut self, cpus: u32) {
         let asks = self.question.search().is_some_and(|asked| asked.raise_rate);
         let Some(failing) = self.variants.first().filter(|_| asks).cloned() else {
@@ -117,13 +117,13 @@ impl Plan {
         setting.unwrap_or(self.jobs)
     }
 
-    /// Returns the parallel trials of the variant that has most of them.
+    /// Returns the largest number of parallel trials among the variants.
     pub fn most_jobs(&self) -> u32 {
         let jobs = self.variants.iter().map(|variant| self.jobs_of(variant));
         jobs.max().unwrap_or(self.jobs)
     }
 
-    /// Returns the copies of the main command, if there is only one such command.
+    /// Returns the number of copies of the main command, if the plan has only one main command.
     fn copies(&self) -> Option<u32> {
         let mut mains = self.variants.first()?.actors.iter();
         let main = mains.find(|actor| actor.role.decides())?;

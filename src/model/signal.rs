@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A signal by its Linux number; it knows its name and plain words for it.
+/// A signal by its Linux number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Signal(pub i32);
 
-/// Number, name, and what it tells a person about a program that died of it.
+/// Number, name, and meaning for a program that died of it.
 const TABLE: [(i32, &str, &str); 31] = [
     (
         1,
@@ -82,14 +82,14 @@ impl Signal {
     pub const INT: Self = Self(2);
     /// Abort.
     pub const ABRT: Self = Self(6);
-    /// The signal that cannot be caught.
+    /// SIGKILL, which cannot be caught.
     pub const KILL: Self = Self(9);
     /// Segmentation fault.
     pub const SEGV: Self = Self(11);
-    /// Polite request to end.
+    /// Termination request.
     pub const TERM: Self = Self(15);
 
-    /// Returns the signal of this name: `SEGV`, `SIGSEGV`, `segv` or `11`.
+    /// Returns the signal with this name: `SEGV`, `SIGSEGV`, `segv` or `11`.
     pub fn named(name: &str) -> Option<Self> {
         if let Ok(number) = name.parse::<i32>() {
             return (1..=64).contains(&number).then_some(Self(number));
@@ -100,12 +100,12 @@ impl Signal {
         known.map(|(number, ..)| Self(*number))
     }
 
-    /// Returns every name this table knows, for "did you mean".
+    /// Returns all known names, for "did you mean".
     pub fn names() -> impl Iterator<Item = &'static str> {
         TABLE.iter().map(|(_, name, _)| *name)
     }
 
-    /// Returns what the signal tells a person, without its name.
+    /// Returns the meaning of the signal, without its name.
     pub fn words(self) -> &'static str {
         match TABLE.iter().find(|(number, ..)| *number == self.0) {
             Some((_, _, words)) => words,
@@ -114,7 +114,7 @@ impl Signal {
         }
     }
 
-    /// True for the signals by which a program dies of its own fault.
+    /// Returns whether this signal shows a fault of the program.
     pub fn is_crash(self) -> bool {
         matches!(self.0, 4 | 5 | 6 | 7 | 8 | 11 | 31)
     }

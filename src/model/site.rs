@@ -40,12 +40,12 @@ impl Site {
         self.file.rsplit('/').next().unwrap_or(&self.file)
     }
 
-    /// Returns `crash.c:20`.
+    /// Returns the location, such as `crash.c:20`.
     pub fn place(&self) -> String {
         format!("{}:{}", self.file_name(), self.line)
     }
 
-    /// `transfer (dead.c:7)`
+    /// Returns the function and its line, such as `transfer (dead.c:7)`.
     fn function_and_line(&self) -> String {
         match &self.function {
             Some(function) => format!("{function} ({})", self.place()),
@@ -54,8 +54,8 @@ impl Site {
     }
 }
 
-/// `crash.c:20 in sum, called by main (crash.c:30)`, or for a thread that waits for a lock
-/// `summary (dead.c:16) waits for audit, held by transfer (dead.c:7)`.
+/// Writes `crash.c:20 in sum, called by main (crash.c:30)`, or for a thread that waits for a lock `summary (dead.c:16)
+/// waits for audit, held by transfer (dead.c:7)`.
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(lock) = &self.lock {

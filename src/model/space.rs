@@ -8,70 +8,70 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-/// What the variants of a search are chosen from. None is made before it is chosen: most never
-/// are, and of a set there are too many.
+/// The candidates or items from which a search chooses its variants. A variant is prepared only after it was chosen,
+/// because most are never chosen, and a set has too many subsets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Space {
-    /// What they have in common; marks such as `{variant}` in it are filled in.
+    /// Common part of all variants; marks such as `{variant}` in it are filled in.
     pub template: VariantPlan,
-    /// What there is to choose.
+    /// The candidates, items or parts of a load.
     pub choices: Choices,
-    /// Files of which pieces are left out.
+    /// Source files of which pieces are left out.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sources: Vec<Source>,
-    /// What is known of the trials of an earlier search, and what is said of them.
+    /// Counts of candidates from an earlier search.
     #[serde(default, skip_serializing_if = "is_default")]
     pub known: Vec<Known>,
-    /// How likely each place is the first that fails, against the others; alike without.
+    /// Weight of each candidate as the first that fails; empty for equal weights.
     #[serde(default, skip_serializing_if = "is_default")]
     pub weights: Vec<u64>,
-    /// What is found is written into the user's own files.
+    /// Whether the result is applied to the user's own files.
     #[serde(default, skip_serializing_if = "is_default")]
     pub apply: bool,
-    /// A repository whose objects are shared with one in the folder of the run: each commit is
-    /// checked out of that.
+    /// A repository in the directory of the run that borrows the objects of the user's repository: each commit is
+    /// checked out from it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub repository: Option<Text>,
-    /// A merge that is found is not looked into.
+    /// Whether the search stops at a merge instead of searching the merged commits.
     #[serde(default, skip_serializing_if = "is_default")]
     pub first_parent: bool,
-    /// The merge that a search before this one found; the places are what it merged.
+    /// The merge that an earlier search found; the candidates are the merged commits.
     #[serde(default, skip_serializing_if = "is_default")]
     pub merge: Option<Place>,
-    /// The part of a failure's history that is searched, where it came and went.
+    /// The searched part of a history in which the failure comes and goes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stretch: Option<Stretch>,
-    /// Variants that are made at the same time, beside the trials.
+    /// Number of variants that are prepared at the same time, in parallel with the trials.
     pub makers: u32,
-    /// Bytes that the folders of variants may hold before the oldest goes.
+    /// Disk budget in bytes for the directories of variants; the oldest is evicted first.
     pub room: u64,
 }
 
-/// A section of a longer list, in which the failure came and went.
+/// A section of a longer list in which the failure comes and goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stretch {
-    /// Where it begins in the longer list.
+    /// Offset in the longer list.
     pub from: u32,
-    /// Trials of the bad end after which it is given up that it fails.
+    /// Number of trials of the bad end after which the search gives up reproducing the failure.
     pub reproduce: u64,
     /// Sections that are searched after this one.
     pub next: Vec<Section>,
-    /// Boundaries that the searches before this one found.
+    /// Boundaries that earlier searches found.
     pub found: Vec<Boundary>,
 }
 
-/// A section of a list that is still to be searched.
+/// A section of a list that is not yet searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Section {
-    /// Where it begins in the whole list.
+    /// Offset in the whole list.
     pub from: u32,
-    /// Its places, the good end first.
+    /// Its candidates, the good end first.
     pub places: Vec<Place>,
-    /// That is not the order of the list.
+    /// Whether the section is in reverse order of the list.
     pub fixed: bool,
-    /// Neither end fails, as far as is known: this many clean trials are enough for a place between them.
+    /// Number of clean trials that is enough for a candidate between the ends, if neither end is known to fail.
     pub agree: Option<u64>,
 }
 
@@ -88,46 +88,46 @@ pub struct Boundary {
     pub begins: bool,
 }
 
-/// What there is to choose.
+/// The set of possible choices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choices {
-    /// One of an ordered list, of which the first is good and the last one bad.
+    /// An ordered list of candidates, of which the first is good and the last one bad.
     Places(Vec<Place>),
-    /// Any of these things.
+    /// Any subset of these items.
     Things(Vec<Thing>),
-    /// A load, and less of it.
+    /// A load, or a part of it.
     Cuts(Box<Cuts>),
 }
 
-/// A load of which less may do.
+/// A load of which a part may be enough.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cuts {
-    /// The whole of it.
+    /// The whole load.
     pub whole: Cut,
     /// Its kinds of requests, in the order of the plan.
     pub kinds: Vec<KindOf>,
 }
 
-/// A kind of request, and how large its bodies are.
+/// A kind of request, and the sizes of its bodies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KindOf {
     /// Its name.
     pub name: String,
-    /// Bytes of each of its bodies, as far as that is known beforehand; none without a body.
+    /// Size in bytes of each body that is known beforehand; empty without a body.
     #[serde(default, skip_serializing_if = "is_default")]
     pub bodies: Vec<u64>,
 }
 
-/// What is left of a load.
+/// A part of a load.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cut {
-    /// The kinds of requests that are sent, by their place in the plan.
+    /// Indices in the plan of the kinds of requests that are sent.
     pub kinds: Subset,
-    /// Of kinds that send fewer bodies than they have files: which.
+    /// For kinds that send only some of their files: the indices of these files.
     #[serde(default, skip_serializing_if = "is_default")]
     pub bodies: BTreeMap<u32, Subset>,
-    /// Clients, or connections of an open loop.
+    /// Number of clients, or of connections of an open loop.
     pub clients: u32,
     /// Requests per trial.
     pub requests: u64,
@@ -136,103 +136,103 @@ pub struct Cut {
     pub fresh: bool,
 }
 
-/// One of an ordered list.
+/// A candidate of an ordered list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// Its name.
     pub name: String,
-    /// A description, if the name is not one: the subject of a commit.
+    /// Description, if the name is not one: the subject of a commit.
     #[serde(default, skip_serializing_if = "is_default")]
     pub about: Option<String>,
 }
 
-/// Something that can be left out.
+/// An item that can be left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thing {
     /// Its name.
     pub name: String,
-    /// Where it stands, such as `app.py:14`.
+    /// Location, such as `app.py:14`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub at: Option<String>,
-    /// What it is to leave it out.
+    /// How to leave it out.
     pub what: What,
 }
 
-/// What it is to keep a thing, or to leave it out.
+/// How an item is kept or left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
-    /// A word of the command, by its place.
+    /// An argument of the command, by its index.
     Word(u32),
-    /// A text in `{set}` and `{lines}`: one when it is kept, another or none when it is left out.
+    /// A text in `{set}` and `{lines}`: the first if the item is kept, the second if it is left out.
     Text(Option<Text>, Option<Text>),
-    /// A variable: its value when it is kept, and when it is left out.
+    /// An environment variable: its value if the item is kept, and if it is left out.
     Variable(Text, Option<Text>, Option<Text>),
-    /// A piece of a source.
+    /// A piece of a source: the indices of both.
     Piece(u32, u32),
-    /// A file of the working folder.
+    /// A file in the working directory.
     File(Text),
 }
 
-/// A file of which pieces are left out.
+/// A source file of which pieces are left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// Which, from the working folder.
+    /// Path relative to the working directory.
     pub file: Text,
-    /// What its text was, in short: of any other, these are not the pieces.
+    /// Digest of its text; if the text has changed, the pieces are no longer valid.
     pub digest: String,
     /// The pieces.
     pub pieces: Pieces,
 }
 
-/// What is known of a place before the first trial.
+/// Facts about a candidate before the first trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
-    /// Which.
+    /// The candidate.
     pub place: u32,
-    /// Failures among so many trials; nothing where it cannot be tried.
+    /// Failures and trials; `None` if the candidate is not testable.
     pub counts: Option<(u64, u64)>,
 }
 
-/// What was chosen from a space.
+/// A choice from a space.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// This place of the list.
+    /// This candidate of the list.
     Place(u32),
-    /// These things are kept, and the others left out.
+    /// Keep these items and leave out the others.
     Set(Subset),
-    /// This is left of the load.
+    /// This part of the load.
     Cut(Box<Cut>),
 }
 
-/// Some of many things, in ascending order; in JSON a text such as `0-12,17`.
+/// A subset of the items, in ascending order; in JSON a string such as `0-12,17`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Subset(pub Vec<u32>);
 
-/// How a variant gets a folder with what it needs, before its first trial.
+/// How the directory of a variant is prepared before its first trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Make {
-    /// The folder, for which `{made}` stands; of a template, that in which all of them lie.
+    /// The directory, which replaces `{made}`; in a template, the parent of all these directories.
     pub folder: Text,
-    /// What it begins as a copy of, with what the variant has otherwise.
+    /// Directory that is copied first; then the edits of the variant are applied.
     #[serde(default, skip_serializing_if = "is_default")]
     pub copy: Option<Text>,
-    /// For `sh -c`, which finds the folder in `PROVOKE_MADE`.
+    /// A script for `sh -c`; `PROVOKE_MADE` contains the directory.
     #[serde(default, skip_serializing_if = "is_default")]
     pub script: Option<Text>,
-    /// Where that runs.
+    /// Working directory of the script.
     pub cwd: Text,
-    /// Files in the folder that the script makes: variants in whose folders they are identical are one candidate.
+    /// Files that the script creates in the directory: variants with identical files are one candidate.
     #[serde(default, skip_serializing_if = "is_default")]
     pub artifacts: Vec<Text>,
-    /// It follows from the script alone, and is kept for other runs.
+    /// Whether the result depends on the script alone, so that other runs can use it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shared: bool,
 }
 
 impl Space {
-    /// Returns how many places or things there are.
+    /// Returns the number of candidates or items.
     pub fn len(&self) -> usize {
         match &self.choices {
             Choices::Places(places) => places.len(),
@@ -241,12 +241,12 @@ impl Space {
         }
     }
 
-    /// True when there is nothing to choose.
+    /// Returns whether the space is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the choice that fails: the bad end, or everything.
+    /// Returns the failing choice: the bad end, or all items.
     pub fn failing(&self) -> Choice {
         let count = u32::try_from(self.len()).unwrap_or(u32::MAX);
         match &self.choices {
@@ -256,7 +256,7 @@ impl Space {
         }
     }
 
-    /// True where there is such a choice.
+    /// Returns whether the space contains this choice.
     pub fn has(&self, choice: &Choice) -> bool {
         let known = |index: &u32| (*index as usize) < self.len();
         match (&self.choices, choice) {
@@ -269,7 +269,7 @@ impl Space {
         }
     }
 
-    /// Returns the variant that a choice is.
+    /// Returns the variant of a choice.
     pub fn variant(&self, choice: &Choice) -> VariantPlan {
         let mut variant = self.template.clone();
         variant.choice = Some(choice.clone());
@@ -291,7 +291,7 @@ impl Space {
         variant
     }
 
-    /// Makes a variant of the things that are kept.
+    /// Applies a subset of the items to a variant.
     fn choose(&self, variant: &mut VariantPlan, things: &[Thing], subset: &Subset) {
         variant.name = subset.name(things);
         let mut texts: Vec<Text> = Vec::new();
@@ -347,7 +347,7 @@ impl Space {
     }
 }
 
-/// Fills marks in, and the folder of the variant, which lies in that of all of them.
+/// Fills in the marks of a variant, and its directory within that of all variants.
 fn fill(variant: &mut VariantPlan, marks: &[(&str, &Text)], key: &str) {
     let mut made = Text::default();
     if let Some(make) = &mut variant.make {
@@ -388,7 +388,7 @@ fn fill(variant: &mut VariantPlan, marks: &[(&str, &Text)], key: &str) {
 }
 
 impl Choices {
-    /// Returns the places, where there are any.
+    /// Returns the candidates; empty for other searches.
     pub fn places(&self) -> &[Place] {
         match self {
             Self::Places(places) => places,
@@ -396,7 +396,7 @@ impl Choices {
         }
     }
 
-    /// Returns the things, where there are any.
+    /// Returns the items; empty for other searches.
     pub fn things(&self) -> &[Thing] {
         match self {
             Self::Things(things) => things,
@@ -404,7 +404,7 @@ impl Choices {
         }
     }
 
-    /// Returns the load, where less of it may do.
+    /// Returns the load, if parts of it are searched.
     pub fn cuts(&self) -> Option<&Cuts> {
         match self {
             Self::Cuts(cuts) => Some(cuts),
@@ -414,7 +414,7 @@ impl Choices {
 }
 
 impl Cuts {
-    /// True where this is some of it.
+    /// Returns whether this is a part of the whole load.
     fn has(&self, cut: &Cut) -> bool {
         let within = |subset: &Subset, count: usize| {
             let Subset(all) = subset;
@@ -432,7 +432,7 @@ impl Cuts {
             && (1..=self.whole.requests).contains(&cut.requests)
     }
 
-    /// Returns how many bodies a kind has in this.
+    /// Returns the number of bodies of a kind in a part.
     pub fn bodies_of(&self, cut: &Cut, kind: u32) -> usize {
         let all = self
             .kinds
@@ -441,7 +441,7 @@ impl Cuts {
         cut.bodies.get(&kind).map_or(all, |kept| kept.0.len())
     }
 
-    /// Returns what tells it from others: what is less than in the whole.
+    /// Returns a name that lists the differences from the whole.
     fn name(&self, cut: &Cut) -> String {
         let named = |kind: &u32| {
             let name = self.kinds.get(*kind as usize).map_or("", |of| &of.name);
@@ -473,8 +473,8 @@ impl Cuts {
 }
 
 impl Cut {
-    /// Returns what is left of a load. Kinds that are not sent stay in it, without weight: so a
-    /// kind has one number in all lives of a run.
+    /// Returns the load of this part. Kinds that are not sent stay in the list with weight 0, so that the index of a
+    /// kind is the same in all trials of a run.
     pub fn of(&self, load: &Load) -> Load {
         let mut left = load.clone();
         for (kind, request) in (0..).zip(&mut left.requests) {
@@ -501,7 +501,7 @@ impl Cut {
         left.amount = Amount::Requests(self.requests);
         left.target.connections = match (self.fresh, load.target.connections) {
             (true, _) => Connections::For(1),
-            // What was kept for some requests goes on being so.
+            // Connections that were kept for some requests remain so.
             (false, Connections::For(..=1)) => Connections::Kept,
             (false, kept) => kept,
         };
@@ -510,21 +510,21 @@ impl Cut {
 }
 
 impl Subset {
-    /// True when it holds this thing.
+    /// Returns whether the set contains this item.
     pub fn holds(&self, thing: u32) -> bool {
         self.0.binary_search(&thing).is_ok()
     }
 
-    /// Returns `body 2`, as people count.
+    /// Returns the bodies with numbers from 1: `body 2`.
     pub fn bodies(&self) -> String {
         let counted = Self(self.0.iter().map(|index| index + 1).collect());
         let noun = if self.0.len() == 1 { "body" } else { "bodies" };
         format!("{noun} {counted}")
     }
 
-    /// Returns a name that tells it from others, as far as people need one.
+    /// Returns a short name that distinguishes the set from others.
     fn name(&self, things: &[Thing]) -> String {
-        /// More names than this are no name.
+        /// Maximum number of items in a name.
         const FEW: usize = 3;
         let named = |kept: bool| {
             let those = (0..).zip(things).filter(|(i, _)| self.holds(*i) == kept);
@@ -568,7 +568,7 @@ impl Serialize for Subset {
 
 impl<'de> Deserialize<'de> for Subset {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        /// More things than this are in no plan of ours.
+        /// Upper limit of an index; a larger one comes from a damaged file.
         const MOST: u32 = 10_000_000;
         let text = String::deserialize(from)?;
         let mut all = Vec::new();
@@ -674,7 +674,7 @@ mod tests {
         assert_eq!(command(&space, &[0, 1, 2, 3]), "run|-v|a|b|c|x=a b c");
         assert_eq!(command(&space, &[0, 2]), "run|a|c|x=a c");
         assert_eq!(command(&space, &[]), "run|x=");
-        // What follows from the script alone has the same folder wherever it is the same.
+        // Preparation that depends on the script alone has the same directory for every equal script.
         let make = space.template.make.as_mut().unwrap();
         (make.script, make.shared) = (Some("install {lines}".into()), true);
         let folder = |kept: &[u32]| {

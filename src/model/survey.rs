@@ -3,17 +3,17 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Facts about where trials ran that may make a difference, each under a dotted name such
-/// as `kernel.release` or `library.libc.so.6`. Flat, so that it is simple to store and two
-/// of them are simple to compare. Where several commands are run, `program[NAME].path` is
-/// that of the command NAME, and is there only where it is another one than the first's. Where one
-/// runs under an emulator, `cpu[NAME].flags` is what the processor has that the command NAME sees.
+/// Facts about the environment of trials that may influence the result, each under a dotted name such as
+/// `kernel.release` or `library.libc.so.6`. The map is flat, so that it is easy to store and to compare. If several
+/// commands run, `program[NAME].path` is that of the command NAME, and is present only if it differs from that of the
+/// first command. If a command runs under an emulator, `cpu[NAME].flags` lists the features of the CPU that the command
+/// NAME sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Survey(pub BTreeMap<String, String>);
 
 impl Survey {
-    /// Adds a fact; what is empty says nothing.
+    /// Adds a fact, unless it is empty.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         let value = value.into();
         if !value.is_empty() {

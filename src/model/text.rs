@@ -1,33 +1,31 @@
-//! Arguments and values of the environment, which may hold any bytes but NUL.
+//! Arguments and values of environment variables, which may contain any bytes but NUL.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
-/// An argument or a value of the environment: any bytes but NUL.
+/// An argument or a value of an environment variable: any bytes but NUL.
 ///
-/// In JSON it is a plain string where it is UTF-8. Other bytes are written as
-/// hexadecimal behind a NUL, which no argument can hold, so nothing is ambiguous
-/// and a replay passes the very same bytes.
+/// In JSON it is a plain string if it is UTF-8. Other bytes are written as hexadecimal after a NUL, which no argument
+/// can contain, so the format is unambiguous and a replay passes exactly the same bytes.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text(OsString);
 
 const HEX: &str = "\0hex:";
 
 impl Text {
-    /// Views the text as the operating system's string.
+    /// Returns the text as a string of the operating system.
     pub fn as_os_str(&self) -> &OsStr {
         &self.0
     }
 
-    /// Views the raw bytes.
+    /// Returns the raw bytes.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 
-    /// Returns it with marks such as `{variant}` filled in; what is filled in is not looked at
-    /// again.
+    /// Returns the text with marks such as `{variant}` filled in; marks in the inserted values are not replaced.
     #[must_use]
     pub fn filled<T: AsRef<OsStr>>(&self, marks: &[(&str, T)]) -> Self {
         let mut out = Vec::with_capacity(self.as_bytes().len());
@@ -47,15 +45,15 @@ impl Text {
         Self(OsString::from_vec(out))
     }
 
-    /// Returns texts as one.
+    /// Joins texts.
     #[must_use]
     pub fn joined(texts: &[Self], between: &[u8]) -> Self {
         let bytes: Vec<&[u8]> = texts.iter().map(Self::as_bytes).collect();
         Self(OsString::from_vec(bytes.join(between)))
     }
 
-    /// Returns a short name for what it says: equal texts have equal ones, and no others are
-    /// expected to (FNV-1a, 128 bits).
+    /// Returns a short digest: equal texts have equal digests, and different texts almost certainly different ones
+    /// (FNV-1a, 128 bits).
     pub fn digest(&self) -> String {
         let begin = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
         let hash = self.as_bytes().iter().fold(begin, |hash, byte| {

@@ -10,35 +10,35 @@ use std::time::Duration;
 #[serde(transparent)]
 pub struct TrialId(pub u64);
 
-/// The place of a variant in its plan, from 0.
+/// The index of a variant in its plan.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct VariantId(pub u32);
 
-/// The place where a trial runs: lanes work side by side, each one trial at a time.
+/// The index of a slot; slots run in parallel, each one trial at a time.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct Lane(pub u32);
 
-/// One run of one variant.
+/// One execution of one variant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Its number in launch order.
+    /// Number in launch order.
     pub id: TrialId,
-    /// What is run.
+    /// The variant.
     pub variant: VariantId,
-    /// Where it runs.
+    /// The slot.
     pub lane: Lane,
-    /// What it may draw its randomness from; the same again in a replay.
+    /// Seed for the random choices of the trial; the same in a replay.
     pub seed: u64,
-    /// After this time it is a hang.
+    /// Time after which the trial is hung.
     #[serde(with = "micros")]
     pub timeout: Duration,
-    /// It is run to catch evidence, with cores being dumped, and counts apart.
+    /// Whether the trial captures evidence with cores enabled; it is counted separately.
     #[serde(default, skip_serializing_if = "is_default")]
     pub capture: bool,
 }
@@ -51,7 +51,7 @@ impl VariantId {
 }
 
 impl Lane {
-    /// Returns the index into the list of lanes.
+    /// Returns the index into the list of slots.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -65,9 +65,9 @@ impl fmt::Display for TrialId {
 
 /// Returns the seed of a trial: a hash of the plan's seed and the trial's number.
 ///
-/// Every random choice comes from such a hash and none from the state of a
-/// generator, so that resuming and replaying draw the same numbers. `SplitMix64`'s
-/// finaliser; 53 bits, so that the seed is the same number in any language's JSON.
+/// Every random choice comes from such a hash and none from the state of a generator, so that resuming and replaying
+/// draw the same numbers. The hash is `SplitMix64`'s finaliser, reduced to 53 bits so that JSON parsers of all
+/// languages read the same number.
 pub fn trial_seed(plan_seed: u64, trial: TrialId) -> u64 {
     let mut x = plan_seed.wrapping_add(trial.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -12,35 +12,36 @@ use provoke_stats::search::{
 };
 use provoke_stats::{clean_runs_needed, real, whole};
 
-/// The cost of a switch to another place, in trials: its files may not be cached.
+/// Cost of a switch to another candidate, in trials: its files may not be in the file cache.
 const SWITCH: f64 = 0.5;
 
-/// Eighths of the list at which is looked inside, where the ends agree.
+/// Positions between the ends that are tried if the ends agree, in eighths of the list.
 const INSIDE: [usize; 7] = [4, 2, 6, 1, 3, 5, 7];
 
-/// A search is given up after this multiple of the trials that it takes on average at the rate of the bad end,
-/// with a background of 1 % if one is possible ...
+/// A search is given up after this multiple of its mean number of trials at the rate of the bad end, with a background
+/// of 1 % if one is possible; see [`LEAST_LIMIT`].
 const PATIENCE: f64 = 10.0;
 const BACKGROUND: f64 = 0.01;
-/// ... but not before this many trials.
+/// Minimum number of trials before a search is given up.
 const LEAST_LIMIT: u64 = 1000;
 
-/// Failures of the good end that show that it fails as the bad one does, where a good version never fails.
+/// Number of failures that show that the good end fails as the bad one does, if good versions are assumed never to
+/// fail.
 const FAILURES: u64 = 3;
 
-/// Searches the first place that fails.
+/// Searches the first bad candidate.
 pub struct Bisect;
 
-/// How far a search has come.
+/// Progress of a search.
 pub struct Search<'a> {
-    /// What is known of the places.
+    /// The posterior of the candidates.
     pub known: &'a Bisection,
-    /// When that is enough.
+    /// The conditions under which the search stops.
     pub stop: Stop,
 }
 
 impl<'a> Search<'a> {
-    /// Returns how far it has come; nothing where another question was asked.
+    /// Returns the progress of the search; `None` for any other question.
     pub fn of(state: &'a State) -> Option<Self> {
         Some(Self {
             known: state.search.as_ref()?,
@@ -48,25 +49,25 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Returns what it has come to.
+    /// Returns the present verdict.
     pub fn verdict(&self) -> Found {
         self.known.verdict(&self.stop)
     }
 
-    /// True when the good end was seen to fail as often as the bad one. A single failure does not prove that where
-    /// good versions are said never to fail: it may show that they do.
+    /// Returns whether the good end failed as often as the bad one. If good versions are assumed never to fail, a
+    /// single failure does not prove that: it may show that the assumption is wrong.
     fn ends_agree(&self) -> bool {
         let agree = matches!(self.verdict(), Found::AlreadyBad(_));
         let (failures, trials) = self.known.counts(0);
         agree && (self.known.allows_background() || failures >= FAILURES || trials == 0)
     }
 
-    /// Returns the place that the check of the answer still asks for, and how many trials of it.
+    /// Returns the candidate that the check of the answer tries next, and the number of trials.
     pub fn unchecked(&self) -> Option<(usize, u64)> {
         self.known.unchecked(&self.stop)
     }
 
-    /// Returns failures and trials of those that fail: the likeliest first one, and all after it.
+    /// Returns the failures and trials of the bad candidates: the likeliest first bad one, and all after it.
     pub fn failing(&self) -> (u64, u64) {
         let first = self.known.likeliest().first;
         let all = self.known.tested().iter();
@@ -74,19 +75,20 @@ impl<'a> Search<'a> {
         failing.fold((0, 0), |(k, n), one| (k + one.failures, n + one.runs))
     }
 
-    /// Returns how many clean trials would be too many for one of those, but for this chance.
+    /// Returns how many clean trials a bad candidate passes with at most this probability.
     pub fn clean_trials_needed(&self, alpha: f64) -> Option<u64> {
         let (failures, trials) = self.failing();
         clean_runs_needed(failures, trials, alpha)
     }
 
-    /// Returns the places that tell most in so many lanes, of which so many may need to be made.
+    /// Returns the candidates with the most information for the free slots; at most `builds` of them may need
+    /// preparation.
     fn choose(&self, state: &State, free: usize, builds: usize) -> Vec<usize> {
         let place = |id: VariantId| state.place(id);
         let in_flight: Vec<usize> = under_way(state).filter_map(place).collect();
         let ids = || state.tallies().map(|(id, _)| id);
         let ready = ids().filter(|id| state.is_ready(*id) && state.is_testable(*id));
-        // Where nothing is made, one is as good as another.
+        // Without preparation, all candidates cost the same.
         let built: Vec<usize> = ready.filter_map(place).collect();
         let costs = Costs {
             run: 1.0,
@@ -102,7 +104,7 @@ impl<'a> Search<'a> {
         if in_flight.is_empty() && free == 1 {
             return alone().into_iter().collect();
         }
-        // Whether anything new is worth what it costs is the same for all lanes.
+        // Whether a new candidate is worth its cost is the same for all slots.
         let worth = |version: usize| !built.contains(&version);
         let builds = if costs.build > 0.0 && !alone().is_some_and(worth) {
             0
@@ -120,7 +122,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Returns about how many trials a search along a list takes, as far as the trials of the bad end tell.
+/// Returns the approximate number of trials of a search along a list, at the measured rate of the bad end.
 pub fn search_trials(state: &State) -> Option<u64> {
     let search = Search::of(state)?.known;
     let (failures, trials) = search.counts(search.newest());
@@ -131,7 +133,7 @@ pub fn search_trials(state: &State) -> Option<u64> {
     (failures > 0).then(|| whole(bisect_runs(places, &Channel { p, q: 0.0 }, clean, alpha)))
 }
 
-/// Returns about how many more trials a search takes; of a reduction at least, if more items are needed.
+/// Returns the approximate number of remaining trials; in a reduction a lower bound, because more items may be needed.
 pub fn trials_left(state: &State) -> Option<u64> {
     let alpha = state.plan.alpha.value();
     if let Some(reduction) = &state.reduction {
@@ -145,14 +147,14 @@ pub fn trials_left(state: &State) -> Option<u64> {
     (failures > 0).then(|| whole(bisect_runs(open, &Channel { p, q: 0.0 }, clean, alpha)))
 }
 
-/// Returns the number of trials after which a search is given up; nothing as long as the bad end has not failed, or
-/// for any other question.
+/// Returns the number of trials after which a search is given up; `None` until the bad end has failed, and for any
+/// other question.
 pub(super) fn default_limit(state: &State) -> Option<u64> {
     let search = Search::of(state)?.known;
     let (failures, trials) = search.counts(search.newest());
     let p = real(failures) / real(trials.max(1));
     let clean = !search.allows_background();
-    // No background is larger than a third of the rate, as far as this goes.
+    // This estimate assumes a background of at most a third of the rate.
     let q = if clean { 0.0 } else { BACKGROUND.min(p / 3.0) };
     let places = search.newest() as u64;
     let alpha = state.plan.alpha.value();
@@ -160,12 +162,12 @@ pub(super) fn default_limit(state: &State) -> Option<u64> {
     (failures > 0).then(|| whole(PATIENCE * average).max(LEAST_LIMIT))
 }
 
-/// Two ends that agree, and the places between them that are tried.
+/// A list whose ends agree, and the candidates between them that are tried.
 struct Between<'a> {
     search: &'a Search<'a>,
-    /// Both ends fail; otherwise none does.
+    /// Whether both ends fail; otherwise neither does.
     both_fail: bool,
-    /// Trials without a failure that are enough to say that a place does not fail.
+    /// Number of clean trials that shows that a candidate does not fail.
     enough: u64,
 }
 
@@ -176,7 +178,7 @@ impl<'a> Between<'a> {
         let alpha = state.plan.alpha.value();
         let asked = state.plan.question.search()?;
         let enough = if both_fail {
-            // As many clean trials as would be too few by chance alone.
+            // The number of clean trials that a bad candidate would hardly pass by chance.
             let (failures, trials) = search.known.counts(search.known.newest());
             clean_runs_needed(failures, trials, alpha)?
         } else {
@@ -196,7 +198,7 @@ impl<'a> Between<'a> {
         between.filter(move |place| (1..newest).contains(place))
     }
 
-    /// Returns the place that does not agree with the ends, if one was found.
+    /// Returns the candidate that differs from the ends, if one was found.
     fn turns_at(&self) -> Option<usize> {
         self.places().find(|place| {
             let (failures, trials) = self.search.known.counts(*place);
@@ -208,7 +210,7 @@ impl<'a> Between<'a> {
         })
     }
 
-    /// Returns what is still to be tried: until one place does not agree, or all of them do.
+    /// Returns the next choice to try, until one candidate differs from the ends, or all agree.
     fn next(&self, state: &State) -> Option<Choice> {
         let mut open = self.places().filter(|place| {
             let (failures, trials) = self.search.known.counts(*place);
@@ -227,7 +229,7 @@ fn at(place: usize) -> Option<Choice> {
     u32::try_from(place).ok().map(Choice::Place)
 }
 
-/// Tries what the check of the answer asks for.
+/// Tries the candidate that the check of the answer requires.
 fn check(state: &State, search: &Search) -> Option<Step> {
     let (place, more) = search.unchecked()?;
     let coming = state.at(place).map_or(0, |id| state.in_flight(id));
@@ -256,7 +258,7 @@ fn look_inside(state: &State, search: &Search) -> Step {
 }
 
 impl Bisect {
-    /// Returns a place between two ends that agree which does not agree with them.
+    /// Returns a candidate that differs from both ends, if the ends agree.
     pub fn turns_at(state: &State) -> Option<usize> {
         let search = Search::of(state)?;
         Between::new(state, &search)?.turns_at()
@@ -292,21 +294,21 @@ impl Policy for Bisect {
         if is_spent(state) {
             return Step::finish(state);
         }
-        // Whatever would tell most is tried, or made, or waited for: trials of what happens to be
-        // made would tell little, and be in its way.
+        // The candidate with the most information is tried, or prepared, or waited for: trials of candidates that
+        // happen to be prepared would give little information, and delay it.
         match search
             .choose(state, 1, usize::MAX)
             .first()
             .and_then(|place| at(*place))
         {
             Some(choice) => step(state, choice),
-            // What is under way may tell what no further trial can.
+            // The running trials may decide the search, although no further trial can.
             None if state.unsettled() || !state.making.is_empty() => Step::Wait,
             None => Step::Done,
         }
     }
 
-    /// Makes what is likely to be tried soon.
+    /// Prepares the candidate that will probably be tried next.
     fn ahead(&self, state: &State) -> Option<Step> {
         let ids = || state.tallies().map(|(id, _)| id);
         let is_setting = |id: VariantId| state.plan.variant(id).setting.is_some();

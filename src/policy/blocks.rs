@@ -6,11 +6,11 @@
 use crate::model::{TrialId, VariantId, trial_seed};
 use crate::state::State;
 
-/// So that the order of blocks has nothing in common with the seeds of trials.
+/// Makes the order of blocks independent of the seeds of trials.
 const ORDER: u64 = 0x626c_6f63_6b73_2121;
 
-/// Returns which of these variants is next: those that are furthest behind are in the present
-/// block, and among them chance decides, the same on every look at the same state.
+/// Returns the next of these variants: the variants with the fewest trials form the present block, and a hash chooses
+/// among them, the same for the same state.
 pub(super) fn next_in_block(
     state: &State,
     open: impl Iterator<Item = VariantId>,

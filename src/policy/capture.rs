@@ -1,64 +1,64 @@
 //! Launches a few more trials after the measurement, to capture evidence of the failures.
 //!
-//! Dumping cores disturbs what runs beside and after a crash, so the trials that are
-//! measured do not. These do, until a handful of crashes of every variant has been caught, or
-//! as many as were measured; or until three times as many trials have been run as the measurement took:
-//! what it did not show in so many is not worth waiting for. As many would miss a crash that was measured three
-//! times in one of twenty cases, or more often where the measurement ended with its last.
+//! Writing cores disturbs the trials that run at the same time and later, so the measured trials write none. The extra
+//! trials run until a few crashes of every variant are captured, or as many as were measured; or until three times as
+//! many trials have run as in the measurement: a crash that did not occur in that many trials is too rare to wait for.
+//! With only as many trials, a crash that was measured three times would be missed in one of twenty cases, and more
+//! often if the measurement ended with its last crash.
 
 use super::Step;
 use crate::model::{Capture, Depth, Owner, VariantId};
 use crate::state::{State, Tally};
 use std::time::Duration;
 
-/// Crashes that are caught of each variant.
+/// Number of captured crashes of each variant that is enough.
 const ENOUGH: u64 = 3;
-/// Crashes that left nothing, after which nothing more is expected of the next.
+/// Number of crashes without evidence after which the capture is given up.
 const IN_VAIN: u64 = 6;
-/// Time that may be spent on it, however short the measurement was.
+/// Minimum time for the capture, however short the measurement was.
 const A_MOMENT: Duration = Duration::from_secs(10);
-/// How many times as many trials may be run for it as were measured.
+/// Limit of the extra trials, as a multiple of the measured ones.
 const TIMES: u64 = 3;
-/// Trials that may be run for it, however few were measured.
+/// Minimum limit of the extra trials, however few were measured.
 const AT_LEAST: u64 = 10;
 
-/// Runs trials that catch evidence.
+/// Runs trials that capture evidence.
 pub struct Collect;
 
 impl Collect {
-    /// Time that is spent on it after the user stopped the measurement.
+    /// Time for the capture after the user stopped the measurement.
     pub const TIME_AFTER_STOP: Duration = Duration::from_secs(3);
 
-    /// True when the measurement, which is over, saw crashes of which there is more to learn.
+    /// Returns whether the completed measurement saw crashes whose evidence can be captured.
     pub fn is_wanted(state: &State) -> bool {
         state.plan.capture == Capture::Auto
             && state.plan.no_cores.is_none()
-            // The limits of somebody else's service are not ours to raise.
+            // provoke must not change the limits of a service that it did not start.
             && state.plan.load.as_ref().is_none_or(|load| load.owner == Owner::Provoke)
             && !state.capturing
             && Self::has_crashes(state)
     }
 
-    /// True when the measurement saw a program crash.
+    /// Returns whether the measurement saw a program crash.
     pub fn has_crashes(state: &State) -> bool {
         crashed(state).next().is_some()
     }
 
-    /// True when trials have run to catch crashes.
+    /// Returns whether captured trials have run.
     pub fn has_run(state: &State) -> bool {
         crashed(state).any(|(id, _)| state.captured(id).ran() > 0)
     }
 
-    /// True if a crash is likely to be caught soon after the user stopped the measurement: one came
-    /// more often than every third of that time.
+    /// Returns whether a crash will probably be captured soon after the user stopped the measurement: crashes were so
+    /// frequent that three are expected in that time.
     pub fn is_quick(state: &State) -> bool {
         let crashes: u64 = crashed(state).map(|(_, tally)| crashes(tally)).sum();
         let crashes = u32::try_from(crashes).unwrap_or(u32::MAX);
         state.plan.load.is_none() && state.worked < Self::TIME_AFTER_STOP / 3 * crashes
     }
 
-    /// Returns how long that may take: as long as the measurement did, or, where the time of
-    /// that was set, a tenth of it; but a moment in any case.
+    /// Returns the time limit of the capture: the duration of the measurement or, if the measurement had a time limit,
+    /// a tenth of its duration; but at least 10 seconds.
     pub fn time(state: &State) -> Duration {
         let measured = match state.plan.stop.duration() {
             Some(_) => state.worked / 10,
@@ -67,7 +67,7 @@ impl Collect {
         measured.max(A_MOMENT)
     }
 
-    /// Returns how many crashes were caught so far, and how many are wanted.
+    /// Returns the numbers of captured and of wanted crashes.
     pub fn caught(state: &State) -> (u64, u64) {
         crashed(state).fold((0, 0), |(caught, wanted), (id, measured)| {
             let enough = enough(measured);
@@ -76,7 +76,7 @@ impl Collect {
         })
     }
 
-    /// Says what to do when a lane is free.
+    /// Returns the next step if a slot is free.
     pub fn next(&self, state: &State) -> Step {
         let missing = |id: &VariantId| {
             let tally = state.captured(*id);
@@ -100,7 +100,7 @@ impl Collect {
     }
 }
 
-/// Returns the variants that crashed. Of a search, the one that is known to fail will do.
+/// Returns the variants that crashed; in a search, only the failing variant is needed.
 fn crashed(state: &State) -> impl Iterator<Item = (VariantId, &Tally)> {
     let searched = state.plan.question.search().is_some();
     let all = state.tallies().filter(|(_, tally)| crashes(tally) > 0);
@@ -112,12 +112,12 @@ fn crashes(tally: &Tally) -> u64 {
     crash.map(|group| group.trials.len() as u64).sum()
 }
 
-/// Returns how many crashes are caught of a variant of which so many were measured.
+/// Returns how many crashes of a variant should be captured, given the measured ones.
 fn enough(measured: &Tally) -> u64 {
     crashes(measured).min(ENOUGH)
 }
 
-/// Returns how many of the crashes left their stack.
+/// Returns how many of the crashes have a stack.
 fn caught(tally: &Tally) -> u64 {
     let deep = tally
         .groups

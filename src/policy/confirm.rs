@@ -1,4 +1,4 @@
-//! `confirm`: runs until the bug is seen again, or has been absent often enough.
+//! `confirm`: runs until the bug occurs again, or has been absent often enough.
 
 use super::{Policy, Step, StopRule, Verdict, untold};
 use crate::model::{Baseline, Confirm as Asked, Question, SignatureId, VariantId};
@@ -9,40 +9,40 @@ use provoke_stats::{
 };
 use std::time::Duration;
 
-/// The fixed side is the only variant.
+/// The fixed program, which is the only variant.
 const FIXED_SIDE: VariantId = VariantId(0);
-/// For each clean trial that is needed so many may fail otherwise, before it is given up.
+/// Number of other failures per required clean trial after which the run is given up; see [`FEW_OTHERS`].
 const OTHERS: u64 = 2;
-/// And so many in any case.
+/// Number of other failures that is allowed in any case.
 const FEW_OTHERS: u64 = 20;
 /// By default, a fix that only halves the rate is excluded if that takes at most this much longer.
 const LITTLE_TIME: Duration = Duration::from_secs(60);
 
-/// Runs the fixed side until it shows the bug, or has passed as often as the baseline asks for.
+/// Runs the fixed program until it shows the bug, or has passed as often as the baseline requires.
 pub struct Confirm;
 
-/// How far a confirmation has come.
+/// Progress of a confirmation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// Clean trials so far.
     pub clean: u64,
-    /// Clean trials that are enough; nothing where no number is.
+    /// Required clean trials; `None` if no number is enough.
     pub needed: Option<u64>,
     /// Whether these also exclude a fix that only halves the rate.
     pub excludes_half: bool,
     /// Trials that showed the bug.
     pub failures: u64,
-    /// The chance that an unchanged program does as well.
+    /// The probability that an unchanged program passes as many trials.
     pub unchanged: f64,
-    /// The trials may be worth a single one: they meet in what `setup` started.
+    /// Whether all trials may be worth a single one, because they share processes that `setup` started.
     pub one_life: bool,
-    /// Trials that failed with the exit status of the bug under a name that the baseline does not
-    /// know: another bug, or the same in another place.
+    /// Trials that failed with the exit status of the bug under a name that the baseline does not know: another bug, or
+    /// the same in another place.
     pub doubtful: u64,
 }
 
 impl Progress {
-    /// Returns how far it has come; nothing where another question was asked.
+    /// Returns the progress; `None` for any other question.
     pub fn of(state: &State) -> Option<Self> {
         let Question::Confirm(asked) = &state.plan.question else {
             return None;
@@ -69,19 +69,19 @@ impl Progress {
         })
     }
 
-    /// True when enough trials were clean, and not one showed the bug.
+    /// Returns whether enough trials were clean, and none showed the bug.
     pub fn is_clean(&self) -> bool {
         self.failures == 0 && self.needed.is_some_and(|needed| self.clean >= needed)
     }
 
-    /// Returns how many clean trials are still needed.
+    /// Returns the number of missing clean trials.
     pub fn missing(&self) -> Option<u64> {
         Some(self.needed?.saturating_sub(self.clean))
     }
 }
 
-/// Returns whether a fix that only halves the rate is to be excluded: because the user wants it, or because it takes
-/// little more time. Once the run is over, only what was reached counts.
+/// Returns whether a fix that only halves the rate must be excluded: because the user requested it, or because it takes
+/// little more time. Once the run is over, only the result counts.
 fn excludes_half(state: &State, asked: &Asked) -> bool {
     let alpha = state.plan.alpha.value();
     let needed = |half| clean_needed(asked, half, alpha);
@@ -99,7 +99,8 @@ fn excludes_half(state: &State, asked: &Asked) -> bool {
         .unwrap_or_else(|| decide().unwrap_or(false))
 }
 
-/// Returns how many clean trials a fix needs by default: `half` also exclude a fix that only halves the rate.
+/// Returns the default number of required clean trials: `least` for a fix, or `half` to exclude a fix that only halves
+/// the rate as well.
 pub fn needed_by_default(least: u64, half: u64, jobs: u32, seconds_of_a_pass: Option<f64>) -> u64 {
     let is_quick = |seconds| takes_little_time(half - least, jobs, seconds);
     if seconds_of_a_pass.is_some_and(is_quick) {
@@ -114,7 +115,7 @@ fn takes_little_time(trials: u64, jobs: u32, seconds: f64) -> bool {
     real(rounds) * seconds <= LITTLE_TIME.as_secs_f64()
 }
 
-/// Returns how long a passing trial takes, with the overhead: here, or else in the baseline, if that is known.
+/// Returns the duration of a passing trial with the overhead, in this run or else in the baseline, if it is known.
 pub fn seconds_of_a_pass(state: &State, asked: &Asked) -> Option<f64> {
     let here = state.tally(FIXED_SIDE).pass_times.quantile(0.5);
     let before = || match &asked.baseline {
@@ -125,7 +126,7 @@ pub fn seconds_of_a_pass(state: &State, asked: &Asked) -> Option<f64> {
     here.map(|time| time.as_secs_f64()).or_else(before)
 }
 
-/// Returns how many clean trials are enough, or enough to exclude a fix that only halves the rate, too.
+/// Returns the number of clean trials that is enough, optionally to exclude a fix that only halves the rate as well.
 pub fn clean_needed(asked: &Asked, excludes_half: bool, alpha: f64) -> Option<u64> {
     match &asked.baseline {
         Baseline::Measured(base) => {
@@ -153,7 +154,7 @@ impl Policy for Confirm {
         let Some(progress) = Progress::of(state) else {
             return Step::Done;
         };
-        // No number of trials is enough where all of them are one.
+        // No number of trials is enough if all of them are worth one.
         if progress.failures > 0
             || progress.one_life
             || progress.doubtful > 0
@@ -181,7 +182,7 @@ impl Policy for Confirm {
     fn verdict(&self, state: &State) -> Verdict {
         match Progress::of(state) {
             Some(progress) if progress.failures > 0 => Verdict::NotFixed,
-            // Each of these may be the bug.
+            // Each of these trials may have shown the bug.
             Some(_) if untold(state) > 0 => Verdict::Undecided,
             Some(progress) if progress.one_life || progress.doubtful > 0 => Verdict::Undecided,
             Some(progress) if progress.is_clean() => Verdict::Fixed,
@@ -226,7 +227,7 @@ pub fn doubtful<'a>(state: &'a State, asked: &'a Asked) -> impl Iterator<Item = 
     })
 }
 
-/// True when most of what was run failed otherwise, so that clean trials are not to be had.
+/// Returns whether most trials showed other failures, so that enough clean trials are out of reach.
 fn given_up(state: &State, progress: &Progress) -> bool {
     let others = state.tally(FIXED_SIDE).other;
     let needed = progress.needed.unwrap_or(u64::MAX);

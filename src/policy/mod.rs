@@ -1,8 +1,7 @@
 //! Decides which trial to launch next, and when the question is answered.
 //!
-//! A policy is pure: it sees the [`State`] and nothing else, and keeps nothing
-//! that the state cannot give back. So resuming a run is folding its journal and
-//! asking the same policy again.
+//! A policy is pure: it reads only the [`State`], and keeps no data that the state cannot restore. So a run is resumed
+//! by folding its journal and asking the same policy again.
 //!
 //! | policy | question |
 //! | --- | --- |
@@ -10,11 +9,11 @@
 //! | [`Confirm`] | is it fixed? |
 //! | [`Race`] | which variants fail, and which fail less often or not at all? |
 //! | [`Rates`] | do variants fail at different rates? |
-//! | [`Bisect`] | which place of an ordered list is the first that fails? |
-//! | [`Reduce`] | which smallest set of things keeps the failure? |
+//! | [`Bisect`] | which candidate of an ordered list is the first that fails? |
+//! | [`Reduce`] | which smallest set of items keeps the failure? |
 //! | [`Ramp`] | from how many clients on does it fail? |
-//! | [`Shrink`] | what of a load does its crash need? |
-//! | [`Collect`] | after any of these: what did the failures leave behind? |
+//! | [`Shrink`] | which part of a load does its crash need? |
+//! | [`Collect`] | after any of these: what evidence do the failures leave? |
 
 mod bisect;
 mod blocks;
@@ -47,18 +46,17 @@ use crate::model::{Choice, Drift, Find, Measured, Plan, Question, VariantId};
 use crate::state::{State, Tally};
 use provoke_stats::{Clumping, Interval, Trend, clopper_pearson, confidence_sequence};
 
-/// Decides what is launched, and when that is enough.
+/// Decides which trials are launched, and when the question is answered.
 pub trait Policy: Send + Sync {
-    /// Says what to do when a lane is free.
+    /// Returns the next step if a slot is free.
     fn next(&self, state: &State) -> Step;
 
-    /// Says what to make for later, when nothing can be launched.
+    /// Returns a variant to prepare for later, if nothing can be launched.
     fn ahead(&self, _: &State) -> Option<Step> {
         None
     }
 
-    /// True when nothing more is launched: the question is answered, or, after that,
-    /// the evidence is caught.
+    /// Returns whether no further trial is launched: the question is answered or, after that, the evidence is captured.
     fn is_done(&self, state: &State) -> bool {
         if state.capturing {
             Collect.next(state) == Step::Done
@@ -67,13 +65,13 @@ pub trait Policy: Send + Sync {
         }
     }
 
-    /// Says what the trials mean.
+    /// Returns the answer that the trials give.
     fn verdict(&self, state: &State) -> Verdict;
 
-    /// Says why the trials of a variant came to an end.
+    /// Returns why the trials of a variant ended.
     fn stop_rule(&self, state: &State, variant: VariantId) -> StopRule;
 
-    /// Says how many trials are still to come, where that is known, if none of them fails.
+    /// Returns the number of remaining trials if none of them fails, if it is known.
     fn left(&self, state: &State) -> Option<u64>;
 }
 
@@ -93,30 +91,30 @@ pub fn of(plan: &Plan) -> &'static dyn Policy {
     }
 }
 
-/// True when the question of the state's own plan is answered, and the evidence caught.
+/// Returns whether the question of the state's plan is answered, and the evidence captured.
 pub fn is_done(state: &State) -> bool {
     of(&state.plan).is_done(state)
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Choose this of the plan's space: it becomes a variant.
+    /// Choose this from the plan's space: it becomes a variant.
     Choose(Choice),
-    /// Make this variant, beside the trials.
+    /// Prepare this variant, in parallel with the trials.
     Make(VariantId),
-    /// Go on under the setting of this variant.
+    /// Use the setting of this variant for the search.
     Use(VariantId),
     /// Run a trial of this variant.
     Launch(VariantId),
-    /// Wait for what is under way.
+    /// Wait for running trials.
     Wait,
     /// The question is answered.
     Done,
 }
 
 impl Step {
-    /// Nothing more is launched: what is under way is still waited for.
+    /// Ends the launches; running trials are still waited for.
     fn finish(state: &State) -> Self {
         if state.unsettled() {
             Self::Wait
@@ -177,12 +175,12 @@ pub enum StopRule {
 }
 
 impl StopRule {
-    /// True where the design was fixed beforehand, so that exact intervals for it hold.
+    /// Returns whether the design was fixed beforehand, so that exact intervals are valid.
     pub fn is_planned(self) -> bool {
         matches!(self, Self::PlannedN | Self::KthFailure)
     }
 
-    /// Why trials end when as many as the plan allows have run.
+    /// Returns why trials end if the planned number has run.
     fn at_the_limit(state: &State) -> Self {
         if state.plan.stop.changed {
             Self::Spent
@@ -191,7 +189,7 @@ impl StopRule {
         }
     }
 
-    /// Why trials end that no rule of the question has ended.
+    /// Returns why trials end if no rule of the question ended them.
     fn from_outside(state: &State) -> Self {
         if state.budget_spent && state.stopped.is_none() {
             Self::Time
@@ -201,7 +199,7 @@ impl StopRule {
     }
 }
 
-/// Returns the two-sided interval that the way the trials ended allows.
+/// Returns the two-sided interval that the stop rule allows.
 pub fn interval(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
     let (k, n) = (tally.failures, tally.trials());
     if rule.is_planned() {
@@ -214,10 +212,10 @@ pub fn interval(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
 /// Checks of the assumptions of a variant's failure rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Checks {
-    /// Whether failures clump. Their order tells only where a rate was asked for: other questions
-    /// choose the trials of a variant by how earlier ones ended.
+    /// Clumping of failures. Their order is tested only if the question is the rate: for other questions the outcomes
+    /// of earlier trials determine which variant runs next.
     pub clumping: Clumping,
-    /// Whether the rate changed in a way that clumps do not explain.
+    /// A change of the rate that clumps do not explain.
     pub trend: Option<Trend>,
 }
 
@@ -246,13 +244,12 @@ impl Checks {
     }
 }
 
-/// Returns what a variant's trials say for a baseline: `failures` of them are the bug, and
-/// `failures` and `passes` are all that count.
+/// Returns a variant's trials as a baseline: `failures` of them are the bug, and `failures` and `passes` are counted.
 pub fn measured(state: &State, id: VariantId, failures: u64) -> Measured {
     let tally = state.tally(id);
     let Checks { clumping, trend } = Checks::of(state, id);
     let effect = clumping.design_effect();
-    // The halves are known of all failures together.
+    // The halves are known only for all failures together.
     let trend = trend.filter(|trend| trend.warns() && failures == tally.failures);
     Measured {
         failures,
@@ -272,7 +269,7 @@ pub fn measured(state: &State, id: VariantId, failures: u64) -> Measured {
     }
 }
 
-/// Returns a value in such parts of one, rounded up: trials of one clump, or a probability.
+/// Converts a value to an integer number of parts, rounded up: trials of one clump, or a probability.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -282,12 +279,12 @@ pub fn parts(value: f64, of_one: f64) -> u32 {
     (value * of_one).ceil() as u32
 }
 
-/// Returns how many trials failed of what may or may not be the bug looked for.
+/// Returns the number of failed trials that may or may not be the bug.
 pub fn untold(state: &State) -> u64 {
     state.tallies().map(|(_, tally)| tally.untold()).sum()
 }
 
-/// True when not one trial said anything of the bug.
+/// Returns whether no trial was conclusive about the bug.
 fn nothing_counts(state: &State) -> bool {
     state.tallies().all(|(_, tally)| tally.trials() == 0)
 }

@@ -1,15 +1,14 @@
 //! `compare`, if some variants may not fail at all: finds the variants that fail.
 //!
-//! Variants take turns in shuffled blocks. A variant that fails is known to fail, and leaves. What a
-//! variant needs to leave without a failure depends on the question:
+//! Variants take turns in shuffled blocks. A variant that fails is known to fail, and leaves. The requirement for a
+//! variant to leave without a failure depends on the question:
 //!
-//! * With a floor, it is clean after enough passes: a variant that fails at the floor, or more
-//!   often, would rarely pass that many times. That holds for any rates of the variants.
-//! * Without one, it fails less often than a reference, if at all. That is all that few passes can
-//!   show: a variant that fails at 3 % passes four times as a clean one does. The reference is a
-//!   baseline that was given, or the variant that failed first: that one continues until it has
-//!   failed often enough *again*. Earlier trials count on neither side, because it was
-//!   chosen for having failed while the others had not.
+//! * With a floor, it is clean after enough passes: a variant that fails at the floor, or more often, would rarely pass
+//!   that many times. This is valid for any rates of the variants.
+//! * Without a floor, it fails less often than a reference, if at all. A few passes cannot show more: a variant that
+//!   fails at 3 % passes four times as a clean one does. The reference is a given baseline, or the variant that failed
+//!   first, which continues until it has failed often enough *again*. Earlier trials count on neither side, because it
+//!   was chosen for having failed while the others had not.
 
 use super::blocks::next_in_block;
 use super::{Policy, Step, StopRule, Verdict, nothing_counts, untold};
@@ -19,7 +18,7 @@ use provoke_stats::{
     cheapest_baseline, clean_runs_at_known_rate, clean_runs_needed_effective, race_alpha,
 };
 
-/// So many trials may fail otherwise in any case, before a variant is given up.
+/// Number of other failures that is allowed in any case before a variant is given up.
 const FEW_OTHERS: u64 = 20;
 
 /// Runs every variant until it has failed, or has passed often enough.
@@ -42,24 +41,24 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// True when a variant passed often enough to leave.
+    /// Returns whether a variant passed often enough to leave.
     pub fn passed(self) -> bool {
         matches!(self, Self::FailsLess | Self::Clean)
     }
 }
 
-/// What a race rests on.
+/// Progress of a race.
 struct Course<'a> {
     state: &'a State,
-    /// The rate, in millionths, from which on a variant is said to fail.
+    /// The rate, in millionths, from which on a variant counts as failing.
     floor: Option<u32>,
-    /// The failures and trials that clean variants are held against, as far as they are known.
+    /// The reference failures and trials, as far as they are known.
     baseline: Option<Measured>,
-    /// Whose these are, where they were not given.
+    /// The variant of the reference, if it was not given.
     reference: Option<VariantId>,
-    /// How often each variant had passed when that one was chosen.
+    /// Number of passes of each variant when the reference was chosen.
     passed_before: &'a [u64],
-    /// The clean trials that are enough, once that is known.
+    /// Required clean trials, once they are known.
     needed: Option<u64>,
 }
 
@@ -94,7 +93,7 @@ impl<'a> Course<'a> {
 
     fn with_reference(state: &'a State, given: Option<Measured>) -> Self {
         let variants = state.plan.variants.len() as u64;
-        // Measured on the way, the baseline is that of one of them, which is not judged by it.
+        // A baseline measured in the race comes from one variant, which is not judged by it.
         let judged_by = if given.is_some() {
             variants + 1
         } else {
@@ -106,7 +105,7 @@ impl<'a> Course<'a> {
         let enough = match reference {
             None => 0,
             Some(id) if state.is_testable(id) => cheapest_baseline(level),
-            // It will never fail more often than it has.
+            // The reference can no longer be launched, so its present failures must be enough.
             Some(id) => (state.tally(id).failures - 1).clamp(1, cheapest_baseline(level)),
         };
         let measured = reference.map(|id| since_chosen(state.tally(id), enough));
@@ -126,7 +125,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Returns how often a variant had passed when it began to count.
+    /// Returns the number of passes of a variant before its trials began to count.
     fn before(&self, variant: VariantId) -> u64 {
         self.passed_before
             .get(variant.index())
@@ -134,7 +133,7 @@ impl<'a> Course<'a> {
             .unwrap_or(0)
     }
 
-    /// Returns how often a variant has passed since that began to count.
+    /// Returns the number of passes of a variant since its trials began to count.
     fn clean(&self, variant: VariantId) -> u64 {
         self.state.tally(variant).passes - self.before(variant)
     }
@@ -144,8 +143,7 @@ impl<'a> Course<'a> {
             .is_some_and(|needed| self.clean(variant) >= needed)
     }
 
-    /// True when nothing more can be known of the variants that pass: the reference can
-    /// no longer be tried.
+    /// Returns whether the passing variants can no longer be decided, because the reference is not testable.
     fn is_lost(&self) -> bool {
         let tried = |id| self.state.is_testable(id);
         self.needed.is_none() && self.reference.is_some_and(|id| !tried(id))
@@ -156,7 +154,7 @@ impl<'a> Course<'a> {
         let enough = self.is_enough(variant);
         if tally.failures > 0 {
             Standing::Fails
-        // Each trial of which it is not known may have been a failure.
+        // Each failure whose evidence is missing may have been the bug.
         } else if enough && tally.untold() == 0 {
             match self.floor {
                 Some(_) => Standing::Clean,
@@ -169,7 +167,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// True when this one is no longer launched.
+    /// Returns whether this variant is no longer launched.
     fn is_closed(&self, variant: VariantId) -> bool {
         let tally = self.state.tally(variant);
         let all = self.state.plan.stop.trials;
@@ -178,7 +176,7 @@ impl<'a> Course<'a> {
         } else {
             self.is_enough(variant) || self.is_lost()
         };
-        // Most of its trials fail otherwise: it would never pass often enough.
+        // If most of its trials show other failures, it would never pass often enough.
         let given_up = tally.other >= FEW_OTHERS.max(2 * tally.passes);
         known
             || given_up
@@ -187,8 +185,8 @@ impl<'a> Course<'a> {
     }
 }
 
-/// Returns what a variant did since its first failure, until it had failed often enough again:
-/// what was under way then is counted for it, but not here.
+/// Returns the counts of a variant since its first failure, until it had failed often enough again: trials that were
+/// running then count for the variant, but not here.
 fn since_chosen(tally: &Tally, enough: u64) -> Measured {
     let (_, before) = tally.early_failures[0];
     let last = usize::try_from(enough).unwrap_or(usize::MAX);
@@ -205,21 +203,20 @@ fn since_chosen(tally: &Tally, enough: u64) -> Measured {
 }
 
 impl Race {
-    /// Returns what is known of every variant.
+    /// Returns the result of every variant.
     pub fn standings(state: &State) -> Vec<Standing> {
         let course = Course::of(state);
         let all = state.tallies();
         all.map(|(id, _)| course.standing(id)).collect()
     }
 
-    /// Returns the failures and trials of the reference, and the variant that it is, where they were
-    /// not given.
+    /// Returns the failures and trials of the reference, and its variant if the reference was not given.
     pub fn baseline(state: &State) -> Option<(Measured, Option<VariantId>)> {
         let course = Course::of(state);
         Some((course.baseline?, course.reference))
     }
 
-    /// Returns how many passes are enough, once that is known.
+    /// Returns the required number of passes, once it is known.
     pub fn needed(state: &State) -> Option<u64> {
         Course::of(state).needed
     }
@@ -231,7 +228,7 @@ impl Policy for Race {
         let ids = || state.tallies().map(|(id, _)| id);
         let open = |id: &VariantId| !course.is_closed(*id);
         let candidate = |id: &VariantId| state.tally(*id).failures == 0 && open(id);
-        // A reference is of use only to variants that have not failed.
+        // A reference is useful only while some variants have not failed.
         if !ids().any(|id| candidate(&id)) {
             return Step::Done;
         }
@@ -263,9 +260,9 @@ impl Policy for Race {
             () if any(Standing::Fails) && any(Standing::Open) => Verdict::Undecided,
             () if any(Standing::Fails) => Verdict::Failing,
             () if !state.finished || untold(state) > 0 => Verdict::Undecided,
-            // None of those that could be tried, that is.
+            // This applies to the testable variants only.
             () if any(Standing::Untestable) => Verdict::Undecided,
-            // Time ends where it ends, and a rate to be held against was not reached.
+            // The time budget ended the race, or the reference rate was never established.
             () if any(Standing::Open) && (state.budget_spent || needed) => Verdict::Undecided,
             () => Verdict::Clean,
         }

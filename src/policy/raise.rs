@@ -13,9 +13,9 @@ use provoke_stats::real;
 
 /// Trials of a turn, at least.
 const TURN: u64 = 4;
-/// Parallel trials without waves: trials per lane in a turn, so that starts are not synchronized.
+/// Number of trials per slot in a turn without waves, so that starts are not synchronized.
 const ROUNDS: u64 = 2;
-/// So that the order of turns has nothing in common with the seeds of trials.
+/// Makes the order of turns independent of the seeds of trials.
 const ORDER: u64 = 0x7261_6973_6521_2121;
 
 /// Failures under each setting, and which setting they justify.
@@ -36,7 +36,7 @@ enum Next {
 }
 
 impl<'a> Decision<'a> {
-    /// Returns the trials of the settings; nothing if the plan has no settings.
+    /// Returns the trials of the settings; `None` if the plan has no settings.
     pub fn of(state: &'a State) -> Option<Self> {
         state.raise.as_ref().map(|raise| Self::new(state, raise))
     }
@@ -70,7 +70,7 @@ impl<'a> Decision<'a> {
         tried.map(|tried| tried.outcomes.len() as u64).sum()
     }
 
-    /// True if the bug was seen without a setting, or any failure is the bug.
+    /// Returns whether the bug occurred without a setting, or any failure is the bug.
     pub fn knows_the_bug(&self) -> bool {
         self.natural.failures() > 0 || self.state.takes_any_failure()
     }
@@ -129,7 +129,7 @@ impl<'a> Decision<'a> {
     }
 }
 
-/// Returns the next step until a setting is chosen; nothing after that, or if the plan has no settings.
+/// Returns the next step until a setting is chosen; `None` after that, or if the plan has no settings.
 pub(super) fn step(state: &State) -> Option<Step> {
     let raise = state.raising()?;
     let natural = raise.natural().variant;
@@ -169,12 +169,12 @@ fn turn(state: &State, variant: VariantId) -> u64 {
     (jobs * rounds).max(TURN.next_multiple_of(jobs))
 }
 
-/// True if the turn of a variant has begun and is not complete.
+/// Returns whether the turn of a variant has begun and is not complete.
 fn is_in_turn(state: &State, variant: VariantId) -> bool {
     !state.launched(variant).is_multiple_of(turn(state, variant))
 }
 
-/// True if another trial of the variant may start now.
+/// Returns whether another trial of the variant may start now.
 fn has_room(state: &State, variant: VariantId) -> bool {
     let plan = state.plan.variant(variant);
     let jobs = u64::from(state.plan.jobs_of(plan));

@@ -1,9 +1,8 @@
 //! `load` at several levels: finds the lowest level that fails.
 //!
-//! Levels are doubled until one fails, and narrowed down. Then the level below the answer runs until
-//! its own trials show that it does not fail as often as was asked: `stats::ramp`. With several slots,
-//! each running trial is assumed to end in the more likely way; if it does not, a trial or two were of
-//! less use.
+//! Levels are doubled until one fails, and then narrowed down. After that the level below the answer runs until its own
+//! trials show that its rate is below the requested one; see `stats::ramp`. With several slots, each running trial is
+//! assumed to end in the more likely way; if it does not, a trial or two were less useful.
 
 use super::search::{is_crowded, is_spent, stop_rule, under_way};
 use super::{Policy, Step, StopRule, Verdict, nothing_counts, untold};
@@ -15,7 +14,7 @@ use provoke_stats::ramp::{Next, Rule};
 pub struct Ramp;
 
 impl Ramp {
-    /// Returns what the search is held to.
+    /// Returns the requirements of the search.
     pub fn rule(state: &State) -> Rule {
         let above = match &state.plan.question {
             Question::Ramp(asked) => asked.above,
@@ -27,7 +26,7 @@ impl Ramp {
         }
     }
 
-    /// Returns what is to be done next, or what it came to.
+    /// Returns the next step of the search, or its result.
     pub fn standing(state: &State) -> Next {
         let ramp = state.ramp.as_ref();
         ramp.map_or(Next::Stuck, |ramp| ramp.next(&Self::rule(state)))
@@ -67,7 +66,7 @@ impl Policy for Ramp {
         }
         match Self::standing(state) {
             Next::From(_) => Verdict::Found,
-            // Each life of which it is not known may have failed.
+            // Each failure whose evidence is missing may have been the bug.
             Next::Never if untold(state) == 0 => Verdict::NotThere,
             _ => Verdict::Undecided,
         }

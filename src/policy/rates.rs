@@ -1,7 +1,7 @@
 //! `compare`, if all variants may fail: tests whether their rates differ.
 //!
-//! Each contrast sets the variants of one kind against those of another and weighs the evidence
-//! trial by trial; it may be looked at after every one, and stops when it is enough.
+//! Each contrast compares the variants of one kind with variants of another and updates its evidence trial by trial. The
+//! test may be evaluated after every trial, and the contrast stops when its evidence is enough.
 
 use super::blocks::next_in_block;
 use super::{Policy, Step, StopRule, Verdict, nothing_counts};
@@ -12,8 +12,8 @@ use provoke_stats::real;
 /// Runs every variant until it is known to differ from the reference.
 pub struct Rates;
 
-/// Returns the logarithm of the evidence that each contrast needs: all together may be wrong as
-/// rarely as the plan allows one to be.
+/// Returns the logarithm of the evidence that each contrast needs. With this threshold, any of them is wrong at most as
+/// often as the plan allows for one.
 pub fn threshold(state: &State) -> f64 {
     let contrasts = state.contrasts.len().max(1) as u64;
     (real(contrasts) / state.plan.alpha.value()).ln()
@@ -23,15 +23,15 @@ fn is_known(state: &State, contrast: &Contrast) -> bool {
     contrast.evidence.ln_e_max() >= threshold(state)
 }
 
-/// True when a variant has as many trials that count as it is allowed, or would never have them:
-/// most of its trials fail otherwise.
+/// Returns whether a variant has reached its limit of counted trials, or never will, because most of its trials show
+/// other failures.
 fn is_spent(state: &State, variant: VariantId) -> bool {
     let tally = state.tally(variant);
     let all = state.plan.stop.trials;
     all.is_some_and(|all| tally.trials() >= all || tally.ran() >= all.saturating_mul(2))
 }
 
-/// True when this one is no longer launched.
+/// Returns whether this variant is no longer launched.
 fn is_closed(state: &State, variant: VariantId) -> bool {
     let mut mine = state.contrasts.iter().filter(|one| one.has(variant));
     is_spent(state, variant)
@@ -39,7 +39,7 @@ fn is_closed(state: &State, variant: VariantId) -> bool {
         || mine.all(|one| is_known(state, one) || !one.is_testable(state))
 }
 
-/// Says whether the fix holds that is asked about, once it is known that the two differ.
+/// Returns the verdict on a possible fix, once the difference is known.
 fn fix(state: &State) -> Option<Verdict> {
     let Question::Compare(Compare {
         fixed: true,
@@ -88,7 +88,7 @@ impl Policy for Rates {
         } else if state.contrasts.iter().all(|one| !one.is_testable(state)) {
             Verdict::CouldNotTest
         } else if tested.all(|(_, tally)| tally.trials() >= all) {
-            // That a fix holds is not shown by finding no difference.
+            // A missing difference does not show that a fix works.
             fix(state).map_or(Verdict::NoDifference, |_| Verdict::Undecided)
         } else {
             Verdict::Undecided

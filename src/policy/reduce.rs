@@ -1,7 +1,6 @@
 //! `reduce`: finds the smallest set of items that keeps the failure.
 //!
-//! First it finds the items that cannot be left out, because the program does not even run without
-//! them.
+//! First it finds the items that cannot be left out, because the program does not run without them.
 
 use super::search::{free_makers, is_spent, makes, reproduce, step, under_way};
 use super::{Collect, Policy, Step, StopRule, Verdict, nothing_counts, raise, search};
@@ -9,10 +8,10 @@ use crate::model::{Choice, VariantId};
 use crate::state::{Reproduced, State};
 use provoke_stats::search::Reduction;
 
-/// Searches the smallest set of things that keeps the failure.
+/// Searches the smallest set of items that keeps the failure.
 pub struct Reduce;
 
-/// Returns the sets that tell most in so many lanes.
+/// Returns the sets with the most information for the free slots.
 fn choose(state: &State, free: usize) -> Vec<Choice> {
     let sets = under_way(state).filter_map(|id| state.set(id));
     let Some(reduction) = &state.reduction else {
@@ -44,7 +43,7 @@ impl Policy for Reduce {
         }
     }
 
-    /// What to try next is asked only where there is a lane for it: that takes its time.
+    /// The next set is computed only if a slot is free, because this takes time.
     fn is_done(&self, state: &State) -> bool {
         let over = state.reduction.as_ref().is_some_and(Reduction::is_over);
         let lost = state.reproduced() == Reproduced::No;

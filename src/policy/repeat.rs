@@ -1,4 +1,4 @@
-//! `run`: repeats every variant until a number, a failure, a width or the time is reached.
+//! `run`: repeats every variant until a number of trials, a failure, an interval width or the time limit is reached.
 
 use super::blocks::next_in_block;
 use super::{Policy, Step, StopRule, Verdict, interval, nothing_counts, untold};
@@ -39,7 +39,7 @@ impl Policy for Repeat {
         }
         match state.plan.expect {
             Expect::MaxRate(millionths) => against(state, f64::from(millionths) / 1e6),
-            // A run that was broken off has not shown that there is no failure.
+            // An interrupted run has not shown the absence of failures.
             Expect::Pass | Expect::Fail if failures > 0 => Verdict::Failing,
             Expect::Pass | Expect::Fail if !state.finished || untold(state) > 0 => {
                 Verdict::Undecided
@@ -73,7 +73,7 @@ pub fn rate_bounds(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
     }
 }
 
-/// Compares the rate of every variant with the one that is allowed.
+/// Compares the rate of every variant with the allowed rate.
 fn against(state: &State, allowed: f64) -> Verdict {
     let intervals: Vec<Interval> = state
         .tallies()
@@ -88,7 +88,7 @@ fn against(state: &State, allowed: f64) -> Verdict {
     }
 }
 
-/// Returns why the trials of a variant came to an end.
+/// Returns why the trials of a variant ended.
 fn stop_rule(state: &State, tally: &Tally) -> StopRule {
     let Stop {
         trials, failures, ..
@@ -108,7 +108,7 @@ fn reached(state: &State, tally: &Tally) -> bool {
     !matches!(stop_rule(state, tally), StopRule::Time | StopRule::User)
 }
 
-/// Returns whether the maximum rate is known to be kept or not. Where a number of trials is planned, all of them run.
+/// Returns whether the comparison with the maximum rate is decided. If a number of trials is planned, all of them run.
 fn is_decided(state: &State, tally: &Tally) -> bool {
     let stop = &state.plan.stop;
     let Expect::MaxRate(millionths) = state.plan.expect else {

@@ -8,7 +8,7 @@ use crate::state::{Reproduced, State};
 use provoke_stats::real;
 use std::time::Duration;
 
-/// Returns what to do as long as what fails has not failed often enough, or where it never will.
+/// Returns the next step until the failing variant has failed often enough, or if it never will.
 pub(super) fn reproduce(state: &State) -> Option<Step> {
     let failing = State::FAILING;
     match state.reproduced() {
@@ -20,18 +20,18 @@ pub(super) fn reproduce(state: &State) -> Option<Step> {
     }
 }
 
-/// Trials for each lane that may be under way, or have ended and wait for one launched before them.
+/// Maximum number of uncounted trials per slot: running, or waiting for a trial launched before them.
 const AHEAD: u64 = 3;
 
-/// True when so many trials are not counted yet that more of them would be launched blindly: where a
-/// failure takes much longer than a pass, as a hang does, the other lanes would run for nothing.
+/// Returns whether too many trials are uncounted to choose further ones well: if a failure takes much longer than a
+/// pass, as a hang does, the other slots would run useless trials.
 pub(super) fn is_crowded(state: &State) -> bool {
     let ids = state.tallies().map(|(id, _)| id);
     let waiting: u64 = ids.map(|id| state.in_flight(id)).sum();
     waiting >= AHEAD * u64::from(state.plan.jobs)
 }
 
-/// Returns the step that tries a choice, or the one before that.
+/// Returns the step that tries a choice, or the step that must precede it.
 pub(super) fn step(state: &State, choice: Choice) -> Step {
     if is_crowded(state) {
         return Step::Wait;
@@ -53,20 +53,20 @@ pub(super) fn launch(state: &State, variant: VariantId) -> Step {
     }
 }
 
-/// Returns how many variants more may be made at once.
+/// Returns how many more variants may be prepared at the same time.
 pub(super) fn free_makers(state: &State) -> usize {
     let makers = state.plan.space.as_ref().map_or(0, |space| space.makers);
     (makers as usize).saturating_sub(state.making.len())
 }
 
-/// True where a variant must be made before it is tried.
+/// Returns whether a variant must be prepared before it is tried.
 pub(super) fn makes(state: &State) -> bool {
     let made =
         |space: &Space| space.template.make.is_some() || space.template.hooks.setup.is_some();
     state.plan.space.as_ref().is_some_and(made)
 }
 
-/// Returns what it costs to make a variant, in trials; nothing as long as none was made.
+/// Returns the cost of preparing a variant, in trials; `None` until one was prepared.
 pub(super) fn making_cost(state: &State) -> Option<f64> {
     let (made, took) = state.made;
     let trials: u64 = state.tallies().map(|(_, tally)| tally.trials()).sum();
@@ -75,8 +75,8 @@ pub(super) fn making_cost(state: &State) -> Option<f64> {
     (made > 0 && trial > 0.0).then(|| took.as_secs_f64() / real(made) / trial)
 }
 
-/// Returns every variant as often as trials of it are under way; one that is being made will be
-/// tried, so it counts as one.
+/// Returns every variant once for each of its running trials; a variant in preparation will be tried, so it counts
+/// once.
 pub(super) fn under_way(state: &State) -> impl Iterator<Item = VariantId> {
     let ids = state.tallies().map(|(id, _)| id);
     ids.flat_map(|id| {
@@ -96,15 +96,14 @@ pub fn trial_limit(state: &State) -> Option<u64> {
     }
 }
 
-/// True when there is no time left, or as many trials are run or under way as were allowed, of all
-/// variants together.
+/// Returns whether the time is over, or the running and completed trials of all variants together reach the limit.
 pub(super) fn is_spent(state: &State) -> bool {
     let count = |(id, tally): (VariantId, &crate::state::Tally)| tally.ran() + state.in_flight(id);
     let all: u64 = state.tallies().map(count).sum();
     state.budget_spent || trial_limit(state).is_some_and(|most| all >= most)
 }
 
-/// Returns why trials ended, given what they came to.
+/// Returns why trials ended, given the verdict.
 pub(super) fn stop_rule(state: &State, verdict: Verdict) -> StopRule {
     match verdict {
         Verdict::Found | Verdict::NotThere => StopRule::Decision,

@@ -1,12 +1,11 @@
 //! `load --shrink`: finds the part of a load that a crash needs.
 //!
-//! It does not try every subset of the load, but one dimension after another: kinds of requests,
-//! bodies, concurrency, requests per trial, connections. Each answer is a number that people can use,
-//! and the search takes far fewer trials.
+//! It does not try every subset of the load, but one dimension after another: kinds of requests, bodies, concurrency,
+//! requests per trial, connections. Each answer is a number that people can use, and the search takes far fewer trials.
 //!
-//! First the rate is measured, for a life that is silent says nothing by itself. One crash is
-//! enough to go on with less; to keep what was left out takes so many silent lives that the whole
-//! would have crashed in one of them.
+//! First it measures the crash rate, because a single passing trial shows nothing. One crash is enough to continue with
+//! the smaller load. To keep a part, the load without it must pass enough trials that the whole load would have
+//! crashed in one of them.
 
 use super::search::{self, is_spent};
 use super::{Policy, Step, StopRule, Verdict, nothing_counts};
@@ -14,92 +13,92 @@ use crate::model::{Choice, Cut, Cuts, Question, Subset, VariantId};
 use crate::state::State;
 use provoke_stats::{lower_one_sided, runs_to_see_one};
 
-/// Crashes of the whole, from which on its rate is known well enough: with fewer each question
-/// takes more lives than they save.
+/// Number of crashes of the whole load after which its rate is known well enough: with fewer crashes each question
+/// takes more trials than they save.
 const CRASHES: u64 = 10;
-/// The whole is tried no more often, if it crashes at all, than so many times the lives after which
-/// it is given up.
+/// Limit of the trials of the whole load once it has crashed, as a multiple of the trials after which it is given up
+/// without a crash.
 const PATIENCE: u64 = 10;
-/// The chance that the rate is lower than the bound that all questions rest on.
+/// Probability that the rate is below the bound that all questions use.
 pub const RATE_ALPHA: f64 = 0.05;
-/// The chance that what was left out is kept, though it crashes as often without it.
+/// Probability that a part is kept although the load crashes as often without it.
 pub const KEPT_ALPHA: f64 = 0.01;
-/// More kinds than this are left out several at a time, first.
+/// With more kinds than this, several are left out at a time first.
 const FEW: usize = 8;
-/// A shorter life crashes more rarely. One that does by much is no gain, so this part of the lives
-/// must be enough to see it crash.
+/// A shorter trial crashes less often. A trial that crashes much less often is not an improvement, so this part of the
+/// trials must be enough to see it crash.
 const SHORTER: u64 = 4;
-/// Lives of what is left, at the end, as many times those of a question, and at least.
+/// Trials of the remaining load at the end, as a multiple of the trials of a question.
 const AGAIN: u64 = 3;
 const LEAST_AGAIN: u64 = 20;
 
-/// Searches for less of a load that still kills.
+/// Searches for less load that still crashes the service.
 pub struct Shrink;
 
-/// How far that has come.
+/// Progress of the search.
 #[derive(Clone, Debug)]
 pub struct Shrinking {
-    /// Crashes and lives of the whole.
+    /// Crashes and trials of the whole load.
     pub whole: (u64, u64),
-    /// Silent lives after which something is kept; nothing as long as the rate is not known.
+    /// Passing trials after which a part is kept; `None` as long as the rate is not known.
     pub lives: Option<u64>,
-    /// What is left so far.
+    /// The remaining load so far.
     pub left: Cut,
-    /// What was tried, in order.
+    /// The steps so far, in order.
     pub tried: Vec<Tried>,
-    /// Crashes and lives of what is left, after the crash that it was accepted for.
+    /// Crashes and trials of the remaining load, after the crash for which it was accepted.
     pub again: Option<(u64, u64)>,
-    /// Whether it still crashes where connections are the other way: kept, or fresh.
+    /// Whether it still crashes with the other kind of connections: kept, or fresh.
     pub otherwise: Option<bool>,
-    /// What it has come to.
+    /// The present result.
     pub end: End,
 }
 
-/// What a search has come to.
+/// The present result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// So many lives of this are needed next.
+    /// The load to run next, and the required number of its trials.
     Open(Box<Cut>, u64),
-    /// The whole does not crash any more.
+    /// The whole load no longer crashes the service.
     Lost,
     /// Nothing more can be left out.
     Over,
 }
 
-/// Less, that was tried.
+/// A smaller load that was tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
-    /// What was less.
+    /// The difference.
     pub less: Less,
-    /// All that was left then.
+    /// The load.
     pub cut: Cut,
     /// Crashes.
     pub crashed: u64,
-    /// Lives that count.
+    /// Counted trials.
     pub lives: u64,
-    /// Whether it still crashes; nothing as long as that is not known.
+    /// Whether it still crashes; `None` if not known yet.
     pub crashes: Option<bool>,
 }
 
-/// In which dimension there is less.
+/// The dimension in which a load is smaller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Less {
     /// Without these kinds of requests.
     Kinds(Vec<u32>),
-    /// Of a kind only these bodies.
+    /// Only these bodies of a kind.
     Bodies(u32, Subset),
-    /// With so many clients.
+    /// This number of clients.
     Clients(u32),
-    /// With so many requests in a life.
+    /// This number of requests per trial.
     Requests(u64),
-    /// With a connection for each request, or not: that is not less, but may be simpler.
+    /// Whether each request has its own connection: this is not less load, but may be simpler.
     Fresh(bool),
 }
 
-/// The walk ends where more must be known.
+/// Ends the walk, because more trials are needed or the search is over.
 struct Stop(End);
 
-/// The walk through all questions, as far as the lives so far answer them.
+/// The walk through all questions, as far as the trials so far answer them.
 struct Walk<'a> {
     state: &'a State,
     cuts: &'a Cuts,
@@ -107,7 +106,7 @@ struct Walk<'a> {
 }
 
 impl Shrinking {
-    /// Returns how far a search has come; nothing where another question was asked.
+    /// Returns the progress of the search; `None` for any other question.
     pub fn of(state: &State) -> Option<Self> {
         let Question::Shrink(asked) = &state.plan.question else {
             return None;
@@ -133,7 +132,7 @@ impl Shrinking {
     }
 }
 
-/// Returns how many silent lives are too many for something that crashes at least so often.
+/// Returns how many passing trials exclude a load that crashes at least as often as these counts show.
 fn silent(crashed: u64, lives: u64) -> u64 {
     let rate = lower_one_sided(crashed, lives, RATE_ALPHA);
     runs_to_see_one(rate, 1.0 - KEPT_ALPHA).unwrap_or(u64::MAX)
@@ -146,12 +145,12 @@ impl Walk<'_> {
         self.bodies(lives)?;
         self.clients(lives)?;
         self.requests(lives)?;
-        // Shorter lives crash more rarely, so what follows rests on how often these do.
+        // Shorter trials crash less often, so the next questions use the rate of the present trials.
         let lives = self.again(lives)?;
         self.connections(lives)
     }
 
-    /// Measures how often the whole crashes.
+    /// Measures the crash rate of the whole load.
     fn rate(&mut self, reproduce: u64) -> Result<u64, Stop> {
         let whole = self.cuts.whole.clone();
         let (crashed, lives) = self.counts(&whole);
@@ -162,7 +161,7 @@ impl Walk<'_> {
         }
         if crashed < CRASHES && lives < most {
             let wanted = if crashed == 0 { reproduce } else { most };
-            // No more at once than may still be needed.
+            // At most the number that may still be needed.
             let wanted = wanted.min(lives + CRASHES - crashed);
             return Err(Stop(End::Open(Box::new(whole), wanted)));
         }
@@ -171,7 +170,7 @@ impl Walk<'_> {
         Ok(needed)
     }
 
-    /// Leaves kinds of requests out: one at a time, or of many first several.
+    /// Leaves out kinds of requests: one at a time or, if there are many, several at first.
     fn kinds(&mut self, lives: u64) -> Result<(), Stop> {
         let count = self.known.left.kinds.0.len();
         let mut at_once = if count > FEW { count / 2 } else { 1 };
@@ -198,7 +197,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Leaves bodies out: all but one, or half of them again and again.
+    /// Leaves out bodies: all but one, or repeatedly half of them.
     fn bodies(&mut self, lives: u64) -> Result<(), Stop> {
         for kind in self.known.left.kinds.0.clone() {
             let count = self.cuts.bodies_of(&self.known.left, kind);
@@ -208,7 +207,7 @@ impl Walk<'_> {
             }
             while bodies.len() > 1 {
                 let (first, second) = bodies.split_at(bodies.len() / 2);
-                // The first alone is silent: that was tried.
+                // The first body alone passes, as was tried above.
                 let half = if first.len() > 1 && self.takes(kind, first, lives)? {
                     first
                 } else if self.takes(kind, second, lives)? {
@@ -222,7 +221,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Does it still crash where a kind has only these bodies?
+    /// Returns whether the service still crashes if a kind has only these bodies.
     fn takes(&mut self, kind: u32, bodies: &[u32], lives: u64) -> Result<bool, Stop> {
         let bodies = Subset(bodies.to_vec());
         let mut cut = self.known.left.clone();
@@ -230,7 +229,7 @@ impl Walk<'_> {
         self.accepts(Less::Bodies(kind, bodies), cut, lives)
     }
 
-    /// Searches the fewest clients: what crashes with some, crashes with more.
+    /// Searches the minimum number of clients, assuming that a crash with some clients also occurs with more.
     fn clients(&mut self, lives: u64) -> Result<(), Stop> {
         let mut silent = 0;
         while self.known.left.clients - silent > 1 {
@@ -250,7 +249,7 @@ impl Walk<'_> {
         self.accepts(Less::Clients(clients), cut, lives)
     }
 
-    /// Makes lives shorter by halves.
+    /// Shortens trials by halves.
     fn requests(&mut self, lives: u64) -> Result<(), Stop> {
         let lives = lives.div_ceil(SHORTER);
         loop {
@@ -268,8 +267,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Tries what is left again, and with one client fewer, until that one is silent. Returns how
-    /// many silent lives are needed to tell, at the rate that was seen.
+    /// Tries the remaining load again, and with one client fewer, until that passes. Returns how many passing trials
+    /// are needed to decide, at the observed rate.
     fn again(&mut self, lives: u64) -> Result<u64, Stop> {
         loop {
             let left = self.known.left.clone();
@@ -288,7 +287,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Tries connections the other way. What is found stays as it was: neither is less.
+    /// Tries the other kind of connections. The remaining load stays unchanged, because neither kind is less load.
     fn connections(&mut self, lives: u64) -> Result<(), Stop> {
         let left = self.known.left.clone();
         let fresh = !left.fresh;
@@ -302,24 +301,24 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Returns how many lives of what is left show that it crashes, and not once only.
+    /// Returns how many trials of the remaining load show that its crash was not a single event.
     fn enough(&self) -> u64 {
         let lives = self.known.lives.unwrap_or(0);
         LEAST_AGAIN.max(lives.saturating_mul(AGAIN))
     }
 
-    /// Goes on with less, if it still crashes. What crashed once and then never in many lives is
-    /// not what was looked for.
+    /// Continues with a smaller load if it still crashes. A load that crashed once and then passed many trials does not
+    /// have the searched crash.
     fn accepts(&mut self, less: Less, cut: Cut, lives: u64) -> Result<bool, Stop> {
         let (crashed, ran) = self.counts(&cut);
         let (again, since) = self.since_accepted(&cut);
         let crashes = if crashed > 0 {
             Some(again > 0 || since < self.enough())
         } else {
-            // What cannot be tried is not less of the same.
+            // A load that is not testable does not count as less load.
             (ran >= lives || !self.is_testable(&cut)).then_some(false)
         };
-        // What is tried once more, for more lives, is said once.
+        // A load that is tried again, for more trials, is listed once.
         self.known.tried.retain(|known| known.cut != cut);
         self.known.tried.push(Tried {
             less,
@@ -347,7 +346,7 @@ impl Walk<'_> {
         variant.is_none_or(|id| self.state.is_testable(id))
     }
 
-    /// Returns crashes and lives.
+    /// Returns crashes and trials of a load.
     fn counts(&self, cut: &Cut) -> (u64, u64) {
         self.variant(cut).map_or((0, 0), |id| {
             let tally = self.state.tally(id);
@@ -355,8 +354,8 @@ impl Walk<'_> {
         })
     }
 
-    /// The same without the crash that something was accepted for, and what came before: it was
-    /// chosen because it crashed.
+    /// Returns the same without the crash for which the load was accepted and the trials before it: the load was chosen
+    /// because it crashed.
     fn since_accepted(&self, cut: &Cut) -> (u64, u64) {
         let (crashed, lives) = self.counts(cut);
         if *cut == self.cuts.whole {

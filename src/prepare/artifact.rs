@@ -1,9 +1,9 @@
 //! Compares the build results of two commits.
 //!
-//! Each commit is built in another folder, and compilers write the name of the folder into the files. So that name is
-//! removed before files are compared. Programs are compared by what is loaded, without debug information and the build id.
-//! Names of different lengths may still move what follows them. Two builds then count as different, which costs trials and
-//! nothing else.
+//! Each commit is built in another directory, and compilers write the path of the directory into the files. So that
+//! path is removed before files are compared. Programs are compared by their loaded sections, without debug information
+//! and the build ID. Paths of different lengths may still move the bytes after them. Two builds then count as
+//! different, which costs trials, but does not affect the answer.
 
 use super::{Unready, refuse};
 use crate::model::Make;
@@ -16,10 +16,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Holds the build id.
+/// Section of the build ID.
 const BUILD_ID: &str = ".note.gnu.build-id";
 
-/// Returns a name for the artifacts in a folder that is made, the same where they are identical; nothing if there are none.
+/// Returns a digest of the artifacts of a prepared variant, equal for identical artifacts; `None` if no artifacts are
+/// named.
 pub fn fingerprint(make: &Make) -> Result<Option<String>, Unready> {
     if make.artifacts.is_empty() {
         return Ok(None);
@@ -41,7 +42,7 @@ pub fn fingerprint(make: &Make) -> Result<Option<String>, Unready> {
     of_files(folder, &files).map(Some).map_err(missing)
 }
 
-/// Returns a name for what these files hold, which lie below a folder.
+/// Returns a digest of the contents of these files below a directory.
 fn of_files(folder: &Path, files: &[PathBuf]) -> Result<String, (PathBuf, io::Error)> {
     let mut all = Context::new(&SHA256);
     for file in files {
@@ -60,7 +61,7 @@ fn of_files(folder: &Path, files: &[PathBuf]) -> Result<String, (PathBuf, io::Er
     Ok(name)
 }
 
-/// Returns what counts of a file.
+/// Returns the parts of a file that are compared.
 fn parts(bytes: &[u8]) -> Vec<&[u8]> {
     let loaded = |program: &object::File<'_>| {
         let sections = program.sections().filter(|section| {
@@ -78,13 +79,13 @@ fn parts(bytes: &[u8]) -> Vec<&[u8]> {
     };
     let program = object::File::parse(bytes).ok();
     let parts = program.as_ref().and_then(loaded);
-    // A program without sections counts as a whole.
+    // A program without sections is compared as a whole.
     parts
         .filter(|parts| !parts.is_empty())
         .unwrap_or_else(|| vec![bytes])
 }
 
-/// Returns some bytes without the name of a folder.
+/// Returns the bytes without the path of a directory.
 fn without(bytes: &[u8], folder: &Path) -> Vec<u8> {
     let name = folder.as_os_str().as_encoded_bytes();
     let mut rest = Vec::with_capacity(bytes.len());
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// Compiles a program in a folder of this name, with its debug information.
+    /// Compiles a program in a directory of this name, with its debug information.
     fn built(above: &Path, name: &str, text: &str) -> PathBuf {
         let folder = above.join(name);
         fs::create_dir(&folder).unwrap();

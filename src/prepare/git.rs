@@ -1,8 +1,8 @@
-//! Commits as variants: lists them, and creates a folder for each.
+//! Commits as variants: lists them, and creates a directory for each.
 //!
-//! The user's repository is only read. One that shares its objects lies in the run's folder, and of
-//! that one every commit that is tried has a work tree, with files as new as their checkout: whatever
-//! builds by time stamps builds all.
+//! The user's repository is only read. A second repository in the run's directory borrows its objects, and every tested
+//! commit has a work tree there. The files are as new as their checkout, so builds that compare time stamps build
+//! everything.
 
 use super::{Unready, at};
 use crate::model::{Make, Place};
@@ -12,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Variables that point git to another repository than that of its folder: whoever calls us from a
-/// hook has them set.
+/// Variables that point git to another repository than that of its directory; they are set if provoke runs in a git
+/// hook.
 const ELSEWHERE: [&str; 8] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -25,32 +25,32 @@ const ELSEWHERE: [&str; 8] = [
     "GIT_PREFIX",
 ];
 
-/// The name of the repository that shares the objects of the user's, beside the work trees.
+/// Name of the repository that borrows the objects of the user's repository, beside the work trees.
 pub(super) const OURS: &str = "repository";
 
-/// A line of a history, the good end first.
+/// A linear history, the good end first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The top folder of the repository.
+    /// Top directory of the repository.
     pub root: PathBuf,
     /// The commits.
     pub commits: Vec<Commit>,
-    /// There are submodules, which are not checked out.
+    /// Whether there are submodules, which are not checked out.
     pub has_submodules: bool,
 }
 
 /// One step of a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Its short name.
+    /// Short name.
     pub name: String,
-    /// What it says of itself.
+    /// Subject line.
     pub subject: String,
-    /// Lines that it adds and takes away, where that was asked for: to know it takes time.
+    /// Number of added and removed lines, if requested: to compute it takes time.
     pub lines: u64,
-    /// Files that it changes, from the top of the repository, where that was asked for.
+    /// Changed files, relative to the top of the repository, if requested.
     pub files: Vec<String>,
-    /// It is a merge: what was merged comes as one step.
+    /// Whether it is a merge: all merged commits count as one step.
     pub merges: bool,
 }
 
@@ -67,7 +67,7 @@ fn refuse(what: impl Into<String>, hint: &str) -> Unready {
     super::refuse(what.into(), vec!["git".to_owned()], hint)
 }
 
-/// Returns the commits from a good one to a bad one, `GOOD..BAD`, of the repository around a folder.
+/// Returns the commits of a range `GOOD..BAD` in the repository that contains a directory.
 pub fn line(folder: &Path, range: &str, with_changes: bool) -> Result<Line, Unready> {
     let (good, bad) = match range.split_once("..") {
         Some((good, bad)) if !good.is_empty() && !bad.starts_with('.') => (good, bad),
@@ -127,7 +127,7 @@ fn history(root: &Path, which: &[&str], with_changes: bool) -> Result<Vec<Commit
             refuse(what, "does `git log` work there?")
         })
     };
-    // A commit's line begins with a NUL, as none of the numbers does.
+    // The line of a commit begins with a NUL, which the lines with numbers do not.
     let changes = if with_changes {
         read(&["--numstat", "--no-renames", "--format=%x00%h"])?
     } else {
@@ -162,7 +162,7 @@ fn history(root: &Path, which: &[&str], with_changes: bool) -> Result<Vec<Commit
     Ok(text.lines().filter_map(commit).collect())
 }
 
-/// Returns what a commit merged, as `BASE..TIP` for each branch; nothing where it is no merge.
+/// Returns the merged commits as `BASE..TIP` for each branch; empty if the commit is not a merge.
 pub fn merged(root: &Path, commit: &str) -> Vec<String> {
     let sides = said(root, &["rev-parse", &format!("{commit}^@")]).unwrap_or_default();
     let mut sides = sides.lines();
@@ -180,10 +180,9 @@ pub fn merged(root: &Path, commit: &str) -> Vec<String> {
     sides.filter_map(range).collect()
 }
 
-/// Says how the folder of a commit is made: a work tree, and what is built in it. Git looks at all
-/// work trees when it makes one, and fails where another is half made: so they wait for each other.
-/// Git must not be the last command of the subshell that holds the lock: a shell may become it, and
-/// lets go of the lock then.
+/// Describes how the directory of a commit is prepared: a work tree, and a build in it. When git creates a work tree,
+/// it reads all others, and fails if one of them is incomplete. So these commands hold a lock. Git must not be the last
+/// command of the subshell that holds the lock: a shell may replace itself with it, which releases the lock.
 pub fn work_tree(root: &Path, cwd: &Path, build: Option<&str>, artifacts: &[PathBuf]) -> Make {
     let unset = ELSEWHERE.join(" ");
     let below = cwd.strip_prefix(root).unwrap_or(Path::new(""));
@@ -211,8 +210,8 @@ cd \"$PROVOKE_MADE\"/{inside} || exit
     }
 }
 
-/// Makes a repository below a folder that shares the objects of the user's, with its tags: builds
-/// ask for them.
+/// Creates a repository below a directory that borrows the objects of the user's repository, with its tags, which
+/// builds may need.
 pub(super) fn repository(root: &Path, folder: &Path) -> Result<(), Unready> {
     let ours = folder.join(OURS);
     fs::create_dir_all(&ours).map_err(at(&ours))?;
@@ -247,12 +246,12 @@ pub(super) fn repository(root: &Path, folder: &Path) -> Result<(), Unready> {
     Ok(())
 }
 
-/// Returns a path as a word for the shell.
+/// Returns a path quoted for the shell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }
 
-/// Returns what git says, or why it says nothing.
+/// Returns the output of a git command, or its error message.
 fn said(folder: &Path, args: &[&str]) -> Result<String, String> {
     let mut git = Command::new("git");
     git.arg("-C").arg(folder).args(args);

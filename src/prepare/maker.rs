@@ -1,9 +1,9 @@
-//! Makes the folders of variants when they are needed.
+//! Prepares the directories of variants when they are needed.
 //!
-//! A folder is made where it is used, since much of what is installed remembers its place. It
-//! counts as made once a mark beside it says so: one that a kill cut off in the middle is begun
-//! anew. What is shared lies in a cache for all runs; a lock beside it keeps two from making it at
-//! once, and one from removing what another uses.
+//! A directory is prepared in its final place, because many installed files contain their path. It counts as complete
+//! once a mark beside it exists: a directory whose preparation was killed is prepared again. Shared directories are in
+//! a cache for all runs. A lock beside each prevents that two processes prepare it at once, or that one removes it
+//! while another uses it.
 
 use super::tree::{Tree, Weight};
 use super::{Unready, at, changed, tree};
@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-/// How often it is looked whether somebody else has made a folder.
+/// Interval at which provoke checks whether another process has prepared a directory.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Makes the folders of variants, and removes those that there is no more room for.
+/// Prepares the directories of variants, and removes directories beyond the disk budget.
 #[derive(Debug, Default)]
 pub struct Maker {
     sources: Vec<Source>,
@@ -27,50 +27,50 @@ pub struct Maker {
     folders: Mutex<BTreeMap<VariantId, Folder>>,
 }
 
-/// A folder that is made.
+/// A prepared directory.
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
     shared: bool,
     bytes: u64,
-    /// Trials that run in it.
+    /// Number of trials that run in it.
     users: u64,
-    /// When it was used last, in counts; nothing as long as it was only made.
+    /// Counter value of its last use; `None` if it was never used.
     used: Option<u64>,
-    /// Held as long as we may use it.
+    /// Lock that is held as long as this process may use it.
     _in_use: Option<File>,
 }
 
-/// How far a folder is.
+/// State of a directory.
 #[derive(Debug)]
 pub enum Stage {
-    /// It is made.
+    /// It is complete.
     Made(Reserved),
-    /// It holds what is copied, and nothing else.
+    /// It contains only the copied files.
     Begun(Reserved),
-    /// We were told to stop.
+    /// The preparation was stopped.
     Halted,
 }
 
-/// A folder that nobody else makes or removes.
+/// A directory that no other process prepares or removes.
 #[derive(Debug)]
 pub struct Reserved {
     path: PathBuf,
     shared: bool,
-    /// Held while it is made, and as long as it may be used.
+    /// Lock that is held during the preparation, and as long as the directory may be used.
     making: Option<File>,
     in_use: Option<File>,
 }
 
 impl Reserved {
-    /// Returns where what is said while it is made is written down.
+    /// Returns the path of the log of the preparation.
     pub fn log(&self) -> PathBuf {
         beside(&self.path, "log")
     }
 }
 
 impl Maker {
-    /// Returns what makes the variants of a space.
+    /// Creates the preparation of the variants of a space.
     pub fn new(space: Option<&Space>) -> Self {
         Self {
             sources: space.map_or_else(Vec::new, |space| space.sources.clone()),
@@ -79,7 +79,7 @@ impl Maker {
         }
     }
 
-    /// Begins to make the folder of a variant, unless it is there. Waits for whoever makes the
+    /// Begins to prepare the directory of a variant, unless it is complete. Waits for other processes that prepare the
     /// same, until `halt` is set.
     pub fn begin(
         &self,
@@ -99,7 +99,7 @@ impl Maker {
         let path = &reserved.path;
         let is_made = || beside(path, "made").exists() && path.is_dir();
         while make.shared && reserved.making.is_none() {
-            // What is made may be used by many at once.
+            // Many trials may use a complete directory at once.
             let in_use = lock_file(path, "used").map_err(at(path))?;
             let free = in_use.try_lock_shared().is_ok();
             if free && is_made() {
@@ -133,7 +133,7 @@ impl Maker {
         Ok(Stage::Begun(reserved))
     }
 
-    /// Makes a copy of a folder with what a variant has otherwise; false when it was halted.
+    /// Copies a directory with the changes of a variant; returns false if it was stopped.
     fn copy(
         &self,
         root: &Path,
@@ -141,7 +141,7 @@ impl Maker {
         edits: &[Edit],
         halt: &AtomicBool,
     ) -> Result<bool, Unready> {
-        // The folder of the run may lie in the one that is copied, and grows all the time.
+        // The directory of the run may be inside the copied one, and it grows all the time.
         let run: Vec<&Path> = to.parent().and_then(Path::parent).into_iter().collect();
         Tree::new(root, &run).until(halt).copy(to)?;
         if halt.load(Ordering::Relaxed) {
@@ -158,13 +158,13 @@ impl Maker {
         Ok(true)
     }
 
-    /// Gives a folder up that could not be made.
+    /// Gives up a directory whose preparation failed.
     pub fn fail(&self, reserved: &Reserved) {
-        // What cannot be removed now is removed before the next attempt.
+        // A directory that cannot be removed now is removed before the next attempt.
         let _ = remove(&reserved.path);
     }
 
-    /// Takes a folder as made.
+    /// Marks a directory as complete.
     pub fn finish(&self, id: VariantId, reserved: Reserved) -> Result<(), Unready> {
         let Reserved {
             path,
@@ -176,7 +176,7 @@ impl Maker {
         let known = fs::read_to_string(&mark).ok();
         let bytes = match known.and_then(|text| text.trim().parse().ok()) {
             Some(bytes) => {
-                // It was used now: others go first.
+                // The directory counts as just used, so that others are evicted first.
                 let now = File::options().write(true).open(&mark);
                 let _ = now.and_then(|mark| mark.set_modified(SystemTime::now()));
                 bytes
@@ -187,7 +187,7 @@ impl Maker {
                 bytes
             }
         };
-        // From now on others may use it, too.
+        // From now on other processes may use it, too.
         drop(making);
         let cache = path.parent().map(Path::to_owned).filter(|_| shared);
         let folder = Folder {
@@ -205,8 +205,7 @@ impl Maker {
         Ok(())
     }
 
-    /// Keeps the folder of a variant until the returned value is dropped; `None` if it has no
-    /// folder.
+    /// Reserves the directory of a variant until the returned value is dropped; `None` if it has no directory.
     pub fn use_of(self: &Arc<Self>, id: VariantId) -> Option<Use> {
         let mut folders = self.folders.lock().expect("no panic");
         let used = next_use(&folders);
@@ -216,8 +215,8 @@ impl Maker {
         Some(Use(Arc::clone(self), id))
     }
 
-    /// Renames folders while they need too much space, the least recently used first, except those
-    /// in use and those not used yet. Returns their variants, and the paths to delete.
+    /// Renames directories while they exceed the disk budget, the least recently used first, except those in use and
+    /// those not used yet. Returns their variants, and the paths to delete.
     pub fn make_room(&self) -> (Vec<VariantId>, Vec<PathBuf>) {
         let mut folders = self.folders.lock().expect("no panic");
         let (mut gone, mut old) = (Vec::new(), Vec::new());
@@ -245,8 +244,7 @@ impl Maker {
         (gone, old)
     }
 
-    /// Removes the folders of a run but for those of some variants, also what an earlier process
-    /// left of it.
+    /// Removes the directories of a run except the directories of some variants, also if an earlier process created them.
     pub fn clean_up(&self, below: &Path, kept: &[VariantId]) {
         let folders = self.folders.lock().expect("no panic");
         let kept: Vec<&Path> = kept
@@ -260,14 +258,14 @@ impl Maker {
                 .file_name()
                 .is_some_and(|name| name != super::git::OURS);
             if ours && path.is_dir() && !kept.contains(&path.as_path()) {
-                // There is nobody to tell.
+                // Errors are ignored.
                 let _ = remove(&path);
             }
         }
     }
 }
 
-/// While it exists, the folder of a variant is not removed.
+/// Prevents the removal of a variant's directory while it exists.
 #[derive(Debug)]
 pub struct Use(Arc<Maker>, VariantId);
 
@@ -285,7 +283,7 @@ fn next_use(folders: &BTreeMap<VariantId, Folder>) -> u64 {
     used.max().unwrap_or(0) + 1
 }
 
-/// Returns where folders lie that other runs can use.
+/// Returns the cache of directories that other runs can use.
 pub(super) fn cache() -> PathBuf {
     let named = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty());
     let home = named("HOME").map_or_else(std::env::temp_dir, PathBuf::from);
@@ -293,7 +291,7 @@ pub(super) fn cache() -> PathBuf {
     caches.join("provoke")
 }
 
-/// Returns the path of what is known about a folder.
+/// Returns the path of a file beside a directory.
 fn beside(folder: &Path, what: &str) -> PathBuf {
     let mut name = folder.file_name().unwrap_or_default().to_owned();
     name.push(".");
@@ -301,14 +299,14 @@ fn beside(folder: &Path, what: &str) -> PathBuf {
     folder.with_file_name(name)
 }
 
-/// Opens a file whose lock says something of a folder.
+/// Opens a lock file beside a directory.
 fn lock_file(folder: &Path, what: &str) -> io::Result<File> {
     let path = beside(folder, what);
     let mut options = File::options();
     options.create(true).truncate(false).write(true).open(path)
 }
 
-/// Removes a folder, and first the mark that it is made.
+/// Removes a directory, after its mark.
 fn remove(folder: &Path) -> io::Result<()> {
     let unless_gone = |done: io::Result<()>| match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -327,8 +325,8 @@ fn weight(folder: &Path) -> Result<u64, Unready> {
     Ok(weight.map_or(u64::MAX, |weight| weight.bytes))
 }
 
-/// Removes what was used longest ago from a cache, as long as it holds too much, and what was never
-/// finished; what somebody makes or uses stays.
+/// Removes the least recently used directories from a cache while it is too large, and incomplete ones; directories
+/// that a process prepares or uses stay.
 fn clean(cache: &Path, room: u64) {
     let entries = fs::read_dir(cache).into_iter().flatten().flatten();
     let folders = entries

@@ -1,9 +1,9 @@
 //! Prepares variants before their trials.
 //!
-//! A variant that has files of its working folder otherwise runs in a copy of that folder; the
-//! user's own files are never touched. The copies are made before the first line of the journal
-//! is written, and the plan in it names them: whoever resumes the run or replays a trial of it
-//! needs to know nothing else. Those of a search are made when they are chosen, by the [`Maker`].
+//! A variant with changed files runs in a copy of the working directory; the user's own files are never changed. The
+//! copies are created before the first line of the journal is written, and the plan in it contains their paths: to
+//! resume the run or replay a trial, nothing else is needed. In a search, the [`Maker`] prepares them when they are
+//! chosen.
 
 mod artifact;
 mod git;
@@ -24,36 +24,36 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use tree::{Tree, Weight};
 
-/// Files that all copies together may hold.
+/// Maximum number of files in all copies together.
 const MOST_FILES: u64 = 100_000;
-/// Bytes that all copies together may hold.
+/// Maximum size in bytes of all copies together.
 const MOST_BYTES: u64 = 4 << 30;
 
-/// Why a variant cannot be made.
+/// Why a variant cannot be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum Unready {
-    /// What is asked for cannot be done.
+    /// The request is invalid.
     #[error("{what}")]
     Refused {
-        /// What is wrong.
+        /// The error.
         what: String,
-        /// What of the scenario it is about, as a path of keys and indices.
+        /// The setting in the scenario, as a path of keys and indices.
         at: Vec<String>,
-        /// The way out.
+        /// A hint.
         hint: String,
     },
-    /// The machine did not do it.
+    /// The operating system returned an error.
     #[error("cannot make `{}`", path.safe())]
     Io {
-        /// With what.
+        /// The path.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl Unready {
-    /// Returns what is wrong in one line.
+    /// Returns the error in one line.
     pub fn in_words(&self) -> String {
         match self {
             Self::Refused { what, .. } => what.clone(),
@@ -61,7 +61,7 @@ impl Unready {
         }
     }
 
-    /// Returns the way out, where there is one.
+    /// Returns a hint, if there is one.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Refused { hint, .. } => Some(hint),
@@ -77,7 +77,7 @@ fn refuse(what: String, at: Vec<String>, hint: &str) -> Unready {
     Unready::Refused { what, at, hint }
 }
 
-/// A variant that has files otherwise, and where in the scenario it is described.
+/// A variant with changed files, and its position in the scenario.
 struct Edited<'a> {
     plan: &'a VariantPlan,
     at: Vec<String>,
@@ -86,7 +86,7 @@ struct Edited<'a> {
 impl<'a> Edited<'a> {
     fn new(plan: &'a Plan, index: usize) -> Self {
         let variant = &plan.variants[index];
-        // In a list alone it has the same place there; with a matrix, its first level is that.
+        // In a plain list its position is the same; with a matrix, the first level is the position.
         let listed = variant
             .levels
             .first()
@@ -97,7 +97,7 @@ impl<'a> Edited<'a> {
         }
     }
 
-    /// All of them in a plan.
+    /// Returns all such variants of a plan.
     fn all(plan: &'a Plan) -> impl Iterator<Item = (usize, Self)> {
         let variants = plan.variants.iter().enumerate();
         let edited = variants.filter(|(_, variant)| !variant.edits.is_empty());
@@ -111,7 +111,7 @@ impl<'a> Edited<'a> {
         refuse(what, at.collect(), hint)
     }
 
-    /// Returns the folder that is copied: that in which the main process runs.
+    /// Returns the directory to copy: the working directory of the main process.
     fn root(&self) -> Result<PathBuf, Unready> {
         let mut actors = self.plan.actors.iter();
         let main = actors.find(|actor| actor.role.decides());
@@ -127,7 +127,7 @@ impl<'a> Edited<'a> {
             })
     }
 
-    /// Returns the files that it has otherwise, with what is in them.
+    /// Returns the changed files with their contents.
     fn contents(&self, root: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, Unready> {
         let mut contents: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
         let mut edits = 0;
@@ -172,7 +172,7 @@ impl<'a> Edited<'a> {
                         )
                     })?
                 }
-                // Only a search leaves things out.
+                // Only a search leaves parts out.
                 Change::LeaveOut { .. } | Change::Remove => continue,
             };
             contents.insert(plain, content);
@@ -180,8 +180,8 @@ impl<'a> Edited<'a> {
         Ok(contents)
     }
 
-    /// Returns the path of a file below a folder. No symbolic link on the way may lead out of
-    /// the folder: what is written there would be somebody else's.
+    /// Returns the path of a file below a directory. No symlink on the way may lead out of the directory, because
+    /// provoke would then write to a file outside of the copy.
     fn place(&self, root: &Path, file: &Path, within: &[&str]) -> Result<PathBuf, Unready> {
         let path = root.join(file);
         let folder = path.parent().unwrap_or(root);
@@ -200,8 +200,8 @@ impl<'a> Edited<'a> {
     }
 }
 
-/// Checks that every variant can be made, as far as that can be known without making it. What
-/// lies in a folder `apart` is not copied.
+/// Checks as far as possible that every variant can be prepared, without preparing it. Files in the directories `apart`
+/// are not copied.
 pub fn check(plan: &Plan, apart: &[&Path]) -> Result<(), Unready> {
     let mut copies: BTreeMap<PathBuf, u64> = BTreeMap::new();
     for (_, variant) in Edited::all(plan) {
@@ -239,7 +239,7 @@ pub fn check(plan: &Plan, apart: &[&Path]) -> Result<(), Unready> {
     Ok(())
 }
 
-/// Refuses a folder that is too large to be copied.
+/// Refuses a directory that is too large to be copied.
 pub fn weigh(root: &Path) -> Result<(), Unready> {
     let most = Weight {
         files: MOST_FILES,
@@ -253,15 +253,14 @@ pub fn weigh(root: &Path) -> Result<(), Unready> {
     Err(refuse(what, vec!["cwd".to_owned()], hint))
 }
 
-/// Returns the files below a folder, by their paths from there, in order.
+/// Returns the files below a directory, by their relative paths, sorted.
 pub fn files(folder: &Path) -> Result<Vec<PathBuf>, Unready> {
     let mut files = Tree::new(folder, &[]).files()?;
     files.sort();
     Ok(files)
 }
 
-/// Makes a copy of its working folder for each variant that has files otherwise, below `folder`,
-/// and lets the variant run there.
+/// Copies the working directory for each variant with changed files, below `folder`, and lets the variant run there.
 pub fn make(plan: &mut Plan, folder: &Path, apart: &[&Path]) -> Result<(), Unready> {
     if let Some(space) = &mut plan.space {
         return begin(space, &mut plan.variants, folder);
@@ -269,21 +268,21 @@ pub fn make(plan: &mut Plan, folder: &Path, apart: &[&Path]) -> Result<(), Unrea
     let before = plan.variants.first().and_then(|first| first.actors.first());
     let before = before.map(|actor| actor.cwd.clone());
     let made = copies(plan, folder, apart).inspect_err(|_| {
-        // Half a copy is of no use, and may be what fills the disk.
+        // An incomplete copy is useless, and may be what fills the disk.
         let _ = fs::remove_dir_all(folder);
     })?;
     for (index, root, copy) in made {
         move_to(&mut plan.variants[index], &root, &copy);
     }
     let now = plan.variants.first().and_then(|first| first.actors.first());
-    // What is run for all runs in no variant's copy.
+    // The hooks for all variants do not run in the copy of one variant.
     if now.map(|actor| &actor.cwd) != before.as_ref() {
         plan.hooks.cwd = before;
     }
     Ok(())
 }
 
-/// Says where the variants of a search are made.
+/// Sets where the variants of a search are prepared.
 fn begin(space: &mut Space, variants: &mut Vec<VariantPlan>, folder: &Path) -> Result<(), Unready> {
     if let Some(make) = &mut space.template.make {
         let folder = if make.shared {
@@ -306,7 +305,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> Unready {
     move |source| Unready::Io { path, source }
 }
 
-/// Makes the copies; returns of which variant, of what, and where.
+/// Creates the copies; returns the variant, the original and the path of each.
 fn copies(
     plan: &Plan,
     folder: &Path,
@@ -327,11 +326,11 @@ fn copies(
     Ok(made)
 }
 
-/// Lets a variant run in the copy wherever it ran in the folder.
+/// Makes a variant run in the copy instead of in the original directory.
 fn move_to(variant: &mut VariantPlan, root: &Path, copy: &Path) {
     let moved = |path: &Path| {
         let inside = path.strip_prefix(root).ok()?;
-        // Without a slash at its end.
+        // Without a trailing slash.
         Some(Text::from(
             copy.components()
                 .chain(inside.components())
@@ -352,7 +351,7 @@ fn move_to(variant: &mut VariantPlan, root: &Path, copy: &Path) {
     }
 }
 
-/// Returns what a change makes of the contents of a file; nothing where it is removed.
+/// Returns the contents of a file after a change; `None` if it is removed.
 fn changed(text: &[u8], change: &Change, sources: &[Source]) -> Result<Option<Vec<u8>>, Unready> {
     Ok(match change {
         Change::Copy(source) => {
@@ -371,7 +370,7 @@ fn changed(text: &[u8], change: &Change, sources: &[Source]) -> Result<Option<Ve
     })
 }
 
-/// Returns a text with every occurrence of a piece replaced; nothing when there is none.
+/// Returns a text with every occurrence of `find` replaced; `None` if there is none.
 fn replaced(text: &[u8], find: &[u8], with: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

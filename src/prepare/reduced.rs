@@ -22,24 +22,24 @@ pub(super) fn without(text: &[u8], source: &Source, pieces: &[u32]) -> Result<Ve
     }))
 }
 
-/// A file before and after a search left pieces of it out.
+/// A file before and after a search left out parts of it.
 #[derive(Debug)]
 pub struct Reduced {
     /// The user's own file.
     pub path: PathBuf,
-    /// The patch that leaves them out.
+    /// The patch that removes these parts.
     pub patch: Vec<u8>,
     new: Vec<u8>,
 }
 
 impl Reduced {
-    /// Writes it.
+    /// Writes the reduced file.
     pub fn apply(&self) -> Result<(), Unready> {
         tree::replace(&self.path, &self.new).map_err(at(&self.path))
     }
 }
 
-/// Returns the files that a variant has otherwise.
+/// Returns the files that a variant changes.
 pub fn reduced(space: &Space, variant: &VariantPlan) -> Result<Vec<Reduced>, Unready> {
     let root = variant.make.as_ref().and_then(|make| make.copy.as_ref());
     let Some(root) = root else {

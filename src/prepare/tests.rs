@@ -31,7 +31,7 @@ impl Bench {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// A plan of two variants, of which the second has these changes.
+    /// Returns a plan of two variants, of which the second has these changes.
     fn plan(&self, edits: Vec<Edit>) -> Plan {
         let text = "command = ['x']\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n";
         let scenario: crate::scenario::Scenario = toml::from_str(text).unwrap();
@@ -179,7 +179,7 @@ fn no_link_leads_a_change_to_the_users_files() {
     the variant `b`: `away/x.ini` is reached through a symlink that leaves the working directory
     name the file itself, and set `cwd` to its directory
     ");
-    // Within the folder, it leads to the same place in the copy.
+    // A link within the directory leads to the same file in the copy.
     bench.write("work/real/x.ini", "fast");
     symlink(bench.path("work/real"), bench.path("work/back")).unwrap();
     fs::remove_dir_all(bench.path("work/run")).unwrap();
@@ -243,7 +243,7 @@ fn a_folder_that_is_too_large_is_refused() {
 #[test]
 fn work_trees_wait_for_each_other() {
     let bench = Bench::new();
-    // A git that bears no other beside it.
+    // A git that fails if two of them run at once.
     let text = "#!/bin/sh\nmkdir busy || exit 9\nsleep 0.1\nrmdir busy\n";
     let git = bench.write("tools/git", text);
     fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();

@@ -7,28 +7,28 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The folder of runs is not part of what they run.
+/// The directory of runs, which is not copied.
 const OURS: &str = "provoke-out";
 
-/// How large a tree is.
+/// Size of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weight {
     pub(super) files: u64,
     pub(super) bytes: u64,
 }
 
-/// A folder with what lies below it, but for some of it.
+/// A directory with its contents, without the excluded parts.
 pub(super) struct Tree<'a> {
     root: PathBuf,
     apart: Vec<PathBuf>,
     halt: Option<&'a AtomicBool>,
 }
 
-/// Folders of a copy can be changed, and removed.
+/// Mode bits that make directories of a copy changeable and removable.
 const WRITABLE: u32 = 0o700;
 
 impl<'a> Tree<'a> {
-    /// The root is free of symbolic links.
+    /// Creates a tree whose root contains no symlinks.
     pub(super) fn new(root: &Path, apart: &[&Path]) -> Self {
         let real = |path: &&Path| fs::canonicalize(path).ok();
         Self {
@@ -38,13 +38,13 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Lets a copy end before its time when this is set.
+    /// Stops a copy when this is set.
     pub(super) fn until(self, halt: &'a AtomicBool) -> Self {
         let halt = Some(halt);
         Self { halt, ..self }
     }
 
-    /// Returns how large it is; nothing when it is larger than this.
+    /// Returns the size; `None` if it exceeds this one.
     pub(super) fn weigh(&self, most: Weight) -> Result<Option<Weight>, Unready> {
         let mut all = Weight::default();
         let mut folders = vec![self.root.clone()];
@@ -64,7 +64,7 @@ impl<'a> Tree<'a> {
         Ok(Some(all))
     }
 
-    /// Returns the paths of its files, but for those that git keeps.
+    /// Returns the paths of its files, without the data of git.
     pub(super) fn files(&self) -> Result<Vec<PathBuf>, Unready> {
         let mut files = Vec::new();
         let mut folders = vec![self.root.clone()];
@@ -83,18 +83,18 @@ impl<'a> Tree<'a> {
         Ok(files)
     }
 
-    /// Copies it to a folder that is made for it.
+    /// Copies it to a new directory.
     pub(super) fn copy(mut self, to: &Path) -> Result<(), Unready> {
         let about = fs::metadata(&self.root).map_err(at(&self.root))?;
         if let Some(above) = to.parent() {
             fs::create_dir_all(above).map_err(at(above))?;
-            // It may lie in the folder that is copied.
+            // The target may be inside the copied directory.
             self.apart.push(fs::canonicalize(above).map_err(at(above))?);
         }
         self.copy_folder(&self.root, to, to, &about)
     }
 
-    /// Copies a folder of the tree, whose whole copy begins at `top`.
+    /// Copies a directory of the tree; the whole copy begins at `top`.
     fn copy_folder(
         &self,
         from: &Path,
@@ -122,7 +122,7 @@ impl<'a> Tree<'a> {
         fs::set_permissions(to, Permissions::from_mode(mode)).map_err(at(to))
     }
 
-    /// A link that names a place in the tree from the very root means that place in the copy.
+    /// Redirects an absolute link into the tree to the same file in the copy.
     fn in_copy(&self, link: PathBuf, top: &Path) -> PathBuf {
         match link.strip_prefix(&self.root) {
             Ok(inside) => top.join(inside),
@@ -130,7 +130,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns what lies in a folder and is copied: neither sockets nor pipes nor devices.
+    /// Returns the entries of a directory that are copied: no sockets, pipes or devices.
     fn entries(&self, folder: &Path) -> Result<Vec<(DirEntry, Metadata)>, Unready> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(folder).map_err(at(folder))? {
@@ -151,18 +151,18 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Copies a file with its mode and its time: what is built from it is still newer.
+/// Copies a file with its mode and its time, so that files built from it are still newer.
 fn copy_file(from: &Path, to: &Path, about: &Metadata) -> io::Result<()> {
     fs::copy(from, to)?;
     let times = FileTimes::new().set_modified(about.modified()?);
-    // Only its owner may, and whoever may write it; a file without its time is still a copy.
+    // Only its owner or a user with write permission may set the time; a file without its time is still a copy.
     if let Ok(file) = File::open(to) {
         let _ = file.set_times(times);
     }
     Ok(())
 }
 
-/// What is gone before it is copied need not be.
+/// Ignores a file that disappeared before it was copied.
 fn unless_gone(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -170,7 +170,7 @@ fn unless_gone(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Puts another file in the place of one, with the same mode. What it was a link to stays.
+/// Replaces a file by a new one with the same mode. The target of a link is not changed.
 pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let mode = fs::metadata(path)?.permissions();
     fs::remove_file(path)?;

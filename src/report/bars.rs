@@ -2,14 +2,14 @@
 
 use provoke_stats::{real, whole};
 
-/// Bars of a drawing, at most.
+/// Maximum number of bars.
 const BARS: u64 = 8;
-/// So many numbers are worth a drawing.
+/// Minimum number of values for a drawing.
 const FEWEST: usize = 4;
-/// Characters of the longest.
+/// Length of the longest bar in characters.
 const LONGEST: f64 = 30.0;
 
-/// Returns the least, the median and the most of some numbers.
+/// Returns minimum, median and maximum.
 pub fn spread(counts: &[u64]) -> Option<[u64; 3]> {
     let mut sorted = counts.to_vec();
     sorted.sort_unstable();
@@ -17,8 +17,8 @@ pub fn spread(counts: &[u64]) -> Option<[u64; 3]> {
     Some([sorted[0], sorted[last / 2], sorted[last]])
 }
 
-/// Draws how many of these are in each of a few ranges of one width, which is a round number: a
-/// line each. Nothing for so few that the numbers themselves say more.
+/// Draws a histogram with a few ranges of equal, round width, one line each. Returns nothing if there are so few values
+/// that a list of them is clearer.
 pub fn drawn(counts: &[u64]) -> Vec<String> {
     let (Some([least, _, most]), FEWEST..) = (spread(counts), counts.len()) else {
         return Vec::new();
@@ -43,7 +43,7 @@ pub fn drawn(counts: &[u64]) -> Vec<String> {
         .map(|(range, height)| {
             let (from, to) = (range * width, (range + 1) * width - 1);
             let scaled = real(height) * (LONGEST / real(highest)).min(1.0);
-            // None that is there is left out.
+            // A bar for at least one value has at least one character.
             let length = whole(scaled).max(u64::from(height > 0));
             let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
             let line = format!("{from:>digits$} .. {to:>digits$}  {bar} {height}");
@@ -52,7 +52,7 @@ pub fn drawn(counts: &[u64]) -> Vec<String> {
         .collect()
 }
 
-/// Returns the smallest round width, of which a few ranges hold all.
+/// Returns the smallest round width for which a few ranges contain all values.
 fn round(least: u64, most: u64) -> u64 {
     let widths = (0..19).flat_map(|zeros| [1, 2, 5].map(|digit| digit * 10_u64.pow(zeros)));
     let holds = |width: &u64| most / width - least / width < BARS;

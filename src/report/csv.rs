@@ -1,9 +1,9 @@
 //! Report in CSV: one row for every trial.
 //!
-//! Text that a child can choose is made safe twice. Control characters are shown as escapes, so
-//! that a row is a line. And where a cell begins like a formula (`=`, `+`, `-`, `@`), an apostrophe
-//! is put before it: spreadsheets compute such a cell, and the text of a program under test must not
-//! become a command on the machine of whoever opens the table. JSON Lines have the text as it was.
+//! Text that a child process can choose is escaped twice. Control characters are shown as escapes, so that a row is a
+//! line. If a cell begins like a formula (`=`, `+`, `-`, `@`), an apostrophe is put before it: spreadsheets compute
+//! such a cell, and the text of a program under test must not become a command on the reader's machine. JSON Lines
+//! contain the original text.
 
 use super::{ExportError, Report, Row, rows, words};
 use crate::store::Folder;
@@ -48,7 +48,7 @@ pub(super) const COLUMNS: [&str; 34] = [
     "lane",
 ];
 
-/// Writes the trials of a run, after a line with the names of the columns.
+/// Writes the trials of a run, after a header line.
 pub(super) fn write(
     folder: &Folder,
     report: &Report,
@@ -68,7 +68,7 @@ pub(super) fn write(
     Ok(table.flush()?)
 }
 
-/// The error below the one of the library, whose kind tells whether the reader went away.
+/// Returns the I/O error inside an error of the library; its kind shows a closed pipe.
 fn plain(error: ::csv::Error) -> io::Error {
     match error.into_kind() {
         ErrorKind::Io(error) => error,
@@ -77,7 +77,7 @@ fn plain(error: ::csv::Error) -> io::Error {
 }
 
 fn make_safe(text: &mut String) {
-    // Mostly there is nothing to do, and a million rows to do it for.
+    // Most cells need no change, and a run may have a million rows.
     if !text
         .bytes()
         .all(|byte| byte.is_ascii_graphic() || byte == b' ')

@@ -14,7 +14,7 @@ use provoke_stats::{self as stats, real};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Report {
-    /// Derives the report from what is known.
+    /// Derives the report from the state.
     pub fn new(state: &State, journal_complete: bool) -> Self {
         let variants: Vec<Variant> = state
             .tallies()
@@ -62,7 +62,7 @@ impl Report {
         }
     }
 
-    /// Returns the trial whose failure is known best, where there is more to say than how it ended.
+    /// Returns the failing trial with the most detailed evidence, if any trial has more than an exit status.
     pub fn known_best(&self) -> Option<u64> {
         let variants = self.variants.iter();
         let all = variants.flat_map(|one| one.signatures.iter().chain(one.captured_signatures()));
@@ -73,7 +73,7 @@ impl Report {
 }
 
 impl Variant {
-    /// Returns the signatures that were caught after the measurement.
+    /// Returns the signatures of the captured trials.
     pub fn captured_signatures(&self) -> &[SignatureSeen] {
         let captured = self.captured.as_ref();
         captured.map_or(&[][..], |captured| &captured.signatures)
@@ -219,8 +219,8 @@ fn kinds(tally: &Tally) -> Vec<KindSeen> {
     kinds
 }
 
-/// Returns which failures were seen, the bug before others, the frequent before the rare.
-/// Where captured trials showed the same failures, those say more of it.
+/// Returns the observed failures, the bug before others, the frequent before the rare. If captured trials showed the
+/// same failures, their more detailed signatures are linked.
 fn signatures(
     stop_rule: StopRule,
     alpha: f64,
@@ -230,7 +230,7 @@ fn signatures(
     let trials = tally.trials();
     let seen = |group: &Group| {
         let count = group.trials.len() as u64;
-        // Of a failure that counts as neither, the trials it was among are not the trials that count.
+        // Other failures are not among the counted trials, so their rate includes the trials with other failures.
         let among = trials + if group.is_the_bug { 0 } else { tally.other };
         let interval = if stop_rule.is_planned() {
             stats::clopper_pearson(count, among, alpha)
@@ -279,7 +279,7 @@ fn captured(stop_rule: StopRule, state: &State, id: VariantId) -> Option<Capture
     })
 }
 
-/// Returns how much of the time that the user gave is left.
+/// Returns the remaining time of the time budget.
 fn seconds_left(state: &State) -> Option<f64> {
     let limit = state.plan.stop.duration().filter(|_| !state.finished)?;
     Some(limit.saturating_sub(state.worked).as_secs_f64())
@@ -405,7 +405,7 @@ fn notes(
     notes
 }
 
-/// Offers failures together that may have one cause though they show in different places.
+/// Suggests a family for failures that may have one cause although they occur in different places.
 fn family(variant: &Variant) -> Option<String> {
     let captured = variant
         .captured
@@ -432,13 +432,13 @@ fn families_of(signature: &Signature) -> Vec<FamilySeen> {
     families.map(seen).collect()
 }
 
-/// Offers measured signatures together that are of one signal in one function, or in one library.
+/// Suggests families for measured signatures of one signal in one function, or in one library.
 fn families(variant: &Variant) -> impl Iterator<Item = String> {
     let captured = variant.captured_signatures();
-    // Of each family which signatures it has, and in how many trials.
+    // The signatures of each family, and the number of their trials.
     let mut found: BTreeMap<FamilySeen, (BTreeSet<&str>, u64)> = BTreeMap::new();
     for seen in &variant.signatures {
-        // A later capture of the same failure knows more.
+        // A later capture of the same failure has more detailed evidence.
         let best = match seen.same_as.as_slice() {
             [id] => captured.iter().find(|one| one.id == *id).unwrap_or(seen),
             _ => seen,
@@ -451,7 +451,7 @@ fn families(variant: &Variant) -> impl Iterator<Item = String> {
     }
     found.retain(|_, (signatures, _)| signatures.len() > 1);
     let mut found: Vec<_> = found.into_iter().collect();
-    // Of two with the same signatures, that of the function says more.
+    // Of two families with the same signatures, that of the function is more specific.
     found.sort_by_key(|(family, (signatures, _))| {
         (signatures.len(), std::cmp::Reverse(family.title.len()))
     });
@@ -467,7 +467,7 @@ fn families(variant: &Variant) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns the command of a variant as it can be typed.
+/// Returns the command of a variant as a shell line.
 pub fn command_line(plan: &Plan, variant: VariantId) -> String {
     let main = plan
         .variant(variant)

@@ -10,11 +10,11 @@ use std::str::FromStr;
 /// The formats of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// The whole report, see [`Report`].
+    /// The whole report; see [`Report`].
     Json,
-    /// One line of JSON a trial, see [`super::Row`].
+    /// JSON Lines with one line per trial; see [`super::Row`].
     Jsonl,
-    /// The same as a table.
+    /// The same rows as a table.
     Csv,
     /// `JUnit` XML, for CI servers.
     Junit,
@@ -23,7 +23,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format with its name.
+    /// All formats with their names.
     pub const ALL: [(Self, &str); 5] = [
         (Self::Json, "json"),
         (Self::Jsonl, "jsonl"),
@@ -45,7 +45,7 @@ impl FromStr for Format {
     }
 }
 
-/// What can go wrong on the way to a report.
+/// An error while writing a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The journal cannot be read.
@@ -57,15 +57,14 @@ pub enum ExportError {
 }
 
 impl ExportError {
-    /// True when whoever read the report has gone away.
+    /// Returns whether the reader of the report closed the pipe.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Write(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 }
 
-/// Writes a report in which the secrets of the run are masked. Everything else is read from the
-/// run's folder: the trials, and the output that was kept. The values of the environment variables that the
-/// experiment set are shown only with `environment`.
+/// Writes a report in which the secrets of the run are masked. The trials and the kept output are read from the run's
+/// directory. The values of environment variables that the experiment sets are shown only with `environment`.
 pub fn export(
     format: Format,
     folder: &Folder,

@@ -2,13 +2,13 @@
 
 use super::{SignatureSeen, Variant, words};
 
-/// Measured failures that are one, as far as is known.
+/// Measured failures that are one bug, as far as is known.
 pub struct Group<'a> {
-    /// What they are: as captured trials showed it, where those leave no doubt.
+    /// Their signature, or that of captured trials if it is unambiguous.
     pub is: &'a SignatureSeen,
     /// Failures with this signature, or at the same instruction.
     measured: Vec<&'a SignatureSeen>,
-    /// Failures of which less is known, and nothing else was seen that they could be.
+    /// Failures with less evidence, which no other observed failure explains.
     probable: Vec<&'a SignatureSeen>,
 }
 
@@ -51,12 +51,12 @@ impl Group<'_> {
         all.flat_map(|seen| seen.trials.iter().copied())
     }
 
-    /// Returns how many trials failed so.
+    /// Returns the number of trials with this failure.
     pub fn count(&self) -> u64 {
         self.trials().count() as u64
     }
 
-    /// Says how it is known what they are, where they do not say it themselves. Lists at most so many trials.
+    /// Describes the evidence for failures that do not show their signature themselves. Lists at most `most` trials.
     pub fn known(&self, most: usize) -> Vec<String> {
         let is_itself = |seen: &&&SignatureSeen| seen.id == self.is.id;
         let count = |all: &[&SignatureSeen]| all.iter().map(|seen| seen.count).sum::<u64>();

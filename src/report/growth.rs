@@ -5,11 +5,11 @@ use crate::model::Around;
 use crate::state::Series;
 use provoke_stats::{self as stats, real};
 
-/// Memory that grew by less than this, in KiB, is not worth a word: allocators and
-/// page caches creep by some pages long after they have warmed up.
+/// Growth of memory below this, in KiB, is not reported: allocators and file caches grow by a few pages long after
+/// their warm-up.
 const LITTLE: u64 = 256;
 
-/// How a quantity is read from what was seen.
+/// Returns a quantity of a measurement.
 type Of = fn(&Around) -> u64;
 
 const QUANTITIES: [(Quantity, Of); 4] = [
@@ -19,7 +19,7 @@ const QUANTITIES: [(Quantity, Of); 4] = [
     (Quantity::Descriptors, |seen| seen.descriptors),
 ];
 
-/// Looks for growth of every quantity; nothing where too little was seen.
+/// Tests every quantity for growth; returns nothing if there are too few measurements.
 pub(super) fn growth(series: &Series, alpha: f64) -> Vec<Growth> {
     let Some((first, last)) = series.ends() else {
         return Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn growth(series: &Series, alpha: f64) -> Vec<Growth> {
             .any(|two| two[0].1.total_cmp(&two[1].1).is_ne());
         (what, of, varies, stats::growth(&points, alpha))
     });
-    // What never changed could not have raised an alarm.
+    // A constant quantity cannot raise an alarm, so it does not count as tested.
     let tested = found.iter().filter(|(_, _, varies, _)| *varies).count();
     found
         .into_iter()
@@ -57,7 +57,7 @@ pub(super) fn growth(series: &Series, alpha: f64) -> Vec<Growth> {
 }
 
 impl Growth {
-    /// Says what grew and by how much.
+    /// Describes the growth.
     pub(super) fn note(&self) -> String {
         let [low, middle, high] = [self.low, self.per_trial, self.high].map(|x| self.said(x));
         let [from, to] = [self.from, self.to].map(|x| self.said(real(x)));

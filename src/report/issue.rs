@@ -12,11 +12,11 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// The analysis of cores in the folder of a trial.
+/// File with the analysis of cores, in the directory of a trial.
 const ANALYSIS: &str = "crash.json";
-/// A longer analysis is not read.
+/// Maximum size of an analysis.
 const LONGEST: u64 = 64 << 20;
-/// Lines of output that are shown.
+/// Number of output lines that are shown.
 const LINES: usize = 15;
 /// Facts of the environment that identify a build or a version.
 const VERSIONS: [(&str, &str); 9] = [
@@ -31,22 +31,22 @@ const VERSIONS: [(&str, &str); 9] = [
     ("os", "system"),
 ];
 
-/// What is known of the most frequent failure, and how to see it again.
+/// The most frequent failure, and the commands to reproduce it.
 #[derive(Default)]
 pub(super) struct Issue {
     /// The title of the most frequent failure, its signature, and how many trials of all failing ones show it.
     pub(super) failure: Option<(String, String, u64, u64)>,
     /// The source lines that it points at.
     pub(super) sites: Vec<Site>,
-    /// The calls of the crashed thread, a line each.
+    /// The calls of the crashed thread, one per line.
     pub(super) stack: Vec<String>,
     /// A trial, and the last lines of its output.
     pub(super) output: Option<(TrialId, String)>,
     /// The command as a shell line, with the variables that the experiment set.
     pub(super) command: String,
-    /// What a trial of a service under load does.
+    /// The load of a trial, in words.
     pub(super) load: Vec<String>,
-    /// If the measurement can be repeated from the command line: how many trials show a failure with the
+    /// If the measurement can be repeated from the command line: the number of trials that show a failure with the
     /// confidence of the report, and the options and the command for `provoke`.
     pub(super) repeat: Option<(u64, String)>,
     /// Builds and versions.
@@ -54,7 +54,7 @@ pub(super) struct Issue {
 }
 
 impl Issue {
-    /// Reads what the folder of a run holds; secrets are masked.
+    /// Reads the details from the directory of a run; secrets are masked.
     pub(super) fn read(
         report: &Report,
         folder: &Folder,
@@ -112,7 +112,7 @@ impl Issue {
 /// Returns the analysis of the core of a trial that crashed.
 fn crashed(trial: &Path, secrets: &Secrets) -> Option<Autopsy> {
     let file = trial.join(ANALYSIS);
-    // The program under test may have planted a link or a pipe.
+    // The program under test may have created a link or a pipe of this name.
     if !file.symlink_metadata().ok()?.is_file() {
         return None;
     }
@@ -139,7 +139,7 @@ fn builds_on_stack(analysis: &Autopsy) -> Vec<(String, String)> {
     libraries.collect()
 }
 
-/// Returns the last lines that a trial wrote to standard error, or else to standard output.
+/// Returns the last lines that a trial wrote to stderr, or else to stdout.
 fn last_output(trial: &Path, secrets: &Secrets) -> Option<String> {
     let text = ["stderr", "stdout"].iter().find_map(|name| {
         let text = stream(trial, name, secrets)?;
@@ -180,7 +180,7 @@ fn command(state: &State, variant: VariantId) -> String {
     words.join(" ")
 }
 
-/// Returns how many trials show the failure again, and what to type after `provoke run`.
+/// Returns the number of trials that show the failure again, and the arguments of `provoke run`.
 fn repeat(report: &Report, state: &State, variant: VariantId) -> Option<(u64, String)> {
     let plan = &state.plan;
     let [only] = report.variants.as_slice() else {

@@ -5,7 +5,7 @@ use crate::untrusted::safe_json;
 use serde_json::Value;
 use std::io;
 
-/// Names of fields that were replaced in version 0.2: the new name, the old name, and another field of the same object.
+/// Field names that were replaced in version 0.2: the new name, the old name, and another field of the same object.
 /// Both names are written until version 0.3.
 pub(super) const OLD_NAMES: [(&str, &str, &str); 14] = [
     ("inconclusive", "void", "outcomes"),

@@ -5,7 +5,8 @@ use crate::store::Folder;
 use crate::untrusted::safe_json;
 use std::io;
 
-/// Writes the trials of a run. Text is as the child wrote it, in escapes where it could do harm in a log.
+/// Writes the trials of a run. The text of child processes is unchanged, with escapes for characters that could do harm
+/// in a log.
 pub(super) fn write(
     folder: &Folder,
     report: &Report,

@@ -1,9 +1,8 @@
 //! Report in `JUnit` XML: a suite for each variant, a case for each trial.
 //!
-//! A run may have a million trials, and no CI server shows as many. So in a run of more than
-//! [`FOLDED_FROM`] trials those that passed are one case; and of each other outcome the first
-//! [`SHOWN`] have cases of their own, and the rest are one. The numbers of the suite, which a server
-//! adds up from the cases, are then too small; its properties are right.
+//! A run may have a million trials, which no CI server can show. So in a run of more than [`FOLDED_FROM`] trials all
+//! passing trials are one case. Of each other outcome the first [`SHOWN`] trials have their own cases, and the rest are
+//! one. Totals that a server computes from the cases are then too small; the properties of the suite are right.
 
 use super::output::stream;
 use super::{Answer, Basis, Class, ExportError, Report, Row, Variant, rows, words};
@@ -16,13 +15,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-/// In a run of more trials not every one has a case of its own.
+/// In a run of more trials, some trials share a case.
 pub(super) const FOLDED_FROM: u64 = 10_000;
-/// In such a run, so many trials of every outcome but `pass` have one.
+/// Number of trials of every outcome but `pass` that have their own cases in such a run.
 const SHOWN: u64 = 1000;
-/// Bytes of output in the whole file.
+/// Maximum number of bytes of output in the whole file.
 const ALL_OUTPUT: usize = 16 << 20;
-/// Characters of a command that make a name.
+/// Maximum length of a command in a name, in characters.
 const NAME: usize = 120;
 
 /// Writes the trials of a run.
@@ -51,7 +50,7 @@ pub(super) fn write(
         Ok(())
     })?;
     let mut whole = quick_junit::Report::new(words::sanitize(&report.run));
-    // Parsed, for then there is no need to name the library of the times in it.
+    // Parsed, so that the time library of this crate's type need not be a dependency.
     whole.timestamp = report.begun.parse().ok();
     whole.time = time(report.seconds);
     whole.add_test_suites(verdict(report));
@@ -61,12 +60,12 @@ pub(super) fn write(
     Ok(out.write_all(&text)?)
 }
 
-/// Returns whether a question about the rate decides, and not each trial.
+/// Returns whether the question decides the result, and not each trial.
 fn is_decided_by_question(report: &Report) -> bool {
     report.max_rate.is_some() || matches!(report.answer, Some(Answer::Confirm(_)))
 }
 
-/// Returns the answer as a case of its own: all trials may pass and the question be open.
+/// Returns the answer as its own case: all trials may pass and the question may be undecided.
 fn verdict(report: &Report) -> Option<TestSuite> {
     if let Some(limit) = &report.max_rate {
         let name = "the failure rate is at most the maximum";
@@ -119,13 +118,13 @@ fn question(
 
 struct Suite {
     made: TestSuite,
-    /// What the cases are grouped under. Not a command: servers take its dots for packages.
+    /// Class name of the cases. It is not the command, because servers treat its dots as package separators.
     class: String,
-    /// Where it can be replayed from.
+    /// Name of the run, for the replay command.
     run: String,
-    /// A failed trial is not a failure of the suite: the question decides.
+    /// Whether the question decides the result, so that a failed trial is not a failure of the suite.
     is_decided_by_question: bool,
-    /// Trials so far, by class and outcome, and the seconds of those without a case.
+    /// Number of trials so far, and of those without a case, by class and outcome; and the seconds of the latter.
     seen: BTreeMap<(&'static str, String), (u64, u64, f64)>,
 }
 
@@ -160,7 +159,7 @@ impl Suite {
     }
 
     fn add(&mut self, row: &Row, folds: bool, output: impl FnOnce(&Row) -> Output) {
-        // Extra trials answer nothing.
+        // Captured trials do not belong to the measurement.
         if row.class == Class::Capture {
             return;
         }
@@ -207,7 +206,7 @@ impl Suite {
         self.made.add_test_case(case);
     }
 
-    /// Returns the status of a case; a failed trial passes where a question decides.
+    /// Returns the status of a case; a failed trial passes if the question decides.
     fn status(&self, class: &str, outcome: &str) -> TestCaseStatus {
         match class {
             FAIL | OTHER if self.is_decided_by_question => TestCaseStatus::success(),
@@ -215,7 +214,7 @@ impl Suite {
         }
     }
 
-    /// What the case of a failure says below its message.
+    /// Returns the text below the message of a failure.
     fn story(&self, row: &Row) -> String {
         let mut lines = Vec::new();
         if !row.last_words.is_empty() {
@@ -269,7 +268,8 @@ fn class(class: Class) -> &'static str {
     }
 }
 
-/// The bug looked for is a failure, another failure is an error, and what says nothing is skipped.
+/// Returns the status by outcome: the bug is a failure, another failure is an error, and an inconclusive trial is
+/// skipped.
 fn status(class: &str, outcome: &str) -> TestCaseStatus {
     let mut status = match class {
         PASS => return TestCaseStatus::success(),
@@ -283,7 +283,7 @@ fn status(class: &str, outcome: &str) -> TestCaseStatus {
     status
 }
 
-/// What a case says of its trial in words.
+/// Describes the outcome of a trial.
 fn meaning(row: &Row) -> String {
     match row.class {
         Class::Pass | Class::Void => "inconclusive".to_owned(),
@@ -342,7 +342,7 @@ fn time(seconds: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// What was kept of the output of a trial.
+/// The kept output of a trial.
 #[derive(Default)]
 struct Output {
     out: Option<String>,

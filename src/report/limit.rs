@@ -8,7 +8,7 @@ use provoke_stats as stats;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// More trials than this are not suggested.
+/// Maximum number of trials that is suggested.
 const MOST_MISSING: u64 = 10_000_000;
 
 /// The failure rate compared with the allowed one.
@@ -27,7 +27,7 @@ pub struct MaxRate {
 }
 
 impl MaxRate {
-    /// Compares the rates of all variants; nothing if no maximum was given.
+    /// Compares the rates of all variants; returns `None` without a maximum rate.
     pub(super) fn new(state: &State, verdict: Verdict) -> Option<Self> {
         let Expect::MaxRate(millionths) = state.plan.expect else {
             return None;
@@ -97,7 +97,7 @@ impl MaxRate {
     }
 }
 
-/// Returns the smallest number of trials with which as many failures are few enough.
+/// Returns the minimum number of trials with which the present number of failures is below the allowed rate.
 fn trials_to_pass(tally: &Tally, allowed: f64, alpha: f64) -> Option<u64> {
     let k = tally.failures;
     let is_enough = |n: u64| stats::upper_one_sided(k, n, alpha) <= allowed;

@@ -6,23 +6,23 @@ use crate::model::{Find, Question, Site};
 use crate::policy::{Standing, Verdict};
 use crate::state::State;
 
-/// The cells of such a line. They hold text of other programs as it is.
+/// The cells of a line. Text of other programs in them is not escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// The command of provoke that asks this question.
+    /// The command of provoke for this question.
     pub asked: &'static str,
     /// The answer.
     pub verdict: Verdict,
     /// The answer in a few words.
     pub result: String,
-    /// The most frequent failure; empty without any.
+    /// The most frequent failure; empty without failures.
     pub crash: String,
     /// The command of its trials.
     pub command: String,
 }
 
 impl Listing {
-    /// Derives it from what is known of a run.
+    /// Derives the line from the state of a run.
     pub fn new(state: &State) -> Self {
         let report = Report::new(state, true);
         let result = result(&report);
@@ -87,7 +87,7 @@ fn rate(report: &Report) -> String {
     }
 }
 
-/// Returns the words in capitals that a sentence begins with.
+/// Returns the leading capitalized words of a sentence.
 fn capitals(sentence: &str) -> String {
     let words = sentence.split(' ');
     let is_in_capitals =
@@ -121,9 +121,9 @@ fn compared(answer: &Comparison, verdict: Verdict) -> String {
     }
 }
 
-/// The trials did not answer the question.
+/// Result if the trials did not answer the question.
 const NOT_KNOWN: &str = "not known yet";
-/// What should have failed did not.
+/// Result if the failing variant did not fail.
 const NOT_REPRODUCED: &str = "not reproduced";
 
 fn bisected(answer: &Bisection, verdict: Verdict) -> String {
@@ -152,7 +152,7 @@ fn reduced(answer: &Reduction, verdict: Verdict) -> String {
     }
 }
 
-/// Returns the text of an item, without its line: `import badlib` (line 4).
+/// Returns the text of an item, without its line number: `import badlib` (line 4).
 fn item(name: &str) -> &str {
     let text = name
         .strip_prefix('`')
@@ -192,7 +192,7 @@ fn crash(report: &Report) -> String {
             None => ids.push((&group.is.id, count)),
         }
     }
-    // Of equally frequent ones the first.
+    // Of equally frequent failures, the first.
     let most = ids.iter().rev().max_by_key(|(_, count)| *count);
     let Some(seen) = most.and_then(|(id, _)| bugs.clone().find(|group| group.is.id == *id)) else {
         return String::new();

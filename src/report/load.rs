@@ -10,11 +10,11 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A generator that is later than this says more of itself than of the service.
+/// A delay of the load generator above which latencies are unreliable, in seconds.
 const LATE: f64 = 0.020;
-/// The same as a share of what the slow ones of a hundred took.
+/// The same as a share of the 99th percentile of the latencies.
 const LATE_SHARE: f64 = 0.1;
-/// What a kind of request in flight at deaths must be as rare as by chance, to be named.
+/// Maximum probability by chance at which a kind of request in flight at crashes is named.
 const SUSPICIOUS: f64 = 0.01;
 
 /// What the clients measured in all trials of a variant.
@@ -166,12 +166,12 @@ impl LoadTotals {
         }
     }
 
-    /// True when most of the answers were wrong.
+    /// Returns whether most of the responses were wrong.
     pub(super) fn missed(&self) -> bool {
         self.errors * 2 > self.requests
     }
 
-    /// Says what the clients saw.
+    /// Describes the observations of the clients.
     pub fn lines(&self) -> Vec<String> {
         if self.lives == 0 {
             return Vec::new();
@@ -225,7 +225,7 @@ impl LoadTotals {
             format!(", {} a second", stats::whole(rate))
         });
         let (who, waited) = match self.latency_from_send {
-            // At a given rate nobody waits but for a connection.
+            // At a fixed rate a request waits only for a connection.
             Some(_) => (
                 format!(
                     "at most {}",
@@ -270,7 +270,7 @@ impl LoadTotals {
         format!("latency {}{from_send}{late}{unreliable}", four(seen))
     }
 
-    /// Says what was under way when it died, the number that one looks for by hand.
+    /// Describes the requests in flight at crashes.
     pub fn deaths(&self) -> Vec<String> {
         let mut all = Vec::new();
         let middle = |of: &[u64]| {
@@ -363,7 +363,7 @@ fn grew(lives: &Lives) -> Vec<GrewSeen> {
     all.into_iter().enumerate().filter_map(one).collect()
 }
 
-/// Returns how long before a death the requests in flight were sent, in seconds.
+/// Returns how long before a crash the requests in flight were sent, in seconds.
 fn ages(lives: &Lives) -> Option<[f64; 2]> {
     let ages = lives.deaths.iter().filter_map(|(_, death)| death.ages_us);
     let latest = ages.clone().map(|[latest, _]| latest).min()?;
@@ -371,7 +371,7 @@ fn ages(lives: &Lives) -> Option<[f64; 2]> {
     Some([latest, first].map(|micros| real(micros) / 1e6))
 }
 
-/// Says how many requests of each kind were in flight, the most frequent first.
+/// Lists the requests in flight by kind, the most frequent first.
 fn in_all(kinds: &[RequestSeen]) -> String {
     let mut kinds: Vec<&RequestSeen> = kinds
         .iter()
@@ -415,14 +415,14 @@ fn kinds(load: &Load, lives: &Lives) -> Vec<RequestSeen> {
     all
 }
 
-/// Says what became of requests, and how often.
+/// Lists the results of requests with their numbers.
 pub(super) fn ends(ends: &BTreeMap<Ended, u64>) -> Vec<String> {
     let all = ends.iter();
     all.map(|(ended, count)| format!("{count} {ended}"))
         .collect()
 }
 
-/// Says what one life did. `load` names the kinds of requests.
+/// Describes one trial of a service. `load` has the names of the kinds of requests.
 pub(super) fn life(seen: &LoadSeen, load: &Load) -> Vec<String> {
     if let Some(trouble) = &seen.trouble {
         return vec![trouble.clone()];
@@ -494,7 +494,7 @@ fn responses(seen: &LoadSeen, death: &Death) -> String {
     }
 }
 
-/// Says what a life is, where the user may not have said it.
+/// Describes a trial of a service, including defaults that the user did not set.
 pub fn assumed(state: &State) -> Vec<String> {
     let Some(load) = &state.plan.load else {
         return Vec::new();
@@ -558,20 +558,20 @@ pub fn assumed(state: &State) -> Vec<String> {
     ]
 }
 
-/// A run that takes longer is announced.
+/// Runs that take longer than this are announced, in seconds.
 const LONG: f64 = 30.0;
 
-/// Measurements of the service runs so far.
+/// Measurements of the service trials so far.
 #[derive(Clone, Copy, Debug)]
 pub enum Speed {
-    /// How long the first one took.
+    /// Duration of the first trial.
     ServiceRun(Duration),
-    /// Answers a second under load in the first one, before its end.
+    /// Responses per second under load in the first trial, before its end.
     Answers(f64),
 }
 
-/// Returns how long all service runs will take together, where that is long and can be known: from
-/// the plan alone, or with what was measured.
+/// Returns the expected duration of all service trials, if it is long and can be predicted, from the plan alone or with
+/// a measurement.
 pub fn forecast(state: &State, measured: Option<Speed>) -> Option<String> {
     let load = state.plan.load.as_ref()?;
     let around = match load.ready {
@@ -606,7 +606,7 @@ pub fn forecast(state: &State, measured: Option<Speed>) -> Option<String> {
         Amount::Requests(_) => "fewer --requests",
         Amount::Time(_) => "a shorter --time",
     };
-    // The levels of a search are not known in advance, and each has its own speed.
+    // The levels of a search are not known in advance, and each has its own throughput.
     let about = if left.is_none() { "about " } else { "" };
     Some(format!(
         "expected: {about}{} of {}{rate}: about {}; {shorter} would take less time",

@@ -4,7 +4,7 @@ use super::answer::{Answer, PointSeen};
 use super::{Report, words};
 use std::fmt::Write as _;
 
-/// Returns the log of a search along a list; nothing for any other question.
+/// Returns the log of a search along a list; `None` for any other question.
 pub fn log(report: &Report) -> Option<String> {
     let Some(Answer::Bisect(answer)) = &report.answer else {
         return None;
@@ -26,7 +26,7 @@ pub fn log(report: &Report) -> Option<String> {
             format!("  # {}", words::sanitize(about))
         });
         let word = if *failures > 0 { "bad" } else { "good" };
-        // What ended up here cannot fail: it is a text in memory.
+        // Writing to a string cannot fail.
         let _ = match point.untestable {
             Some(_) => writeln!(out, "skip {name}{about}"),
             None => writeln!(out, "{word} {name} {failures}/{trials}{about}"),

@@ -1,8 +1,8 @@
 //! Report in Markdown, to paste into an issue.
 //!
-//! A machine's name says nothing to the readers of an issue, and is nobody's business: it is left
-//! out. Text that a child or the user chose is either code or escaped, and never has the last word
-//! on what is a table, a link, a mention or HTML.
+//! The name of the machine is left out: readers of an issue do not need it, and it may be confidential. Text that a
+//! child process or the user chose is either code or escaped, so that it cannot become a table, a link, a mention or
+//! HTML.
 
 use super::answer::VariantStanding;
 use super::issue::Issue;
@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 
-/// Parts of a list of trials that are shown.
+/// Maximum length of a list of trials.
 const LISTED: usize = 10;
-/// Facts in which variants differ that are shown.
+/// Maximum number of facts in which variants differ.
 const FACTS: usize = 20;
 
 /// Writes the report.
@@ -86,7 +86,7 @@ pub(super) fn write(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> 
     writeln!(out, "{}", origin(report))
 }
 
-/// Writes which failure is the most frequent, and where it is in the source.
+/// Writes the most frequent failure and its source lines.
 fn place(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     let Some((title, id, count, all)) = &issue.failure else {
         return Ok(());
@@ -121,7 +121,7 @@ fn last_output(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "{}", fence("text", text))
 }
 
-/// Writes the command, and what else a trial is.
+/// Writes the command, and the other parts of a trial.
 fn reproduce(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "### Reproduce\n")?;
     let mut commands: Vec<&str> = report.variants.iter().map(|v| v.command.as_str()).collect();
@@ -156,7 +156,7 @@ fn builds(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result
     writeln!(out, "- {}\n", machine(report))
 }
 
-/// Writes how a fix is confirmed, without the run at hand.
+/// Writes how to confirm a fix without access to this run.
 fn after_a_fix(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     let [only] = report.variants.as_slice() else {
         return Ok(());
@@ -177,7 +177,7 @@ fn after_a_fix(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::R
     writeln!(out, "{}", fence("sh", &command))
 }
 
-/// Returns what is known of each variant, where that was the question.
+/// Returns the result of each variant, if the question was a comparison.
 fn standings(report: &Report) -> Option<&[VariantStanding]> {
     match &report.answer {
         Some(Answer::Compare(answer)) => Some(&answer.variants),
@@ -236,7 +236,7 @@ fn tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
     writeln!(out)
 }
 
-/// False for a variant of a search that has no trial, such as a setting that was not tried.
+/// Returns false for a variant of a search without a trial, such as a setting that was not tried.
 fn is_shown(report: &Report, variant: &Variant) -> bool {
     let searches = matches!(
         report.answer,
@@ -291,7 +291,7 @@ fn kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
     writeln!(out)
 }
 
-/// What services had answered before they died.
+/// Writes the number of responses before each crash of services.
 fn served(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
     for variant in &report.variants {
         for line in variant.load.iter().flat_map(LoadTotals::lines) {
@@ -316,7 +316,7 @@ fn served(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result
     Ok(())
 }
 
-/// Which failures these are, where more is known of one than how it ended.
+/// Writes the signatures, if the evidence shows more than the exit status.
 fn signatures(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
     let mut rows = Vec::new();
     for variant in &report.variants {
@@ -362,7 +362,7 @@ fn signatures(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Re
     writeln!(out)
 }
 
-/// In what the variants of a comparison differ, besides what was varied.
+/// Writes the facts in which the variants of a comparison differ, besides those varied on purpose.
 fn differing(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let Some(Answer::Compare(answer)) = &report.answer else {
         return Ok(());
@@ -392,7 +392,7 @@ fn differing(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What else is known of a variant.
+/// Returns further facts about a variant.
 fn facts(report: &Report, variant: &Variant) -> Vec<String> {
     let mut facts = Vec::new();
     if !variant.void_reasons.is_empty() {
@@ -425,7 +425,7 @@ fn facts(report: &Report, variant: &Variant) -> Vec<String> {
             words::plural(variant.leaking_trials, "trial"),
         ));
     }
-    // Of a fix that was tried, its few trials are no baseline.
+    // The few trials of a tried fix are not a baseline.
     let tried = matches!(report.answer, Some(Answer::Confirm(_)));
     if let Some(clean) = variant.clean_runs_to_exclude_half.filter(|_| !tried) {
         facts.push(format!(
@@ -456,7 +456,7 @@ fn attempts(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Where the numbers come from.
+/// Returns the origin of the numbers.
 fn origin(report: &Report) -> String {
     let parts = [
         format!("provoke {}", report.version),
@@ -472,7 +472,7 @@ fn origin(report: &Report) -> String {
     escape(&parts.join("; "))
 }
 
-/// The machine, without its name.
+/// Describes the machine, without its name.
 fn machine(report: &Report) -> String {
     let host = &report.host;
     let known = [&host.kernel, &host.arch, &host.cpu].into_iter();
@@ -491,7 +491,7 @@ fn capital(text: &str) -> String {
     })
 }
 
-/// Text as a block of code, fenced by more backticks than it holds in a row.
+/// Returns text as a code block, fenced by more backticks than it contains in a row.
 fn fence(language: &str, text: &str) -> String {
     let mut fence = "```".to_owned();
     while text.contains(&fence) {
@@ -503,13 +503,13 @@ fn fence(language: &str, text: &str) -> String {
     )
 }
 
-/// Text as code that may stand in a cell of a table.
+/// Returns text as code that is valid in a cell of a table.
 fn code(text: &str) -> String {
     let text = words::sanitize(text);
     if !text.contains(['`', '|', '\\']) && text == text.trim() && !text.is_empty() {
         return format!("`{text}`");
     }
-    // What no quoting with backticks can hold in every dialect, character references can.
+    // Some text cannot be quoted with backticks in every dialect; character references always work.
     let mut code = "<code>".to_owned();
     for c in text.chars() {
         if c.is_ascii_punctuation() {
@@ -521,7 +521,7 @@ fn code(text: &str) -> String {
     code + "</code>"
 }
 
-/// Text in which nothing means anything to Markdown, to HTML or to a forge.
+/// Escapes text so that nothing in it has a meaning in Markdown, in HTML or on a forge.
 fn escape(text: &str) -> String {
     let text = words::sanitize(text.trim());
     let mut safe = String::with_capacity(text.len());
@@ -537,7 +537,7 @@ fn escape(text: &str) -> String {
             '.' | ')' if text[..at].bytes().all(|byte| byte.is_ascii_digit()) => {
                 safe.extend(['\\', c]);
             }
-            // A mention, an issue, a link: forges find these in the text after Markdown is done.
+            // A mention, an issue, a link: forges recognize these in the text after Markdown is rendered.
             '@' | '#' => {
                 safe.push(c);
                 safe.push_str("&#8203;");

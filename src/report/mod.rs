@@ -1,8 +1,8 @@
 //! Reports of a run, for people and for other tools.
 //!
-//! [`Report`] is derived from the [`State`](crate::state::State) and holds every number that is shown
-//! anywhere: the terminal's summary, JSON, `JUnit` and Markdown all read it. Its
-//! field names are a promise; `docs/report.md` describes them.
+//! [`Report`] is derived from the [`State`](crate::state::State) and contains every number that provoke shows: the
+//! terminal's summary, JSON, `JUnit` and Markdown all read it. Its field names are stable; `docs/report.md` describes
+//! them.
 
 pub mod answer;
 pub mod bars;
@@ -53,7 +53,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The version of the report's format.
+/// Version of the report's format.
 pub const FORMAT: u32 = 1;
 
 /// The report of a run.

@@ -1,4 +1,4 @@
-//! End of the output that was kept of a trial, with secrets masked.
+//! Reads the end of the kept output of a trial, with secrets masked.
 
 use super::words;
 use crate::store::Secrets;
@@ -6,13 +6,13 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a stream of a trial that are shown, from its end.
+/// Maximum number of bytes shown of a stream of a trial, from its end.
 const OUTPUT: u64 = 8 * 1024;
 
-/// Returns the end of what was written to a stream, by each of the processes of a trial.
+/// Returns the end of a stream of a trial, of each process that wrote to it.
 pub(super) fn stream(trial: &Path, name: &str, secrets: &Secrets) -> Option<String> {
     let entries = fs::read_dir(trial).ok()?.flatten();
-    // Nothing but files is opened: the program under test can make pipes and links here.
+    // Only regular files are opened: the program under test can create pipes and links here.
     let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
     let named = |path: &PathBuf| {
         let file = path.file_name().and_then(|file| file.to_str());
@@ -39,13 +39,13 @@ fn end(path: &Path, at_most: u64, secrets: &Secrets) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.take(at_most).read_to_end(&mut bytes)?;
     if skipped > 0 && !secrets.is_empty() {
-        // A secret may have been cut in two.
+        // The beginning may be a part of a secret.
         let line = bytes.iter().position(|byte| *byte == b'\n');
         bytes.drain(..line.map_or(bytes.len(), |end| end + 1));
     }
     let masked = secrets.masked(&bytes);
     let text = String::from_utf8_lossy(&masked);
-    // The library would take out every tab, and with a sequence that was broken off all after it.
+    // The library would remove all tabs, and everything after an incomplete sequence.
     let text = words::sanitize_lines(&words::without_colours(&text)).replace('\t', "    ");
     Ok(match skipped {
         0 => text,

@@ -5,15 +5,15 @@ use crate::survey::Parting;
 use provoke_stats as stats;
 use std::collections::BTreeSet;
 
-/// A line about facts that part in the same way.
+/// A line about facts that distinguish the same runs.
 pub struct Line<'a> {
-    /// What it says.
+    /// Text of the line.
     pub text: String,
-    /// Why it may matter, where that can be said.
+    /// Why the facts may matter, if a reason is known.
     pub note: Option<&'a str>,
 }
 
-/// Returns a line for all facts that one line can say, each with so many names, or values, at most.
+/// Returns one line for all facts that can share it, each with at most `most` names or values.
 pub fn lines(by: &[Parting], most: usize) -> Vec<Line<'_>> {
     let alike = by.chunk_by(is_told_with);
     let line = |alike: &'_ [Parting]| {
@@ -31,12 +31,12 @@ pub fn lines(by: &[Parting], most: usize) -> Vec<Line<'_>> {
         .collect()
 }
 
-/// Returns how often chance alone gives a fact that so many have to just those that fail.
+/// Returns the probability that a fact shared by this many belongs to exactly the failing ones by chance.
 pub fn chance(failing: u64, others: u64) -> f64 {
     stats::fisher(failing, failing, 0, others).greater
 }
 
-/// Says what the partings are worth: so many of these failed.
+/// Describes the significance of the facts, if this many failed.
 pub fn odds(what: &str, failing: u64, others: u64) -> String {
     let some = words::plural(failing, what);
     let given = match failing {
@@ -50,12 +50,12 @@ pub fn odds(what: &str, failing: u64, others: u64) -> String {
     )
 }
 
-/// True where one line says both.
+/// Returns whether one line can contain both facts.
 fn is_told_with(a: &Parting, b: &Parting) -> bool {
     a.group == b.group && a.failing == b.failing && a.others == b.others && a.note == b.note
 }
 
-/// Says what it was where it failed, and what elsewhere.
+/// Describes the value in failing cases and the value elsewhere.
 fn so(one: &Parting, most: usize) -> String {
     let nothing = BTreeSet::from([None]);
     let there = BTreeSet::from([Some("there".to_owned())]);
@@ -81,7 +81,7 @@ fn listed(values: &BTreeSet<Option<String>>, most: usize) -> String {
     some(values.collect(), most, " or ", " or ")
 }
 
-/// Joins so many of them, and says how many more there are.
+/// Joins at most `most` texts, and adds how many more there are.
 fn some(mut all: Vec<String>, most: usize, between: &str, last: &str) -> String {
     let rest = all.len().saturating_sub(most);
     all.truncate(most);

@@ -7,107 +7,107 @@ use crate::policy::Verdict;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-/// What is said of one trial.
+/// The facts about one trial in a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Its number.
+    /// Number.
     pub trial: u64,
-    /// The name of its variant; empty when there is only one.
+    /// Name of its variant; empty for a single variant.
     pub variant: String,
-    /// The number of the slot that ran it, from 0.
+    /// Number of its slot, from 0.
     pub slot: u32,
-    /// What it could draw its randomness from.
+    /// Seed for its random choices.
     pub seed: u64,
-    /// Which attempt this was: above 1, those before it were interrupted or lost.
+    /// Number of this attempt; above 1 if earlier attempts were interrupted or lost.
     pub attempt: u32,
-    /// When it was started (RFC 3339, UTC), reckoned back from its end; nothing of a lost one.
+    /// Start time (RFC 3339, UTC), calculated from its end; `None` for a lost trial.
     #[serde(serialize_with = "to_the_millisecond")]
     pub started: Option<Timestamp>,
-    /// How long its main process took; nothing of a lost one.
+    /// Duration of its main process; `None` for a lost trial.
     pub seconds: Option<f64>,
     /// `pass`, `void`, or the name of the failure.
     pub outcome: String,
-    /// Whether and as what it counts.
+    /// Whether it counts, and as what.
     pub class: Class,
-    /// The signature of the failure: which one it is.
+    /// Signature of the failure.
     pub signature: Option<String>,
-    /// The same for people.
+    /// Title of the signature.
     pub title: Option<String>,
-    /// What the signature rests on.
+    /// The kind of evidence that the signature uses.
     pub depth: Option<Depth>,
-    /// How the failure is known, or why the trial says nothing.
+    /// How the failure is known, or why the trial is inconclusive.
     pub detail: String,
     /// The exit code of the process that decided the outcome.
     pub exit_code: Option<i32>,
-    /// The signal that it died of, seen in its wait status.
+    /// The signal that it died of, from its wait status.
     pub signal: Option<String>,
-    /// Whether the kernel dumped its core, where it died of a signal.
+    /// Whether the kernel dumped its core, if it died of a signal.
     pub core_dumped: Option<bool>,
-    /// Processor time of all processes of the trial.
+    /// CPU time of all processes of the trial.
     pub cpu_seconds: f64,
     /// Largest resident set of any of its processes.
     pub max_rss_kib: u64,
-    /// Processes that it left behind.
+    /// Number of leaked processes.
     pub leaked_processes: u64,
-    /// Containers, volumes and networks that it left behind, where that is watched.
+    /// Number of leaked containers, volumes and networks, if these are watched.
     pub leaked_objects: u64,
-    /// Bytes that all of its processes wrote to standard output.
+    /// Bytes that all of its processes wrote to stdout.
     pub stdout_bytes: u64,
-    /// Bytes that all of its processes wrote to standard error.
+    /// Bytes that all of its processes wrote to stderr.
     pub stderr_bytes: u64,
-    /// Of a life of a service under load: how far it came.
+    /// Last stage of a trial of a service under load.
     pub stage: Option<Stage>,
-    /// How many clients it had, or connections.
+    /// Number of clients, or of connections.
     pub clients: Option<u32>,
-    /// Requests that were sent, those that warmed it up not among them.
+    /// Requests sent, without the warm-up.
     pub requests: Option<u64>,
-    /// Whole answers, whatever they said.
+    /// Complete responses, whatever their content.
     pub answers: Option<u64>,
-    /// Requests whose end says that something is wrong while it lives.
+    /// Requests that ended in an error while the service was running.
     pub errors: Option<u64>,
-    /// What became of requests, and how often.
+    /// Results of requests with their numbers.
     pub ends: Option<String>,
-    /// Answers before its death, those that warmed it up among them.
+    /// Responses before the crash, warm-up included.
     pub served_before_death: Option<u64>,
-    /// Requests in flight at its death.
+    /// Requests in flight at the crash.
     pub in_flight_at_death: Option<u64>,
     /// The last line that the deciding process wrote, unless it simply exited with 0.
     pub last_words: String,
-    /// Where its output is kept, from the run's folder.
+    /// Path of its kept output, relative to the run's directory.
     pub kept: Option<String>,
-    /// What the whole run says, the same in every row.
+    /// Verdict of the whole run, the same in every row.
     pub verdict: Verdict,
-    /// An older name of `slot`, until version 0.3.
+    /// Old name of `slot`, until version 0.3.
     pub lane: u32,
-    /// What the failure means, in words.
+    /// Meaning of the failure, in words.
     #[serde(skip)]
     pub(super) words: String,
-    /// The place of its variant in the plan.
+    /// Index of its variant in the plan.
     #[serde(skip)]
     pub(super) index: usize,
 }
 
-/// Whether and as what a trial counts.
+/// Whether a trial counts, and as what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// It did what it should.
+    /// It passed.
     Pass,
     /// It showed the bug.
     Fail,
-    /// It failed otherwise, and counts as neither.
+    /// It showed another failure, and counts as neither.
     Other,
-    /// It says nothing.
+    /// It is inconclusive.
     Void,
-    /// It was run to catch evidence, with cores being dumped, and counts apart.
+    /// It captured evidence with cores enabled, and is counted separately.
     Capture,
     /// It ended after the question was answered, and is not counted.
     AfterDecision,
-    /// A trial launched before it has not ended, so that it does not count yet.
+    /// It does not count yet, because a trial launched before it has not ended.
     Waiting,
 }
 
-/// Returns the process whose end decided the outcome: of several copies, one that ended like that.
+/// Returns the process whose end decided the outcome; of several copies, one that ended in this way.
 pub(super) fn decisive<'a>(
     mains: &mut dyn Iterator<Item = &'a ActorSeen>,
     outcome: &Outcome,
@@ -162,7 +162,7 @@ fn known_by(kind: &Kind, class: Class, seen: &Observation) -> (String, Class, St
         words.join(" ")
     };
     let detail = match kind {
-        // The rules for failures come before those for passes.
+        // The rules for failures take precedence over those for passes.
         Kind::Output => seen
             .matched
             .iter()

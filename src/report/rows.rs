@@ -1,9 +1,8 @@
 //! Streams the trials of a run from its journal, in bounded memory.
 //!
-//! There is one row for every trial that ended, in launch order. Attempts that were interrupted
-//! or lost and made up for under the same number are left out: of each trial the last attempt is
-//! shown, and says which it was. A trial that was not made up for yet, because the run was broken
-//! off, has no row. What counts is what the [`Report`] counts, though the journal may have grown.
+//! There is one row for every trial that ended, in launch order. Only the last attempt of each trial is shown, with its
+//! number; earlier attempts were interrupted or lost. A trial that was not retried yet, because the run was
+//! interrupted, has no row. A row counts if the [`Report`] counts its trial, even if the journal has grown since.
 
 use super::load::ends;
 use super::row::{decisive, judged};
@@ -22,7 +21,7 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-/// Hands every trial of a run to `take`.
+/// Passes every trial of a run to `take`.
 pub(super) fn each(
     folder: &Folder,
     report: &Report,
@@ -52,7 +51,7 @@ pub(super) fn each(
     Ok(())
 }
 
-/// The numbers of the trials of which something is kept.
+/// Returns the numbers of the trials with kept evidence.
 fn kept(folder: &Folder) -> Vec<u64> {
     let entries = fs::read_dir(folder.trials())
         .into_iter()
@@ -72,10 +71,10 @@ struct Reader {
     kept: Vec<u64>,
     last_counted: u64,
     late: Option<Class>,
-    /// When the run was begun or last resumed, and the working time until then.
+    /// Time at which the run was started or last resumed, and the working time until then.
     since: (i64, Duration),
     worked: Duration,
-    /// Everything from the first trial that has no row yet.
+    /// All trials from the first one without a row.
     open: BTreeMap<u64, Open>,
 }
 
@@ -83,7 +82,7 @@ struct Open {
     trial: Trial,
     attempt: u32,
     row: Option<Row>,
-    /// Nothing is known yet, for it will be run again.
+    /// Whether the outcome is not known yet, because the trial will be retried.
     again: bool,
 }
 
@@ -126,7 +125,7 @@ impl Reader {
             | Event::VariantUntestable { at, .. }
             | Event::RunStopped { at, .. }
             | Event::RunFinished { at } => self.worked = at,
-            // What a search chose is part of its plan from then on.
+            // A choice of a search is part of its plan from then on.
             Event::VariantChosen(choice) => {
                 if let Some(plan) = &mut self.plan
                     && let Some(space) = &plan.space
@@ -150,7 +149,7 @@ impl Reader {
         }
     }
 
-    /// Returns the next trial that counts.
+    /// Returns the next counted trial.
     fn next(&mut self) -> Option<Row> {
         let first = self.open.first_entry()?;
         if *first.key() > self.last_counted || first.get().again {
@@ -160,7 +159,7 @@ impl Reader {
         first.remove().row
     }
 
-    /// Returns the next of the trials that do not count, when there is nothing more to read.
+    /// Returns the next uncounted trial, after the end of the journal.
     fn next_late(&mut self) -> Option<Row> {
         while let Some((number, open)) = self.open.pop_first() {
             let counts = number <= self.last_counted;
@@ -272,7 +271,7 @@ impl Reader {
         })
     }
 
-    /// Returns the time of day at which so much had been worked.
+    /// Returns the time of day at which this working time was reached.
     fn moment(&self, worked: Duration) -> Option<Timestamp> {
         let (begun, before) = self.since;
         let after = SignedDuration::try_from(worked.saturating_sub(before)).ok()?;

@@ -6,17 +6,17 @@ use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
-/// Only files with these names are shown: paths come from programs, and other files may hold secrets.
+/// Names of files that may be shown: paths come from programs, and other files may contain secrets.
 const LANGUAGES: [&str; 20] = [
     "c", "cc", "cpp", "cxx", "h", "hh", "hpp", "hxx", "rs", "go", "py", "pyx", "js", "mjs", "ts",
     "java", "rb", "swift", "zig", "f90",
 ];
-/// Files of source code are smaller.
+/// Maximum size of a source file.
 const LARGEST: u64 = 8 << 20;
-/// Characters of a line that are shown.
+/// Maximum number of characters of a line that are shown.
 const LONGEST: usize = 64;
 
-/// Returns the text of a line of source code, if the file is there.
+/// Returns the text of a line of source code, if the file exists.
 pub fn source_line(site: &Site) -> Option<String> {
     let path = Path::new(&site.file);
     let language = path.extension()?.to_str()?;

@@ -1,4 +1,4 @@
-//! Whole journals in, whole reports out.
+//! Compares the reports of complete journals.
 
 use super::{Format, Report, export};
 use crate::model::{
@@ -23,7 +23,7 @@ const SEGV: Kind = Kind::Signal {
     witness: Witness::Seen { core: true },
 };
 
-/// A run made by hand, a second a trial.
+/// A run with artificial events, one second per trial.
 struct Made {
     _place: tempfile::TempDir,
     folder: Folder,
@@ -201,7 +201,7 @@ impl Made {
     }
 }
 
-/// Every kind of ending that has a row of its own.
+/// Returns a run with every kind of ending that has its own row.
 fn zoo() -> Made {
     let mut run = Made::new(plan(9));
     run.trial(1, passed());
@@ -300,7 +300,7 @@ fn zoo() -> Made {
     run
 }
 
-/// A table without the columns that are the same in every row.
+/// Returns a table without the columns that are the same in every row.
 fn columns(csv: &str, names: &[&str]) -> String {
     let mut table = ::csv::Reader::from_reader(csv.as_bytes());
     let head = table.headers().unwrap().clone();
@@ -609,8 +609,7 @@ fn without_a_failure_there_is_a_bound_and_no_rate() {
     ");
 }
 
-/// Runs trials that fail at regular distances, up to the last one; returns the ends of the interval
-/// that the headline states.
+/// Runs trials that fail at regular intervals, up to the last one; returns the ends of the interval in the headline.
 fn stated(mut plan: Plan, failures: u64, trials: u64) -> [f64; 2] {
     plan.jobs = 1;
     let mut run = Made::new(plan);
@@ -636,7 +635,7 @@ fn binomial(failures: u64, trials: u64, p: f64) -> f64 {
     ways.product::<f64>() * power(p, failures) * power(1.0 - p, trials - failures)
 }
 
-/// The probability of an end of a run, by the failure rate.
+/// Probability of an end of a run, as a function of the failure rate.
 type ChanceAtRate = Box<dyn Fn(f64) -> f64>;
 
 #[test]
@@ -650,7 +649,7 @@ fn what_the_headline_states_is_true_with_95_per_cent_at_every_rate() {
     ] {
         let mut plan = plan(trials);
         plan.stop.failures = stop;
-        // Every end of the run, with its probability: all trials, or the last failure that is allowed.
+        // All ends of the run with their probabilities: all trials, or the last allowed failure.
         let mut ends: Vec<([f64; 2], ChanceAtRate)> = Vec::new();
         for failures in 0..stop.unwrap_or(trials + 1) {
             let chance = move |p| binomial(failures, trials, p);
@@ -810,7 +809,7 @@ fn in_a_large_run_cases_are_folded() {
     );
 }
 
-/// Everything that was ever used to break a parser, a terminal or a page.
+/// Returns text that could break a parser, a terminal or a page.
 fn hostile() -> (String, Vec<u8>) {
     let mut bytes: Vec<u8> = (0..=255).collect();
     bytes.extend("\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7} \u{1b}]8;; ]]> <!-- --> <script>alert(1)</script> &amp; | ` ``` \u{202e}abc\u{2066} \u{fffe}\u{ffff} \u{0085}\u{2028} @somebody #1 https://example.org www.example.org\r\n=cmd|' /C calc'!A0".as_bytes());
@@ -885,7 +884,7 @@ fn hostile_output_leaves_the_xml_well_formed() {
     let file = run.folder.path().join("junit.xml");
     fs::write(&file, &xml).unwrap();
     let script = "import sys, xml.etree.ElementTree as e; print(len(e.parse(sys.argv[1]).findall('.//testcase')))";
-    // Without Python the deserializer of the library has to do.
+    // Without Python the test uses the deserializer of the library.
     needs!(program("python3"));
     let mut python = Command::new("python3");
     let python = python.args(["-c", script]).arg(&file).output().unwrap();

@@ -5,7 +5,7 @@ use jiff::Zoned;
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 
-/// Says when something was, as seen from now: `3 min ago`, `yesterday 14:02`, `20 Nov 14:02`.
+/// Formats a past time relative to now: `3 min ago`, `yesterday 14:02`, `20 Nov 14:02`.
 pub fn when(then: &Zoned, now: &Zoned) -> String {
     let seconds = now.timestamp().as_second() - then.timestamp().as_second();
     let yesterday = now.date().yesterday().ok();
@@ -15,7 +15,7 @@ pub fn when(then: &Zoned, now: &Zoned) -> String {
         HOUR.. if then.date() == now.date() => format!("{} h ago", seconds / HOUR),
         HOUR.. if Some(then.date()) == yesterday => then.strftime("yesterday %H:%M").to_string(),
         0.. if then.year() == now.year() => then.strftime("%-d %b %H:%M").to_string(),
-        // Of another year, or of the future: a clock was wrong.
+        // Another year, or a future time from a wrong clock.
         _ => then.strftime("%Y-%m-%d %H:%M").to_string(),
     }
 }

@@ -6,7 +6,7 @@ use crate::policy::{Standing, StopRule, Verdict};
 use crate::untrusted::SafeText;
 use std::fmt::Write as _;
 
-/// Shares below this, in per cent, are only said to be below it.
+/// Smaller shares, in per cent, are shown as below this.
 const SMALLEST: f64 = 0.001;
 
 /// Returns a share in per cent, without the sign, with two significant digits, counted from the nearer of 0 and 100:
@@ -15,10 +15,10 @@ pub fn percent(share: f64) -> String {
     rounded(share, decimals(share), f64::round)
 }
 
-/// Returns a share that something is below: like [`percent`], and never rounded down.
+/// Returns a share as an upper bound: like [`percent`], but never rounded down.
 pub fn percent_bound(share: f64) -> String {
     let share = share.max(SMALLEST / 100.0);
-    // The product may be a little above a number of few digits.
+    // Rounding errors may put the product a little above a short number.
     rounded(share, decimals(share), |x| (x - 1e-9).ceil())
 }
 
@@ -46,12 +46,12 @@ fn decimals_of_lower_end(share: f64) -> u8 {
     }
 }
 
-/// Returns a share in per cent, without the sign, with the digits of the interval around it.
+/// Returns a share in per cent, without the sign, with the digits of its interval.
 pub fn percent_within(share: f64, ends: [f64; 2]) -> String {
     rounded(share, digits(ends).max(u8::from(share < 0.1)), f64::round)
 }
 
-/// Returns how many digits after the point an interval is worth: two of its width.
+/// Returns the number of decimals of an interval: two significant digits of its width.
 fn digits([lo, hi]: [f64; 2]) -> u8 {
     match (hi - lo) * 100.0 {
         width if width < 0.01 => 4,
@@ -62,7 +62,7 @@ fn digits([lo, hi]: [f64; 2]) -> u8 {
     }
 }
 
-/// Returns how many digits after the point make two significant digits of a share in per cent.
+/// Returns the number of decimals that gives two significant digits of a share in per cent.
 fn decimals(share: f64) -> u8 {
     let percent = share * 100.0;
     match percent.min(100.0 - percent) {
@@ -92,7 +92,7 @@ fn rounded(share: f64, decimals: u8, round: impl Fn(f64) -> f64) -> String {
     } else {
         let text = format!("{shown:.decimals$}");
         match text.split_once('.') {
-            // A single 0 adds nothing.
+            // A decimal of 0 is dropped.
             Some((whole, "0")) => whole.to_owned(),
             _ if shown.fract() == 0.0 && (shown - percent).abs() < 1e-9 => format!("{shown:.0}"),
             _ => text,
@@ -100,7 +100,7 @@ fn rounded(share: f64, decimals: u8, round: impl Fn(f64) -> f64) -> String {
     }
 }
 
-/// Returns a text that is at most so many characters long, with a mark where it was cut off.
+/// Returns a text of at most `most` characters, with a mark if it was cut.
 pub fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -119,7 +119,7 @@ pub fn plural_of(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// Returns what was left behind; nothing where nothing was.
+/// Returns what was leaked; `None` without leaks.
 pub fn left_behind(processes: u64, objects: u64) -> Option<String> {
     let processes = (processes > 0).then(|| plural_of(processes, "process", "processes"));
     let objects = (objects > 0).then(|| {
@@ -133,7 +133,7 @@ pub fn left_behind(processes: u64, objects: u64) -> Option<String> {
     (!all.is_empty()).then(|| all.join(" and "))
 }
 
-/// Returns a time in seconds as people say it: `0.25 ms`, `12 ms`, `1.23 s`, `4m 05s`, `2h 03m`, `3d 04h`.
+/// Formats a time in seconds: `0.25 ms`, `12 ms`, `1.23 s`, `4m 05s`, `2h 03m`, `3d 04h`.
 pub fn seconds(time: f64) -> String {
     let ms = time * 1e3;
     match time {
@@ -161,7 +161,7 @@ fn minutes(time: f64) -> String {
     }
 }
 
-/// Returns a number of bytes as people say it: `16 GiB`, `1.5 GiB`.
+/// Formats a number of bytes: `16 GiB`, `1.5 GiB`.
 pub fn bytes(count: u64) -> String {
     let mut unit = 1_u64;
     for name in ["B", "KiB", "MiB", "GiB"] {
@@ -182,8 +182,8 @@ fn in_unit(count: u64, unit: u64, name: &str) -> String {
     }
 }
 
-/// Returns an amount with two digits that mean something, of four after the point at most, and
-/// whole from 10 on: `129`, `1.2`, `0.051`.
+/// Formats an amount with two significant digits, with at most four decimals, and as an integer from 10 on: `129`,
+/// `1.2`, `0.051`.
 pub fn number(amount: f64) -> String {
     let decimals = match amount.abs() {
         x if !(0.000_05..9.95).contains(&x) => 0,
@@ -208,7 +208,7 @@ pub fn p_value(p: f64) -> String {
     }
 }
 
-/// Returns the numbers of trials, the first many of them: `#2 #10 #21 and 3 more`.
+/// Lists the numbers of trials, at most `at_most` of them: `#2 #10 #21 and 3 more`.
 pub fn trials(ids: &[u64], at_most: usize) -> String {
     let mut text = String::new();
     for id in ids.iter().take(at_most) {
@@ -220,14 +220,14 @@ pub fn trials(ids: &[u64], at_most: usize) -> String {
     text
 }
 
-/// Returns the numbers of trials with ranges, the first many of these: `2, 5-9, 21, … 1234 in all`.
+/// Lists the numbers of trials with ranges, at most `at_most` of these: `2, 5-9, 21, … 1234 in all`.
 pub fn trial_list(ids: &[u64], at_most: usize) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut rest = ids;
     while let Some(first) = rest.first().filter(|_| parts.len() < at_most) {
         let run = (0..).zip(rest);
         let run = run.take_while(|(offset, id)| **id - first == *offset);
-        // Two neighbours are no range yet.
+        // Two neighbours are not yet a range.
         let length = match run.count() {
             2 => 1,
             length => length,
@@ -244,7 +244,7 @@ pub fn trial_list(ids: &[u64], at_most: usize) -> String {
     parts.join(", ")
 }
 
-/// Returns the failure rate of a variant in one sentence, never without how sure it is.
+/// Describes the failure rate of a variant in one sentence, with its interval.
 pub fn headline(variant: &Variant, confidence: f64) -> String {
     let rate = rate(variant, confidence);
     match variant.void_reasons.get(&Void::Untold.to_string()) {
@@ -281,14 +281,14 @@ fn rate(variant: &Variant, confidence: f64) -> String {
     }
 }
 
-/// Returns the name of the failures, if all have the same.
+/// Returns the name of the failures, if all have the same name.
 fn only_outcome(variant: &Variant) -> Option<&str> {
     let mut bugs = variant.kinds.iter().filter(|kind| kind.is_the_bug);
     let first = bugs.next()?.outcome.as_str();
     bugs.all(|kind| kind.outcome == first).then_some(first)
 }
 
-/// Returns which trials do not count, a line for each reason.
+/// Lists the uncounted trials, with a line for each reason.
 pub fn uncounted(variant: &Variant) -> Vec<String> {
     let mut lines = Vec::new();
     if variant.other > 0 {
@@ -303,7 +303,7 @@ pub fn uncounted(variant: &Variant) -> Vec<String> {
     lines
 }
 
-/// Says how often it fails in time, where one failure takes longer than this; nothing where that is not known.
+/// Describes the failure rate per time if one failure takes longer than `longer_than`; `None` if it is not known.
 pub fn pace(between: &Mtbf, longer_than: f64, confidence: f64) -> Option<String> {
     let (mean, high) = (between.mean?, between.high?);
     (mean > longer_than).then(|| {
@@ -334,7 +334,7 @@ pub fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Returns in a word what is known of a variant.
+/// Returns the result of a variant in a word.
 pub fn standing(standing: Standing) -> &'static str {
     match standing {
         Standing::Fails => "fails",
@@ -345,7 +345,7 @@ pub fn standing(standing: Standing) -> &'static str {
     }
 }
 
-/// Returns in words why trials came to an end.
+/// Returns why trials ended, in words.
 pub fn stop_rule(rule: StopRule) -> &'static str {
     match rule {
         StopRule::PlannedN => "all planned trials ran (-n)",
@@ -357,17 +357,17 @@ pub fn stop_rule(rule: StopRule) -> &'static str {
     }
 }
 
-/// Makes text of a child safe to show in one line, see [`SafeText`].
+/// Escapes the text of a child process for a single line; see [`SafeText`].
 pub fn sanitize(text: &str) -> String {
     SafeText::line(text).into_string()
 }
 
-/// Makes text of a child safe to show, and keeps its lines and tabs.
+/// Escapes the text of a child process, but keeps its line ends and tabs.
 pub fn sanitize_lines(text: &str) -> String {
     SafeText::lines(text).into_string()
 }
 
-/// Takes the colours out of the output of a child: terminal sequences of the form `ESC [ … letter`.
+/// Removes colours from the output of a child process: terminal sequences of the form `ESC [ … letter`.
 pub fn without_colours(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut pieces = text.split("\u{1b}[");
@@ -377,7 +377,7 @@ pub fn without_colours(text: &str) -> String {
         if rest.starts_with(|c| matches!(c, '@'..='~')) {
             plain.push_str(&rest[1..]);
         } else {
-            // Broken off: what is there instead is shown.
+            // The sequence is incomplete; its text is shown.
             plain.push_str("\u{1b}[");
             plain.push_str(piece);
         }

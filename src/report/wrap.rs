@@ -1,7 +1,7 @@
 //! Wraps text into lines.
 
-/// Breaks a text at blanks, so that no line is longer than `room`, if its words allow that. The first line begins
-/// with `head`, the others with so many blanks. Commands are not broken.
+/// Breaks a text at blanks, so that no line is longer than `room`, if its words allow that. The first line begins with
+/// `head`, the others with `indent` blanks. Commands are not broken.
 pub fn wrap(
     head: &str,
     hang: usize,
@@ -51,14 +51,14 @@ fn unbreakable(text: &str) -> Vec<&str> {
     }
 }
 
-/// Returns the bytes before the next blank that is not between a number and the per cent sign.
+/// Returns the length in bytes up to the next blank, not counting a blank between a number and the per cent sign.
 fn word_length(text: &str) -> usize {
     let mut blanks = text.match_indices(' ').map(|(at, _)| at);
     let end = blanks.find(|at| !text[at + 1..].starts_with('%'));
     end.unwrap_or(text.len())
 }
 
-/// True for a command of provoke without quotes.
+/// Returns whether a text is a command of provoke without quotes.
 fn is_command(text: &str) -> bool {
     let mut words = text.split(' ');
     words.next() == Some("provoke") && words.next().is_some_and(|word| COMMANDS.contains(&word))
@@ -69,8 +69,8 @@ const COMMANDS: [&str; 14] = [
     "replay", "explain", "list", "diff", "plan",
 ];
 
-/// Returns the bytes of a command: it ends with the text, with a comma or semicolon behind a word, or before one of
-/// these words.
+/// Returns the length of a command in bytes: it ends with the text, with a comma or semicolon after a word, or before
+/// one of these words.
 fn command_length(text: &str, ends: &[&str]) -> usize {
     let mut length = 0;
     for word in text.split_inclusive(' ') {

@@ -10,13 +10,12 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A word of a command is no text, so that no scenario can say it.
+/// An argument of a command is not UTF-8 and cannot be written to a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoText;
 
 impl Scenario {
-    /// Returns what makes the trials of one variant of a plan, without when they stop and what
-    /// they are for.
+    /// Returns the settings of the trials of one variant of a plan, without its stop rule and its question.
     pub fn again(plan: &Plan, variant: &VariantPlan) -> Result<Self, NoText> {
         let own = &variant.hooks;
         let hook = |own: &Option<Text>, general: &Option<Text>| {
@@ -67,7 +66,7 @@ impl Scenario {
                 .map(Pattern)
                 .collect(),
             ok_if_out: plan.rules.ok_if_out.iter().cloned().map(Pattern).collect(),
-            // By which names it is looked for is the baseline's to say.
+            // The baseline determines the signatures of the bug.
             only: plan
                 .rules
                 .only
@@ -81,7 +80,7 @@ impl Scenario {
             keep: Some(plan.keep),
             keep_per_sig: Some(plan.keep_per_sig),
             cores: Some(plan.cores.size),
-            // A tracer changes how often a program fails.
+            // A tracer changes the failure rate of a program.
             capture: Some(plan.capture).filter(|capture| *capture == Capture::Trace),
             ..Self::default()
         };
@@ -125,7 +124,7 @@ impl Scenario {
         Ok(said)
     }
 
-    /// Moves the main processes to another folder, and leaves the commands around the trials where they were.
+    /// Moves the main processes to another directory, but not the hooks.
     pub fn move_to(&mut self, other: &Path) {
         let mains = self.actors.iter_mut().filter(|actor| actor.role.decides());
         let own = mains.filter_map(|actor| actor.cwd.take()).last();
@@ -148,7 +147,7 @@ impl Scenario {
     }
 }
 
-/// Returns what was said of an actor; of a main one, without the prefix of its command.
+/// Returns the settings of an actor; for a main actor, without the prefix of its command.
 fn actor(plan: &ActorPlan, wrapped: usize) -> Result<Actor, NoText> {
     let prefix = if plan.role.decides() { wrapped } else { 0 };
     let command = plan.command.iter().skip(prefix);

@@ -8,16 +8,16 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
-/// Where a value stands: the field it belongs to, and the table which that is in.
+/// The position of a value: its field, and the table of the field.
 #[derive(Clone, Copy)]
 struct Place<'p> {
-    /// The nearest name above it.
+    /// The nearest field name above it.
     field: &'p str,
-    /// What the schema says of that field.
+    /// The schema of that field.
     node: &'p Value,
     /// The header of its table, such as `[[actor]]`; empty at the top.
     table: &'p str,
-    /// It is an item of the field, not the field.
+    /// Whether it is an item of the field, not the field itself.
     item: bool,
 }
 
@@ -27,7 +27,7 @@ struct Check<'a> {
     found: Vec<Finding>,
 }
 
-/// Returns the first fault of the file, in the order of its text.
+/// Returns the first error of the file, in the order of its text.
 pub(super) fn check(source: &str, root: &DeTable<'_>, schema: &Value) -> Option<Finding> {
     let mut check = Check {
         source,
@@ -185,8 +185,8 @@ impl Check<'_> {
         }
     }
 
-    /// True for what is probably a field of the scenario. A list below `[matrix]` is one only
-    /// where the field is a list too: any other word may well be the name of a variable.
+    /// Returns whether this is probably a field of the scenario. A list below `[matrix]` is one only if the field is a
+    /// list too: any other word may be the name of a variable.
     fn is_swallowed(&self, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> bool {
         let Some(field) = self.top().get(place.field) else {
             return false;
@@ -196,7 +196,7 @@ impl Check<'_> {
         place.table != "[matrix]" || !list || wants_list
     }
 
-    /// A field of the scenario below `[env]` would be a variable that nobody looks at.
+    /// Reports a field of the scenario below `[env]`, where it would be an unused variable.
     fn swallowed(&mut self, place: Place<'_>, span: Range<usize>, value: &Spanned<DeValue<'_>>) {
         let Place { field, table, .. } = place;
         let text = self.source[value.span()].lines().next().unwrap_or_default();
@@ -275,7 +275,7 @@ impl Check<'_> {
         self.add(value.span(), what, vec![help]);
     }
 
-    /// Returns how to write what was probably meant.
+    /// Returns the corrected form of a probable mistake.
     fn repair(
         &self,
         place: Place<'_>,
@@ -306,7 +306,7 @@ impl Check<'_> {
                 Some(format!("write `[{field}]` with one bracket, {lines}"))
             }
             (["object"], _) => Some(format!("write `[{field}]`, {lines}")),
-            // What looks like a number may be a version: `3.10` is not `3.1`.
+            // A value that looks like a number may be a version: `3.10` differs from `3.1`.
             (["string", "integer"], DeValue::Float(_) | DeValue::Boolean(_)) => {
                 Some(format!("put it in quotes: `{set}\"{raw}\"`"))
             }
@@ -318,7 +318,7 @@ impl Check<'_> {
             }
             (_, DeValue::Array(_) | DeValue::Table(_)) => None,
             (["string"], _) => Some(format!("put it in quotes: `{set}\"{raw}\"`")),
-            // The value of a variable, which may be `false` too.
+            // The value of a variable, which may be `false` as well.
             (types, _) if types.contains(&"string") && types.contains(&"boolean") => {
                 Some(format!("put it in quotes: `{set}\"{raw}\"`"))
             }
@@ -358,8 +358,7 @@ fn as_command(text: &str) -> String {
     }
 }
 
-/// Returns what the schema can say about the field at this spot: an example of a value, and
-/// what it is for.
+/// Returns help from the schema about the field at this position: an example of a value, and its purpose.
 pub(super) fn advice(schema: &Value, root: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
     let (field, node) = find(schema, schema, root, span)?;
     Some(example(field, node, resolve(schema, node)))

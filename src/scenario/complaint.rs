@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
-/// Why a scenario file cannot be used, with the spot and the way out.
+/// Why a scenario file is invalid, with the position and a hint.
 #[derive(Clone, Debug)]
 pub struct Complaint(Box<Parts>);
 
@@ -17,16 +17,16 @@ struct Parts {
     source: Option<String>,
 }
 
-/// A fault within a text that is known from elsewhere.
+/// An error within a known text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Finding {
     /// One sentence, without a full stop.
     pub(super) what: String,
-    /// Where in the text; nothing when the fault has no place in it.
+    /// Position in the text; `None` if the error has no position.
     pub(super) span: Option<Range<usize>>,
-    /// Ways out.
+    /// Hints.
     pub(super) helps: Vec<String>,
-    /// What one may want to know besides.
+    /// Further information.
     pub(super) notes: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ impl Complaint {
         Self(Box::new(parts))
     }
 
-    /// Returns the complaint as a message of several lines, with colours if wanted.
+    /// Returns the error as a message of several lines, with colours if `styled`.
     pub fn render(&self, styled: bool) -> String {
         let Parts {
             finding,
@@ -75,12 +75,12 @@ impl Complaint {
         renderer.render(&[group])
     }
 
-    /// Returns what is wrong, without the place and the way out.
+    /// Returns the error, without its position and hint.
     pub fn what(&self) -> &str {
         &self.0.finding.what
     }
 
-    /// Returns the line and the column (in characters) of the fault, both from 1.
+    /// Returns the line and the column (in characters) of the error, both from 1.
     pub fn position(&self) -> Option<(usize, usize)> {
         let source = self.0.source.as_ref()?;
         let before = &source[..first_line(source, self.0.finding.span.as_ref()?).start];
@@ -97,11 +97,11 @@ impl fmt::Display for Complaint {
 
 impl std::error::Error for Complaint {}
 
-/// Cuts a span to its first line, and to whole characters of the text: carets under many lines
-/// show less than under one.
+/// Cuts a span to its first line, and to whole characters of the text: carets under a single line are clearer than
+/// under many.
 fn first_line(source: &str, span: &Range<usize>) -> Range<usize> {
     let boundary = |at: &usize| source.is_char_boundary(*at);
-    // What is missing at the end is missing behind the last line, not on an empty one after it.
+    // An error at the end of the text is shown after the last line, not on an empty one.
     let last = source.trim_end_matches(['\n', '\r']).len();
     let start = (0..=span.start.min(last)).rev().find(boundary).unwrap_or(0);
     let line = source[start..]
@@ -111,7 +111,7 @@ fn first_line(source: &str, span: &Range<usize>) -> Range<usize> {
     start..end.max(start)
 }
 
-/// A message keeps its lines, and a terminal is not moved by what stands in a file.
+/// Escapes a message, but keeps its lines, so that text from a file cannot control a terminal.
 fn printable(text: &str) -> String {
     let shown = |letter: char| match letter {
         letter if letter.is_control() => letter.escape_default().to_string(),

@@ -6,9 +6,9 @@ use super::{Ask, Scenario, Variant};
 use crate::model::{Container, Resource, Text};
 use std::path::Path;
 
-/// Engines whose command line is known.
+/// Engines whose command line is supported.
 const ENGINES: [&str; 2] = ["docker", "podman"];
-/// Options that would take the container out of our hands, or that have a field of their own.
+/// Options that conflict with the options of provoke, or that have a separate field.
 const OURS: [(&str, &str); 11] = [
     ("name", "provoke finds the container by its name"),
     (
@@ -27,8 +27,7 @@ const OURS: [(&str, &str); 11] = [
 ];
 
 impl Scenario {
-    /// True where the tags of `image` are what is searched; beside another list it is what all of
-    /// that runs in.
+    /// Returns whether the tags of `image` are the candidates; with another list, the image is that of all candidates.
     pub(super) fn searches_images(&self) -> bool {
         let packages = [&self.git, &self.pip, &self.cargo, &self.apt, &self.npm];
         let listed = !self.over.is_empty() || self.range.is_some();
@@ -36,12 +35,12 @@ impl Scenario {
         self.ask == Some(Ask::Bisect) && self.image.is_some() && !other
     }
 
-    /// True where a trial, or one of a variant, runs in a container.
+    /// Returns whether a trial of any variant runs in a container.
     pub(super) fn is_contained(&self) -> bool {
         self.image.is_some() || self.variants.iter().any(|one| one.image.is_some())
     }
 
-    /// Returns the container that the main process of a variant runs in.
+    /// Returns the container of the main process of a variant.
     pub(super) fn container(
         &self,
         variant: &Variant,
@@ -110,7 +109,7 @@ impl Scenario {
         };
         let mounts = self.mount.iter().filter(|said| *said != "none");
         let mounts = mounts.map(|said| mount(&filling.fill(said), base));
-        // A service is reached where its clients are, and nothing stands between them.
+        // A service uses the host network, so that its clients reach it directly.
         let network = if self.is_loaded() { "host" } else { "none" };
         let network = self.network.as_deref().unwrap_or(network);
         Ok(Some(Container {
@@ -124,7 +123,7 @@ impl Scenario {
         }))
     }
 
-    /// Returns the port that the load is sent to.
+    /// Returns the port of the target.
     fn port(&self) -> Option<Text> {
         let before = self.loaded.as_ref().map(|load| load.target.base.as_str());
         let url = self.load.as_ref().and_then(|load| load.url.as_deref());
@@ -138,8 +137,8 @@ impl Scenario {
     }
 }
 
-/// Returns what `--volume` takes: a path alone is there at the same place, and relative ones begin
-/// where those of the scenario do. A name without a slash is a volume of the engine.
+/// Returns the argument of `--volume`: a path alone is mounted at the same path, and relative paths are relative to
+/// those of the scenario. A name without a slash is a volume of the engine.
 fn mount(said: &str, base: &Path) -> Text {
     match said.split_once(':') {
         None => {

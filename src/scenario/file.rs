@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-/// No scenario is larger; what is was named by mistake.
+/// Maximum size of a scenario file; a larger file was named by mistake.
 const LARGEST: u64 = 1 << 20;
-/// Some editors begin a file with it; it would shift the columns of the first line.
+/// Some editors write it at the start of a file; it would shift the columns of the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads a scenario.
@@ -27,9 +27,8 @@ pub fn load(file: &Path) -> Result<Scenario, Complaint> {
     parse(&source).map_err(|finding| Complaint::new(file, Some(&source), finding))
 }
 
-/// Reads a scenario and makes a plan of it. `overlay` puts on top of the file what the command
-/// line says; `around` is told what is asked for then, and the folder of the file, where its
-/// relative paths begin.
+/// Reads a scenario and makes a plan of it. `overlay` applies the settings of the command line. `around` receives the
+/// resulting scenario and the directory of the file, to which relative paths refer.
 pub fn plan_file(
     file: &Path,
     overlay: impl FnOnce(&mut Scenario),
@@ -49,7 +48,7 @@ pub fn plan_file(
     })
 }
 
-/// Says where in a scenario file that is what was refused of the plan that was made of it.
+/// Returns the position in a scenario file of a setting that was refused when the plan was made.
 pub fn complain(file: &Path, refusal: Refusal) -> Complaint {
     match read(file) {
         Ok(source) => Complaint::new(file, Some(&source), place(&source, refusal, true)),
@@ -78,7 +77,7 @@ fn parse(source: &str) -> Result<Scenario, Finding> {
     })
 }
 
-/// Finds the place of a refusal. One that only the command line's flags led to may have none.
+/// Finds the position of a refused setting. A setting from the command line may have no position.
 fn place(source: &str, refusal: Refusal, by_file: bool) -> Finding {
     let root = DeTable::parse(source).ok();
     let found = root.and_then(|root| span_of(root.get_ref(), &refusal.at));
@@ -96,7 +95,7 @@ fn place(source: &str, refusal: Refusal, by_file: bool) -> Finding {
     }
 }
 
-/// Returns the span of what a path of keys and indices leads to, or of the last of it that is there.
+/// Returns the span of the value at a path of keys and indices, or of the last existing part of the path.
 fn span_of(table: &DeTable<'_>, path: &[String]) -> Option<Range<usize>> {
     let (first, rest) = path.split_first()?;
     let mut value = table.get(first.as_str())?;
@@ -200,7 +199,7 @@ fn cannot_read(file: &Path, error: &io::Error) -> Complaint {
     )
 }
 
-/// Returns a scenario beside the missing file that has nearly its name.
+/// Returns a scenario file with a similar name in the directory of the missing one.
 fn similar(file: &Path) -> Option<PathBuf> {
     let folder = file.parent()?;
     let here = if folder.as_os_str().is_empty() {

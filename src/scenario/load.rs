@@ -11,26 +11,26 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Clients, where nothing is said.
+/// Default number of clients.
 const CLIENTS: u32 = 10;
-/// Requests of a life, where nothing is said.
+/// Default number of requests per trial.
 const REQUESTS: u64 = 2000;
-/// Those before, by one client.
+/// Default warm-up, with one client.
 const WARM_UP: WarmUp = WarmUp {
     requests: 20,
     clients: 1,
 };
-/// Memory that was damaged under load is often found out when the threads of it end.
+/// Default quiet time: memory that was damaged under load is often detected when threads end.
 const SETTLE: Duration = Duration::from_millis(500);
 const READY_LIMIT: Duration = Duration::from_secs(60);
 const HANG_AFTER: Duration = Duration::from_secs(10);
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
-/// Connections of an open loop, where nothing is said.
+/// Default number of connections of an open loop.
 const CONNECTIONS: u32 = 100;
-/// A level fails that kills a tenth of the lives, where nothing is said.
+/// Default failure rate of a failing level, in millionths.
 const DETECT: u32 = 100_000;
-/// Of a ramp, where nothing is said.
+/// Default range of levels.
 const LEVELS: (u64, u64) = (1, 64);
 
 /// HTTP load on the command, which is a service then: a trial is one start of it until its end.
@@ -99,7 +99,7 @@ pub struct Load {
     pub exact: Option<bool>,
 }
 
-/// Who is loaded, where provoke does not start the service.
+/// The process under load, if provoke does not start the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attach(pub Option<i32>);
 
@@ -173,9 +173,9 @@ impl Scenario {
         }))
     }
 
-    /// Refuses what means something else for a life, or nothing.
+    /// Refuses settings that have no meaning, or another one, for a service.
     fn check_fields_of_load(&self, said: &Load) -> Result<(), Refusal> {
-        // What an earlier run was given is no word of the user's.
+        // The settings of an earlier run were not given by the user.
         if self.timeout.is_some() && self.loaded.is_none() {
             return Err(refuse(
                 "`timeout` does not apply to a service under load",
@@ -233,7 +233,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Returns what is sent, and the target without the path of a lone request.
+    /// Returns the kinds of requests, and the target without the path of a single request.
     fn kinds(
         &self,
         said: &Load,
@@ -271,13 +271,13 @@ impl Scenario {
         Ok((kinds?, target))
     }
 
-    /// True when levels of load are searched for the first that fails.
+    /// Returns whether the lowest failing load level is searched.
     pub(super) fn ramps(&self) -> bool {
         let clients = self.load.as_ref().and_then(|load| load.clients.as_ref());
         clients.is_some_and(Clients::are_levels)
     }
 
-    /// Makes a variant of each level of a ramp.
+    /// Makes a variant of each load level.
     pub(super) fn levels(&self, variants: &[VariantPlan]) -> Result<Vec<VariantPlan>, Refusal> {
         let [service] = variants else {
             let what = "several load levels work for one variant only";
@@ -307,7 +307,7 @@ impl Scenario {
         Ok(levels.into_iter().map(level).collect())
     }
 
-    /// Returns the rate from which on a level is said to fail, in millionths.
+    /// Returns the failure rate of a failing level, in millionths.
     pub(super) fn detect(&self) -> u32 {
         let said = self.load.as_ref().and_then(|load| load.detect);
         said.map_or(DETECT, |rate| rate.0)
@@ -374,7 +374,7 @@ impl Load {
     fn pace(&self, default: Pace) -> Result<Pace, Refusal> {
         let clients = match &self.clients {
             Some(Clients::Of(clients)) => Some(clients.get()),
-            // Each level has its own.
+            // Each level sets its own number of clients.
             Some(_) => Some(1),
             None => None,
         };
@@ -410,7 +410,7 @@ impl Load {
     }
 }
 
-/// Returns what follows host and port.
+/// Returns the part of a URL after host and port.
 fn path_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.find('/').map_or("", |at| &rest[at..])

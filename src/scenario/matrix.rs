@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 use toml::Spanned;
 
-/// More variants are a slip of the pen.
+/// Maximum number of variants; more of them are probably a mistake.
 const MOST_VARIANTS: usize = 256;
-/// What a trial fills in by itself.
+/// Marks that provoke fills in for each trial.
 const OWN: [&str; 5] = ["trial", "slot", "seed", "dir", "variant"];
 
-/// What differs between the variants of a search.
+/// Marks that differ between the variants of a search.
 const CHOSEN: [&str; 4] = ["variant", "set", "lines", "made"];
 
 /// Variables with their values, in the order in which they were given.
@@ -60,7 +60,7 @@ impl FromStr for Variable {
 
 impl<'de> Deserialize<'de> for Matrix {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        // The reader sorts tables by name; the text knows their order.
+        // The parser sorts tables by name, so their order is taken from the text.
         let said = BTreeMap::<String, Spanned<Vec<Level>>>::deserialize(from)?;
         let mut said: Vec<_> = said.into_iter().collect();
         said.sort_by_key(|(_, levels)| levels.span().start);
@@ -98,7 +98,7 @@ impl JsonSchema for Matrix {
 }
 
 impl Matrix {
-    /// Lets variables win over those of the same name.
+    /// Replaces variables of the same name.
     pub fn overlay(&mut self, said: Vec<Variable>) {
         let kept = |old: &Variable| !said.iter().any(|new| new.name == old.name);
         self.0.retain(kept);
@@ -109,14 +109,14 @@ impl Matrix {
 /// One combination of values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Combination<'a> {
-    /// The place of each value in its variable's list.
+    /// Index of each value in its variable's list.
     pub(super) levels: Vec<u32>,
     /// Each variable with its value.
     values: Vec<(&'a str, &'a str)>,
 }
 
 impl Combination<'_> {
-    /// Returns its name, behind that of what it is a combination with.
+    /// Returns its name, after that of the combined variant.
     pub(super) fn name(&self, first: &str) -> String {
         let values = self.values.iter();
         let values = values.map(|(name, value)| format!("{name}={value}"));
@@ -126,7 +126,7 @@ impl Combination<'_> {
     }
 }
 
-/// Puts the values of a combination into texts, and remembers which of them had a place.
+/// Fills the values of a combination into texts, and remembers which marks occurred.
 pub(super) struct Filling<'a> {
     values: &'a [(&'a str, &'a str)],
     used: RefCell<BTreeSet<&'a str>>,
@@ -140,7 +140,7 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Returns the text with all values filled in; what is filled in is not looked at again.
+    /// Returns the text with all values filled in; marks in the inserted values are not replaced.
     pub(super) fn fill(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
@@ -163,12 +163,12 @@ impl<'a> Filling<'a> {
         out
     }
 
-    /// Returns the same as [`fill`](Self::fill) in the form that plans have.
+    /// Returns the result of [`fill`](Self::fill) as a text of a plan.
     pub(super) fn text(&self, text: &str) -> Text {
         self.fill(text).into()
     }
 
-    /// Returns the variables that had no place so far, to be set in the environment.
+    /// Returns the variables whose marks did not occur so far, which are set in the environment.
     pub(super) fn environment(&self) -> Result<Vec<(Text, Text)>, Refusal> {
         let used = self.used.borrow();
         let unused = self.values.iter();
@@ -192,7 +192,7 @@ impl<'a> Filling<'a> {
     }
 }
 
-/// True where a text begins with the mark of a variable.
+/// Returns whether a text begins with the mark of a variable.
 fn stands(text: &str, name: &str) -> bool {
     let inner = text.strip_prefix('{');
     let rest = inner.and_then(|inner| inner.strip_prefix(name));
@@ -276,7 +276,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Returns what the variants are combinations of; nothing where they are just a list.
+    /// Returns the factors of the variants; empty if they are a plain list.
     pub(super) fn factors(&self) -> Vec<Factor> {
         if self.matrix.0.is_empty() {
             return Vec::new();
@@ -293,7 +293,7 @@ impl Scenario {
         listed.into_iter().chain(set).collect()
     }
 
-    /// True where a text holds the mark of something that differs between variants.
+    /// Returns whether a text contains a mark that differs between variants.
     pub(super) fn mentions(&self, text: &str) -> bool {
         let names = self.matrix.0.iter().map(|variable| variable.name.as_str());
         let own = CHOSEN.into_iter().filter(|_| self.is_a_search());
@@ -301,13 +301,13 @@ impl Scenario {
         names.any(|name| text.contains(&format!("{{{name}}}")))
     }
 
-    /// True where one description is filled in for several variants.
+    /// Returns whether one description is filled in for several variants.
     pub(super) fn varies(&self) -> bool {
         self.is_a_search() || !self.matrix.0.is_empty()
     }
 }
 
-/// Returns the variables that a process sees: those of the matrix win.
+/// Sets the variables of a process; variables of the matrix take precedence.
 pub(super) fn set(env: &mut Vec<(Text, Option<Text>)>, variables: &[(Text, Text)]) {
     for (name, value) in variables {
         env.retain(|(known, _)| known != name);
@@ -316,7 +316,7 @@ pub(super) fn set(env: &mut Vec<(Text, Option<Text>)>, variables: &[(Text, Text)
     env.sort();
 }
 
-/// Fills in the value of a variable of the environment.
+/// Fills in the value of an environment variable.
 pub(super) fn filled(EnvValue(value): &EnvValue, filling: &Filling<'_>) -> Option<Text> {
     value.as_ref().map(|value| filling.text(value))
 }

@@ -12,50 +12,50 @@ use std::num::NonZeroU32;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// Trials, when nothing says how many: finite.
+/// Default number of trials of each variant, so that a run always ends.
 pub const DEFAULT_RUNS: u64 = 100;
-/// Trials of each variant whose rates are compared, when nothing says how many.
+/// Default number of trials of each variant if rates are compared.
 pub(super) const DEFAULT_PAIRS: u64 = 300;
-/// Time for the whole, when nothing says how many trials.
+/// Default time limit if no number of trials is given.
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(600);
-/// Lanes beyond this are a slip of the pen.
+/// Maximum number of parallel trials; more of them are probably a mistake.
 const MOST_LANES: u32 = 4096;
 const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 const DEFAULT_SETTLE: Duration = Duration::from_secs(2);
-/// The smallest limit of memory: the slot, which is in the same group, needs some of it.
+/// Minimum memory limit: the slot, which is in the same cgroup, needs some of it.
 const LEAST_MEMORY: u64 = 8 << 20;
 const DEFAULT_KEPT: u64 = 5;
-/// Lives of a service, when nothing says how many.
+/// Default number of trials of a service.
 pub(super) const DEFAULT_LIVES: u64 = 20;
-/// Time for the levels of a ramp.
+/// Default time limit of a search among load levels.
 const RAMP_DURATION: Duration = Duration::from_secs(1800);
-/// Nothing else ends the life of a service that its clients still hear of.
+/// Timeout of a service trial; its clients detect a hang earlier.
 const LONG_LIFE: Duration = Duration::from_secs(24 * 3600);
 
-/// What the plan takes from where provoke runs.
+/// Facts that the plan takes from the place where provoke runs.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// The environment.
+    /// The environment variables.
     pub environment: Vec<(Text, Text)>,
-    /// Where relative paths begin.
+    /// The directory to which relative paths refer.
     pub base: PathBuf,
-    /// The seed, unless one is given.
+    /// The seed, unless the scenario gives one.
     pub seed: u64,
-    /// What is searched, where more than the scenario is needed to say it.
+    /// The candidates or items, if the scenario alone does not define them.
     pub searched: Option<Searched>,
-    /// What the baseline turned out to be, where one was named.
+    /// The counts of the baseline, if one was named.
     pub baseline: Option<Measured>,
 }
 
-/// Why a scenario is no plan.
+/// Why a scenario cannot be made into a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct Refusal {
-    /// What is wrong.
+    /// The error.
     pub what: String,
-    /// The field that it is about, as a path of keys and indices.
+    /// The field, as a path of keys and indices.
     pub at: Vec<String>,
-    /// The way out.
+    /// A hint.
     pub hint: String,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn refuse(what: impl Into<String>, at: &[&str], hint: impl Into<Strin
 }
 
 impl Scenario {
-    /// Adds what was not said.
+    /// Makes a plan, and adds the defaults.
     pub fn plan(&self, around: Surroundings) -> Result<Plan, Refusal> {
         let (jobs, waves) = self.lanes()?;
         self.check_patterns()?;
@@ -105,14 +105,15 @@ impl Scenario {
             space,
             load,
             wrapped: u32::try_from(self.wrapping()?.len()).unwrap_or(u32::MAX),
-            // An engine needs its own variables, and nothing else of them gets into a container.
+            // An engine needs its own variables, but only the ones that are set for the trials are passed into a
+            // container.
             environment: if clear && !self.is_contained() {
                 Vec::new()
             } else {
                 around.environment
             },
             hooks: Hooks {
-                // What is run for all runs in no variant's folder.
+                // The hooks for all variants do not run in the directory of one variant.
                 cwd: made.then(|| {
                     let cwd = self.cwd.as_deref().unwrap_or(Path::new(""));
                     around.base.join(cwd).as_path().into()
@@ -133,7 +134,7 @@ impl Scenario {
             timeout: match (self.timeout, self.is_loaded()) {
                 (Some(value), _) => value.0,
                 (None, false) => Timeout::Auto,
-                // Its clients know when a service hangs.
+                // The clients of a service detect when it hangs.
                 (None, true) => Timeout::After(LONG_LIFE),
             },
             grace: self.grace.map_or(DEFAULT_GRACE, |span| span.0),
@@ -176,7 +177,7 @@ impl Scenario {
         })
     }
 
-    /// Returns how much memory the processes of a trial may use together.
+    /// Returns the memory limit of all processes of a trial together.
     fn memory_limit(&self) -> Result<Option<u64>, Refusal> {
         let bytes = self.memory.and_then(|amount| amount.0);
         if bytes.is_some_and(|bytes| bytes < LEAST_MEMORY) {
@@ -193,8 +194,8 @@ impl Scenario {
         Ok(bytes)
     }
 
-    /// Returns when cores are dumped, and which. Whoever sets a limit for them wants them,
-    /// and whoever looks for one signature needs them to know it.
+    /// Returns when cores are dumped, and with which contents. A limit for cores enables them, and so does a search for
+    /// one signature, which needs them.
     fn capture(&self) -> (Capture, Cores) {
         let limit = self.rlimit.iter();
         let limit = limit
@@ -206,7 +207,7 @@ impl Scenario {
             Some(Some(0)) => Capture::Off,
             Some(_) => Capture::On,
             None if self.only.iter().any(by_signature) => Capture::On,
-            // It ends with the first crash that counts: no trial runs after or beside a dump.
+            // The run ends with the first crash that counts, so no trial runs during or after a dump.
             None if self.ask == Some(Ask::Confirm) => Capture::On,
             None => Capture::default(),
         };
@@ -236,8 +237,7 @@ impl Scenario {
         }
     }
 
-    /// Tries all patterns together, as they will be used: each may be fine and their sum
-    /// too large.
+    /// Compiles all patterns together, as they will be used: each may be valid and all together too large.
     fn check_patterns(&self) -> Result<(), Refusal> {
         let all = self
             .fail_if_out
@@ -279,7 +279,7 @@ impl Scenario {
                 "give 1 or more",
             ));
         }
-        // Finite, whatever was said: a failure or a width may never come.
+        // Always limited, because a failure or a width may never be reached.
         let bounded = self.runs.is_some() || self.duration.is_some();
         let open_ended = failures.is_some() || self.width.is_some() || self.max_rate.is_some();
         let (runs, time) = match question {
@@ -287,7 +287,7 @@ impl Scenario {
             Question::Rate if self.is_loaded() => (Some(DEFAULT_LIVES), Some(DEFAULT_DURATION)),
             Question::Rate => (Some(DEFAULT_RUNS), Some(DEFAULT_DURATION)),
             Question::Ramp(_) => (None, Some(RAMP_DURATION)),
-            // These have an end of their own.
+            // These questions end by themselves.
             Question::Confirm(_)
             | Question::Bisect(_)
             | Question::Reduce(_)
@@ -322,7 +322,7 @@ impl Scenario {
         }
     }
 
-    /// Returns the commands around all variants: those that differ from one to another are theirs.
+    /// Returns the hooks for all variants, except hooks that differ between variants.
     fn hooks(&self) -> Hooks {
         let alike = |hook: &&String| !self.mentions(hook);
         let once = |hook: &Option<String>| hook.as_ref().filter(alike).map(Text::from);
@@ -399,7 +399,7 @@ impl Scenario {
         })
     }
 
-    /// Returns the commands around the trials of a variant.
+    /// Returns the hooks of the trials of a variant.
     fn own_hooks(&self, variant: &Variant, filling: &Filling<'_>) -> Hooks {
         let text = |hook: &String| filling.text(hook);
         let differs = |hook: &&String| self.mentions(hook);
@@ -409,7 +409,7 @@ impl Scenario {
             own.as_ref().or(general).map(text)
         };
         let setup = match (self.setup.as_ref().filter(differs), &variant.setup) {
-            // As two commands would be: none ends the other's shell.
+            // Like two separate commands, so that neither ends the shell of the other.
             (Some(general), Some(own)) => Some(format!("(\n{general}\n) && (\n{own}\n)")),
             (general, own) => general.or(own.as_ref()).cloned(),
         };
@@ -428,7 +428,7 @@ impl Scenario {
         }
     }
 
-    /// Returns the processes of a variant.
+    /// Returns the actors of a variant.
     fn actors(
         &self,
         variant: &Variant,
@@ -527,8 +527,7 @@ impl Scenario {
         planned.collect()
     }
 
-    /// Returns the actors that were described, or the one that `command` stands for.
-    /// True when its trials are lives of a service.
+    /// Returns whether the trials put a service under load.
     pub(super) fn is_loaded(&self) -> bool {
         self.load.is_some() || self.loaded.is_some()
     }
@@ -544,7 +543,7 @@ impl Scenario {
                 let what = "`attach` and a command to start the service are both given";
                 return Err(refuse(what, &["load", "attach"], "give one of the two"));
             }
-            // Its command is not ours to know.
+            // The command of a service that provoke did not start is unknown.
             let actor = Actor {
                 command: Some(load.url.iter().cloned().collect()),
                 ..Actor::default()
@@ -642,7 +641,7 @@ fn words(actor: &Actor, at: &[&str]) -> Result<Vec<String>, Refusal> {
     }
 }
 
-/// Returns what a variant has otherwise in its working folder.
+/// Returns the changes of a variant in its working directory.
 fn edits(
     variant: &Variant,
     at: &[&str],
@@ -690,7 +689,7 @@ fn edits(
     Ok(edits)
 }
 
-/// Returns the path of a file in the working folder; no other is copied.
+/// Returns the path of a file in the working directory; other files are not copied.
 fn inside(file: &str, at: &[&str], filling: &Filling<'_>) -> Result<Text, Refusal> {
     let file = filling.fill(file);
     let hint = "name a file in the working directory, such as `config.ini`: the variant gets a copy of that directory only";

@@ -8,14 +8,14 @@ use crate::model::{
 };
 use crate::untrusted::shell_word;
 
-/// Trials of the last variant, after which it is given up that it fails, unless told.
+/// Default number of trials of the bad end without a failure after which a search is given up.
 const REPRODUCE: u64 = 200;
 
-/// What to do without a baseline.
+/// Hint for a missing baseline.
 pub const MEASURE_FIRST: &str = "measure it first: provoke run --max-fail 3 -- CMD; or give counts: --baseline 3/30 (3 failures in 30 trials)";
 
 impl Scenario {
-    /// Returns the question; `measured` is what the baseline turned out to be.
+    /// Returns the question; `measured` has the counts of the baseline.
     pub(super) fn question(
         &self,
         variants: &[VariantPlan],
@@ -47,8 +47,7 @@ impl Scenario {
         }
     }
 
-    /// Refuses what another question is about, and what would stop the trials otherwise than the
-    /// question does.
+    /// Refuses settings of other questions, and stop rules that conflict with that of the question.
     fn check_fields_of(&self, ask: Ask) -> Result<(), Refusal> {
         let name = ask.name();
         let confirm = [
@@ -229,7 +228,7 @@ impl Scenario {
             }
         };
         let doubts = match &baseline {
-            // Who says which failures are the bug knows the others.
+            // A user who sets `only` knows the other failures.
             Baseline::Measured(base) if self.only.is_empty() && !self.takes_any_failure() => {
                 base.bugs.iter().map(|bug| bug.widest).collect()
             }
@@ -245,7 +244,7 @@ impl Scenario {
         })
     }
 
-    /// Refuses a baseline that showed nothing.
+    /// Refuses a baseline without failures.
     fn failing(&self, measured: Measured) -> Result<Measured, Refusal> {
         let confirms = self.ask == Some(Ask::Confirm);
         if confirms && measured.one_life && !self.independent.unwrap_or(false) {
@@ -320,7 +319,7 @@ impl Scenario {
         })
     }
 
-    /// Suggests variants where the command is a list of programs: `./a ./b`.
+    /// Suggests variants if the command is a list of programs: `./a ./b`.
     fn compared_programs(&self) -> Option<String> {
         let words = self.command.as_ref()?;
         let programs = words.iter().take_while(|word| word.contains('/'));
@@ -383,18 +382,18 @@ impl Scenario {
         })
     }
 
-    /// Returns what is asked; levels of load say so by themselves.
+    /// Returns the question; several load levels imply it.
     pub(super) fn asks(&self) -> Ask {
         let fallback = if self.ramps() { Ask::Ramp } else { Ask::Rate };
         self.ask.unwrap_or(fallback)
     }
 
-    /// True when every failure is the bug.
+    /// Returns whether every failure is the bug.
     pub fn takes_any_failure(&self) -> bool {
         self.any_failure.unwrap_or(false)
     }
 
-    /// Returns the failures that are the bug: those that were said, or those of the baseline.
+    /// Returns the failures that are the bug: the given ones, or the failures of the baseline.
     pub(super) fn bug(&self, question: &Question) -> Vec<Only> {
         let said: Vec<Only> = self.only.iter().map(|only| only.0).collect();
         match question {

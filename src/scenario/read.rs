@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// Reads values of a file: from text as a flag would be, or from a bare number or truth value.
+/// Reads values of a file: from a string as for a flag, or from a plain number or Boolean.
 struct Text<T>(std::marker::PhantomData<T>);
 
 impl<T: FromStr<Err = String>> de::Visitor<'_> for Text<T> {

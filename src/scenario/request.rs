@@ -123,7 +123,7 @@ impl Request {
     }
 }
 
-/// Returns the files that patterns stand for, in the order of their names.
+/// Returns the files that match patterns, sorted by name.
 fn files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<Text>, Refusal> {
     let mut all = Vec::new();
     for pattern in patterns {

@@ -1,4 +1,4 @@
-//! Schema of scenario files, for editors and for our own check.
+//! Schema of scenario files, for editors and for provoke's own check.
 
 use super::Scenario;
 use serde_json::{Map, Value, json};
@@ -11,8 +11,8 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Makes of the schema of a Rust type one of a TOML file: there is no null in TOML, a default
-/// of nothing says nothing, and the formats of Rust's integers are known to no editor.
+/// Adapts the schema of a Rust type to a TOML file: TOML has no null, a null default has no meaning, and editors do not
+/// know the formats of Rust's integers.
 fn tidy(node: &mut Value) {
     match node {
         Value::Object(fields) => {
@@ -75,7 +75,7 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
     }
 
-    /// Runs `act` on every object of the schema.
+    /// Calls `act` for every object of the schema.
     fn visit(node: &Value, act: &mut impl FnMut(&Map<String, Value>)) {
         match node {
             Value::Object(fields) => {

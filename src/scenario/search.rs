@@ -12,39 +12,39 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Places after the good end, or things.
+/// Maximum number of candidates after the good end, or of items.
 const MOST: usize = 1_000_000;
-/// Variants that are made at once, unless told.
+/// Default number of variants that are prepared at the same time.
 const MAKERS: u32 = 1;
-/// What the folders of variants may hold, unless told.
+/// Default disk budget of variant directories.
 const ROOM: u64 = 10 << 30;
-/// How long it may take to make a variant, unless told.
+/// Default time limit for preparing a variant.
 pub(super) const MAKE_LIMIT: Duration = Duration::from_secs(3600);
-/// Variables that a shell sets for itself, and the one without which no command is found.
+/// Variables that a shell sets for itself, and `PATH`, without which commands are not found.
 const NOT_MEANT: [&str; 5] = ["PATH", "PWD", "OLDPWD", "SHLVL", "_"];
 
-/// What was found where the scenario says what to search: commits, packages, pieces of files.
+/// The candidates or items that a scenario refers to: commits, packages, parts of files.
 #[derive(Clone, Debug)]
 pub struct Searched {
-    /// What there is to choose.
+    /// The set of possible choices.
     pub choices: Choices,
-    /// The files that pieces are left out of.
+    /// The files of which pieces are left out.
     pub sources: Vec<Source>,
-    /// How a variant is made.
+    /// How a variant is prepared.
     pub make: Option<Make>,
-    /// What runs in this folder runs in that one of its variant, in which `{made}` stands.
+    /// A directory, and its replacement for a variant, which contains `{made}`.
     pub moved: Option<(PathBuf, String)>,
-    /// The repository that the places are commits of.
+    /// The repository of the commits.
     pub repository: Option<Text>,
-    /// Put before PATH.
+    /// Directories that are put before PATH.
     pub path: Vec<String>,
-    /// Variables that are set.
+    /// Variables to set.
     pub env: Vec<(String, String)>,
-    /// Variants that are made at once, unless told.
+    /// Default number of variants that are prepared at the same time.
     pub makers: Option<u32>,
-    /// How likely each place is the first that fails, against the others.
+    /// Weight of each candidate as the first that fails.
     pub weights: Vec<u64>,
-    /// What is known of the places.
+    /// Known counts of candidates.
     pub known: Vec<Known>,
 }
 
@@ -66,7 +66,7 @@ impl From<Choices> for Searched {
 }
 
 impl Searched {
-    /// Turns a list round of which the first is bad: then the first is good, as everywhere else.
+    /// Reverses a list whose first candidate is bad, so that the first is always good.
     fn reverse(&mut self) {
         if let Choices::Places(places) = &mut self.choices {
             places.reverse();
@@ -77,7 +77,7 @@ impl Searched {
                 known.place = last - known.place.min(last);
             }
         }
-        // It is the fix that is likely or not: the place before the one that fails, this way round.
+        // The weights are for the fix: in this order, for the candidate before the one that fails.
         self.weights.reverse();
         if !self.weights.is_empty() {
             self.weights.rotate_right(1);
@@ -86,12 +86,12 @@ impl Searched {
 }
 
 impl Scenario {
-    /// True where variants are made as they are chosen.
+    /// Returns whether variants are prepared when they are chosen.
     pub(super) fn is_a_search(&self) -> bool {
         matches!(self.ask, Some(Ask::Bisect | Ask::Reduce))
     }
 
-    /// Returns what a search chooses from; nothing for any other question.
+    /// Returns the space of a search; `None` for any other question.
     pub(super) fn space(&self, around: &Surroundings) -> Result<Option<Space>, Refusal> {
         if !self.is_a_search() {
             return Ok(None);
@@ -150,7 +150,7 @@ impl Scenario {
         Ok(Some(space))
     }
 
-    /// Returns the fields that each name an ordered list, with whether they do.
+    /// Returns the fields that define an ordered list, and whether they are set.
     pub(super) fn lists(&self) -> [(&'static str, bool); 8] {
         [
             ("over", !self.over.is_empty()),
@@ -164,7 +164,7 @@ impl Scenario {
         ]
     }
 
-    /// Returns the fields that each name a set of things, with whether they do.
+    /// Returns the fields that define a set of items, and whether they are set.
     pub(super) fn sets(&self) -> [(&'static str, bool); 8] {
         [
             ("imports", !self.imports.is_empty()),
@@ -178,7 +178,7 @@ impl Scenario {
         ]
     }
 
-    /// Returns the fields that say what is searched, with whether they do.
+    /// Returns the fields that define the searched list or set, and whether they are set.
     fn subjects(&self) -> [(&'static str, bool); 8] {
         if self.ask == Some(Ask::Bisect) {
             self.lists()
@@ -250,7 +250,7 @@ impl Scenario {
         }
     }
 
-    /// Returns the places of a list that stands in the scenario itself.
+    /// Returns the candidates of a list in the scenario itself.
     pub fn places(&self) -> Result<Choices, Refusal> {
         if let Some(Numbers(first, last)) = self.range {
             let most = first.saturating_add(MOST as u64 + 1);
@@ -267,7 +267,7 @@ impl Scenario {
         Ok(places(self.over.iter().cloned()))
     }
 
-    /// Returns what is searched where it stands in the scenario itself.
+    /// Returns the choices that the scenario itself lists.
     fn listed(&self, variant: &VariantPlan, around: &Surroundings) -> Result<Choices, Refusal> {
         if self.ask == Some(Ask::Bisect) {
             return self.places();
@@ -282,7 +282,7 @@ impl Scenario {
         Ok(Choices::Things(things))
     }
 
-    /// Returns the things that `{set}` stands for.
+    /// Returns the items of `{set}`.
     fn items(&self, variant: &VariantPlan) -> Result<Vec<Thing>, Refusal> {
         let words = variant.actors.iter().flat_map(|actor| &actor.command);
         let hooks = [&self.setup, &self.prepare];
@@ -386,7 +386,7 @@ fn places(names: impl Iterator<Item = String>) -> Choices {
     Choices::Places(names.map(place).collect())
 }
 
-/// Returns the variables that the trials see, the ones that were set for them first.
+/// Returns the variables of the trials, the ones that were set for the trials first.
 fn variables(variant: &VariantPlan, around: &Surroundings) -> Vec<Thing> {
     let main = variant.actors.iter().find(|actor| actor.role.decides());
     let own = main.into_iter().flat_map(|main| &main.env);
@@ -408,8 +408,8 @@ fn variables(variant: &VariantPlan, around: &Surroundings) -> Vec<Thing> {
     all.filter(meant).map(thing).collect()
 }
 
-/// Lets the template run in the folder of its variant, wherever it ran in the folder that this is
-/// made of, and see what is in it.
+/// Makes the template run in the directory of its variant instead of in the original one, with the environment for its
+/// contents.
 fn move_to(
     template: &mut VariantPlan,
     searched: &Searched,
@@ -442,9 +442,8 @@ fn move_to(
     Ok(())
 }
 
-/// Returns the absolute path of a program whose relative path leads out of the folder that is copied:
-/// from a copy it would lead elsewhere. The last link of it stays: environments of Python are known by
-/// that.
+/// Returns the absolute path of a program whose relative path leads out of the copied directory: in a copy the path
+/// would lead elsewhere. The last symlink is not resolved, because Python environments are recognized by it.
 fn outside(program: &Text, cwd: &Path, copied: &Path) -> Option<Text> {
     let path = Path::new(program.as_os_str());
     let folder = path.parent().filter(|_| path.is_relative())?;
@@ -457,10 +456,10 @@ fn moved(actor: &mut ActorPlan, from: &Path, to: &str) -> Result<(), Refusal> {
     let within = |path: &Path| {
         let inside = path.strip_prefix(from).ok()?;
         let there = Path::new(to).join(inside);
-        // Without a slash at its end.
+        // Without a trailing slash.
         Some(Text::from(there.components().collect::<PathBuf>()))
     };
-    // A link to the folder is the folder.
+    // A symlink to the directory counts as the directory.
     let real = |text: &Text| std::fs::canonicalize(text.as_os_str()).ok();
     let before = real(&actor.cwd);
     if let (Some(cwd), Some(program)) = (&before, actor.command.first_mut())
@@ -484,7 +483,7 @@ fn moved(actor: &mut ActorPlan, from: &Path, to: &str) -> Result<(), Refusal> {
                 .unwrap_or_else(|| input.clone()),
         );
     }
-    // The program that is meant is the one in the variant's folder.
+    // The command refers to the program in the variant's directory.
     for word in &mut actor.command {
         let path = Path::new(word.as_os_str());
         if path.is_absolute()

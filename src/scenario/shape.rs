@@ -3,7 +3,7 @@
 use serde_json::Value;
 use toml::de::DeValue;
 
-/// Follows a link within the schema.
+/// Follows a reference within the schema.
 pub(super) fn resolve<'a>(schema: &'a Value, node: &'a Value) -> &'a Value {
     match node.get("$ref").and_then(Value::as_str) {
         Some(link) => schema.pointer(link.trim_start_matches('#')).unwrap_or(node),
@@ -18,7 +18,7 @@ fn branches(shape: &Value) -> impl Iterator<Item = &Value> {
     std::iter::once(shape).chain(several.flatten())
 }
 
-/// Returns the types that are allowed; none when anything is.
+/// Returns the allowed types; empty if any type is allowed.
 pub(super) fn types(shape: &Value) -> Vec<&str> {
     let mut types = Vec::new();
     for branch in branches(shape) {
@@ -33,7 +33,7 @@ pub(super) fn types(shape: &Value) -> Vec<&str> {
     types
 }
 
-/// Returns the texts that are allowed; none when any is.
+/// Returns the allowed strings; empty if any string is allowed.
 pub(super) fn choices(shape: &Value) -> Vec<&str> {
     let listed = branches(shape)
         .filter_map(|branch| branch["enum"].as_array())
@@ -55,7 +55,7 @@ pub(super) fn kind(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// Returns words for a type that is wanted.
+/// Describes an expected type.
 pub(super) fn words(kind: &str) -> &'static str {
     match kind {
         "string" => "text",
@@ -68,7 +68,7 @@ pub(super) fn words(kind: &str) -> &'static str {
     }
 }
 
-/// Returns names in quotes, the last one behind `or`.
+/// Joins quoted names, with `or` before the last one.
 pub(super) fn alternatives(names: &[&str]) -> String {
     let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.as_slice() {
@@ -78,14 +78,14 @@ pub(super) fn alternatives(names: &[&str]) -> String {
     }
 }
 
-/// Returns what a field is for, without the full stop.
+/// Returns the purpose of a field, without the final period.
 pub(super) fn purpose(node: &Value) -> Option<&str> {
     node["description"]
         .as_str()
         .map(|text| text.trim_end_matches('.'))
 }
 
-/// Returns an example of a field and what it is for.
+/// Returns an example of a field and its purpose.
 pub(super) fn example(field: &str, node: &Value, shape: &Value) -> String {
     let given = node["examples"].get(0).or_else(|| shape["examples"].get(0));
     let sample = match (given, types(shape).as_slice()) {

@@ -10,13 +10,13 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// Lives without a death, after which it is given up that one comes.
+/// Number of trials without a crash after which the search is given up.
 const REPRODUCE: u64 = 20;
-/// Time for the whole, when nothing says how much.
+/// Default time limit.
 const DURATION: Duration = Duration::from_secs(3600);
 
-/// Makes it the question of a plan. `requests` is how many a life has sent, where that was not
-/// planned. Whoever said how much is to be spent (`bounded`) is not given another limit.
+/// Makes it the question of a plan. `requests` is the number of requests of a trial, if it was not planned. If the user
+/// limited the run (`bounded`), no other limit is added.
 pub fn shrink(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Result<(), Refusal> {
     let hint = "name a run of `provoke load`: provoke load --shrink last";
     let Some(load) = &plan.load else {
@@ -56,7 +56,7 @@ pub fn shrink(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Result<(
     Ok(())
 }
 
-/// Returns what there is of a load.
+/// Returns the parts of a load.
 fn cuts(load: &Load, requests: Option<u64>) -> Result<Cuts, Refusal> {
     let clients = match load.pace {
         Pace::Closed { clients } => clients,
@@ -86,7 +86,7 @@ fn cuts(load: &Load, requests: Option<u64>) -> Result<Cuts, Refusal> {
 }
 
 fn kind_of(plan: &RequestPlan) -> KindOf {
-    // What is not there is found out where it is sent.
+    // A missing file is reported when it is sent.
     let size = |file: &Text| fs::metadata(file.as_os_str()).map_or(0, |about| about.len());
     let bodies = match (&plan.raw, &plan.body) {
         (Some(file), Body::None) => body_of(file).filter(|size| *size > 0).into_iter().collect(),
@@ -100,7 +100,7 @@ fn kind_of(plan: &RequestPlan) -> KindOf {
     }
 }
 
-/// Returns how long the body is of a request that is given as bytes.
+/// Returns the length of the body in the bytes of a request.
 fn body_of(file: &Text) -> Option<u64> {
     const END: &[u8] = b"\r\n\r\n";
     const LONGEST: u64 = 1 << 20;

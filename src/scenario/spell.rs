@@ -1,7 +1,6 @@
 //! Suggests corrections of unknown names.
 
-/// Names from other tools, and the ones they have here. A pair counts only where its second
-/// name is one of the valid ones.
+/// Names from other tools, and their equivalents here. A pair counts only if its second name is a valid one.
 const SYNONYMS: [(&str, &str); 85] = [
     ("actors", "actor"),
     ("after-all", "cleanup"),
@@ -90,7 +89,7 @@ const SYNONYMS: [(&str, &str); 85] = [
     ("x", "fail-fast"),
 ];
 
-/// Returns the name that was meant: another spelling, or the name that another tool uses.
+/// Returns the intended name: another spelling, or the equivalent of another tool's name.
 pub(super) fn known<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let names: Vec<_> = names.into_iter().collect();
     let plain = plain(word);
@@ -99,8 +98,7 @@ pub(super) fn known<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) ->
     same(&plain).or_else(|| others.into_iter().find_map(|(_, ours)| same(ours)))
 }
 
-/// Returns the name that was probably meant: besides `known`, a name that the word abbreviates or
-/// misspells.
+/// Returns the probably intended name: like `known`, or a name that the word abbreviates or misspells.
 pub fn meant<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let names: Vec<_> = names.into_iter().collect();
     let plain = plain(word);
@@ -124,8 +122,8 @@ fn plain(word: &str) -> String {
     word.replace(['_', ' '], "-")
 }
 
-/// Returns the name with the fewest typing errors, if they are few for its length; of several, one in which
-/// letters were only left out.
+/// Returns the name with the fewest typing errors, if they are few for its length; of several, one in which letters
+/// were only omitted.
 pub(super) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let distance =
         |name: &str| strsim::osa_distance(&word.to_ascii_lowercase(), &name.to_ascii_lowercase());
@@ -136,7 +134,7 @@ pub(super) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> O
         .map(|(_, name)| name)
 }
 
-/// True if a word is left of a name where letters are left out.
+/// Returns whether a word is a name with some letters omitted.
 fn is_left_of(word: &str, name: &str) -> bool {
     let mut letters = name.chars();
     word.chars()

@@ -3,7 +3,7 @@
 use super::complaint::Finding;
 use toml::de::{DeTable, Error};
 
-/// Parts of what the TOML reader says, and the way out.
+/// Parts of error messages of the TOML parser, with hints.
 const HELPS: [(&str, &str); 9] = [
     (
         "duplicate key",
@@ -34,7 +34,7 @@ const HELPS: [(&str, &str); 9] = [
     ("expected newline", "write one `name = value` per line"),
 ];
 
-/// Explains an error of the TOML reader.
+/// Explains an error of the TOML parser.
 pub(super) fn explain(source: &str, error: &Error) -> Finding {
     let span = error.span().unwrap_or(source.len()..source.len());
     let line = line_at(source, span.start);
@@ -73,7 +73,7 @@ fn help(line: &str, message: &str) -> String {
     help.to_owned()
 }
 
-/// Returns the line around a place.
+/// Returns the line at a position.
 fn line_at(source: &str, at: usize) -> &str {
     let boundary = |at: &usize| source.is_char_boundary(*at);
     let at = (0..=at.min(source.len())).rev().find(boundary).unwrap_or(0);
@@ -82,7 +82,7 @@ fn line_at(source: &str, at: usize) -> &str {
     source[start..end].trim_end()
 }
 
-/// Text without quotes is the commonest slip; it is one if quotes make the line right.
+/// Detects text without quotes, which is the most common mistake: it is one if quotes make the line valid.
 fn bare_value(line: &str) -> Option<(String, String)> {
     let (key, value) = line.split_once('=')?;
     let (key, value) = (key.trim(), value.split(" #").next().unwrap_or(value).trim());

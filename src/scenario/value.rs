@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// No time is longer: ten years.
+/// Maximum time: ten years.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// A time such as `60s`, `1.5s`, `200ms`, `2m`, `1h 30m`; a bare number is seconds.
@@ -32,38 +32,38 @@ pub struct Confidence(pub Alpha);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Codes(pub BTreeSet<i32>);
 
-/// A regular expression that is known to be one.
+/// A valid regular expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(pub String);
 
-/// Which failures are the bug.
+/// A kind of failure that is the bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnlyRule(pub Only);
 
-/// What is hoped for.
+/// The expected result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expectation(pub Expect);
 
-/// The name of a resource that can be limited.
+/// The name of a resource with a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourceName(pub &'static str);
 
-/// Whole numbers from one to another.
+/// A range of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers(pub u64, pub u64);
 
-/// Clients at once: a number, or levels of it.
+/// Number of concurrent clients, or load levels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Clients {
-    /// So many.
+    /// This number.
     Of(NonZeroU32),
-    /// Levels from one to another.
+    /// Levels in this range.
     Between(u64, u64),
     /// These levels.
     Levels(Vec<u32>),
 }
 
-/// How often something comes, in thousandths of a hertz.
+/// A frequency in thousandths of a hertz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frequency(pub u64);
 
@@ -75,7 +75,7 @@ pub struct ReadyWhen(pub Ready);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount(pub Option<u64>);
 
-/// A variable's value, or its removal.
+/// The value of an environment variable, or its removal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvValue(pub Option<String>);
 
@@ -201,7 +201,7 @@ impl FromStr for Pattern {
         match regex::bytes::Regex::new(text) {
             Ok(_) => Ok(Self(text.to_owned())),
             Err(error) => {
-                // The crate's own message has many lines, with a mark that another frame would shift.
+                // The crate's own message has several lines, and a mark that an indent would shift.
                 let error = error.to_string();
                 let why = error.lines().last().unwrap_or_default();
                 let why = why.strip_prefix("error: ").unwrap_or(why);
@@ -291,12 +291,12 @@ impl FromStr for Numbers {
 const MOST_LEVELS: u64 = 1024;
 
 impl Clients {
-    /// True when the first of several levels is searched that fails.
+    /// Returns whether these are several levels, of which the lowest failing one is searched.
     pub fn are_levels(&self) -> bool {
         !matches!(self, Self::Of(_))
     }
 
-    /// Returns the levels upwards: of a range every one, or a few between every doubling if the range is too wide.
+    /// Returns the levels in ascending order: all of a range, or a few per doubling if the range is too wide.
     pub fn levels(&self) -> Vec<u32> {
         match self {
             Self::Of(clients) => vec![clients.get()],

@@ -9,8 +9,8 @@ use crate::model::{
 use std::time::Duration;
 use toml::{Table, Value};
 
-/// Returns a scenario file that puts a service of a plan under this load. It has the environment
-/// of whoever runs it, as any other file, and the plan's own changes of it.
+/// Returns a scenario file that puts a service of a plan under this load. Like any other file, it uses the environment
+/// of the user who runs it, with the plan's own changes.
 pub fn under_load(
     plan: &Plan,
     variant: &VariantPlan,
@@ -37,7 +37,7 @@ pub fn under_load(
         }
     }
     all.insert("load".to_owned(), Value::Table(target(load)?));
-    // A kind without weight is none that is sent.
+    // A kind without weight is not sent.
     let sent = load.requests.iter().filter(|kind| kind.weight > 0);
     let requests = sent.map(|kind| request(kind).map(Value::Table));
     let requests = requests.collect::<Result<Vec<_>, _>>()?;
@@ -45,7 +45,7 @@ pub fn under_load(
     toml::to_string(&all).map_err(|_| NoText)
 }
 
-/// Adds what is done around the trials, and how they are judged.
+/// Adds the hooks and the rules of judgement.
 fn around(all: &mut Table, plan: &Plan, variant: &VariantPlan) -> Result<(), NoText> {
     let (own, general) = (&variant.hooks, &plan.hooks);
     let both = |first: &Option<Text>, second: &Option<Text>| {
@@ -126,7 +126,7 @@ fn actor(to: &mut Table, plan: &ActorPlan) -> Result<(), NoText> {
     Ok(())
 }
 
-/// Returns where requests go, and when.
+/// Returns the target and the pace of the requests.
 fn target(load: &Load) -> Result<Table, NoText> {
     let mut to = Table::new();
     let target = &load.target;
@@ -249,7 +249,7 @@ fn list(all: &[String]) -> Option<Value> {
     (!all.is_empty()).then(|| Value::Array(values.collect()))
 }
 
-/// A time to the microsecond, as a scenario says it.
+/// Formats a time to the microsecond for a scenario.
 fn span(time: Duration) -> String {
     let micros = time.as_micros();
     match micros {

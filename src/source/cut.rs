@@ -2,7 +2,7 @@
 
 use crate::model::{Pieces, Shell};
 
-/// Returns the file with only these of its pieces, all else as it was.
+/// Returns the file with only these of its pieces and everything else unchanged.
 pub fn without(text: &[u8], pieces: &Pieces, kept: &dyn Fn(usize) -> bool) -> Vec<u8> {
     let mut gone: Vec<bool> = (0..pieces.pieces.len()).map(|piece| !kept(piece)).collect();
     let mut cuts = Vec::new();
@@ -15,7 +15,7 @@ pub fn without(text: &[u8], pieces: &Pieces, kept: &dyn Fn(usize) -> bool) -> Ve
         if let Some(inside) = gone.get_mut(pieces.clone())
             && inside.iter().all(|gone| *gone)
         {
-            // What is in it goes with it.
+            // The pieces in a removed shell are removed with it.
             inside.fill(false);
             cuts.push((span, instead));
         }

@@ -1,8 +1,7 @@
 //! Finds the imports and the statements of a program.
 //!
-//! The tree is walked once, without recursion: a sum of ten thousand terms is a tree that deep.
-//! On the way out of a statement it is known whether it held others; if not, it is a piece,
-//! else a shell around them.
+//! The tree is walked once, without recursion: a sum of ten thousand terms is a tree of that depth. At the end of a
+//! statement it is known whether the statement contains others; if not, it is a piece, otherwise a shell around them.
 
 use super::imports::is_import;
 use super::language::Syntax;
@@ -45,7 +44,7 @@ pub(super) fn parse(language: Language, text: &[u8]) -> Option<Tree> {
     parser.parse(text, None)
 }
 
-/// Returns where the program stops being one.
+/// Returns the position of the first syntax error.
 pub(super) fn first_error(tree: &Tree) -> Option<usize> {
     let root = tree.root_node();
     if !root.has_error() {
@@ -53,7 +52,7 @@ pub(super) fn first_error(tree: &Tree) -> Option<usize> {
     }
     let mut at = root.start_byte();
     let mut cursor = tree.walk();
-    // Down the first branch with errors; the last one on it is the closest to what is wrong.
+    // Follows the first branch with errors; the last node on it is the closest to the error.
     loop {
         let node = cursor.node();
         if node.is_error() || node.is_missing() {
@@ -73,35 +72,35 @@ fn wrong(node: Node<'_>) -> bool {
     node.has_error() || node.is_missing()
 }
 
-/// What a statement without braces is to the one that it belongs to.
+/// Fields of a statement that contain a body without braces.
 const BODIES: &[&str] = &["body", "consequence", "alternative"];
 
 /// How a node can be left out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// It is one statement of a list.
+    /// It is a statement in a list.
     Listed,
-    /// It is a body without braces: something must stand there.
+    /// It is a body without braces, and must be replaced.
     Body,
-    /// It is no statement.
+    /// It is not a statement.
     None,
 }
 
-/// A node on the way from the root to where the walk is.
+/// An open node between the root and the present position.
 struct Open<'t> {
     node: Node<'t>,
     place: Place,
-    /// Its children are statements.
+    /// Whether its children are statements.
     list: bool,
-    /// Where what goes with it begins.
+    /// Start of the text that is removed with it.
     start: usize,
-    /// The number of pieces before it.
+    /// Number of pieces before it.
     first: usize,
     /// The statements in it so far, from the first to the last.
     statements: Option<Range<usize>>,
-    /// Some of them stay.
+    /// Whether some of them cannot be left out.
     stays: bool,
-    /// Where what belongs to its next statement begins.
+    /// Start of the prefix of its next statement.
     prefix: Option<usize>,
 }
 
@@ -129,7 +128,7 @@ impl<'t> Walk<'_, 't> {
                     break;
                 }
                 if !cursor.goto_parent() {
-                    // What was left last is what is around.
+                    // The node that was left last is the outermost.
                     self.found.shells.reverse();
                     return self.found;
                 }
@@ -163,7 +162,7 @@ impl<'t> Walk<'_, 't> {
         });
     }
 
-    /// Says whether a node is a statement.
+    /// Returns whether a node is a statement.
     fn place(&self, node: Node<'_>, field: Option<&str>) -> Place {
         let Some(above) = self.open.last() else {
             return Place::None;
@@ -196,7 +195,7 @@ impl<'t> Walk<'_, 't> {
         if is(anywhere, kind) || is(lists, above_kind) && is(members, kind) {
             return Place::Listed;
         }
-        // A statement that is part of an expression of R has a value that somebody wants.
+        // In R, the value of a statement inside an expression is used.
         let of_statement = above.place != Place::None || above_kind == "else_clause";
         let body = field.is_none_or(|field| is(BODIES, field));
         if is(bodies, above_kind) && of_statement && body && !is(&[braces, "else_clause"], kind) {
@@ -244,7 +243,7 @@ impl<'t> Walk<'_, 't> {
         }
     }
 
-    /// Puts a shell around pieces. One inside around the same pieces would go with it.
+    /// Adds a shell around pieces. An inner shell around the same pieces is removed with it.
     fn wrap(&mut self, pieces: Range<usize>, span: Range<usize>, instead: String) {
         let shells = &mut self.found.shells;
         while shells.last().is_some_and(|inner| inner.pieces == pieces) {
@@ -257,7 +256,7 @@ impl<'t> Walk<'_, 't> {
         });
     }
 
-    /// Sees to it that something stands in a list that must not be empty.
+    /// Ensures that a list which must not be empty contains something.
     fn close_list(&mut self, list: &Open<'_>) {
         if let Some((kind, instead)) = self.syntax.hollow
             && list.node.kind() == kind
@@ -269,22 +268,22 @@ impl<'t> Walk<'_, 't> {
         }
     }
 
-    /// Returns where a node ends, without the line end that some have.
+    /// Returns the end of a node, without the line end that some nodes include.
     fn end(&self, node: Node<'_>) -> usize {
         let all = self.text.get(node.byte_range()).unwrap_or_default();
         node.start_byte() + all.trim_ascii_end().len()
     }
 }
 
-/// Says whether a node belongs to the statement that follows it.
+/// Returns whether a node belongs to the statement after it.
 fn is_prefix(syntax: &Syntax, node: Node<'_>) -> bool {
     syntax.prefixes.contains(&node.kind())
-        // A comment of Rust that documents must have something to document.
+        // A documentation comment of Rust needs an item to document.
         || node.is_extra() && node.child_by_field_name("outer").is_some()
 }
 
-/// Says whether a node of Julia is the name in `catch e`, or one in `let x, y`: these stand on
-/// the first line of what they belong to.
+/// Returns whether a node of Julia is the name in `catch e`, or one in `let x, y`: these are on the first line of their
+/// construct.
 fn names_something(above: Node<'_>, node: Node<'_>, text: &[u8]) -> bool {
     let before = text.get(above.start_byte()..node.start_byte());
     matches!(above.kind(), "catch_clause" | "let_statement")

@@ -3,9 +3,9 @@
 use super::Language;
 use tree_sitter::Node;
 
-/// Functions of R that make a package known.
+/// Functions of R that load a package.
 const ATTACH: &[&str] = &["library", "require", "requireNamespace", "loadNamespace"];
-/// Functions of R that keep another one quiet.
+/// Functions of R that suppress the messages of another one.
 const QUIET: &[&str] = &[
     "suppressPackageStartupMessages",
     "suppressMessages",
@@ -13,11 +13,11 @@ const QUIET: &[&str] = &[
     "invisible",
 ];
 
-/// Says whether a statement is an import.
+/// Returns whether a statement is an import.
 pub(super) fn is_import(language: Language, statement: Node<'_>, text: &[u8]) -> bool {
     let kind = statement.kind();
     match language {
-        // `from __future__` is another kind: it changes the language, and must stay first.
+        // `from __future__` is not included: it changes the language, and must stay first.
         Language::Python => matches!(kind, "import_statement" | "import_from_statement"),
         Language::JavaScript | Language::TypeScript | Language::Tsx => match kind {
             "import_statement" => true,
@@ -36,7 +36,7 @@ pub(super) fn is_import(language: Language, statement: Node<'_>, text: &[u8]) ->
         },
         Language::Rust => matches!(kind, "use_declaration" | "extern_crate_declaration"),
         Language::C => kind == "preproc_include",
-        // The grammar knows no modules: `import x;` is `x` of the type `import` to it.
+        // The grammar does not know modules: it parses `import x;` as `x` of the type `import`.
         Language::Cpp => {
             kind == "preproc_include"
                 || matches!(kind, "declaration" | "expression_statement")
@@ -70,7 +70,7 @@ fn last(node: Node<'_>) -> Option<Node<'_>> {
     named(node, count.checked_sub(1)?)
 }
 
-/// Says whether an expression of JavaScript is a module, or something of it.
+/// Returns whether an expression of JavaScript is a module, or a part of it.
 fn loads(mut what: Node<'_>, text: &[u8]) -> bool {
     loop {
         let inner = match what.kind() {
@@ -93,7 +93,7 @@ fn loads(mut what: Node<'_>, text: &[u8]) -> bool {
     }
 }
 
-/// Says whether an expression of R does nothing but make a package known.
+/// Returns whether an expression of R only loads a package.
 fn attaches(mut what: Node<'_>, text: &[u8]) -> bool {
     while what.kind() == "call" {
         let called = what.child_by_field_name("function");

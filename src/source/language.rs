@@ -3,7 +3,7 @@
 use std::path::Path;
 use tree_sitter::Language as Grammar;
 
-/// A language whose statements are known.
+/// A supported language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// Python.
@@ -38,7 +38,7 @@ const EXTENSIONS: &[(Language, &[&str])] = &[
     (Language::Julia, &["jl"]),
 ];
 
-/// Programs that a script without an extension names in its first line.
+/// Interpreters in the first line of scripts without an extension.
 const INTERPRETERS: &[(Language, &str)] = &[
     (Language::Python, "python"),
     (Language::JavaScript, "node"),
@@ -46,7 +46,7 @@ const INTERPRETERS: &[(Language, &str)] = &[
     (Language::Julia, "julia"),
 ];
 
-/// Returns the known extensions, for people.
+/// Returns the known extensions, as text.
 pub(super) fn known() -> String {
     let all = EXTENSIONS.iter().flat_map(|(_, extensions)| *extensions);
     let all: Vec<String> = all.map(|extension| format!(".{extension}")).collect();
@@ -81,8 +81,8 @@ impl Language {
         }
     }
 
-    /// Says whether macros may turn what is no program into one. No parser that does not run
-    /// them can say what is wrong; it still knows the imports.
+    /// Returns whether the language has macros that may make the source unparsable. A parser that does not expand
+    /// macros cannot report the errors of such a file, but still finds the imports.
     pub(super) fn has_macros(self) -> bool {
         matches!(self, Self::C | Self::Cpp)
     }
@@ -113,14 +113,14 @@ impl Language {
     }
 }
 
-/// Returns the language of a script, by the program that its first line names.
+/// Returns the language of a script, by the interpreter in its first line.
 fn of_script(text: &[u8]) -> Option<Language> {
     let line = text.split(|byte| *byte == b'\n').next()?;
     let line = std::str::from_utf8(line.strip_prefix(b"#!")?).ok()?;
     let mut words = line
         .split_whitespace()
         .map(|word| word.rsplit('/').next().unwrap_or(word));
-    // `env` is followed by the program, perhaps after flags and variables.
+    // `env` is followed by the program, possibly after flags and variables.
     let program =
         words.find(|word| *word != "env" && !word.starts_with('-') && !word.contains('='))?;
     let version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || c == '.');
@@ -129,29 +129,29 @@ fn of_script(text: &[u8]) -> Option<Language> {
     found.map(|(language, _)| *language)
 }
 
-/// What in the tree of a language is a statement. Words are names of its grammar, but for
-/// those of the source itself in `hollow` and `comment`.
+/// The statements in the syntax tree of a language. The strings are names of its grammar, except those of the source
+/// itself in `hollow` and `comment`.
 pub(super) struct Syntax {
     /// Nodes that list statements.
     pub(super) lists: &'static [&'static str],
-    /// Nodes that list statements where they stand in such a list themselves.
+    /// Nodes that list statements if they are in such a list themselves.
     pub(super) inner_lists: &'static [&'static str],
-    /// Fields of lists that are no statements.
+    /// Fields of lists that are not statements.
     pub(super) fields: &'static [&'static str],
-    /// Children of lists that are no statements.
+    /// Children of lists that are not statements.
     pub(super) others: &'static [&'static str],
-    /// Nodes that list much, and what of it is a statement.
+    /// Nodes with many kinds of children, and the kinds that are statements.
     pub(super) members: (&'static [&'static str], &'static [&'static str]),
-    /// What is a statement wherever it stands: a line by itself.
+    /// Nodes that are statements anywhere, because they are a separate line.
     pub(super) anywhere: &'static [&'static str],
-    /// What belongs to the statement that follows it in a list.
+    /// Nodes that belong to the statement after them in a list.
     pub(super) prefixes: &'static [&'static str],
-    /// Nodes whose statements may stand without braces, and the braces.
+    /// Nodes whose statements may lack braces, and the braces.
     pub(super) bodies: &'static [&'static str],
     pub(super) braces: &'static str,
-    /// The list that must not be empty, and what stands in it then.
+    /// The list that must not be empty, and its placeholder.
     pub(super) hollow: Option<(&'static str, &'static str)>,
-    /// How a comment begins that ends with its line.
+    /// Start of a comment that ends with its line.
     pub(super) comment: &'static [u8],
 }
 
@@ -220,7 +220,7 @@ const C: Syntax = Syntax {
         "preproc_else",
     ],
     fields: &["name", "condition", "value", "alternative"],
-    // A class goes with the bodies of its functions; its fields do not go one by one.
+    // A class is removed with the bodies of its functions; its fields are not removed individually.
     members: (
         &["field_declaration_list"],
         &["function_definition", "template_declaration"],

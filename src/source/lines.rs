@@ -1,22 +1,22 @@
-//! Lines of a text: numbers, columns, and the part of a line that a statement has for itself.
+//! Lines of a text: numbers, columns, and the part of a line that belongs to a single statement.
 
 use crate::model::{Piece, Pieces};
 use std::ops::Range;
 
-/// How many characters of a line people are shown.
+/// Maximum number of characters of a line that are shown.
 const SHOWN: usize = 100;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// A text with the places of its lines.
+/// A text with the positions of its lines.
 pub(super) struct Lines<'a> {
     text: &'a [u8],
-    /// Where each begins; one after the other, never none.
+    /// Start of each line, ascending, never empty.
     starts: Vec<usize>,
 }
 
 impl<'a> Lines<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
-        // The mark at the beginning is of the file, not of its first line.
+        // A byte order mark belongs to the file, not to its first line.
         let first = if text.starts_with(BOM) { BOM.len() } else { 0 };
         let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
         let starts = std::iter::once(first).chain(ends.map(|(end, _)| end + 1));
@@ -26,7 +26,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Returns the index of the line in which a byte is.
+    /// Returns the index of the line that contains a byte.
     fn index(&self, at: usize) -> usize {
         let after = self.starts.partition_point(|start| *start <= at);
         after.saturating_sub(1)
@@ -38,7 +38,7 @@ impl<'a> Lines<'a> {
         self.starts[index]..end.unwrap_or(self.text.len())
     }
 
-    /// Returns the number of the line in which a byte is, from 1.
+    /// Returns the number of the line that contains a byte, from 1.
     pub(super) fn number(&self, at: usize) -> u32 {
         u32::try_from(self.index(at) + 1).unwrap_or(u32::MAX)
     }
@@ -50,7 +50,7 @@ impl<'a> Lines<'a> {
         u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX)
     }
 
-    /// Returns what people are shown of the line from a byte on.
+    /// Returns the text of the line from a byte on, shortened for the user.
     pub(super) fn shown(&self, at: usize) -> String {
         let line = self.span(self.index(at));
         let line = String::from_utf8_lossy(&self.text[at.min(line.end)..line.end]);
@@ -61,12 +61,12 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Returns what people are shown of the whole line in which a byte is.
+    /// Returns the text of the whole line that contains a byte, shortened for the user.
     pub(super) fn shown_whole(&self, at: usize) -> String {
         self.shown(self.starts[self.index(at)])
     }
 
-    /// Returns a piece that is these bytes, of which those from `head` on name it.
+    /// Returns a piece with these bytes, whose name begins at `head`.
     pub(super) fn piece(&self, span: Range<usize>, head: usize, end: usize) -> Piece {
         Piece {
             line: self.number(head),
@@ -77,9 +77,8 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Returns the bytes that go with a statement: the mark that ends it, and its whole lines
-    /// where nothing else stands on them but a comment on it; else the blanks up to what
-    /// follows it on its line.
+    /// Returns the bytes that are removed with a statement: the mark that ends it, and its whole lines if these contain
+    /// nothing else but a comment on it; otherwise the blanks up to the next text on its line.
     pub(super) fn around(&self, statement: Range<usize>, comment: &[u8]) -> Range<usize> {
         let Range { start, mut end } = statement;
         let line = self.starts[self.index(start)].min(start);
@@ -91,7 +90,7 @@ impl<'a> Lines<'a> {
         let next_line = self.span(self.index(end)).end.max(next);
         let rest = &self.text[next..next_line];
         let nothing_follows = rest.trim_ascii().is_empty()
-            // In Julia, such a comment may go on.
+            // In Julia, such a comment may continue on the next line.
             || rest.starts_with(comment) && !rest.starts_with(b"#=");
         let nothing_before = self.text[line..start].trim_ascii().is_empty();
         match (nothing_before, nothing_follows) {

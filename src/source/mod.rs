@@ -1,10 +1,9 @@
 //! Finds the parts of a source file that can be left out.
 //!
-//! To find the part of a program that makes it crash, a reduction leaves out the rest, and the rest
-//! must still be a program: a block of Python is never empty, a function without statements is not
-//! worth keeping, an attribute belongs to the item below it. All that is decided once, here. The result
-//! is plain data, ranges of bytes; a variant of the file can be made later by [cutting](without) them
-//! out, without a parser.
+//! To find the part of a program that makes it crash, a reduction leaves out the rest, and the remaining file must
+//! still be a program: a block of Python is never empty, a function without statements is not worth keeping, an
+//! attribute belongs to the item below it. This module makes all these decisions. The result is plain data, ranges of
+//! bytes; [`without`] cuts them out later, without a parser.
 
 mod cut;
 mod find;
@@ -20,12 +19,12 @@ pub use patch::patch;
 use crate::model::Pieces;
 use std::path::Path;
 
-/// How large the pieces are.
+/// Size of the pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grain {
     /// Every import.
     Imports,
-    /// Every statement that holds no other; what holds statements goes with the last of them.
+    /// Every statement without nested statements; an enclosing statement is removed with the last statement in it.
     Statements,
     /// Every line that is not empty, of any file.
     Lines,
@@ -34,16 +33,16 @@ pub enum Grain {
 /// Why a file has no pieces.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// Nobody knows what language it is in.
+    /// The language of the file is not known.
     #[error(
         "cannot tell the language from the name of the file; known extensions: {}",
         language::known()
     )]
     Language,
-    /// It is not a program of its language, or one that the parser does not understand.
+    /// The file is not a valid program of its language, or the parser does not support it.
     #[error("cannot parse this as {}: `{text}`", language.name())]
     Syntax {
-        /// The language that its name says.
+        /// The language of its extension.
         language: Language,
         /// From 1.
         line: u32,
@@ -62,7 +61,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Returns the way out.
+    /// Returns a hint.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Language | Self::Syntax { .. } => "use --lines, which works for any file",

@@ -2,12 +2,11 @@
 
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 
-/// Lines that are shown around a change.
+/// Number of lines shown around a change.
 const CONTEXT: usize = 3;
 
-/// Returns the way from one text to another as a unified diff, byte for byte, for `git apply`
-/// and `patch -p1`. The name is one from the top of the tree, and holds no line end. Texts that
-/// are the same have none.
+/// Returns a unified diff of two texts, byte for byte, for `git apply` and `patch -p1`. The name is relative to the top
+/// of the tree, and contains no line end. Equal texts have an empty diff.
 pub fn patch(name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
     let lines = |text| <[u8]>::split_inclusive(text, |byte| *byte == b'\n').collect();
     let (old, new): (Vec<&[u8]>, Vec<&[u8]>) = (lines(old), lines(new));
@@ -15,7 +14,7 @@ pub fn patch(name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
     let hunks = group_diff_ops(changes, CONTEXT);
     let mut out = Vec::new();
     if !hunks.is_empty() {
-        // Where a name has spaces, a tab says where it ends.
+        // A tab marks the end of a name with spaces.
         let end = if name.contains(' ') { "\t" } else { "" };
         let head = format!("--- a/{name}{end}\n+++ b/{name}{end}\n");
         out.extend_from_slice(head.as_bytes());
@@ -52,7 +51,7 @@ fn write_lines(out: &mut Vec<u8>, mark: u8, lines: &[&[u8]]) {
     }
 }
 
-/// Returns lines as a hunk's head names them: no lines are named by the one before them.
+/// Returns the range of a hunk's header: an empty range is named by the line before it.
 fn range(start: usize, end: usize) -> String {
     let first = if start == end { start } else { start + 1 };
     format!("{first},{}", end - start)

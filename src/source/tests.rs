@@ -13,7 +13,7 @@ fn found(name: &str, text: impl AsRef<[u8]>, grain: Grain) -> Pieces {
     })
 }
 
-/// What is left of a text when only these pieces are kept.
+/// Returns the text with only these pieces kept.
 fn left(name: &str, text: &str, grain: Grain, kept: &[usize]) -> String {
     let pieces = found(name, text, grain);
     let left = without(text.as_bytes(), &pieces, &|piece| kept.contains(&piece));
@@ -35,7 +35,7 @@ fn valid(name: &str, text: &[u8]) -> bool {
     find::first_error(&find::parse(language, text).unwrap()).is_none()
 }
 
-/// Programs in which much that is difficult stands close together.
+/// Programs that combine many difficult constructs.
 const PROGRAMS: &[(&str, &str)] = &[
     (
         "tricky.py",

@@ -4,18 +4,18 @@ use super::State;
 use crate::model::{Compare, Find, Plan, Question, VariantId};
 use provoke_stats as stats;
 
-/// Variants of one kind against variants of another that are alike in all else.
+/// Pairs of variants that differ in one respect, with the evidence that their rates differ.
 #[derive(Debug)]
 pub struct Contrast {
-    /// Of a matrix, which factor differs.
+    /// Index of the factor that differs, in a matrix.
     pub factor: Option<usize>,
-    /// What the others are held against: a level, or a variant.
+    /// The reference: a level, or a variant.
     pub reference: String,
-    /// What is held against it.
+    /// The level or variant that is compared with it.
     pub other: String,
-    /// Pairs of variants that differ in this and nothing else.
+    /// Pairs of variants that differ only in this respect.
     pub pairs: Vec<(VariantId, VariantId)>,
-    /// That they fail at different rates.
+    /// Evidence that they fail at different rates.
     pub evidence: stats::Contrast,
 }
 
@@ -35,19 +35,19 @@ impl Contrast {
         }
     }
 
-    /// True when trials of this variant are evidence in it.
+    /// Returns whether trials of this variant are evidence in this contrast.
     pub fn has(&self, variant: VariantId) -> bool {
         let mut pairs = self.pairs.iter();
         pairs.any(|(reference, other)| [*reference, *other].contains(&variant))
     }
 
-    /// True when there are two variants to be compared.
+    /// Returns whether both variants of a pair are testable.
     pub fn is_testable(&self, state: &State) -> bool {
         let mut pairs = self.pairs.iter();
         pairs.any(|(reference, other)| state.is_testable(*reference) && state.is_testable(*other))
     }
 
-    /// Takes in a trial that counts.
+    /// Adds a counted trial.
     pub(super) fn add(&mut self, variant: VariantId, failed: bool) {
         for (stratum, (reference, other)) in self.pairs.iter().enumerate() {
             if *reference == variant {
@@ -60,7 +60,7 @@ impl Contrast {
     }
 }
 
-/// Returns what the question of a plan sets against what.
+/// Returns the contrasts of a plan's question.
 pub(super) fn contrasts(plan: &Plan) -> Vec<Contrast> {
     match &plan.question {
         Question::Compare(compare) if compare.find == Find::Different => {
@@ -74,7 +74,7 @@ pub(super) fn contrasts(plan: &Plan) -> Vec<Contrast> {
     }
 }
 
-/// Every other variant against the reference.
+/// Returns the contrasts of every other variant with the reference.
 fn with_reference(plan: &Plan, compare: &Compare) -> Vec<Contrast> {
     let reference = compare.reference;
     let others = (0..).map(VariantId).zip(&plan.variants);
@@ -86,7 +86,7 @@ fn with_reference(plan: &Plan, compare: &Compare) -> Vec<Contrast> {
     others.map(contrast).collect()
 }
 
-/// Of every factor, each other level against that of the reference.
+/// Returns, for every factor, the contrasts of each other level with that of the reference.
 fn with_level(plan: &Plan, compare: &Compare) -> Vec<Contrast> {
     let base = &plan.variant(compare.reference).levels;
     let mut contrasts = Vec::new();
@@ -95,7 +95,7 @@ fn with_level(plan: &Plan, compare: &Compare) -> Vec<Contrast> {
             if level == base[number] {
                 continue;
             }
-            // Alike in all else.
+            // Equal in all other factors.
             let twin = |levels: &[u32]| {
                 let mut levels = levels.to_vec();
                 levels[number] = level;

@@ -1,13 +1,13 @@
-//! Converts the features of failures into those of the statistics of a search.
+//! Converts the features of failures into features for the statistics of a search.
 
 use crate::model::{Failure, Kind, SignatureId};
 use provoke_stats::search::Features;
 use std::time::Duration;
 
-/// Times that differ by much less than this are alike: how long a quick program takes depends on the machine.
+/// Times that differ by much less than this count as equal: the duration of a quick program depends on the machine.
 const BLUR: Duration = Duration::from_secs(1);
 
-/// The kinds that were seen of each feature, in their order.
+/// The observed values of each feature, in the order of their first occurrence.
 #[derive(Debug, Default)]
 pub(super) struct FeaturesSeen {
     signatures: Vec<SignatureId>,
@@ -15,7 +15,7 @@ pub(super) struct FeaturesSeen {
     first_time: Option<Duration>,
 }
 
-/// Returns the number of a value in the order in which they were seen.
+/// Returns the index of a value in the order of first occurrence.
 fn number<T: PartialEq>(seen: &mut Vec<T>, value: T) -> usize {
     let known = seen.iter().position(|one| *one == value);
     known.unwrap_or_else(|| {
@@ -25,7 +25,7 @@ fn number<T: PartialEq>(seen: &mut Vec<T>, value: T) -> usize {
 }
 
 impl FeaturesSeen {
-    /// Returns the features of a failure. A signature is one only if the same bug has it in every build.
+    /// Returns the features of a failure. A signature is a feature only if the same bug has it in every build.
     pub(super) fn of(&mut self, failure: &Failure, time: Duration) -> Features {
         let signature = &failure.signature;
         let hangs = matches!(failure.kind, Kind::Hang { .. });
@@ -38,7 +38,7 @@ impl FeaturesSeen {
     }
 }
 
-/// Returns the octave of a time around another: 0 if they are alike, within a factor of about two.
+/// Returns the octave of a time relative to another: 0 if the two are equal within a factor of about two.
 #[expect(clippy::cast_possible_truncation, reason = "a logarithm of a time")]
 fn octave(time: Duration, around: Duration) -> i32 {
     let ratio = (time + BLUR).div_duration_f64(around + BLUR);

@@ -5,48 +5,48 @@ use provoke_stats::{self as stats, real};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Deaths that are remembered one by one: no question needs more.
+/// Maximum number of crashes that are stored individually: no question needs more.
 const DEATHS: usize = 1000;
 
-/// What became of the requests of a variant's lives.
+/// Results of the requests in all trials of a variant.
 #[derive(Debug, Default)]
 pub struct Lives {
-    /// Lives that count.
+    /// Counted trials.
     pub lives: u64,
-    /// Clients of each, or connections.
+    /// Number of clients, or of connections, per trial.
     pub clients: u32,
-    /// Requests that were sent, those that warmed up not among them.
+    /// Requests sent, without the warm-up.
     pub sent: u64,
-    /// Whole answers.
+    /// Complete responses.
     pub served: u64,
-    /// What became of requests.
+    /// Number of requests by result.
     pub ends: BTreeMap<Ended, u64>,
-    /// Sent by kind.
+    /// Requests sent by kind.
     pub kinds: Vec<u64>,
-    /// Bytes of answers.
+    /// Bytes of responses.
     pub bytes: u64,
-    /// Connections that were made.
+    /// Connections opened.
     pub connections: u64,
     /// Time under load.
     pub loaded: Duration,
-    /// Of good answers, from when they were due.
+    /// Latencies of good responses, from the due times.
     pub latency: Latencies,
-    /// The same, from when they were sent.
+    /// The same from the times at which the requests were sent.
     pub from_send: Latencies,
-    /// How late we were.
+    /// Delays of the load generator.
     pub late: Latencies,
-    /// Requests that waited for a connection, at most.
+    /// Maximum number of requests that waited for a connection.
     pub queue: u64,
-    /// Connections that listeners of the machine turned away.
+    /// Connections that overflowed listen queues of the machine.
     pub overflows: u64,
-    /// Answers that waited for a delayed acknowledgement.
+    /// Responses that waited for a delayed acknowledgement.
     pub delayed_acks: u64,
-    /// Deaths, each with the answers before it.
+    /// Crashes, each with the number of responses before it.
     pub deaths: Vec<(u64, Death)>,
-    /// How what is counted of a service grew in lives that were long enough to tell: by how much a
-    /// second, where it did.
+    /// Growth per second of each quantity of the service, for trials that were long enough to detect it; `None` for a
+    /// quantity that did not grow.
     pub grown: Vec<[Option<f64>; QUANTITIES]>,
-    /// What was in flight by kind at a random instant of each life that did not die.
+    /// Requests in flight by kind at a random instant of each trial without a crash.
     pub at_random: Vec<Vec<u64>>,
 }
 
@@ -84,10 +84,10 @@ impl Lives {
     }
 }
 
-/// Memory in KiB, processes, threads, open files.
+/// The number of quantities: memory in KiB, processes, threads, open files.
 const QUANTITIES: usize = 4;
 
-/// Returns by how much a second each quantity grew; nothing of a life that was too short to tell.
+/// Returns the growth per second of each quantity; `None` for a trial that was too short to detect growth.
 fn growth(sizes: &[(u64, Around)]) -> Option<[Option<f64>; QUANTITIES]> {
     let of: [fn(&Around) -> u64; QUANTITIES] = [
         |seen| seen.rss_kib,
@@ -108,5 +108,5 @@ fn growth(sizes: &[(u64, Around)]) -> Option<[Option<f64>; QUANTITIES]> {
     }))
 }
 
-/// Of the interval of a slope.
+/// Level of the interval of a slope.
 const ALPHA: f64 = 0.05;

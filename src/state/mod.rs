@@ -1,13 +1,12 @@
-//! State of a run: the fold of its events, and nothing else.
+//! State of a run, which is the fold of its events.
 //!
-//! Live run, resumption and report are the same fold fed from different places.
+//! Live runs, resumed runs and reports compute the same fold from different sources of events.
 //!
-//! **Outcomes count in launch order.** A trial that has finished waits here until every trial launched
-//! before it has finished too, and only then enters the [`Tally`]. Policies and statistics see that
-//! gap-free prefix. Failures often last longer (a hang) or shorter (a crash at the start) than passes,
-//! so the trials that happen to *finish* first are a biased sample: with 5 % of hangs that take 100
-//! times longer and eight slots, "stop at the 100th completion" reports 0.7 % on average.
-//! `docs/design/launch-order.md` has the measurements.
+//! **Outcomes count in launch order.** A finished trial waits here until every trial launched before it has finished
+//! too, and only then enters the [`Tally`]. Policies and statistics see that gap-free prefix. Failures often last
+//! longer (a hang) or shorter (a crash at the start) than passes, so the trials that happen to *finish* first are a
+//! biased sample: with 5 % of hangs that take 100 times longer and eight slots, "stop at the 100th completion" reports
+//! 0.7 % on average. `docs/design/launch-order.md` has the measurements.
 
 mod contrast;
 mod features;
@@ -36,16 +35,16 @@ use provoke_stats::search::{Bisection, Reduction, Screen};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A trial whose lane was lost is tried again this often under the same number.
+/// Number of attempts of a trial whose slot is lost, under the same number.
 const ATTEMPTS: u32 = 2;
-/// So many trials of a place that is searched may fail otherwise in any case, before it is given up.
+/// Number of trials of a candidate that may show other failures in any case before it is given up.
 const OTHERS: u64 = 20;
-/// The same where not one trial ended in another way.
+/// The same if no trial ended in another way.
 const ONLY_OTHERS: u64 = 5;
-/// Notes that are remembered; the journal has all of them.
+/// Maximum number of stored notes; the journal has all of them.
 const NOTES: usize = 20;
 
-/// True when a trial is run again under its number after it ended like this, in its so many-th attempt.
+/// Returns whether a trial is retried under its number after this outcome of this attempt.
 pub(crate) fn is_repeated(outcome: &Outcome, attempts: u32) -> bool {
     match outcome {
         Outcome::Void(Void::Interrupted) => true,
@@ -54,133 +53,132 @@ pub(crate) fn is_repeated(outcome: &Outcome, attempts: u32) -> bool {
     }
 }
 
-/// Takes every event, after the state has.
+/// Receives every event, after the state.
 pub trait Sink {
-    /// Takes an event.
+    /// Receives an event.
     fn event(&mut self, event: &Event, state: &State);
 
-    /// Is called before the loop waits: the moment to write out and to redraw.
+    /// Is called before the loop waits, to write buffered data and to redraw.
     fn settle(&mut self, _state: &State) {}
 
-    /// Is called now and then.
+    /// Is called at regular intervals.
     fn tick(&mut self, _state: &State) {}
 }
 
-/// The moment at which it was known that something fails at all.
+/// The counts at the moment of the first failure of any variant.
 #[derive(Debug)]
 pub struct FirstFailure {
-    /// What failed.
+    /// The variant that failed.
     pub variant: VariantId,
-    /// How often each variant had passed until then.
+    /// Number of passes of each variant before it.
     pub passes: Vec<u64>,
 }
 
-/// What is known of a run.
+/// State of a run.
 #[derive(Debug)]
 pub struct State {
-    /// What was asked for.
+    /// The plan.
     pub plan: Plan,
-    /// The version of the program that made the run.
+    /// The version of provoke that made the run.
     pub version: String,
-    /// The run's name.
+    /// Name of the run.
     pub run: String,
     /// The machine.
     pub host: Host,
-    /// What else about it may make a difference.
+    /// Further facts of the environment.
     pub survey: Survey,
-    /// When it was begun, in seconds since 1970.
+    /// Start of the run, in seconds since 1970.
     pub begun: i64,
     /// Working time so far.
     pub worked: Duration,
-    /// The time budget is spent.
+    /// Whether the time budget is spent.
     pub budget_spent: bool,
-    /// Why it was broken off, if it was and has not been resumed.
+    /// Cause of an interruption, until the run is resumed.
     pub stopped: Option<StopCause>,
-    /// The run is over.
+    /// Whether the run is over.
     pub finished: bool,
-    /// The policy knows its answer: what ends from here on is not counted.
+    /// Whether the policy knows its answer: trials that end from now on are not counted.
     pub decided: bool,
-    /// The measurement is over or paused, and extra trials catch evidence.
+    /// Whether the measurement is over or paused, and extra trials capture evidence.
     pub capturing: bool,
-    /// Trials that ended after the decision, and say nothing about it.
+    /// Trials that ended after the decision; they are not counted.
     pub after_decision: u64,
     /// The last trial that entered the tally: all before it did, and none after it.
     pub last_counted: TrialId,
-    /// Warnings, with how often each came.
+    /// Warnings, with the number of occurrences.
     pub notes: Vec<(String, u64)>,
-    /// Trials in a row, in launch order, that said nothing.
+    /// Consecutive inconclusive trials, in launch order.
     pub void_streak: u64,
-    /// Trials in a row, in launch order, whose slot was lost.
+    /// Consecutive trials whose slot was lost, in launch order.
     pub lost_streak: u64,
-    /// Why the last life of a service said nothing.
+    /// Why the last trial of a service was inconclusive.
     pub last_void: Option<String>,
-    /// Attempts that were interrupted or lost, and are made up for.
+    /// Number of attempts that were interrupted or lost, and retried.
     pub repeated: u64,
     /// Trials that ran unusually long when the run was stopped. They do not count.
     pub late: Vec<(Trial, Box<Observation>)>,
-    /// How large what `setup` left running was, since it last ran: a resumption runs it again.
+    /// Size of the processes that `setup` left running, since `setup` last ran: a resumption runs it again.
     pub around: Series,
-    /// Variants that cannot be tried, and why.
+    /// Variants that are not testable, with the reasons.
     pub untestable: BTreeMap<VariantId, String>,
-    /// The variants that were chosen, of a search.
+    /// In a search, the variant of each choice.
     pub chosen: BTreeMap<Choice, VariantId>,
-    /// Variants that are being made.
+    /// Variants in preparation.
     pub making: BTreeSet<VariantId>,
-    /// The places of a list whose artifacts are known, by the name of those.
+    /// Candidates of a list by the digest of their artifacts.
     builds: BTreeMap<String, Vec<usize>>,
-    /// How many variants were made, and how long that took.
+    /// Number of prepared variants, and the total duration.
     pub made: (u64, Duration),
     /// The variant that was launched last.
     pub last_launched: Option<VariantId>,
     overhead: overhead::Overhead,
-    /// The measurement, while it is paused.
+    /// The open trials of the measurement, while it is paused.
     paused: Option<pause::Paused>,
-    /// What is set against what, where rates are compared.
+    /// The contrasts, if rates are compared.
     pub contrasts: Vec<Contrast>,
-    /// What is known of an ordered list, where its first that fails is searched.
+    /// Posterior of the first bad candidate, if an ordered list is searched.
     pub search: Option<Bisection>,
     /// The features of the failures of that search.
     features: features::FeaturesSeen,
-    /// Whether earlier runs count for what fails, of a search.
+    /// In a search, whether earlier runs of the failing variant count.
     pub earlier_use: EarlierUse,
-    /// What is known of the levels of load, where the first that fails is searched.
+    /// Posterior of the lowest failing load level, if one is searched.
     pub ramp: Option<Ramp>,
-    /// The settings that are tried before a search, and what was seen under them.
+    /// The settings that are tried before a search, with their trials.
     pub raise: Option<Raise>,
-    /// Which things can be left out at all, once everything together has failed often enough.
+    /// Items that can be left out at all, once all items together have failed often enough.
     pub screen: Option<Screen>,
-    /// What is known of a set of things, where the smallest that fails is searched, and everything
-    /// together has failed often enough.
+    /// State of the search for the smallest failing set, once all items together have failed often enough.
     pub reduction: Option<Reduction>,
     /// The first failure of any variant, in launch order.
     pub first_failure: Option<FirstFailure>,
     variants: Vec<Variant>,
-    /// Everything from the first trial that is not counted yet.
+    /// All trials from the first uncounted one on.
     open: BTreeMap<TrialId, Open>,
-    /// Those of them that are to be run again: `open` may be long behind a trial that hangs.
+    /// Open trials that must be retried: a hanging trial can make `open` long, so they have their own set.
     again: BTreeSet<TrialId>,
     launched: u64,
-    /// Failures so far in the order they came, for what is shown live and kept.
+    /// Failures in the order in which they ended, for the live display and for evidence.
     arrived: BTreeMap<(VariantId, SignatureId), Arrived>,
 }
 
 #[derive(Debug, Default)]
 struct Variant {
     measured: Counted,
-    /// Trials that were run to catch evidence: another setting, so another rate.
+    /// Extra trials that capture evidence: they run under another setting, so their rate may differ.
     captured: Counted,
-    /// It is made, if it needs to be.
+    /// Whether its preparation is complete, or not needed.
     made: bool,
 }
 
 #[derive(Debug, Default)]
 struct Counted {
     tally: Tally,
-    /// Launched, not counted yet, and not known to be void.
+    /// Launched trials that are neither counted nor known to be inconclusive.
     pending: u64,
-    /// Ever launched, whatever came of it.
+    /// All launched trials, with any outcome.
     launched: u64,
-    /// Trials of it in a row, in launch order, that said nothing.
+    /// Consecutive inconclusive trials of the variant, in launch order.
     in_vain: u64,
 }
 
@@ -209,7 +207,7 @@ impl Variant {
 #[derive(Debug)]
 enum Open {
     Running(Trial, u32),
-    /// To be run again under the same number, after so many attempts.
+    /// To be retried under the same number, with the number of attempts so far.
     Again(Trial, u32),
     Finished(Trial, Ended),
 }
@@ -234,12 +232,12 @@ impl Arrived {
     }
 }
 
-/// What the tally takes from an observation.
+/// The facts of an observation that the tally needs.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     pub(crate) elapsed: Duration,
-    /// Processes, and objects of an engine, that were left behind.
+    /// Leaked processes, and leaked objects of an engine.
     pub(crate) leaked: (u64, u64),
     pub(crate) unkillable: u64,
     pub(crate) settled: bool,
@@ -249,7 +247,7 @@ pub(crate) struct Ended {
 }
 
 impl State {
-    /// Starts the fold with the first event of a journal; nothing for any other event.
+    /// Starts the fold with the first event of a journal; returns `None` for any other event.
     pub fn begin(event: Event) -> Option<Self> {
         let Event::RunStarted {
             plan,
@@ -318,8 +316,8 @@ impl State {
         })
     }
 
-    /// Takes in the next event. `decided` is asked after every single trial that
-    /// enters the tally, so that not one is counted beyond the decision.
+    /// Adds the next event. `decided` is evaluated after every single trial that enters the tally, so that no trial is
+    /// counted after the decision.
     pub fn apply(&mut self, event: &Event, decided: impl Fn(&Self) -> bool) {
         match event {
             Event::TrialStarted(trial) => self.started(trial.clone()),
@@ -387,7 +385,7 @@ impl State {
                 level: Level::Warning,
                 text,
             } => self.note(text),
-            // The one began the fold; the other is good to know while it happens.
+            // The first began the fold; the second has no effect on the state.
             Event::RunStarted { .. }
             | Event::Note {
                 level: Level::Info, ..
@@ -407,10 +405,10 @@ impl State {
                 self.making.clear();
                 for variant in &mut self.variants {
                     variant.measured.in_vain = 0;
-                    // What its `setup` left running is gone.
+                    // Processes that its `setup` started no longer run.
                     variant.made = false;
                 }
-                // What kept every single one from being tried may be out of the way now.
+                // The reason why no variant was testable may no longer apply.
                 if !self.any_testable() {
                     self.untestable.clear();
                     self.search = search::bisection(&self.plan);
@@ -453,8 +451,8 @@ impl State {
         self.capturing = false;
     }
 
-    /// Adds a variant of the plan's space. One that is not in it, or is there, comes from a
-    /// damaged file.
+    /// Adds a variant of the plan's space. A choice that is not in the space, or was added before, comes from a damaged
+    /// file.
     fn choose(&mut self, choice: &Choice) {
         let space = self.plan.space.as_ref();
         let space = space.filter(|space| space.has(choice) && !self.chosen.contains_key(choice));
@@ -476,8 +474,8 @@ impl State {
         }
     }
 
-    /// Begins the search under the setting of a variant. Trials under the conditions of the plan count in a search under
-    /// these conditions. Trials under a setting never count, because it was chosen for its failures.
+    /// Begins the search under the setting of a variant. Trials under the conditions of the plan count in a search
+    /// under these conditions. Trials under a setting never count, because it was chosen for its failures.
     fn use_setting(&mut self, variant: VariantId) {
         let Some(raise) = self.raise.as_mut().filter(|raise| raise.chosen.is_none()) else {
             return;
@@ -513,7 +511,7 @@ impl State {
     }
 
     fn started(&mut self, trial: Trial) {
-        // What no plan of ours asks for comes from a damaged file.
+        // A trial that no plan contains comes from a damaged file.
         if trial.id.0 == 0 || trial.variant.index() >= self.variants.len() {
             return;
         }
@@ -573,8 +571,7 @@ impl State {
         self.open.insert(id, Open::Finished(trial, ended));
     }
 
-    /// Notes that a variant cannot be tried. One that is not in the plan comes from a
-    /// damaged file.
+    /// Marks a variant as not testable. A variant that is not in the plan comes from a damaged file.
     fn give_up(&mut self, variant: VariantId, why: String) {
         if variant.index() < self.variants.len() {
             self.untestable.entry(variant).or_insert(why);
@@ -583,8 +580,7 @@ impl State {
         }
     }
 
-    /// Lets go of trials to be run again of which nothing is launched any more: those after
-    /// them would wait for ever.
+    /// Drops retries of variants that are no longer launched: later trials would wait for them forever.
     fn abandon(&mut self) {
         let untestable = &self.untestable;
         for (id, open) in &mut self.open {
@@ -601,9 +597,9 @@ impl State {
         }
     }
 
-    /// Moves what has finished into the tally, in launch order, until the decision.
+    /// Moves finished trials into the tally, in launch order, until the decision.
     fn advance(&mut self, decided: impl Fn(&Self) -> bool) {
-        // Where nothing can be tried, nothing is decided: the run is broken off.
+        // If no variant is testable, the run is interrupted instead of decided.
         let decided = |state: &Self| state.any_testable() && decided(state);
         while !self.decided
             && let Some(first) = self.open.first_entry()
@@ -673,12 +669,12 @@ impl State {
         }
     }
 
-    /// Returns the tally of a variant: all trials up to the first one that is still open.
+    /// Returns the tally of a variant: all its trials before the first open trial.
     pub fn tally(&self, variant: VariantId) -> &Tally {
         &self.variants[variant.index()].measured.tally
     }
 
-    /// Returns the tally of those trials of a variant that were run to catch evidence.
+    /// Returns the tally of the captured trials of a variant.
     pub fn captured(&self, variant: VariantId) -> &Tally {
         &self.variants[variant.index()].captured.tally
     }
@@ -690,18 +686,18 @@ impl State {
             .zip(self.variants.iter().map(|variant| &variant.measured.tally))
     }
 
-    /// True unless a variant cannot be tried.
+    /// Returns whether a variant is testable.
     pub fn is_testable(&self, variant: VariantId) -> bool {
         !self.untestable.contains_key(&variant)
     }
 
-    /// True when nothing must be done for a variant before it is tried.
+    /// Returns whether a variant can be tried without preparation.
     pub fn is_ready(&self, variant: VariantId) -> bool {
         let variant = self.runs_as(variant);
         !self.plan.variant(variant).is_made() || self.variants[variant.index()].made
     }
 
-    /// Returns the variant whose folder this one runs in: under a setting, that of the failing variant.
+    /// Returns the variant in whose directory this one runs: for a setting, the failing variant.
     pub fn runs_as(&self, variant: VariantId) -> VariantId {
         match self.plan.variant(variant).setting {
             Some(_) => Self::FAILING,
@@ -709,13 +705,13 @@ impl State {
         }
     }
 
-    /// Returns how many trials of a variant run, or have run and are not counted yet.
+    /// Returns the number of trials of a variant that run, or have ended and are not counted yet.
     pub fn in_flight(&self, variant: VariantId) -> u64 {
         self.variants[variant.index()].measured.pending
     }
 
-    /// Returns the variants of which nothing but other failures comes: a search that learned
-    /// nothing of one would choose it for ever.
+    /// Returns the variants that show nothing but other failures: a search learns nothing from such a variant and would
+    /// choose it forever.
     pub fn failing_otherwise(&self) -> impl Iterator<Item = VariantId> {
         let searched = self.plan.space.is_some() || self.ramp.is_some();
         let useless = |tally: &Tally| match tally.trials() {
@@ -727,14 +723,14 @@ impl State {
         those.map(|(id, _)| id)
     }
 
-    /// True while there is a variant that can be tried.
+    /// Returns whether any variant is testable.
     pub fn any_testable(&self) -> bool {
         self.untestable.len() < self.variants.len()
     }
 
-    /// Returns for every variant how many of its trials in a row, in launch order, said nothing,
-    /// and whether any ever asked to be skipped. Those count here that wait for a trial of
-    /// another variant, which may take long.
+    /// Returns for every variant the number of its consecutive inconclusive trials, in launch order, and whether any of
+    /// them requested to be skipped. Trials that wait for a trial of another variant, which may take long, are
+    /// included.
     pub fn in_vain(&self) -> Vec<(u64, bool)> {
         let counted = self.variants.iter().map(|variant| {
             let Counted { tally, in_vain, .. } = &variant.measured;
@@ -761,25 +757,25 @@ impl State {
         all
     }
 
-    /// True where trials may influence each other: something that `setup` started was alive
-    /// after the last of them.
+    /// Returns whether trials may influence each other, because processes that `setup` started were still running after
+    /// the last trial.
     pub fn shares_a_life(&self) -> bool {
         let ends = self.around.ends();
         ends.is_some_and(|(_, last)| last.processes > 0)
     }
 
-    /// Returns how many trials of a variant are counted or may still come to count.
+    /// Returns the number of trials of a variant that are counted or may still be counted.
     pub fn underway(&self, variant: VariantId) -> u64 {
         let Counted { tally, pending, .. } = &self.variants[variant.index()].measured;
         tally.ran() + pending
     }
 
-    /// Returns how many trials of a variant were ever launched.
+    /// Returns the number of trials of a variant that were ever launched.
     pub fn launched(&self, variant: VariantId) -> u64 {
         self.variants[variant.index()].measured.launched
     }
 
-    /// Returns the same of trials that catch evidence.
+    /// Returns the number of captured trials of a variant that are counted or may still be counted.
     pub fn captures_underway(&self, variant: VariantId) -> u64 {
         let Counted { tally, pending, .. } = &self.variants[variant.index()].captured;
         tally.ran() + pending
@@ -798,12 +794,12 @@ impl State {
         self.overhead.per_trial(self.plan.jobs)
     }
 
-    /// True while a trial is launched that is not counted yet.
+    /// Returns whether any launched trial is not counted yet.
     pub fn unsettled(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Returns the trials that have finished and wait for one launched before them.
+    /// Returns the finished trials that wait for one launched before them.
     pub fn waiting(&self) -> impl Iterator<Item = (TrialId, &Outcome)> {
         self.open.iter().filter_map(|(id, open)| match open {
             Open::Finished(_, ended) => Some((*id, &ended.outcome)),
@@ -811,7 +807,7 @@ impl State {
         })
     }
 
-    /// Returns the first trial that must be run again under its old number.
+    /// Returns the first trial that must be retried under its old number.
     pub fn to_repeat(&self) -> Option<&Trial> {
         match self.open.get(self.again.first()?) {
             Some(Open::Again(trial, _)) => Some(trial),
@@ -819,12 +815,12 @@ impl State {
         }
     }
 
-    /// Returns the number that the next new trial gets.
+    /// Returns the number of the next new trial.
     pub fn next_id(&self) -> TrialId {
         TrialId(self.launched.saturating_add(1))
     }
 
-    /// Returns how many failures of this signature have come so far, in any order.
+    /// Returns the number of failures with this signature so far, whether counted or not.
     pub fn arrived(&self, variant: VariantId, signature: SignatureId) -> u64 {
         let known = self.arrived.get(&(variant, signature));
         known.map_or(0, |arrived| arrived.all)
@@ -854,7 +850,7 @@ impl State {
             + waiting.count() as u64
     }
 
-    /// Returns how many trials said nothing.
+    /// Returns the number of inconclusive trials.
     pub fn void(&self) -> u64 {
         self.variants
             .iter()

@@ -1,4 +1,4 @@
-//! The time per trial in which the program does not run: hooks, delays, evidence and the journal.
+//! Measures the time per trial in which the program does not run: hooks, delays, evidence and the journal.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(super) struct Overhead {
     trials: u32,
-    /// From the end of one trial to the end of the next.
+    /// Time from the end of one trial to the end of the next.
     passed: Duration,
-    /// While the programs of trials ran.
+    /// Time in which the programs of trials ran.
     running: Duration,
 }
 
@@ -19,7 +19,7 @@ impl Overhead {
         self.running = self.running.saturating_add(running);
     }
 
-    /// Returns the mean for one trial, where so many run in parallel.
+    /// Returns the mean for one trial, with this number of parallel trials.
     pub(super) fn per_trial(&self, jobs: u32) -> Duration {
         let passed = self.passed.saturating_mul(jobs);
         passed.saturating_sub(self.running) / self.trials.max(1)
@@ -38,7 +38,7 @@ mod tests {
         overhead.add(ms(3), ms(1));
         overhead.add(ms(5), ms(1));
         assert_eq!(overhead.per_trial(1), ms(3));
-        // Two at a time: 16 ms of both slots, of which programs ran for 2 ms.
+        // With two slots, a trial takes 16 ms of slot time, of which its program runs for 2 ms.
         assert_eq!(overhead.per_trial(2), ms(7));
     }
 }

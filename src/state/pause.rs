@@ -1,10 +1,10 @@
-//! A measurement that the user stopped, while extra trials catch evidence of its crashes.
+//! Pauses a measurement that the user stopped, while extra trials capture evidence of its crashes.
 
 use super::{Open, State};
 use crate::model::TrialId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The trials of the measurement that do not count yet: they go on when the run is resumed.
+/// The uncounted trials of the measurement; they continue when the run is resumed.
 #[derive(Debug)]
 pub(super) struct Paused {
     open: BTreeMap<TrialId, Open>,
@@ -13,7 +13,7 @@ pub(super) struct Paused {
 }
 
 impl State {
-    /// Puts the open trials of the measurement aside.
+    /// Sets the open trials of the measurement aside.
     pub(super) fn pause(&mut self) {
         self.paused = Some(Paused {
             open: std::mem::take(&mut self.open),
@@ -22,7 +22,7 @@ impl State {
         });
     }
 
-    /// Goes back to the measurement. Extra trials that have not ended are forgotten.
+    /// Restores the open trials of the measurement. Extra trials that have not ended are dropped.
     pub(super) fn end_pause(&mut self) {
         let Some(paused) = self.paused.take() else {
             return;

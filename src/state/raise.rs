@@ -17,11 +17,11 @@ pub struct Raise {
 /// The failing variant under one setting.
 #[derive(Debug)]
 pub struct Tried {
-    /// The variant of the plan that has the setting.
+    /// The variant of the plan with this setting.
     pub variant: VariantId,
-    /// Its parallel trials.
+    /// Number of parallel trials.
     pub jobs: u32,
-    /// Trials in launch order: the batch of parallel trials, and the outcome.
+    /// Trials in launch order: the number of the batch of parallel trials, and the outcome.
     pub outcomes: Vec<(u64, TriedOutcome)>,
     /// Working time of all of them.
     pub time: Duration,
@@ -32,7 +32,7 @@ pub struct Tried {
 pub enum TriedOutcome {
     /// It passed.
     Passed,
-    /// It failed, as far as is known by the bug, after this time.
+    /// It failed after this time, probably by the bug.
     Failed(Box<Failure>, Duration),
     /// It failed in another way.
     Otherwise,
@@ -88,7 +88,7 @@ impl Raise {
 }
 
 impl State {
-    /// Returns the settings while they are tried, before one is chosen.
+    /// Returns the settings that are being tried, until one is chosen.
     pub fn raising(&self) -> Option<&Raise> {
         self.raise.as_ref().filter(|raise| raise.chosen.is_none())
     }
@@ -102,8 +102,8 @@ impl State {
             .unwrap_or(Self::FAILING)
     }
 
-    /// Returns the trials of a setting that count: passes, and failures with a name that was also seen under the conditions
-    /// of the plan. Until a failure was seen there, every failure counts.
+    /// Returns the trials of a setting that count: passes, and failures whose name also occurred under the conditions
+    /// of the plan. Until a failure occurs there, every failure counts.
     pub fn sample(&self, raise: &Raise, tried: &Tried) -> Sample {
         let natural = raise.natural();
         let known = natural
@@ -132,20 +132,20 @@ impl State {
         }
     }
 
-    /// True if the plan itself says which failures are the bug.
+    /// Returns whether the plan itself defines which failures are the bug.
     pub fn takes_any_failure(&self) -> bool {
         let asked = self.plan.question.search();
         asked.is_none_or(|asked| asked.any_failure) || !self.plan.rules.only.is_empty()
     }
 }
 
-/// True if two failures of the same program have a name in common, from the best evidence that both have.
+/// Returns whether two failures of the same program share a name from the best evidence that both have.
 fn is_same_bug(bug: &Failure, failure: &Failure) -> bool {
     let seen = &bug.signature;
     let named = !matches!(bug.kind, Kind::Hang { .. })
         && seen.family.is_none()
         && matches!(seen.depth, Depth::Output | Depth::Kernel | Depth::Stack);
-    // The kernel's log leaves lines out, and a core may be missing.
+    // The kernel's log drops lines, and a core may be missing.
     let may_lack = matches!(seen.depth, Depth::Kernel | Depth::Stack);
     let lacks = may_lack && names_at(&failure.signature, seen.depth).next().is_none();
     let depth = if named && !lacks {
@@ -196,7 +196,7 @@ mod tests {
         assert!(!is_same_bug(&bug, &failure(3, Depth::Output, 8, &status)));
         assert!(!is_same_bug(&bug, &failure(3, Depth::Status, 1, &[])));
         assert!(!is_same_bug(&bug, &failure(4, Depth::Output, 7, &status)));
-        // More is known of one of them.
+        // One of them has more detailed evidence.
         let deeper = [(Depth::Output, 7), (Depth::Status, 1)];
         assert!(is_same_bug(&bug, &failure(3, Depth::Stack, 9, &deeper)));
     }

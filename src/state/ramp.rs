@@ -1,9 +1,9 @@
-//! Makes the initial state of the levels of a ramp.
+//! Creates the initial state of a search among load levels.
 
 use crate::model::{Plan, Question};
 use provoke_stats::ramp::Ramp;
 
-/// Returns what is known of the levels before the first life.
+/// Returns the state of the levels before the first trial.
 pub(super) fn ramp(plan: &Plan) -> Option<Ramp> {
     let Question::Ramp(asked) = &plan.question else {
         return None;

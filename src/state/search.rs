@@ -7,56 +7,55 @@ use crate::model::{
 use provoke_stats::fisher;
 use provoke_stats::search::{Bisection, Count, Model, Reduction, Screen, hedged};
 
-/// Failures of what fails before the search begins ...
+/// Required failures of the failing variant before the search begins; [`ALWAYS`] limits the trials if all of them fail.
 const FAILURES: u64 = 3;
-/// ... but where every trial fails, so many trials: it may well be that it always does.
+/// Number of trials that is enough if every trial fails: the variant may always fail.
 const ALWAYS: u64 = 10;
 
-/// Failures of the bad end of a list that are enough where earlier runs count: the search notices soon if the rate is
-/// another one.
+/// Required failures of the bad end of a list if earlier runs count: the search detects soon if the rate has changed.
 const FAILURES_AGAIN: u64 = 1;
-/// Count earlier failures as at most this many. More of them hardly save a trial, and mislead if the rate has
+/// Maximum number of earlier failures that count. More of them hardly save a trial, and mislead if the rate has
 /// changed.
 const MOST_EARLIER_FAILURES: u64 = 10;
-/// Earlier runs do not count where their rate and that of now differ so much that chance would show it this rarely.
+/// Earlier runs do not count if the probability of the difference between their rate and the present one is below this.
 const ALIKE: f64 = 0.05;
 
-/// Whether earlier runs count for what fails.
+/// Whether earlier runs of the failing variant count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EarlierUse {
-    /// There are none.
+    /// Earlier runs do not exist.
     Nothing,
-    /// It has not failed yet.
+    /// Undecided, because the failing variant has not failed yet.
     Open,
     /// They count.
     Counted,
-    /// They do not: it fails at another rate now. The chance of such a difference at one rate.
+    /// They do not count, because the rate now differs; with the probability of such a difference at one rate.
     RateDiffers(f64),
-    /// They do not: it failed in another way.
+    /// They do not count, because the variant failed in another way.
     KindDiffers,
 }
 
-/// What is still to be learned of the variant that fails, before anything is searched.
+/// Progress of reproducing the failure, before the search begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reproduced {
-    /// So many trials more, at least.
+    /// At least this many more trials are needed.
     NotYet(u64),
     /// It failed often enough.
     Yes,
-    /// It did not fail often enough in so many trials, or cannot be tried.
+    /// It did not fail often enough within the limit, or is not testable.
     No,
 }
 
 impl State {
-    /// Returns the variant that fails, of a search: the bad end, or everything together.
+    /// The failing variant of a search: the bad end, or all items together.
     pub const FAILING: VariantId = VariantId(0);
 
-    /// Returns the variant of a choice, once it was chosen.
+    /// Returns the variant of a choice, if it was chosen.
     pub fn find(&self, choice: &Choice) -> Option<VariantId> {
         self.chosen.get(choice).copied()
     }
 
-    /// Returns the place of a variant in the list that is searched.
+    /// Returns the index of a variant's candidate in the list.
     pub fn place(&self, variant: VariantId) -> Option<usize> {
         match self.plan.variant(variant).choice {
             Some(Choice::Place(place)) => Some(place as usize),
@@ -64,12 +63,12 @@ impl State {
         }
     }
 
-    /// Returns the variant of a place, if it was chosen.
+    /// Returns the variant of a candidate, if it was chosen.
     pub fn at(&self, place: usize) -> Option<VariantId> {
         self.find(&Choice::Place(u32::try_from(place).ok()?))
     }
 
-    /// Returns the things that a variant keeps.
+    /// Returns the items that a variant keeps.
     pub fn set(&self, variant: VariantId) -> Option<Vec<usize>> {
         match &self.plan.variant(variant).choice {
             Some(Choice::Set(subset)) => Some(indices(subset)),
@@ -77,7 +76,7 @@ impl State {
         }
     }
 
-    /// Says how far what fails is reproduced.
+    /// Returns the progress of reproducing the failure.
     pub fn reproduced(&self) -> Reproduced {
         let Some(asked) = self.plan.question.search() else {
             return Reproduced::No;
@@ -102,7 +101,7 @@ impl State {
         }
     }
 
-    /// Returns how often what fails must fail before anything is searched.
+    /// Returns the required number of failures of the failing variant.
     pub fn failures_needed(&self) -> u64 {
         match (&self.plan.question, self.earlier_use) {
             (Question::Bisect(_), EarlierUse::Open | EarlierUse::Counted) => FAILURES_AGAIN,
@@ -110,7 +109,7 @@ impl State {
         }
     }
 
-    /// Adds the failures and trials of earlier runs, scaled to the most failures that count.
+    /// Adds the failures and trials of earlier runs, scaled to the maximum number of failures that count.
     fn with_earlier(&self, failures: u64, trials: u64) -> (u64, u64) {
         let asked = self.plan.question.search();
         let earlier = asked.and_then(|asked| asked.earlier.as_ref());
@@ -124,7 +123,7 @@ impl State {
         })
     }
 
-    /// Returns the failures and trials that were added for earlier runs; none where these do not count.
+    /// Returns the failures and trials that were added for earlier runs; 0 if these do not count.
     pub fn counted_earlier(&self) -> (u64, u64) {
         match self.earlier_use {
             EarlierUse::Counted => self.with_earlier(0, 0),
@@ -132,8 +131,8 @@ impl State {
         }
     }
 
-    /// Decides whether earlier runs count, as soon as what fails has failed again: then they were of the
-    /// same failure, at a rate that may be the same.
+    /// Decides whether earlier runs count, as soon as the failing variant has failed again: then the earlier failures
+    /// were of the same kind, at a rate that may be the same.
     fn count_earlier(&mut self) {
         let asked = self.plan.question.search();
         let Some(earlier) = asked.and_then(|asked| asked.earlier.as_ref()) else {
@@ -158,7 +157,7 @@ impl State {
         self.search_with_earlier();
     }
 
-    /// Leaves earlier runs out as soon as the failing versions fail at another rate in this run.
+    /// Stops counting earlier runs as soon as the failing versions fail at another rate in this run.
     fn check_earlier(&mut self) {
         let asked = self.plan.question.search();
         let earlier = asked.and_then(|asked| asked.earlier.as_ref());
@@ -184,7 +183,7 @@ impl State {
         }
     }
 
-    /// Adds earlier runs to what is known of a list, if they count.
+    /// Adds earlier runs to the posterior of a list, if they count.
     pub(super) fn search_with_earlier(&mut self) {
         let (failures, trials) = self.counted_earlier();
         if let Some(search) = &mut self.search
@@ -194,8 +193,9 @@ impl State {
         }
     }
 
-    /// True unless a search saw what is known to fail end otherwise only: what else a variant
-    /// ends with may come from what was left out of it, and is another matter.
+    /// Returns whether a failure is the bug. In a search with neither `any_failure` nor `only`, the bug is limited to the
+    /// kinds of failure that the failing variant showed: other failures of a variant may come from the items that were
+    /// left out.
     pub fn is_the_bug(&self, trial: &Trial, failure: &Failure) -> bool {
         let says_which = |asked: &Search| asked.any_failure || !self.plan.rules.only.is_empty();
         let asked = self.plan.question.search();
@@ -209,7 +209,7 @@ impl State {
         kinds.peek().is_none() || kinds.any(|kind| kind == failure.kind.name())
     }
 
-    /// Takes a trial into account that says whether a variant runs at all, whatever comes of it.
+    /// Adds a trial that shows whether a variant runs at all, with any outcome.
     pub(super) fn screen(&mut self, variant: VariantId, ran: bool) {
         self.screened(variant, |screen, set| screen.observe(set, ran));
     }
@@ -228,14 +228,14 @@ impl State {
         }
     }
 
-    /// Returns the things of a set that may be left out: those that must stay are in every one.
+    /// Returns the items of a set that may be left out, without the required ones.
     pub fn free_of(&self, mut set: Vec<usize>) -> Vec<usize> {
         let required = self.screen.as_ref().map_or(&[][..], Screen::required);
         set.retain(|thing| required.binary_search(thing).is_err());
         set
     }
 
-    /// Returns a set with the things that must stay.
+    /// Returns a set together with the required items.
     pub fn with_required(&self, mut set: Vec<usize>) -> Choice {
         set.extend(self.screen.iter().flat_map(Screen::required));
         set.sort_unstable();
@@ -246,7 +246,7 @@ impl State {
         Choice::Set(Subset(kept.collect()))
     }
 
-    /// Takes a trial that counts into account.
+    /// Adds a counted trial.
     pub(super) fn learn(&mut self, trial: &Trial, ended: &Ended) {
         if trial.variant == Self::FAILING {
             self.count_earlier();
@@ -282,7 +282,7 @@ impl State {
         }
     }
 
-    /// Begins to look for what can be left out, once everything together has failed often enough.
+    /// Begins to search for items that can be left out, once all items together have failed often enough.
     fn begin_screen(&mut self) {
         if matches!(self.plan.question, Question::Reduce(_)) && self.reproduced() == Reproduced::Yes
         {
@@ -291,7 +291,7 @@ impl State {
         }
     }
 
-    /// Takes into account the trials of the failing variant that were run before the search.
+    /// Adds the trials of the failing variant that ran before the search.
     pub(super) fn learn_reproduction(&mut self) {
         let alike = self
             .plan
@@ -315,8 +315,7 @@ impl State {
         self.begin_screen();
     }
 
-    /// Takes into account which build a place has: between two places with identical builds nothing begins to
-    /// fail.
+    /// Records the build of a candidate: between two candidates with identical builds no failure begins.
     pub(super) fn identify(&mut self, variant: VariantId, build: Option<&str>) {
         let (Some(build), Some(place)) = (build, self.place(variant)) else {
             return;
@@ -331,7 +330,7 @@ impl State {
         }
     }
 
-    /// Returns how many builds are identical to one that was made before.
+    /// Returns the number of builds that are identical to one that was prepared before.
     pub fn identical_builds(&self) -> u64 {
         let more = self.builds.values().map(|places| {
             let mut places = places.clone();
@@ -342,8 +341,8 @@ impl State {
         more.sum()
     }
 
-    /// Searches with a background where good versions were said never to fail, and the good end
-    /// does, but less often than the bad end.
+    /// Allows a background if good versions were assumed never to fail, but the good end does fail, less often than the
+    /// bad end.
     fn allow_background(&mut self) {
         let alpha = self.plan.alpha.value();
         let clean = self.plan.question.search().is_some_and(|asked| asked.clean);
@@ -371,7 +370,7 @@ impl State {
         Reduction::new(free.to_vec(), asked.clean, baseline, delta)
     }
 
-    /// Takes into account that a variant cannot be tried.
+    /// Marks a variant as not testable in the search.
     pub(super) fn forget(&mut self, variant: VariantId) {
         if let Some(ramp) = &mut self.ramp {
             ramp.untestable(variant.index());
@@ -398,7 +397,7 @@ fn indices(subset: &Subset) -> Vec<usize> {
     subset.0.iter().map(|index| *index as usize).collect()
 }
 
-/// Says whether earlier runs may count.
+/// Returns whether earlier runs may count.
 pub(super) fn earlier_use(plan: &Plan) -> EarlierUse {
     let asked = plan.question.search();
     let earlier = asked.and_then(|asked| asked.earlier.as_ref());
@@ -408,7 +407,7 @@ pub(super) fn earlier_use(plan: &Plan) -> EarlierUse {
     }
 }
 
-/// Returns what is known of a list before the first trial.
+/// Returns the prior of a list before the first trial.
 pub(super) fn bisection(plan: &Plan) -> Option<Bisection> {
     let Question::Bisect(asked) = &plan.question else {
         return None;
@@ -421,10 +420,10 @@ pub(super) fn bisection(plan: &Plan) -> Option<Bisection> {
         clean: asked.clean,
         ..Model::default()
     };
-    // The first is good: that the others are the first that fails is what is weighed.
+    // The first candidate is good; the weights are for each of the others to be the first bad one.
     #[expect(clippy::cast_precision_loss, reason = "weights, not counts")]
     let weights: Vec<f64> = space.weights.iter().skip(1).map(|w| *w as f64).collect();
-    // Whoever gave them may be wrong.
+    // The user's weights may be wrong.
     let weights = (!weights.is_empty()).then(|| hedged(&weights));
     let mut search = Bisection::new(places.len() - 1, &model, weights.as_deref());
     for known in &space.known {

@@ -2,18 +2,18 @@
 
 use crate::model::{Around, TrialId};
 
-/// So many points at most: a test of growth takes time by their square.
+/// Maximum number of points: the time of a test of growth is quadratic in it.
 const MOST: usize = 512;
 
-/// How large what `setup` left running was, in launch order.
+/// Size of the processes that `setup` left running, in launch order.
 ///
-/// When it is full every other point is left out, and from then on only every second, fourth,
-/// eighth ... is taken: evenly spread, and the same for the same events.
+/// When the series is full, every other point is removed, and from then on only every second, fourth, eighth ... point
+/// is taken. The points are evenly spaced, and the same events give the same points.
 #[derive(Debug)]
 pub struct Series {
     points: Vec<(TrialId, Around)>,
     last: Option<Around>,
-    /// Of so many points one is taken.
+    /// One of this many points is taken.
     every: u64,
     seen: u64,
 }
@@ -41,18 +41,18 @@ impl Series {
                 });
                 self.every *= 2;
             }
-            // `MOST` is even: the point after a full series is one of those that stay.
+            // `MOST` is even: the point after a full series is one that remains.
             self.points.push((trial, around));
         }
         self.seen += 1;
     }
 
-    /// Returns the points that are kept, in launch order.
+    /// Returns the stored points, in launch order.
     pub fn points(&self) -> &[(TrialId, Around)] {
         &self.points
     }
 
-    /// Returns what was seen first and last.
+    /// Returns the first and the last measurement.
     pub fn ends(&self) -> Option<(Around, Around)> {
         Some((self.points.first()?.1, self.last?))
     }

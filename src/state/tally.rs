@@ -7,13 +7,13 @@ use provoke_stats::{self as stats, Batches, Clumping, Trend, real};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// So many failures are known by their place: no question needs more.
+/// Maximum number of [`Tally::early_failures`]: no question needs more.
 const EARLY: usize = 32;
 
-/// What trials left behind.
+/// Leaks of trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leaks {
-    /// Trials that left anything.
+    /// Trials with a leak.
     pub trials: u64,
     /// Processes.
     pub processes: u64,
@@ -26,41 +26,41 @@ pub struct Leaks {
 pub struct Tally {
     /// Trials that passed.
     pub passes: u64,
-    /// Trials that showed the bug looked for.
+    /// Trials that showed the bug.
     pub failures: u64,
-    /// Trials that failed otherwise.
+    /// Trials with another failure.
     pub other: u64,
-    /// Trials that said nothing, by reason.
+    /// Inconclusive trials, by reason.
     pub void: BTreeMap<Void, u64>,
-    /// Which trials failed, by kind: the bug looked for.
+    /// Trials that showed the bug, by kind of failure.
     pub failed: BTreeMap<Kind, Vec<TrialId>>,
-    /// Which trials failed otherwise, by kind.
+    /// Trials with another failure, by kind of failure.
     pub failed_otherwise: BTreeMap<Kind, Vec<TrialId>>,
-    /// Failures by what they are.
+    /// Failures by signature.
     pub groups: BTreeMap<SignatureId, Group>,
-    /// What was left behind, whatever the outcome.
+    /// Leaks, with any outcome.
     pub leaks: Leaks,
-    /// Processes that could not be killed, and may still live.
+    /// Processes that could not be killed, and may still run.
     pub unkillable: u64,
-    /// Trials whose descendants outlived the main process, but not the grace.
+    /// Trials whose descendants outlived the main process, but not the leak grace.
     pub settled: u64,
     /// Trials in which a helper ended before the main process.
     pub helpers_ended_early: u64,
-    /// How long passing trials took.
+    /// Durations of passing trials.
     pub pass_times: Times,
-    /// How long failing trials took.
+    /// Durations of failing trials.
     pub fail_times: Times,
-    /// All the time that counted trials took.
+    /// Total duration of counted trials.
     pub exposure: Duration,
-    /// What the clients of its lives saw, where it is a service.
+    /// Observations of the clients, if the trials are of a service.
     pub lives: Lives,
-    /// Failures among trials that ran side by side, without the last batch.
+    /// Failures by batch of parallel trials, without the last batch.
     batches: Batches,
-    /// The places of failures among the counted trials, from 1.
+    /// The positions of failures among the counted trials, from 1.
     failure_places: Vec<u64>,
-    /// The first failures, and how many trials counted with each.
+    /// The first failures, each with the number of trials counted up to it.
     pub early_failures: Vec<(TrialId, u64)>,
-    /// The last trial that counts was a failure.
+    /// Whether the last counted trial failed.
     pub ended_in_failure: bool,
     batch_size: u64,
     batch: (u64, u32, u32),
@@ -71,44 +71,43 @@ pub struct Tally {
 pub struct Group {
     /// Which failure it is.
     pub signature: Signature,
-    /// How it showed first.
+    /// Kind of its first failure.
     pub kind: Kind,
-    /// The lines of source code that it points at, of the first trial that has any.
+    /// The lines of source code that it points at, from the first trial that has any.
     pub sites: Vec<Site>,
-    /// It is the bug looked for.
+    /// Whether it is the bug.
     pub is_the_bug: bool,
-    /// In which trials.
+    /// Its trials.
     pub trials: Vec<TrialId>,
 }
 
-/// How long trials took. Most variants of a search are never tried, so there is nothing until
-/// there is a time.
+/// A histogram of durations. Most variants of a search are never tried, so it is created with the first duration.
 #[derive(Debug, Default)]
 pub struct Times(Option<Histogram<u64>>);
 
 impl Times {
-    /// Adds one more.
+    /// Adds a duration.
     pub fn add(&mut self, time: Duration) {
         let new = || Histogram::new(2).expect("two digits are within bounds");
-        // It grows as needed; only a time beyond half a million years is refused.
+        // The histogram grows as needed; it refuses only durations beyond half a million years.
         let _ = self
             .0
             .get_or_insert_with(new)
             .record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }
 
-    /// Returns how many there are.
+    /// Returns the number of durations.
     pub fn count(&self) -> u64 {
         self.0.as_ref().map_or(0, Histogram::len)
     }
 
-    /// Returns the time that a share of them did not exceed, within a per cent or so.
+    /// Returns the duration that this share does not exceed, within about one per cent.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let times = self.0.as_ref()?;
         Some(Duration::from_micros(times.value_at_quantile(share)))
     }
 
-    /// Returns the longest time.
+    /// Returns the longest duration.
     pub fn max(&self) -> Option<Duration> {
         Some(Duration::from_micros(self.0.as_ref()?.max()))
     }
@@ -178,7 +177,7 @@ impl Tally {
         }
     }
 
-    /// Keeps what the checks for dependence and drift need.
+    /// Records the data for the tests of dependence and drift.
     fn follow(&mut self, id: TrialId, failed: bool) {
         self.ended_in_failure = failed;
         if failed {
@@ -200,8 +199,8 @@ impl Tally {
         self.batch.2 += u32::from(failed);
     }
 
-    /// Looks for clumps of failures. `ended_by_failure` says that the run stopped because its last
-    /// trial failed, so that the place of that failure was not free.
+    /// Tests for clumps of failures. `ended_by_failure` means that the run stopped because its last trial failed, so
+    /// that the position of that failure was not random.
     pub fn clumping(&self, ended_by_failure: bool) -> Clumping {
         let ended_by_failure = ended_by_failure && self.ended_in_failure;
         let mut batches = self.batches.clone();
@@ -214,18 +213,18 @@ impl Tally {
         }
     }
 
-    /// Looks for a change of the rate. The failure that ended the run is at its end by that rule
-    /// alone, so it is left out.
+    /// Tests for a change of the rate. A failure that ended the run is left out, because its position follows from the
+    /// stop rule.
     pub fn trend(&self, ended_by_failure: bool) -> Option<Trend> {
         let left_out = usize::from(ended_by_failure && self.ended_in_failure);
         let places = &self.failure_places[..self.failure_places.len() - left_out];
         let failures = places.len() as u64;
-        // Trial i of n stands at i - 1/2.
+        // Trial i of n is at i - 1/2.
         let mean = real(places.iter().sum()) / real(failures.max(1)) - 0.5;
         stats::laplace(failures, mean, real(self.trials()))
     }
 
-    /// Returns the failures and the trials of that half which has fewer failures.
+    /// Returns the failures and the trials of the half with fewer failures.
     pub fn quieter_half(&self) -> (u64, u64) {
         let middle = self.trials() / 2;
         let early = self.failure_places.partition_point(|at| *at <= middle) as u64;
@@ -238,22 +237,22 @@ impl Tally {
         }
     }
 
-    /// Returns the trials that count: the denominator of the rate.
+    /// Returns the number of counted trials: the denominator of the rate.
     pub fn trials(&self) -> u64 {
         self.passes + self.failures
     }
 
-    /// Returns the trials that ran and ended by themselves.
+    /// Returns the number of trials that ran and ended by themselves.
     pub fn ran(&self) -> u64 {
         self.trials() + self.other
     }
 
-    /// Returns the trials that failed, of which it is not known whether it was the bug.
+    /// Returns the number of failed trials whose evidence does not show whether they are the bug.
     pub fn untold(&self) -> u64 {
         self.void.get(&Void::Untold).copied().unwrap_or(0)
     }
 
-    /// Returns the trials that said nothing; warming up is not meant to.
+    /// Returns the number of inconclusive trials, without warm-up trials.
     pub fn void_total(&self) -> u64 {
         self.void
             .iter()

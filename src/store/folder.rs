@@ -1,4 +1,4 @@
-//! Folder of a run, and the search for it.
+//! Directory of a run, and the search for it.
 
 use super::StoreError;
 use jiff::tz::TimeZone;
@@ -8,27 +8,27 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The link to the newest run.
+/// Name of the link to the newest run.
 const LAST: &str = "last";
-/// The journal's name in its folder.
+/// Name of the journal in its directory.
 const JOURNAL: &str = "events.jsonl";
 
-/// Letters of a run's name that tell its time.
+/// Length of the time in a run's name.
 const NAME_OF_TIME: usize = "20261121-043012".len();
 
-/// The folder of a run.
+/// The directory of a run.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
 }
 
-/// Returns where runs are kept: `PROVOKE_HOME`, or `provoke-out` here.
+/// Returns the root directory of runs: `PROVOKE_HOME`, or `provoke-out` in the working directory.
 pub fn default_root() -> PathBuf {
     std::env::var_os("PROVOKE_HOME").map_or_else(|| "provoke-out".into(), PathBuf::from)
 }
 
 impl Folder {
-    /// Makes the folder of a new run: this one, or a new one below the root.
+    /// Creates the directory of a new run: this one, or a new one below the root.
     pub fn create(out: Option<&Path>, root: &Path) -> Result<Self, StoreError> {
         let path = match out {
             Some(path) => path.to_owned(),
@@ -38,7 +38,7 @@ impl Folder {
             let path = path.clone();
             move |source| StoreError::Io { what, path, source }
         };
-        // The journal holds the environment, so it is nobody else's to read.
+        // The journal contains the environment, so other users must not read it.
         let make = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
         make(&path).map_err(io("create the directory"))?;
         if fs::read_dir(&path)
@@ -59,7 +59,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Lets the processes of another user reach the folders of their trials.
+    /// Lets the processes of another user reach the directories of their trials.
     pub fn let_through(&self, root: &Path) -> io::Result<()> {
         let_through(&self.path)?;
         let_through(&self.trials())?;
@@ -69,7 +69,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Points the link to this run; a convenience that may fail.
+    /// Points the link to this run; errors are ignored.
     fn become_last(&self, root: &Path) {
         let new = root.join(".last");
         let made = std::os::unix::fs::symlink(self.name(), &new);
@@ -78,7 +78,7 @@ impl Folder {
         }
     }
 
-    /// Finds a run: by its folder, its name or the beginning of it, or `last`.
+    /// Finds a run: by its directory, its name or the beginning of the name, or `last`.
     pub fn find(name: &str, root: &Path) -> Result<Self, StoreError> {
         let beginning = root.join(name);
         for path in [Path::new(name), beginning.as_path()] {
@@ -119,7 +119,7 @@ impl Folder {
             .filter(|path| path.join(JOURNAL).is_file())
             .map(|path| Self { path })
             .collect();
-        // The time in their names, and within the same second the time of their journals.
+        // Sorted by the time in their names, and within the same second by the time of their journals.
         all.sort_by_key(|folder| {
             let name: String = folder.name().chars().take(NAME_OF_TIME).collect();
             (
@@ -142,8 +142,8 @@ impl Folder {
         }
     }
 
-    /// Returns by what the run is found from here: its name, or else its path. It does not begin
-    /// with `-`, as an option does.
+    /// Returns a reference to the run in the working directory: its name, or else its path. The reference does not
+    /// begin with `-`, as an option does.
     pub fn reference(&self, root: &Path) -> String {
         let name = self.name();
         if Self::find(&name, root).is_ok_and(|found| found.path == self.path) {
@@ -155,8 +155,8 @@ impl Folder {
         not_an_option(path.into_owned())
     }
 
-    /// Returns the shortest text that names each of these runs, which are all below the root: `last`, the end of
-    /// the name, or the name.
+    /// Returns the shortest text that names each of these runs, which are all below the root: `last`, the end of the
+    /// name, or the name.
     pub fn shortest_references(all: &[Self], root: &Path) -> Vec<String> {
         let last = fs::canonicalize(root.join(LAST)).ok();
         let names: Vec<String> = all.iter().map(Self::name).collect();
@@ -164,7 +164,7 @@ impl Folder {
             let matching = |name: &&String| name.starts_with(end) || name.ends_with(end);
             names.iter().filter(matching).count()
         };
-        // Another run may be found at this path.
+        // Another run may be at this path.
         let is_path = |end: &str| {
             [Path::new(end), &root.join(end)]
                 .iter()
@@ -180,7 +180,7 @@ impl Folder {
         all.iter().zip(&names).map(reference).collect()
     }
 
-    /// Returns the path of the folder.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -194,8 +194,8 @@ impl Folder {
             .into_owned()
     }
 
-    /// Returns where the run lies that follows from this one, where that is not a new one below the
-    /// root: whoever chose a folder finds it there.
+    /// Returns the directory of the run that follows from this one, if this run is not directly below the root: it is
+    /// inside the directory of this run, which the user chose.
     pub fn next(&self, root: &Path) -> Option<PathBuf> {
         let root = fs::canonicalize(root).ok();
         let below = root.is_some_and(|root| self.path.parent() == Some(&root));
@@ -207,18 +207,18 @@ impl Folder {
         self.path.join(JOURNAL)
     }
 
-    /// Returns where copies are that variants run in.
+    /// Returns the directory of the copies in which variants run.
     pub fn variants(&self) -> PathBuf {
         self.path.join("variants")
     }
 
-    /// Returns where evidence of trials is kept.
+    /// Returns the directory of the evidence of trials.
     pub fn trials(&self) -> PathBuf {
         self.path.join("trials")
     }
 }
 
-/// Returns another spelling of a relative path that would be taken for an option, or is empty.
+/// Returns another spelling of a relative path that is empty or looks like an option.
 fn not_an_option(path: String) -> String {
     if path.is_empty() || path.starts_with('-') {
         return format!("./{path}");
@@ -226,14 +226,14 @@ fn not_an_option(path: String) -> String {
     path
 }
 
-/// Lets every user through a folder, without a look into it.
+/// Lets every user pass through a directory, without reading it.
 pub fn let_through(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o711))
 }
 
-/// Lets git pass over the runs that are kept in a work tree.
+/// Makes git ignore runs in a work tree.
 fn ignore(root: &Path) {
-    // Never through a link that is there. A convenience that may fail.
+    // Does not follow existing links. Errors are ignored.
     let mut options = OpenOptions::new();
     let file = options
         .write(true)
@@ -242,7 +242,7 @@ fn ignore(root: &Path) {
     let _ = file.and_then(|mut file| file.write_all(b"*\n"));
 }
 
-/// Returns the last four letters of a name that was made by [`new_name`].
+/// Returns the last four letters of a name that [`new_name`] created.
 fn end_of_name(name: &str) -> Option<&str> {
     let (time, end) = (name.get(..NAME_OF_TIME)?, name.get(NAME_OF_TIME..)?);
     let is_time = time
@@ -253,7 +253,7 @@ fn end_of_name(name: &str) -> Option<&str> {
     is_end.then_some(end)
 }
 
-/// A name that sorts by time and can be told apart by its last four letters.
+/// Returns a name that sorts by time and is distinguishable by its last four letters.
 fn new_name() -> String {
     let chance = std::hash::RandomState::new().build_hasher().finish() & 0xffff;
     let now = jiff::Timestamp::now().to_zoned(TimeZone::UTC);

@@ -14,34 +14,34 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// While nothing can be written, so many bytes wait for better times.
+/// Maximum number of bytes that are buffered while writing fails.
 const WAITING: usize = 64 << 20;
 /// Time limit for locking a journal.
 const LOCK_WITHIN: Duration = Duration::from_secs(2);
 /// Pause between two attempts to lock it.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
-/// How every journal begins.
+/// Beginning of every journal.
 const FIRST_LINE: &[u8] = b"{\"run_started\":";
 
-/// A journal that is being written.
+/// A journal open for writing.
 pub struct Journal {
     file: File,
     path: PathBuf,
-    /// Whole lines that are not written yet.
+    /// Complete lines that are not written yet.
     waiting: Vec<u8>,
-    /// Where the last whole line ends.
+    /// End of the last complete line.
     end: u64,
-    /// That of the last line, written or waiting.
+    /// Checksum of the last line, written or buffered.
     checksum: Checksum,
-    /// Why something could not be written.
+    /// The last write error.
     trouble: Option<io::Error>,
-    /// An event was lost. Nothing after it is written, so that the journal can be resumed from there.
+    /// Whether an event was lost. No later event is written, so that the journal can be resumed from there.
     lost: bool,
 }
 
 impl Journal {
-    /// Opens a journal to write at its end, alone. A torn last line is cut off; a damaged journal is
-    /// refused and left as it is.
+    /// Opens a journal for exclusive writing at its end. An incomplete last line is cut off; a damaged journal is
+    /// refused and left unchanged.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let io = |what| {
             let path = path.to_owned();
@@ -73,7 +73,7 @@ impl Journal {
         })
     }
 
-    /// Adds an event that must not be lost: its failure is an error.
+    /// Adds an event that must not be lost; a failure is an error.
     pub fn add(&mut self, event: &Event) -> Result<(), StoreError> {
         self.push(event);
         self.flush();
@@ -95,7 +95,7 @@ impl Journal {
         let start = self.waiting.len();
         match serde_json::to_writer(&mut self.waiting, event) {
             Ok(()) => self.checksum.finish_line(&mut self.waiting, start),
-            // A bug of ours: half a line would spoil those after it.
+            // Only a bug of provoke causes this: a partial line would damage those after it.
             Err(error) => {
                 self.waiting.truncate(start);
                 self.lost = true;
@@ -104,8 +104,8 @@ impl Journal {
         }
     }
 
-    /// Writes what waits. What cannot be written is tried again the next time, so a
-    /// disk that was full for a while costs nothing.
+    /// Writes the buffered lines. After an error they are tried again the next time, so a disk that is full for a while
+    /// causes no loss.
     fn flush(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -116,7 +116,7 @@ impl Journal {
                 self.waiting.clear();
             }
             Err(error) => {
-                // Part of it may be there: the next attempt begins where this one did.
+                // A part of it may be written: the next attempt begins at the same offset.
                 let _ = self.file.set_len(self.end);
                 let _ = self.file.seek(SeekFrom::Start(self.end));
                 self.trouble.get_or_insert(error);
@@ -124,12 +124,12 @@ impl Journal {
         }
     }
 
-    /// Returns why something could not be written, the first time it is asked.
+    /// Returns the last write error, once.
     pub fn trouble(&mut self) -> Option<io::Error> {
         self.trouble.take()
     }
 
-    /// Writes everything to the disk; true when the journal is complete.
+    /// Writes everything to the disk; returns whether the journal is complete.
     pub fn complete(&mut self) -> bool {
         self.flush();
         self.waiting.is_empty() && !self.lost && self.file.sync_data().is_ok()
@@ -146,8 +146,8 @@ impl Sink for Journal {
     }
 }
 
-/// Locks a journal. A slot that starts shares the lock of its provoke until its `exec`, so the lock of
-/// a provoke that was just killed can last for a moment.
+/// Locks a journal. A slot that starts shares the lock of its provoke until its `exec`, so the lock of a provoke that
+/// was just killed can last for a few milliseconds.
 fn lock(file: &File) -> bool {
     let until = Instant::now() + LOCK_WITHIN;
     loop {
@@ -161,7 +161,7 @@ fn lock(file: &File) -> bool {
     }
 }
 
-/// Returns where the last whole line ends, and its checksum.
+/// Returns the end of the last complete line, and its checksum.
 fn whole_lines(path: &Path, file: &File) -> Result<(u64, Checksum), StoreError> {
     let mut lines = Lines::new(BufReader::with_capacity(1 << 20, file));
     loop {
@@ -173,7 +173,7 @@ fn whole_lines(path: &Path, file: &File) -> Result<(u64, Checksum), StoreError> 
     }
 }
 
-/// Says what is wrong with the line of this number, which begins there.
+/// Describes the error in the line with this number, which begins at this offset.
 fn at_line(path: &Path, (line, start): (u64, u64), error: LineError) -> StoreError {
     let path = path.to_owned();
     match error {
@@ -191,8 +191,8 @@ fn at_line(path: &Path, (line, start): (u64, u64), error: LineError) -> StoreErr
     }
 }
 
-/// Hands every event of a journal to `each`, in the order in which they happened, until it refuses.
-/// Fails at the first line that does not belong where it is: nothing is made of a damaged journal.
+/// Passes every event of a journal to `each`, in order, until it returns an error. Fails at the first invalid line, so
+/// that a damaged journal is not used.
 pub fn events<E: From<StoreError>>(
     path: &Path,
     each: impl FnMut(Event) -> Result<(), E>,
@@ -200,7 +200,7 @@ pub fn events<E: From<StoreError>>(
     read_events(path, &Secrets::default(), each)
 }
 
-/// The same with the secrets of the run masked.
+/// Does the same with the secrets of the run masked.
 pub fn masked_events<E: From<StoreError>>(
     path: &Path,
     each: impl FnMut(Event) -> Result<(), E>,
@@ -246,7 +246,7 @@ fn read_events<E: From<StoreError>>(
 
 /// Returns the first event of a journal.
 pub fn first_event(journal: &Path) -> Result<Event, StoreError> {
-    /// Ends the reading.
+    /// Stops the reading.
     enum End {
         First(Box<Event>),
         Error(StoreError),
@@ -273,7 +273,7 @@ impl Secrets {
     }
 }
 
-/// Writes a journal anew, without what is not `shared` and with the secrets of the run masked.
+/// Copies a journal without the parts that are not `shared`, and with the secrets of the run masked.
 pub fn copy_to_share(
     journal: &Path,
     shared: Shared,
@@ -296,7 +296,7 @@ pub fn copy_to_share(
     })
 }
 
-/// Folds a journal, handing each event but the first to `each` before the state takes it in.
+/// Folds a journal, passing each event but the first to `each` before the state.
 pub fn read(
     path: &Path,
     decided: impl Fn(&State) -> bool,
@@ -305,7 +305,7 @@ pub fn read(
     read_state(path, &Secrets::default(), decided, each)
 }
 
-/// The same with the secrets of the run masked: what reports that are handed on are made of.
+/// Does the same with the secrets of the run masked, for reports that are shared.
 pub fn read_masked(path: &Path, decided: impl Fn(&State) -> bool) -> Result<State, StoreError> {
     read_state(path, &Secrets::of_run(path)?, decided, |_, _| {})
 }

@@ -4,18 +4,18 @@
 //! {"trial_started":{"id":1,...},"sum":"8c2f8d2a9be31f07"}
 //! ```
 //!
-//! The checksum covers the event and the checksum of the line before it, so the first line that was
-//! changed, removed, repeated or moved is found. Journals of earlier versions have none. When such
-//! a run is resumed, its further lines have one, and the first of them covers all lines before it.
+//! The checksum covers the event and the checksum of the line before it, so the first line that was changed, removed,
+//! repeated or moved is found. Journals of earlier versions have no checksums. When such a run is resumed, its further
+//! lines have checksums, and the first of these covers all lines before it.
 
 use super::Damage;
 use std::io::{self, BufRead};
 
-/// The longest line that is read. The longest event by far is the plan of a search, with the name of
-/// every candidate: a million commits make some 150 MB.
+/// Maximum length of a line. The longest event by far is the plan of a search, with the names of all candidates: a
+/// million commits take some 150 MB.
 pub(super) const LONGEST_LINE: usize = 256 << 20;
 
-/// What stands between an event and its checksum, and after it.
+/// The text before a checksum.
 const BEFORE_SUM: &[u8] = b",\"sum\":\"";
 const AFTER_SUM: &[u8] = b"\"}";
 const HEX_DIGITS: usize = 16;
@@ -41,7 +41,7 @@ impl Checksum {
 
     /// Finishes the line that holds an event and begins at `start`: adds the checksum and the newline.
     pub(super) fn finish_line(&mut self, lines: &mut Vec<u8>, start: usize) {
-        // The checksum takes its place before the brace that closes the event.
+        // The checksum is inserted before the brace that closes the event.
         lines.pop();
         *self = self.continued(&lines[start..]);
         lines.extend_from_slice(BEFORE_SUM);
@@ -66,19 +66,19 @@ fn split_sum(line: &[u8]) -> Option<(&[u8], Checksum)> {
     Some((event, Checksum(sum)))
 }
 
-/// Reads the lines of a journal one by one, and checks that each follows the one before.
+/// Reads the lines of a journal, and checks that each follows the one before.
 pub(super) struct Lines<R> {
     source: R,
     line: Vec<u8>,
     longest: usize,
-    /// The number of the last line that was read, from 1.
+    /// Number of the last line that was read, from 1.
     pub(super) number: u64,
-    /// Where the last line begins.
+    /// Start of the last line.
     pub(super) start: u64,
-    /// Where the last whole line ends.
+    /// End of the last complete line.
     pub(super) end: u64,
     pub(super) checksum: Checksum,
-    /// A line had a checksum, so all further lines have one.
+    /// Whether a line had a checksum, so that all further lines must have one.
     has_sums: bool,
 }
 
@@ -103,8 +103,8 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// Returns the event of the next line as JSON; nothing at the end. A last line without a newline
-    /// was being written when provoke was killed, and is left out.
+    /// Returns the event of the next line as JSON; `None` at the end. A last line without a newline was incomplete when
+    /// provoke was killed, and is left out.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, LineError> {
         self.number += 1;
         self.start = self.end;
@@ -129,7 +129,7 @@ impl<R: BufRead> Lines<R> {
         Ok(Some(&self.line))
     }
 
-    /// Reads a line without its newline; false if there is no whole line.
+    /// Reads a line without its newline; returns false without a complete line.
     fn read_line(&mut self) -> Result<bool, LineError> {
         self.line.clear();
         loop {
@@ -173,7 +173,7 @@ mod tests {
         lines
     }
 
-    /// Returns the events that are read, and what ended it.
+    /// Returns the events, and the error that ended the reading.
     fn read(bytes: &[u8]) -> (Vec<String>, Option<LineError>) {
         let (mut lines, mut events) = (Lines::new(bytes), Vec::new());
         loop {

@@ -1,17 +1,16 @@
-//! Stores a run: a folder with the journal and the evidence.
+//! Stores a run: a directory with the journal and the evidence.
 //!
 //! ```text
 //! provoke-out/20261121-043012-a1b2/
-//!   events.jsonl     the journal: everything known, one event a line, only ever added to
-//!   trials/17/       of trials worth keeping: stdout, stderr, and the trial's own folder
-//!   variants/1/      the copy of its working folder that a variant with other files runs in
+//!   events.jsonl     the journal: all events, one per line, append-only
+//!   trials/17/       of trials with kept evidence: stdout, stderr, and the trial's own directory
+//!   variants/1/      the copy of the working directory in which a variant with changed files runs
 //! provoke-out/last   a link to the newest run
 //! ```
 //!
-//! A line is one `write` at its end, so whatever kills provoke costs at most the
-//! line that was being written; that torn line is cut off when the run is resumed.
-//! A journal in which a line was changed, removed, repeated or moved is refused with the number of
-//! that line: no command computes anything from it.
+//! Each line is appended with one `write`, so if provoke is killed, at most the line that was being written is lost.
+//! That incomplete line is cut off when the run is resumed. A journal in which a line was changed, removed, repeated or
+//! moved is refused with the number of that line: no command computes results from it.
 
 mod folder;
 mod journal;
@@ -29,65 +28,65 @@ use crate::model::TrialId;
 use crate::untrusted::{Untrusted as _, shell_word};
 use std::path::PathBuf;
 
-/// What can go wrong with what is stored.
+/// An error of the stored data.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A folder or file cannot be made or written.
+    /// A directory or file could not be created or written.
     #[error("cannot {what} `{}`", path.safe())]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// With what.
+        /// The path.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
     /// Another process writes to this run.
     #[error("the run `{}` is still being written by another provoke", .0.safe())]
     Busy(PathBuf),
-    /// A new run was to go where something is.
+    /// The directory of a new run is not empty.
     #[error("the directory `{}` is not empty", .0.safe())]
     NotEmpty(PathBuf),
-    /// There is no such run.
+    /// The run does not exist.
     #[error("there is no run `{}` in `{}`", name.safe(), root.safe())]
     NoRun {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// Where.
+        /// The root directory.
         root: PathBuf,
     },
-    /// Several runs begin with what was asked for.
+    /// Several runs match the given name.
     #[error("`{}` matches several runs: {}", name.safe(), several.join(", ").safe())]
     Ambiguous {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// Which ones.
+        /// The runs.
         several: Vec<String>,
     },
-    /// Its commands may not be the caller's.
+    /// The run may come from another user, so its commands are not executed.
     #[error("the commands of the run `{}` are not trusted: {why}", path.safe())]
     Untrusted {
-        /// Its folder.
+        /// Its directory.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: Distrust,
     },
-    /// The journal is not as it was written.
+    /// The journal was changed after it was written.
     #[error("{}:{line}: the journal is damaged: {damage}", path.safe())]
     Damaged {
         /// The journal.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// Where that line begins, in bytes.
+        /// Offset of that line in bytes.
         start: u64,
         /// The damage.
         damage: Damage,
     },
-    /// The journal does not begin as one.
+    /// The file does not begin like a journal.
     #[error("`{}` is not a journal of this program", .0.safe())]
     NotAJournal(PathBuf),
-    /// The journal is of another version of the format.
+    /// The journal has another version of the format.
     #[error("`{}` has format {found}; this program reads format {}", path.safe(), crate::model::FORMAT)]
     Format {
         /// The journal.
@@ -98,7 +97,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Returns the way out, where there is one.
+    /// Returns a hint, if there is one.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Io { .. } => "choose another place with `--out DIR` or PROVOKE_HOME".to_owned(),
@@ -141,19 +140,19 @@ impl StoreError {
     }
 }
 
-/// True for `RUN#17`.
+/// Returns whether a name has the form `RUN#17`.
 fn is_trial(name: &str) -> bool {
     let id = name.rsplit_once('#').map(|(_, id)| id.parse::<u64>());
     id.is_some_and(|id| id.is_ok())
 }
 
-/// The damage that a line of a journal shows.
+/// The damage in a line of a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum Damage {
     /// The line is not an event.
     #[error("cannot parse this line: {0}")]
     Unreadable(serde_json::Error),
-    /// The checksum covers other lines than these.
+    /// The checksum does not match the lines.
     #[error("the checksum of this line is wrong: a line was changed, removed, repeated or moved")]
     Checksum,
     /// The checksum is missing.
@@ -162,22 +161,22 @@ pub enum Damage {
     /// The line is longer than any event.
     #[error("this line is longer than {} MiB", lines::LONGEST_LINE >> 20)]
     TooLong,
-    /// The first line is there again.
+    /// The first line is repeated.
     #[error("the run starts twice")]
     SecondStart,
     /// The start of a trial is missing.
     #[error("the start of trial {0} is missing")]
     Skipped(TrialId),
-    /// A trial starts that runs or has ended.
+    /// A trial starts that already runs or has ended.
     #[error("trial {0} starts twice")]
     Repeated(TrialId),
-    /// A trial ends that does not run.
+    /// A trial ends that is not running.
     #[error("trial {0} ends but was not running")]
     NeverStarted(TrialId),
-    /// The run ends before a trial of it.
+    /// The run ends before one of its trials.
     #[error("the run ends, but the end of trial {0} is missing")]
     NeverEnded(TrialId),
-    /// The run was over.
+    /// The run was already over.
     #[error("the run had ended before this line")]
     AfterTheEnd,
 }

@@ -1,4 +1,4 @@
-//! Masks secrets in everything that is shared: variables and request headers with secret names.
+//! Masks secrets in all shared data: variables and request headers with secret names.
 
 use crate::model::{Body, Event, Plan, RequestPlan, is_secret};
 use regex::bytes::{NoExpand, Regex, RegexBuilder};
@@ -6,23 +6,23 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// A shorter value is also a word that means something else.
+/// Minimum length of a secret: a shorter value may also be a common word.
 const SHORTEST: usize = 8;
-/// A part of a value at a cut that is shorter says little.
+/// Minimum length of a part of a secret at a cut.
 const SHORTEST_PART: usize = 4;
-/// Room for the pattern that finds them all.
+/// Size limit of the pattern that matches all secrets.
 const PATTERN_LIMIT: usize = 64 << 20;
 
-/// What stands in the place of a value.
+/// Replacement of a secret value.
 pub(super) const MASK: &str = "***";
 
-/// The secret values of a run, to be masked in whatever is handed on.
+/// The secret values of a run, which are masked in all shared data.
 #[derive(Debug, Default)]
 pub struct Secrets {
-    /// Longer values first, so that of two that begin alike the longer one is masked whole.
+    /// The values, longer ones first, so that of two with the same beginning the longer one is masked completely.
     values: Vec<Vec<u8>>,
     whole: Option<Regex>,
-    /// How the values, and parts of them at a cut, begin or end in the text of JSON.
+    /// Pattern of the values, and of parts of them at a cut, in JSON text.
     in_json: Option<Regex>,
 }
 
@@ -54,7 +54,7 @@ impl Secrets {
     }
 
     fn new(mut values: Vec<Vec<u8>>) -> Self {
-        // As text, bytes that are not UTF-8 are replaced.
+        // In text, bytes that are not UTF-8 are replaced.
         let lossy = values.iter().map(|value| String::from_utf8_lossy(value));
         let lossy: Vec<Vec<u8>> = lossy.map(|text| text.into_owned().into_bytes()).collect();
         values.extend(lossy);
@@ -76,13 +76,12 @@ impl Secrets {
         }
     }
 
-    /// True when there is nothing to mask.
+    /// Returns whether there is nothing to mask.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// Masks them in text. Where the text was cut, a part of a secret may be left at its end or at
-    /// its beginning.
+    /// Masks secrets in text. If the text was cut, a part of a secret may remain at its end or at its beginning.
     pub fn masked<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         let Some(whole) = &self.whole else {
             return Cow::Borrowed(text);
@@ -135,18 +134,18 @@ impl Secrets {
         text
     }
 
-    /// Reads JSON with the secrets in its strings masked.
+    /// Parses JSON with the secrets in its strings masked.
     pub fn parse_masked<T: DeserializeOwned>(&self, json: &[u8]) -> serde_json::Result<T> {
         if !self.is_in_json(json) {
             return serde_json::from_slice(json);
         }
         let value: Value = serde_json::from_slice(json)?;
         let masked = serde_json::from_value(self.masked_value(value.clone(), true));
-        // A secret may be a word that has a meaning here, such as the name of a state.
+        // A secret may equal a word of the format, such as the name of a state.
         masked.or_else(|_| serde_json::from_value(self.masked_value(value, false)))
     }
 
-    /// Masks them in the strings of JSON; in all of them, or in those that are not one plain word.
+    /// Masks secrets in the strings of JSON; in all of them, or only in strings that are not a single plain word.
     fn masked_value(&self, value: Value, words_too: bool) -> Value {
         let is_word = |text: &str| {
             let mut letters = text.chars();
@@ -183,7 +182,7 @@ impl Secrets {
     }
 }
 
-/// Returns a value, and what programs print of it: its lines, and what follows `Bearer`.
+/// Returns a value and the parts of it that programs print: its lines, and the text after `Bearer`.
 fn parts(value: &[u8]) -> Vec<Vec<u8>> {
     let words = value.split(u8::is_ascii_whitespace);
     let lines = value.split(|byte| *byte == b'\n');
@@ -203,7 +202,7 @@ fn password_of_url(value: &[u8]) -> Option<Vec<u8>> {
     (password.len() >= SHORTEST).then(|| password.as_bytes().to_vec())
 }
 
-/// Returns how a value stands in a string of JSON.
+/// Returns the form of a value in a JSON string.
 fn quoted(value: &[u8]) -> Vec<u8> {
     let json = serde_json::to_string(&String::from_utf8_lossy(value)).unwrap_or_default();
     let inside = json
@@ -212,7 +211,7 @@ fn quoted(value: &[u8]) -> Vec<u8> {
     inside.unwrap_or_default().as_bytes().to_vec()
 }
 
-/// Returns how the journal writes bytes that are not UTF-8.
+/// Returns the form of bytes that are not UTF-8 in the journal.
 fn hex(value: &[u8]) -> Vec<u8> {
     value
         .iter()
@@ -235,11 +234,11 @@ fn any_of(values: impl Iterator<Item = Vec<u8>>) -> Option<Regex> {
     let pattern = format!("(?-u){}", all.join("|"));
     let mut pattern = RegexBuilder::new(&pattern);
     let pattern = pattern.size_limit(PATTERN_LIMIT).build();
-    // Rather everything than a secret.
+    // Masks everything if the pattern cannot be compiled.
     Some(pattern.unwrap_or_else(|_| Regex::new(".+").expect("a pattern")))
 }
 
-/// What of a run is shared besides what reports show.
+/// The data of a run that are shared in addition to the reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shared {
     /// The values of all variables that are not secret.
@@ -251,7 +250,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Takes out of an event what is not shared.
+    /// Removes from an event the data that are not shared.
     pub(super) fn stripped(self, mut event: Event) -> Event {
         if let Event::RunStarted { plan, .. } = &mut event {
             if !self.environment {
@@ -280,7 +279,7 @@ fn strip_request(request: &mut RequestPlan) {
     strip_query(&mut request.path);
 }
 
-/// Masks what follows the path of a URL.
+/// Masks the text after the path of a URL.
 fn strip_query(url: &mut String) {
     if let Some((path, _)) = url.split_once('?') {
         *url = format!("{path}?{MASK}");

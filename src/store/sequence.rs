@@ -4,7 +4,7 @@ use super::Damage;
 use crate::model::{Event, Outcome, TrialId, Void};
 use std::collections::BTreeSet;
 
-/// Checks that no event is missing, repeated or out of its place.
+/// Checks that no event is missing, repeated or out of order.
 #[derive(Default)]
 pub(super) struct Sequence {
     /// The number of the last new trial.
@@ -13,13 +13,13 @@ pub(super) struct Sequence {
     /// Trials whose last attempt was interrupted or lost: only these may start again.
     to_repeat: BTreeSet<TrialId>,
     begun: bool,
-    /// The run was finished, or stopped and not resumed.
+    /// Whether the run was finished, or stopped and not resumed.
     over: bool,
     finished: bool,
 }
 
 impl Sequence {
-    /// Takes in the next event.
+    /// Checks the next event.
     pub(super) fn add(&mut self, event: &Event) -> Result<(), Damage> {
         match event {
             Event::RunStarted { .. } if self.begun => return Err(Damage::SecondStart),

@@ -1,8 +1,8 @@
 //! Decides whether the commands in a run's journal may be executed.
 //!
-//! A journal holds commands, hooks and variables. `replay`, `resume` and a baseline execute them,
-//! so a journal of unknown origin is a program of unknown origin: it may come from a folder that
-//! other users can write to, from an archive, or from a CI server. Reading one is harmless.
+//! A journal contains commands, hooks and variables. `replay`, `resume` and a baseline execute them, so a journal of
+//! unknown origin is a program of unknown origin: it may come from a directory that other users can write to, from an
+//! archive, or from a CI server. Reading a journal is harmless.
 
 use super::journal::first_event;
 use super::{Folder, StoreError};
@@ -13,19 +13,19 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// The creation time of the file and the time of the first event may differ by this many seconds.
+/// Tolerance between the creation time of the file and the time of the first event, in seconds.
 const TOLERANCE: u64 = 10;
 
 /// Why a run is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Distrust {
-    /// Its folder or its journal belongs to another user.
+    /// Another user owns its directory or its journal.
     #[error("it belongs to {0}")]
     Owner(String),
-    /// It cannot be told whose it is.
+    /// The owner cannot be determined.
     #[error("its owner is unknown")]
     Unknown,
-    /// Others can write to its folder or its journal.
+    /// Others can write to its directory or its journal.
     #[error("other users can write to it")]
     Writable,
     /// It was copied, or unpacked from an archive.
@@ -34,8 +34,8 @@ pub enum Distrust {
 }
 
 impl Folder {
-    /// Returns the folder if its commands may be executed: it and its journal were written here,
-    /// by this user or by root, and no other user can change them. `anyway` skips the check.
+    /// Returns the directory if its commands may be executed: it and its journal were written here, by this user or by
+    /// root, and no other user can change them. `anyway` skips the check.
     pub fn trusted(self, anyway: bool) -> Result<Self, StoreError> {
         if anyway {
             return Ok(self);
@@ -74,14 +74,14 @@ fn owner(path: &Path) -> Option<Distrust> {
             None => format!("the user with ID {uid}"),
         }));
     }
-    // Where every user has a group, it is the user's own.
+    // On systems where every user has a private group, this group is not another user.
     let own_group = about.gid() == rustix::process::getegid().as_raw();
     let others = if own_group { 0o002 } else { 0o022 };
     (about.mode() & others != 0).then_some(Distrust::Writable)
 }
 
-/// Recognizes a copy by the creation time of its file, which cannot be set. Where the
-/// file system does not know it, nothing is found.
+/// Recognizes a copy by the creation time of its file, which cannot be set. If the file system does not record it,
+/// copies are not recognized.
 fn copied(journal: &Path) -> Result<Option<Distrust>, StoreError> {
     let Event::RunStarted { at: written, .. } = first_event(journal)? else {
         return Err(StoreError::NotAJournal(journal.to_owned()));

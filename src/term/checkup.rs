@@ -5,10 +5,10 @@ use crate::doctor::{Check, Checkup, State};
 use crate::report::words;
 use console::style;
 
-/// Columns of the names of checks, and the blanks before and behind them.
+/// Width in columns of the names of checks, with the blanks before and after them.
 const NAMES: usize = 17;
 
-/// Returns what the machine can capture, then what to change, then what was seen.
+/// Shows what the machine can capture, then the suggested changes, then all checks.
 pub fn checkup(checkup: &Checkup) -> String {
     laid_out(checkup, width())
 }
@@ -26,7 +26,7 @@ fn laid_out(checkup: &Checkup, width: Option<usize>) -> String {
         ),
         (can.oom_for_certain, "OOM kills with certainty"),
     ] {
-        // The words say what the colours say.
+        // Colour repeats what the text says.
         let mark = if it {
             style("yes").green()
         } else {
@@ -74,7 +74,7 @@ fn row(screen: &mut Screen, check: &Check) {
     }
 }
 
-/// Returns what to do, with each command on a line of its own.
+/// Returns how to fix something, with each command on a separate line.
 fn fix_lines(fix: &str) -> Vec<String> {
     let fix = words::sanitize(fix);
     let mut lines = Vec::new();

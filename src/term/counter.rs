@@ -3,7 +3,7 @@
 use crate::untrusted::SafeText;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Such a line; it goes when it is dropped.
+/// A progress line; it disappears when it is dropped.
 pub struct Counter(ProgressBar);
 
 impl Default for Counter {
@@ -15,7 +15,7 @@ impl Default for Counter {
 }
 
 impl Counter {
-    /// Shows this text in place of the one before.
+    /// Replaces the text of the line.
     pub fn show(&self, text: &str) {
         self.0.set_message(SafeText::line(text).into_string());
     }

@@ -7,32 +7,32 @@ use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
 use provoke_stats::real;
 use std::fmt::Write as _;
 
-/// Differences of one kind that are shown, unless all are wanted.
+/// Maximum number of differences of one kind, unless all are requested.
 const SHOWN: usize = 20;
-/// The widest column of names.
+/// Maximum width of the column of names.
 const NAMES: usize = 34;
-/// The widest column of the first run's values, where lines may be of any length.
+/// Maximum width of the first run's column, if the width of lines is not limited.
 const LEFT: usize = 48;
-/// Narrower than this nothing can be read.
+/// Minimum readable width of a column.
 const NARROWEST: usize = 8;
-/// Blanks before and between the columns.
+/// Number of blanks before and between the columns.
 const MARGINS: usize = 8;
-/// What stands where there is nothing.
+/// Cell of a missing value.
 const NOTHING: &str = "-";
-/// What the runs are called in the heads of columns.
+/// Names of the runs in the heads of columns.
 const A: &str = "A";
 const B: &str = "B";
 const NO_DIFFERENCE: &str =
     "No relevant difference was found in program, libraries, packages, environment and machine.";
-/// A difference of failure rates that chance makes less often is called one.
+/// A difference of failure rates is significant if its probability by chance is below this.
 const SMALL: f64 = 0.05;
 
-/// Returns a comparison as people read it.
+/// Shows a comparison of two runs.
 pub fn differences(compared: &Compared, all: bool) -> String {
     laid_out(compared, all, width())
 }
 
-/// Lays it out for a terminal of this width, or for a file of any.
+/// Formats the comparison for this width; without one, lines may have any length.
 fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
     let mut screen = Screen::new(width);
     let Compared { left, right, .. } = compared;
@@ -107,7 +107,7 @@ fn rate(run: &Run) -> String {
     format!("{counts} ({} %)", words::percent(share))
 }
 
-/// Says whether the failure rates differ significantly.
+/// Describes whether the failure rates differ significantly.
 fn chance(compared: &Compared) -> String {
     let Compared { left, right, .. } = compared;
     let is_equal = left.failures * right.trials == right.failures * left.trials;
@@ -128,12 +128,12 @@ fn chance(compared: &Compared) -> String {
     }
 }
 
-/// Where the columns are.
+/// Widths of the columns.
 struct Columns {
     names: usize,
-    /// The first run's values; those of the second take what is left.
+    /// Width of the first run's column; the second run's column has the rest.
     left: usize,
-    /// Of the terminal; nothing where lines may be of any length.
+    /// Width of the terminal; `None` if the width of lines is not limited.
     width: Option<usize>,
 }
 
@@ -152,7 +152,7 @@ impl Columns {
     }
 }
 
-/// Returns a value as it is shown.
+/// Returns the cell of a value.
 fn cell(value: Option<&String>) -> String {
     match value {
         Some(value) if value.is_empty() => "(empty)".to_owned(),

@@ -14,38 +14,38 @@ use provoke_stats::real;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Without a terminal, a line so often.
+/// Interval of progress lines without a terminal.
 const NOW_AND_THEN: Duration = Duration::from_secs(10);
-/// Failures of one kind that are shown one by one; the rest is counted.
+/// Number of failures of one kind that are shown individually; the rest are counted.
 const SHOWN_PER_KIND: u64 = 3;
-/// Variants whose evidence is shown.
+/// Maximum number of contrasts whose evidence is shown.
 const CONTRASTS: usize = 4;
 
-/// Shows how it goes.
+/// Shows the progress of a run.
 pub struct Live {
     bar: Option<ProgressBar>,
-    /// Without a terminal: when a line was last written. Never, if none is wanted.
+    /// Time of the last progress line without a terminal; `None` if no such lines are requested.
     last_line: Option<Instant>,
     every_trial: bool,
     began: Instant,
-    /// When the last trial ended.
+    /// Time of the last end of a trial.
     last_end: Instant,
     completed_before: Option<u64>,
     shown: BTreeMap<String, u64>,
-    /// Whether a search is long was looked at.
+    /// Whether the check for a long search was made.
     hinted: bool,
-    /// The trials that run: since when, and of which variant if there are several.
+    /// The running trials: their starting times, and their variants if there are several.
     running: BTreeMap<TrialId, (Instant, Option<VariantId>)>,
-    /// Working time before this process, of a run that was resumed.
+    /// Working time before this process, for a resumed run.
     worked_before: Duration,
-    /// Says what goes on within the trials that run.
+    /// Describes the progress within the running trials.
     within: Option<Box<dyn Fn() -> String>>,
-    /// Returns how many answers a second a service under load gives, once that is known.
+    /// Returns the responses per second of a service under load, once they are known.
     rate: Option<Box<dyn Fn() -> Option<f64>>>,
 }
 
 impl Live {
-    /// A line that rewrites itself.
+    /// Shows a live line.
     pub fn moving(every_trial: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
         bar.set_style(ProgressStyle::with_template("{wide_msg}").expect("a fixed template"));
@@ -55,7 +55,7 @@ impl Live {
         }
     }
 
-    /// Plain lines now and then.
+    /// Prints a progress line at intervals.
     pub fn plain(every_trial: bool) -> Self {
         Self {
             last_line: Some(Instant::now()),
@@ -63,7 +63,7 @@ impl Live {
         }
     }
 
-    /// Nothing but failures as they happen.
+    /// Prints only failures.
     pub fn still(every_trial: bool) -> Self {
         Self::new(every_trial)
     }
@@ -85,21 +85,21 @@ impl Live {
         }
     }
 
-    /// Shows also what goes on within trials, where there is something to see.
+    /// Adds the progress within trials, if it is available.
     #[must_use]
     pub fn with(mut self, within: Option<Box<dyn Fn() -> String>>) -> Self {
         self.within = within;
         self
     }
 
-    /// Says how long the run will take, once the answers per second are known.
+    /// Announces the duration of the run, once the responses per second are known.
     #[must_use]
     pub fn forecasting(mut self, rate: Option<Box<dyn Fn() -> Option<f64>>>) -> Self {
         self.rate = rate;
         self
     }
 
-    /// Prints how long the run will take, if that is long; once.
+    /// Prints the expected duration of the run once, if it is long.
     fn forecast(&mut self, state: &State, speed: Speed) {
         self.rate = None;
         // A forecast from the plan alone was printed before the start.
@@ -110,7 +110,7 @@ impl Live {
         }
     }
 
-    /// Takes the live line away.
+    /// Removes the live line.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -128,7 +128,7 @@ impl Live {
         }
     }
 
-    /// Writes text, broken where it does not fit.
+    /// Writes text, wrapped to the width.
     fn text(&self, indent: usize, text: &str) {
         let text = format!("{}{text}", " ".repeat(indent));
         for line in screen::for_stderr(&text).lines() {
@@ -208,7 +208,7 @@ impl Live {
         }
     }
 
-    /// Says once, when the rate of a search is known, that a setting may shorten it.
+    /// Prints once that a setting may shorten the search, when its rate is known.
     fn hint(&mut self, state: &State) {
         let reduces = matches!(state.plan.question, Question::Reduce(_));
         let begun = !reduces || state.reduction.is_some();
@@ -246,7 +246,7 @@ impl Live {
             None => words::plural(completed, "trial"),
         };
         let (first, last) = match &state.plan.question {
-            // Only passing trials bring it nearer.
+            // Only passing trials bring the end closer.
             Question::Confirm(_) => (progress(state), None),
             Question::Rate => (Some(ran), rate(failed, completed)),
             _ => (Some(ran), progress(state)),
@@ -288,7 +288,7 @@ impl Live {
         (since > LATE.max(usual * LATE_TIMES)).then_some((trial, since))
     }
 
-    /// Returns in about how many seconds a search ends.
+    /// Returns the approximate number of seconds until the end of a search.
     fn estimate(&self, state: &State, completed: u64) -> Option<f64> {
         let fresh = completed.checked_sub(self.completed_before.unwrap_or(0));
         let fresh = fresh.filter(|fresh| *fresh > 0 && state.raising().is_none())?;
@@ -323,9 +323,9 @@ fn in_seconds(time: Duration) -> String {
     words::seconds(time.as_secs_f64())
 }
 
-/// A trial that runs so much longer than the others take is late ...
+/// A trial is late if it runs this many times longer than others, and at least [`LATE`].
 const LATE_TIMES: u32 = 5;
-/// ... but not before this time.
+/// Minimum time after which a trial is late.
 const LATE: Duration = Duration::from_secs(2);
 
 impl Sink for Live {
@@ -366,7 +366,7 @@ impl Sink for Live {
                     self.text(2, &text);
                 }
             }
-            // The summary tells how often it came.
+            // The summary shows how often each warning occurred.
             Event::Note {
                 level: Level::Warning,
                 text,
@@ -407,7 +407,7 @@ impl Sink for Live {
     }
 }
 
-/// How far the answer has come, by the trials that count.
+/// Returns the progress towards the answer, from the counted trials.
 fn progress(state: &State) -> Option<String> {
     match &state.plan.question {
         Question::Rate => None,
@@ -451,7 +451,7 @@ fn progress(state: &State) -> Option<String> {
     }
 }
 
-/// The setting that is tried now.
+/// Returns the setting that is being tried.
 fn trying(state: &State) -> Option<String> {
     let variant = state.plan.variant(state.last_launched?);
     let setting = variant.setting.filter(|setting| !setting.is_as_planned());
@@ -461,7 +461,7 @@ fn trying(state: &State) -> Option<String> {
     ))
 }
 
-/// What a search has narrowed it down to.
+/// Returns the candidates that a search has not excluded.
 fn narrowed(state: &State) -> Option<String> {
     let search = Search::of(state)?;
     let places = state.plan.space.as_ref()?.choices.places();
@@ -480,7 +480,7 @@ fn narrowed(state: &State) -> Option<String> {
     ))
 }
 
-/// What is known of the levels of load so far.
+/// Returns the results for the load levels so far.
 fn ramped(state: &State) -> Option<String> {
     let ramp = state.ramp.as_ref()?;
     let name = |level: usize| words::sanitize(&state.plan.variants[level].name);
@@ -502,7 +502,7 @@ fn ramped(state: &State) -> Option<String> {
     }
 }
 
-/// What a search found to be needed so far.
+/// Returns the needed items that a search has found so far.
 fn found(state: &State) -> Option<String> {
     let Some(reduction) = &state.reduction else {
         return Some("reproducing the failure".to_owned());
@@ -516,13 +516,13 @@ fn found(state: &State) -> Option<String> {
     })
 }
 
-/// The share of failures in the counts that are shown.
+/// Returns the share of failures in the displayed counts.
 fn rate(failed: u64, completed: u64) -> Option<String> {
     let share = real(failed) / real(completed.max(1));
     (failed > 0).then(|| format!("{} %", words::percent(share)))
 }
 
-/// The name of a failure, and what follows it.
+/// Returns the name of a failure, and the text after it.
 fn called(failure: &Failure) -> (String, String) {
     if failure.signature.depth > Depth::Output {
         return (words::sanitize(&failure.signature.title), String::new());
@@ -532,7 +532,7 @@ fn called(failure: &Failure) -> (String, String) {
     (failure.kind.name(), about)
 }
 
-/// Why a trial is inconclusive.
+/// Returns why a trial is inconclusive.
 fn why(seen: &Observation) -> String {
     use crate::model::Ending;
     let not_started = seen.actors.iter().find_map(|actor| match &actor.ending {

@@ -1,7 +1,7 @@
 //! Output on the terminal: the live line, the failures and the summary.
 //!
-//! The only user of `indicatif` and `console`. Standard output is for results,
-//! standard error for talk. Nothing here fails: when nobody listens, nothing is said.
+//! This module is the only user of `indicatif` and `console`. Results go to stdout, messages to stderr. Errors in
+//! writing to stderr are ignored.
 
 mod checkup;
 mod counter;
@@ -27,22 +27,22 @@ pub use ticks::Ticks;
 use crate::untrusted::SafeText;
 use std::io::{self, Write as _};
 
-/// Says a line on standard error, broken at the width of the terminal.
+/// Writes a message to stderr, wrapped to the width of the terminal.
 pub fn say(line: &str) {
     say_as_it_is(&screen::for_stderr(line));
 }
 
-/// Says lines on standard error that are laid out already, or that are of a program.
+/// Writes lines to stderr that already have their layout, or that come from a program.
 pub fn say_as_it_is(lines: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", safe(lines));
 }
 
-/// Returns what may be written to standard error.
+/// Returns the text with escapes, for stderr.
 fn safe(text: &str) -> SafeText {
     SafeText::laid_out(text, console::colors_enabled_stderr())
 }
 
-/// Writes a result to standard output. A closed pipe is not an error.
+/// Writes a result to stdout. A closed pipe is not an error.
 pub fn tell(text: &str) -> io::Result<()> {
     let text = SafeText::laid_out(text, console::colors_enabled());
     let mut out = io::stdout().lock();

@@ -7,10 +7,10 @@ use console::{Alignment, measure_text_width, pad_str, style};
 use provoke_stats::real;
 use std::fmt::Write as _;
 
-/// What is said of a run in a row.
+/// Number of cells of a run in its row.
 const CELLS: usize = 6;
 
-/// Returns it as people read it.
+/// Shows several runs and the distinguishing facts.
 pub fn partings(parted: &Parted) -> String {
     let mut out = String::new();
     table(&mut out, &parted.runs);

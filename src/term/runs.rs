@@ -5,20 +5,20 @@ use crate::policy::Verdict;
 use crate::report::{Listing, words};
 use console::{measure_text_width, pad_str, style, truncate_str};
 
-/// A stored run, as it is listed.
+/// A stored run in the list.
 pub struct StoredRun {
     /// The shortest text that names it in commands.
     pub reference: String,
-    /// When it was begun, in words.
+    /// Its start, in words.
     pub when: String,
-    /// What is known of it; nothing if it cannot be read.
+    /// Its summary; `None` if it cannot be read.
     pub listing: Option<Listing>,
 }
 
-/// Columns where there is no terminal.
+/// Width in columns without a terminal.
 const DEFAULT_WIDTH: usize = 80;
 const HEADS: [&str; 6] = ["RUN", "WHEN", "WHAT", "RESULT", "CRASH", "COMMAND"];
-/// Columns that are cut if a line is too long, in this order, and what is left of them at least.
+/// Columns that are cut if a line is too long, in this order, with their minimum widths.
 const CUT: [(usize, usize); 7] = [(4, 20), (5, 12), (3, 22), (5, 8), (4, 8), (3, 8), (1, 8)];
 const GAP: &str = "  ";
 

@@ -3,26 +3,26 @@
 use crate::report::wrap;
 use console::{Term, measure_text_width, style};
 
-/// Columns of the narrowest screen that lines are broken for.
+/// Minimum width, in columns, to which lines are wrapped.
 const NARROWEST: usize = 40;
-/// Longer lines are hard to read, however wide the terminal is.
+/// Maximum width of lines, because longer ones are hard to read.
 const WIDEST: usize = 100;
 
-/// Returns the columns that text on standard output may take; nothing if it does not go to a terminal.
+/// Returns the width for text on stdout; `None` if stdout is not a terminal.
 pub fn width() -> Option<usize> {
     let (_, columns) = Term::stdout().size_checked()?;
     Some(usize::from(columns).max(NARROWEST))
 }
 
-/// Returns the columns that prose on standard output may take.
+/// Returns the width for prose on stdout.
 pub fn page_width() -> usize {
     width().unwrap_or(WIDEST).min(WIDEST)
 }
 
-/// Columns of a terminal that does not say how many it has.
+/// Width of a terminal that does not report its own.
 const USUAL: usize = 80;
 
-/// Breaks lines for standard error, if that is a terminal.
+/// Wraps lines for stderr, if that is a terminal.
 pub(super) fn for_stderr(text: &str) -> String {
     let terminal = Term::stderr();
     if !terminal.is_term() {
@@ -34,7 +34,7 @@ pub(super) fn for_stderr(text: &str) -> String {
     broken(text, columns.clamp(NARROWEST, WIDEST))
 }
 
-/// Breaks lines that are longer; the rest of a line is a little further in.
+/// Wraps longer lines with a small indent.
 fn broken(text: &str, width: usize) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -52,17 +52,17 @@ fn broken(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// A command to type next.
+/// A suggested command.
 pub struct Command {
-    /// What it is for.
+    /// Purpose.
     purpose: String,
     line: String,
-    /// What it costs, or what to replace in it.
+    /// Its cost, or what to replace in it.
     remark: String,
 }
 
 impl Command {
-    /// A command for a purpose.
+    /// Creates a command for a purpose.
     pub fn new(purpose: &str, line: impl Into<String>) -> Self {
         Self {
             purpose: purpose.to_owned(),
@@ -81,13 +81,13 @@ impl Command {
 
 /// Lines of a screen.
 pub struct Screen {
-    /// Nothing where lines are not broken.
+    /// Width of lines; `None` if lines are not wrapped.
     width: Option<usize>,
     text: String,
 }
 
 impl Screen {
-    /// A screen for standard output; its lines are broken if that is a terminal.
+    /// Creates a screen for stdout; its lines are wrapped if that is a terminal.
     pub fn on_stdout() -> Self {
         Self::new(width())
     }
@@ -99,7 +99,7 @@ impl Screen {
         }
     }
 
-    /// Adds a line as it is: a row of a table, or what a program wrote.
+    /// Adds a line unchanged: a row of a table, or output of a program.
     pub fn row(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
@@ -112,12 +112,12 @@ impl Screen {
         }
     }
 
-    /// Adds text with an indentation, broken where it does not fit.
+    /// Adds text with an indent, wrapped to the width.
     pub fn text(&mut self, indent: usize, text: &str) {
         self.hanging(indent, indent + 2, text);
     }
 
-    /// Adds text whose first line has one indentation, and whose other lines have another.
+    /// Adds text with one indent for its first line and another for further lines.
     pub fn hanging(&mut self, indent: usize, hang: usize, text: &str) {
         let room = self.width.map(|width| width.min(WIDEST));
         for line in wrap(&" ".repeat(indent), hang, text, room, measure_text_width) {
@@ -125,7 +125,7 @@ impl Screen {
         }
     }
 
-    /// Adds commands in a column beside what they are for; one that does not fit stands on a line of its own.
+    /// Adds commands with their purposes in a column; a command that does not fit has a separate line.
     pub fn commands(&mut self, commands: &[Command]) {
         let purposes = commands.iter().map(|one| one.purpose.len());
         let column = purposes.max().unwrap_or(0) + 3;
@@ -165,7 +165,7 @@ impl Screen {
         }
     }
 
-    /// Returns all of it.
+    /// Returns the text of the screen.
     pub fn finish(self) -> String {
         self.text
     }

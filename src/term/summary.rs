@@ -14,12 +14,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Trials that are listed one by one.
+/// Maximum number of listed trials.
 const LISTED: usize = 12;
-/// A rate is shown in time as well where one failure takes longer than this, in seconds.
+/// A rate per time is shown as well if one failure takes longer than this, in seconds.
 const LONG: f64 = 10.0;
 
-/// Returns the answer in one line, and why there is none.
+/// Returns the answer in one line, or why there is none.
 pub fn verdict(report: &Report) -> String {
     let mut screen = Screen::new(None);
     headlines(&mut screen, report);
@@ -43,11 +43,11 @@ pub fn verdict(report: &Report) -> String {
 pub struct Pooled {
     /// Passing trials that a fix needs.
     pub needed: u64,
-    /// Runs that it counts.
+    /// Number of its runs.
     pub runs: u64,
 }
 
-/// Returns the first screen of a run, broken at this width. Commands name the run by this reference.
+/// Returns the first screen of a run, wrapped to this width. Commands name the run by this reference.
 pub fn summary(
     report: &Report,
     evidence: &Path,
@@ -109,13 +109,13 @@ fn table(screen: &mut Screen, rows: &str) {
     }
 }
 
-/// Returns the variants that are shown one by one, not in a table.
+/// Returns the variants that are shown individually, not in a table.
 fn one_by_one(report: &Report) -> impl Iterator<Item = &Variant> {
     let shows = matches!(report.answer, None | Some(Answer::Confirm(_)));
     report.variants.iter().filter(move |_| shows)
 }
 
-/// Writes which crash it is at the lowest level that fails, and what was in flight then.
+/// Describes the crash at the lowest failing level, and the requests in flight.
 fn lowest_failing_level(screen: &mut Screen, report: &Report, answer: &Threshold) {
     let level = answer.lowest_failing();
     let Some(variant) = level.and_then(|level| report.variants.get(level)) else {
@@ -128,7 +128,7 @@ fn lowest_failing_level(screen: &mut Screen, report: &Report, answer: &Threshold
     }
 }
 
-/// Writes the answer, or the rate of each variant where only that was asked for.
+/// Writes the answer, or the rate of each variant if the question was only the rate.
 fn headlines(screen: &mut Screen, report: &Report) {
     if let Some(limit) = &report.max_rate {
         let sentence = style(words::sanitize(&limit.sentence)).bold();
@@ -164,7 +164,7 @@ fn headlines(screen: &mut Screen, report: &Report) {
     screen.text(0, &sentence.to_string());
 }
 
-/// Writes what is known of the trials of a variant, but only what is not zero.
+/// Writes the nonzero counts of a variant.
 fn details(screen: &mut Screen, report: &Report, variant: &Variant) {
     if report.answer.is_some() && variant.failures > 0 {
         let headline = words::headline(variant, report.confidence);
@@ -271,7 +271,7 @@ fn numbered(trials: &[u64]) -> String {
     format!("{noun} {}", words::trial_list(trials, LISTED))
 }
 
-/// Writes the lines of source code that a failure points at, and the text of the first that can be read.
+/// Writes the lines of source code of a failure, and the text of the first readable one.
 fn write_sites(screen: &mut Screen, sites: &[Site]) {
     let mut is_shown = false;
     for site in sites {
@@ -285,7 +285,7 @@ fn write_sites(screen: &mut Screen, sites: &[Site]) {
     }
 }
 
-/// Writes what those trials were doing that ran unusually long when the run was stopped.
+/// Describes the trials that ran unusually long when the run was stopped.
 fn late_trials(screen: &mut Screen, report: &Report) {
     let mut shown: BTreeSet<&str> = BTreeSet::new();
     for late in &report.late_trials {
@@ -314,7 +314,7 @@ fn late_trials(screen: &mut Screen, report: &Report) {
     }
 }
 
-/// Names what was captured after a comparison, each with its variants.
+/// Lists the captured failures of a comparison, each with its variants.
 fn captured_by_variant(screen: &mut Screen, report: &Report) {
     let mut found: Vec<(&SignatureSeen, Vec<u64>, Vec<&str>)> = Vec::new();
     for variant in &report.variants {
@@ -356,7 +356,7 @@ fn captured_by_variant(screen: &mut Screen, report: &Report) {
     }
 }
 
-/// Returns what a failure is, as deeply as it is known.
+/// Returns the most detailed title of a failure.
 fn what(variant: &Variant, seen: &SignatureSeen) -> String {
     let title = style(words::sanitize(&seen.title)).red();
     if seen.depth > Depth::Output {
@@ -383,7 +383,7 @@ fn what(variant: &Variant, seen: &SignatureSeen) -> String {
     }
 }
 
-/// Returns what to type next.
+/// Returns the suggested commands.
 fn next(report: &Report, reference: &str, pooled: Option<Pooled>) -> Vec<Command> {
     let run = shell_word(reference.as_ref());
     let mut commands = Vec::new();
@@ -409,7 +409,7 @@ fn saved(evidence: &Path) -> Command {
     Command::new("saved in", near(evidence).safe().to_string())
 }
 
-/// Returns a path from the working directory, if it is below it.
+/// Returns a path relative to the working directory, if it is below it.
 pub fn near(path: &Path) -> &Path {
     let here = std::env::current_dir().ok();
     let near = here.and_then(|here| path.strip_prefix(here).ok());
@@ -431,7 +431,7 @@ fn explain(report: &Report, run: &SafeText) -> Command {
 }
 
 fn after_the_end(report: &Report, run: &SafeText, pooled: Option<Pooled>) -> Vec<Command> {
-    // The one that is known best.
+    // The failure with the most detailed evidence.
     let failing = report.variants.iter().filter(|one| one.failures > 0);
     let variant = failing.min_by_key(|one| one.clean_runs_to_confirm);
     let Some((variant, trial)) = variant.and_then(|one| Some((one, one.failing_trials.first()?)))
@@ -456,7 +456,7 @@ fn after_the_end(report: &Report, run: &SafeText, pooled: Option<Pooled>) -> Vec
                 )
             }));
         }
-        // How often each was tried was chosen by how often it failed.
+        // The number of trials of each variant depended on its failures, so their share is not a rate.
         Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Shrink(_)) => {}
         _ => commands.extend(confirm(report, variant, run, pooled)),
     }
@@ -467,7 +467,7 @@ fn after_the_end(report: &Report, run: &SafeText, pooled: Option<Pooled>) -> Vec
     commands
 }
 
-/// Returns the command that settles what a search for a load level left open.
+/// Returns the command that answers the open question of a search for a load level.
 fn settled(report: &Report, run: &SafeText) -> Option<Command> {
     let Some(Answer::Ramp(answer)) = &report.answer else {
         return None;
@@ -482,7 +482,7 @@ fn settled(report: &Report, run: &SafeText) -> Option<Command> {
 /// Failure rates that a longer run can rule out.
 const RARE: [f64; 2] = [0.01, 0.001];
 
-/// Returns the run that would find a failure that is too rare for this one.
+/// Returns the command of a run that would find a failure that is too rare for this one.
 fn rarer(report: &Report) -> Option<Command> {
     let [variant] = report.variants.as_slice() else {
         return None;
@@ -508,13 +508,13 @@ fn rarer(report: &Report) -> Option<Command> {
     )))
 }
 
-/// Returns how long so many passing trials take.
+/// Returns the duration of this many passing trials.
 fn time_of_passes(report: &Report, pass: f64, trials: u64) -> String {
     let rounds = trials.div_ceil(u64::from(report.jobs));
     words::seconds((pass + report.overhead_seconds) * provoke_stats::real(rounds))
 }
 
-/// Returns how a fix of this variant is confirmed.
+/// Returns the command that confirms a fix of this variant.
 fn confirm(
     report: &Report,
     variant: &Variant,

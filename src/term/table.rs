@@ -8,15 +8,15 @@ use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
 use provoke_stats as stats;
 use std::fmt::Write as _;
 
-/// So much is said of a failure, however narrow the terminal is.
+/// Minimum width of the title of a failure on a narrow terminal.
 const TITLE: usize = 16;
-/// So many variants that passed are shown in one row.
+/// From this number on, variants that passed share a row.
 const MANY: usize = 4;
-/// The head of the column that names the failures.
+/// Head of the column of signatures.
 const SIGNATURE: &str = "signature";
-/// Cells of a row before what its failures are.
+/// Number of cells of a row before its failures.
 const CELLS: usize = 8;
-/// Columns that a narrow terminal does without, the first of these first: times, the interval, the rate.
+/// Columns that are dropped on a narrow terminal, in this order: times, the interval, the rate.
 const DISPENSABLE: [usize; 4] = [6, 7, 5, 4];
 
 /// Returns a table of the variants.
@@ -42,7 +42,7 @@ pub(super) fn variants(report: &Report, terminal: Option<usize>) -> String {
         let cells = rows
             .iter()
             .map(|(cells, _)| measure_text_width(&cells[column]));
-        // A column without a cell needs no head.
+        // An empty column has no head.
         match cells.max() {
             None | Some(0) => 0,
             Some(widest) => widest.max(heads[column].len()),
@@ -80,7 +80,7 @@ pub(super) fn variants(report: &Report, terminal: Option<usize>) -> String {
     out
 }
 
-/// Returns the candidates of a search: those that were tried, and those that may be the culprit.
+/// Returns the candidates of a search: the tested ones, and possible culprits.
 pub(super) fn points(answer: &Bisection, terminal: Option<usize>) -> String {
     let rows: Vec<[String; 5]> = answer
         .points
@@ -181,7 +181,7 @@ fn cells(answer: &Bisection, point: &PointSeen) -> [String; 5] {
     ]
 }
 
-/// Returns what is known of the levels of load that were tried, and how the service crashed there.
+/// Returns the tested load levels, and the crashes of the service at each.
 pub(super) fn levels(report: &Report, answer: &Threshold, terminal: Option<usize>) -> String {
     let interval = format!("{} %", report.confidence);
     let heads = ["clients", "trials", "died", &interval, "served before"];
@@ -249,7 +249,7 @@ pub(super) fn marks_of_levels(answer: &Threshold) -> Option<&'static str> {
         .then_some("(*) no trial failed: upper bound. Served before: responses before the death and in the warm-up (min / median / max)")
 }
 
-/// Returns a row for each variant, but only one for those that passed, if they are many.
+/// Returns a row for each variant, but a single row for many variants that passed.
 fn rows(report: &Report) -> Vec<([String; CELLS], String)> {
     let passed = |variant: &&Variant| {
         let known = standing_of(report, variant).is_some_and(Standing::passed);
@@ -326,13 +326,13 @@ fn standing(report: &Report, variant: &Variant) -> String {
         Standing::Fails => word.red().to_string(),
         Standing::FailsLess | Standing::Clean => word.green().to_string(),
         Standing::Untestable => word.yellow().to_string(),
-        // Of rates, it is not what was asked.
+        // In a comparison of rates, this was not the question.
         Standing::Open if answer.find == Find::Different => String::new(),
         Standing::Open => word.dim().to_string(),
     }
 }
 
-/// Returns what its failures are, the most frequent first, and what it did besides.
+/// Returns its failures, the most frequent first, and its other results.
 fn what(variant: &Variant) -> String {
     let mut parts = Vec::new();
     let groups = groups(variant);

@@ -6,8 +6,8 @@ use crate::state::{Sink, State};
 use console::style;
 use std::collections::BTreeMap;
 
-/// Prints one line a trial on standard output, as the trials come to count: in the order
-/// of their numbers, the last attempt of each.
+/// Prints one line per trial on stdout when the trial is counted: in the order of the numbers, with the last attempt of
+/// each.
 pub struct Ticks {
     /// The last trial that was printed, or counted before.
     last: TrialId,
@@ -15,7 +15,7 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// Begins with the first trial that is not counted yet.
+    /// Starts with the first trial that is not counted yet.
     pub fn new(state: &State) -> Self {
         let waiting = state.waiting().map(|(id, outcome)| (id, line(id, outcome)));
         Self {
@@ -27,7 +27,7 @@ impl Ticks {
 
 impl Sink for Ticks {
     fn event(&mut self, event: &Event, state: &State) {
-        // Those that catch evidence are not what was asked for.
+        // Captured trials are not part of the result.
         if state.capturing {
             return;
         }
@@ -37,7 +37,7 @@ impl Sink for Ticks {
         while self.last < state.last_counted {
             self.last = TrialId(self.last.0 + 1);
             if let Some(line) = self.waiting.remove(&self.last) {
-                // The summary will say it if nothing can be written.
+                // The summary reports errors in writing to stdout.
                 let _ = tell(&line);
             }
         }
@@ -70,7 +70,7 @@ fn words(kind: &Kind) -> String {
     }
 }
 
-/// The words before the colon: the rest is for the summary.
+/// Returns the words before the colon; the summary shows the rest.
 fn short(kind: &Kind) -> String {
     kind.words()
         .split(':')

@@ -1,6 +1,5 @@
-//! Do whole questions keep their promises? Fold and policy as the program uses them, stopping as
-//! soon as they may, with trials side by side that end in any order; only the processes and the
-//! clock are missing.
+//! Tests the error rates of whole questions. The fold and the policy of the program run here, stop as early as they
+//! may, and have parallel trials that end in any order; only processes and the clock are simulated.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -26,10 +25,10 @@ use crate::ramp::levels_of_load;
 const ALPHA: f64 = 0.05;
 const RATES: [f64; 3] = [0.5, 0.1, 0.03];
 
-/// Things of a set without which nothing fails.
+/// Items that the failure needs.
 const NEEDED: [u32; 2] = [1, 4];
 
-/// In which order trials that run side by side end.
+/// The order in which parallel trials end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Order {
     Random,
@@ -37,7 +36,7 @@ pub(crate) enum Order {
     FailuresLast,
 }
 
-/// Trials side by side, and how they end. One at a time, there is one order.
+/// Numbers of parallel trials, and the order in which they end. One at a time, there is only one order.
 pub(crate) const SETTINGS: [(usize, Order); 4] = [
     (1, Order::Random),
     (8, Order::Random),
@@ -45,18 +44,18 @@ pub(crate) const SETTINGS: [(usize, Order); 4] = [
     (8, Order::FailuresLast),
 ];
 
-/// How trials end: each in a way that neither the time nor any other trial changes.
+/// How trials end: the outcome of each is independent of the time and of all other trials.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     seed: u64,
-    /// How often each variant fails.
+    /// Failure rate of each variant.
     rates: Vec<f64>,
-    /// How often any of them fails of something else, and how often a trial says nothing.
+    /// Rate of other failures, and rate of inconclusive trials.
     other: f64,
     void: Option<(Void, f64)>,
     lanes: usize,
     order: Order,
-    /// How trials fail, and how long each takes.
+    /// The kind of failures, which determines the duration of each trial.
     pub(crate) failure: Failure,
     pub(crate) time: Duration,
 }
@@ -79,7 +78,7 @@ impl World {
         let (fails, salt) = match &state.plan.variant(trial.variant).choice {
             None => (self.rates[trial.variant.index()], trial.variant.0),
             Some(Choice::Place(place)) => (self.rates[*place as usize], *place),
-            // Whatever was chosen before it.
+            // The same for every order of choices.
             Some(Choice::Set(kept)) => {
                 let fails = NEEDED.iter().all(|thing| kept.holds(*thing));
                 (if fails { self.rates[0] } else { 0.0 }, kept.0.iter().sum())
@@ -98,7 +97,7 @@ impl World {
         }
     }
 
-    /// Says which of those that run ends next: what runs is all that it depends on.
+    /// Returns the running trial that ends next; it depends only on the running trials.
     fn next_to_end(&self, running: &BTreeMap<TrialId, Outcome>) -> Option<TrialId> {
         let failed = |outcome: &Outcome| matches!(outcome, Outcome::Fail(_));
         let ends = |(id, outcome): &(&TrialId, &Outcome)| {
@@ -107,13 +106,13 @@ impl World {
                 Order::FailuresFirst => !failed(outcome),
                 Order::FailuresLast => failed(outcome),
             };
-            // A little later than those begun before it, or not: nothing waits for ever.
+            // A little later than trials started before it, or not: no trial waits forever.
             (late, id.0 + hash(!self.seed, id.0) % 16)
         };
         running.iter().min_by_key(ends).map(|(id, _)| *id)
     }
 
-    /// Runs trials until the question of a state is answered; each event goes to the tape, too.
+    /// Runs trials until the question of a state is answered; passes each event to the tape, too.
     fn answer(&self, state: &mut State, mut tape: impl FnMut(&Event)) {
         let policy = policy::of(&state.plan);
         let mut running: BTreeMap<TrialId, Outcome> = BTreeMap::new();
@@ -146,7 +145,7 @@ impl World {
         }
     }
 
-    /// Answers a question from its beginning.
+    /// Answers a question from the start.
     pub(crate) fn of(&self, plan: &Plan) -> State {
         let jobs = u32::try_from(self.lanes).unwrap();
         let (_, mut state) = begin(Plan {
@@ -202,7 +201,7 @@ pub(crate) fn failure(code: i32) -> Failure {
     }
 }
 
-/// Returns how many trials it takes until the third failure: a baseline, before all trials here.
+/// Returns the number of trials until the third failure: the baseline of most plans here.
 fn third_failure(seed: u64, p: f64) -> u64 {
     let failing = (1..).filter(|trial| uniform(hash(seed, 0), *trial) < p);
     failing.into_iter().nth(2).unwrap()
@@ -227,7 +226,7 @@ pub(crate) fn fixed_side(failures: u64, trials: u64) -> Plan {
     }
 }
 
-/// A comparison of so many variants.
+/// Returns the plan of a comparison with this number of variants.
 pub(crate) fn compare(find: &str, variants: usize, more: &str) -> Plan {
     let names = (0..variants).map(|number| format!("[[variant]]\nname = '{number}'\n"));
     let names: String = names.collect();
@@ -236,11 +235,11 @@ pub(crate) fn compare(find: &str, variants: usize, more: &str) -> Plan {
     ))
 }
 
-/// Worlds in each cell.
+/// Number of worlds in each cell.
 const WORLDS: u32 = 300;
 
-/// Counts the worlds of which something wrong is so, and asserts that there are not more than
-/// promised, but for two standard errors.
+/// Counts the worlds in which something is wrong, and asserts that their number is at most the promised one plus two
+/// standard errors.
 fn assert_rare(what: &str, so: impl Fn(u64) -> bool) {
     let hits = (0..u64::from(WORLDS)).filter(|seed| so(*seed)).count();
     let share = f64::from(u32::try_from(hits).unwrap()) / f64::from(WORLDS);
@@ -256,12 +255,12 @@ fn verdict(state: &State) -> Verdict {
     policy::of(&state.plan).verdict(state)
 }
 
-/// What a question came to.
+/// The result of a question.
 #[derive(Debug, PartialEq)]
 struct Known {
     verdict: Verdict,
     standings: Vec<Standing>,
-    /// Of each variant: what passed, what failed, what failed otherwise, what said nothing.
+    /// For each variant: passes, failures, other failures, and inconclusive trials.
     counts: Vec<(u64, Vec<TrialId>, u64, u64)>,
     rules: Vec<StopRule>,
     last: TrialId,
@@ -318,7 +317,7 @@ fn a_perfect_fix_takes_exactly_the_clean_trials_that_are_needed() {
                 (passes(&state, 0), state.last_counted),
                 (needed, TrialId(needed))
             );
-            // No more are even begun than are needed.
+            // No more trials than needed are started.
             assert_eq!(state.next_id(), TrialId(needed + 1), "{setting:?}");
         }
     }
@@ -407,7 +406,7 @@ fn a_limit_ends_a_confirmation_undecided_and_counts_what_it_allows() {
     }
 }
 
-/// Equal variants, and how often they are called different.
+/// Tests how often equal variants are called different.
 fn equal(variants: usize, pairs: u32, p: f64, setting: (usize, Order)) {
     let plan = compare("different", variants, &format!("runs = {pairs}"));
     let rates = vec![p; variants];
@@ -458,8 +457,8 @@ fn a_difference_is_found_as_soon_as_was_promised() {
     }
 }
 
-/// Races so many variants, of which the bad ones fail at one rate; asserts that a bad one is
-/// rarely said to fail less often than another.
+/// Races variants of which the bad ones fail at one rate; asserts that a bad one is rarely said to fail less often than
+/// another.
 fn race(bad: usize, clean: usize, p: f64, setting: (usize, Order)) {
     let plan = compare("failing", bad + clean, "duration = '1h'");
     let rates: Vec<f64> = [vec![p; bad], vec![0.0; clean]].concat();
@@ -479,7 +478,7 @@ fn race(bad: usize, clean: usize, p: f64, setting: (usize, Order)) {
     );
 }
 
-/// Rates of variants that do not all fail alike.
+/// Rates of variants with different failure rates.
 const UNEQUAL: [&[f64]; 6] = [
     &[0.5, 0.03],
     &[0.3, 0.1],
@@ -594,7 +593,7 @@ fn a_clean_variant_passes_as_often_as_is_needed_after_there_is_a_reference() {
             let before = &state.first_failure.as_ref().unwrap().passes;
             let since = passes(&state, 1) - before[1];
             assert!(since >= needed.unwrap(), "{since}, {needed:?}");
-            // Not much more often: blocks go on until the reference has failed often enough.
+            // Only a little more often: blocks continue until the reference has failed often enough.
             let lanes = u64::try_from(setting.0).unwrap();
             let late = state.tally(whose.unwrap()).early_failures.last().unwrap().1;
             let most = 2 * needed.unwrap().max(late) + lanes;
@@ -627,7 +626,7 @@ fn a_given_baseline_says_how_often_the_clean_ones_pass() {
     }
 }
 
-/// A run of each question, that is not over at once.
+/// Returns a run of each question that takes more than a few trials.
 fn questions() -> Vec<(Plan, Vec<f64>)> {
     vec![
         (fixed_side(3, 30), vec![0.0]),
@@ -649,7 +648,7 @@ fn questions() -> Vec<(Plan, Vec<f64>)> {
 
 static QUESTIONS: LazyLock<Vec<(Plan, Vec<f64>)>> = LazyLock::new(questions);
 
-/// Asserts that a run which is cut after so many events and resumed ends as it would have.
+/// Asserts that a run which is cut after `cut` events and resumed has the same result.
 fn assert_resumes(world: &World, plan: &Plan, events: &[Event], uncut: &Known, cut: usize) {
     let (_, mut state) = begin(plan.clone());
     for event in &events[..cut] {
@@ -673,7 +672,7 @@ fn a_run_that_is_cut_anywhere_ends_as_it_would_have() {
         for setting in [SETTINGS[0], (3, Order::Random)] {
             let world = World::new(11, rates, setting);
             let (events, uncut) = record(&world, plan);
-            // Each cut replays what follows: of a long run, every few events are enough.
+            // Each cut replays the following events: in a long run, every few events are enough.
             for cut in (0..=events.len()).step_by(1 + events.len() / 150) {
                 assert_resumes(&world, plan, &events, &uncut, cut);
             }
@@ -710,7 +709,7 @@ proptest! {
     }
 }
 
-/// The last of so many places fails, and all from one of them on, at one rate.
+/// Returns a search along a list in which all candidates from `first` on fail at one rate.
 pub(crate) fn search(places: usize, first: usize, rate: f64) -> (Plan, Vec<f64>) {
     let rates = (0..=places).map(|place| if place < first { 0.0 } else { rate });
     (
@@ -719,13 +718,13 @@ pub(crate) fn search(places: usize, first: usize, rate: f64) -> (Plan, Vec<f64>)
     )
 }
 
-/// Lives at these levels fail from one of them on, at one rate.
+/// Returns a search among levels whose trials fail from one level on, at one rate.
 pub(crate) fn ramp(levels: &[u32], first: usize, rate: f64) -> (Plan, Vec<f64>) {
     let rates = (0..levels.len()).map(|level| if level < first { 0.0 } else { rate });
     (levels_of_load(levels, false), rates.collect())
 }
 
-/// Of so many things two are needed, and with them it fails at one rate.
+/// Returns a reduction in which two items are needed, with which it fails at one rate.
 pub(crate) fn reduction(things: usize, rate: f64) -> (Plan, Vec<f64>) {
     let names: Vec<String> = (0..things).map(|thing| format!("'{thing}'")).collect();
     let set = names.join(", ");
@@ -733,7 +732,7 @@ pub(crate) fn reduction(things: usize, rate: f64) -> (Plan, Vec<f64>) {
     (plan(&text), vec![rate])
 }
 
-/// What a crash takes: two kinds of requests, so many clients, and lives of so many requests.
+/// The requirements of a crash: two kinds of requests, a number of clients, and a number of requests per trial.
 const DEADLY: ([u32; 2], u32, u64) = ([0, 1], 10, 40);
 
 fn kills(cut: &Cut) -> bool {
@@ -743,7 +742,7 @@ fn kills(cut: &Cut) -> bool {
         && cut.requests >= requests
 }
 
-/// A load of five kinds by 64 clients, of which a part kills at this rate.
+/// Returns a load of five kinds by 64 clients, of which a part crashes the service at this rate.
 pub(crate) fn shrinking(rate: f64) -> (Plan, Vec<f64>) {
     let kinds = ["a", "b", "c", "d", "e"].map(|kind| format!("[[request]]\npath = '/{kind}'\n"));
     let load = "[load]\nurl = 'http://127.0.0.1:1'\nclients = 64\nrequests = 2000\n";
@@ -752,8 +751,8 @@ pub(crate) fn shrinking(rate: f64) -> (Plan, Vec<f64>) {
     (plan, vec![rate])
 }
 
-/// Shrinks a load at this rate; returns how many lives that took, and whether exactly what it
-/// takes was found, as far as kinds and clients go; nothing where the answer is open.
+/// Shrinks a load at this rate; returns the number of trials, and whether exactly the required kinds and clients were
+/// found; `None` if the answer is undecided.
 fn shrunk(rate: f64, seed: u64, setting: (usize, Order)) -> (u64, Option<bool>) {
     let (plan, rates) = shrinking(rate);
     let state = World::new(seed, &rates, setting).of(&plan);
@@ -762,7 +761,7 @@ fn shrunk(rate: f64, seed: u64, setting: (usize, Order)) -> (u64, Option<bool>) 
     let (kinds, clients, _) = DEADLY;
     let exact = (&known.left.kinds.0[..], known.left.clients) == (&kinds[..], clients);
     let found = (verdict(&state) == Verdict::Found).then_some(exact);
-    // Whatever is said, it kills.
+    // Whatever the answer, the remaining load crashes the service.
     assert!(kills(&known.left));
     (all.sum(), found)
 }
@@ -782,7 +781,7 @@ fn a_load_that_does_not_kill_again_is_given_up() {
     assert_eq!((lives, found), (20, None));
 }
 
-/// Prints the table of `docs/statistics.md`, too, which is of 300 loads.
+/// Also prints the table of `docs/statistics.md`, which is for 300 loads.
 #[test]
 fn more_than_its_crash_needs_is_rarely_kept_of_a_load() {
     const LOADS: u64 = 100;
@@ -803,7 +802,7 @@ fn more_than_its_crash_needs_is_rarely_kept_of_a_load() {
             share(Some(false)),
             share(None)
         );
-        // The stated chance of being wrong is one in 20; two standard errors above.
+        // The stated error rate is 1 in 20; this is two standard errors above.
         assert!(share(Some(false)) <= 9, "{rate}");
     }
 }
@@ -830,8 +829,7 @@ fn what_is_needed_is_found_in_few_trials_and_rarely_anything_else() {
     }
 }
 
-/// That the engine of the search keeps its promise is shown with it; here, that it is asked in
-/// the right way.
+/// The tests of the search engine show its error rate; this test shows that it is used correctly.
 #[test]
 fn the_first_that_fails_is_found_in_few_trials_and_rarely_another() {
     const FEW: u32 = 30;
@@ -885,18 +883,18 @@ fn lives_of_the_top_that_are_clean_exclude_the_rate_whatever_else_happens() {
     }
 }
 
-/// How a search along 64 places ended whose first that fails is known.
+/// Result of a search along 64 candidates with a known culprit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Found {
     Right,
-    /// Wrong, and an earlier place is said to fail as well.
+    /// The answer is wrong, but an earlier candidate is reported to fail as well.
     Warned,
     Wrong,
     Agree,
     Undecided,
 }
 
-/// Searches with each place as the first that fails in turn; returns the mean trials and the endings.
+/// Searches with each candidate as the culprit in turn; returns the mean trials and the results.
 fn searched(more: &str, count: u64, rate: impl Fn(usize, usize) -> f64) -> (f64, Vec<Found>) {
     let plan = plan(&format!("ask = 'bisect'\nrange = '0..64'\n{more}"));
     let mut trials = 0;
@@ -942,7 +940,8 @@ fn an_answer_is_checked_and_costs_little_more_where_the_rate_is_constant() {
 
 #[test]
 fn an_earlier_place_that_fails_less_often_is_named() {
-    // The search that trusts its model calls the first place that fails at .5 the first that fails in .65 of cases.
+    // A search that trusts its model returns the first candidate that fails at .5, although others fail before it, in
+    // .65 of cases.
     let step = |place: usize, first: usize| match place {
         _ if place < first => 0.0,
         _ if place < usize::midpoint(first, 64) => 0.1,
@@ -989,7 +988,7 @@ fn a_search_is_given_up_at_its_limit_and_says_what_it_knows() {
         "{}",
         answer.sentence
     );
-    // A number that was asked for is the limit.
+    // A requested number of trials is the limit.
     let few = Plan {
         stop: Stop {
             trials: Some(30),

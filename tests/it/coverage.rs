@@ -1,5 +1,5 @@
-//! The intervals that a run reports are honest for the way the run ended: through the
-//! real loop, with failures that take ten times longer than passes.
+//! Tests the coverage of the intervals that a run reports for each way in which a run ends, with the real loop and
+//! failures that take ten times longer than passes.
 
 use crate::loop_and_fold::{begin, exited, hash, plan, run};
 use provoke::model::Trial;
@@ -8,10 +8,10 @@ use provoke::state::State;
 use std::time::Duration;
 
 const RUNS: u64 = 400;
-/// An interval may be wrong in so many of [`RUNS`]: 5 % and two standard errors.
+/// Maximum number of wrong intervals among [`RUNS`]: 5 % plus two standard errors.
 const WRONG_AT_MOST: u64 = 28;
 
-/// Does one run in a world of its own.
+/// Simulates one run with its own random outcomes.
 fn one(rule: &str, rate: f64, world: u64, interrupt: bool) -> State {
     let (_, mut state) = begin(plan(&format!("{rule}\njobs = 3\nseed = {world}")));
     let script = move |trial: &Trial| {
@@ -28,7 +28,7 @@ fn one(rule: &str, rate: f64, world: u64, interrupt: bool) -> State {
     state
 }
 
-/// Returns how many runs gave an interval without the truth in it, and on which basis.
+/// Returns the number of runs whose interval did not contain the true rate, and the kind of interval.
 fn wrong(rule: &str, rate: f64, interrupt: bool) -> (u64, Basis) {
     let mut basis = Basis::Cp;
     let misses = (1..=RUNS).filter(|world| {

@@ -1,5 +1,5 @@
-//! A damaged journal never brings the program down: it is refused with the line, or, where its end
-//! is missing, read as far as it goes.
+//! Tests that a damaged journal never crashes the program: it is refused with the number of the line or, if its end is
+//! missing, read up to that point.
 
 use crate::loop_and_fold::{begin, exited, hash, plan, run};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use provoke::store::{Journal, StoreError, read};
 use std::fs;
 use std::time::Duration;
 
-/// The events of a run with every kind of outcome.
+/// Returns the events of a run with every kind of outcome.
 fn history(world: u64) -> Vec<Event> {
     let (first, mut state) = begin(plan("runs = 20\njobs = 3\nonly = ['code:1']"));
     let codes = [0, 1, 125, 139, 2];
@@ -25,7 +25,7 @@ fn history(world: u64) -> Vec<Event> {
     std::iter::once(first).chain(events).collect()
 }
 
-/// A journal without checksums, as earlier versions wrote it.
+/// Returns a journal without checksums, as earlier versions wrote it.
 fn journal(world: u64) -> Vec<u8> {
     let lines = history(world)
         .into_iter()
@@ -33,7 +33,7 @@ fn journal(world: u64) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-/// A journal as it is written.
+/// Returns a journal in the present format.
 fn journal_with_sums(world: u64) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
@@ -44,7 +44,7 @@ fn journal_with_sums(world: u64) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// Reads a journal and makes the report, as `provoke report` does.
+/// Reads a journal and creates the report, as `provoke report` does.
 fn digest(bytes: &[u8]) -> Result<serde_json::Value, StoreError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
@@ -101,7 +101,7 @@ fn no_damage_changes_a_number_silently() {
         let same = before.iter().zip(&after).take_while(|(a, b)| a == b);
         let same = same.count();
         match digest(&changed) {
-            // Only what begins the journal and lacks its end is read, as that of a killed run.
+            // Only a beginning of the journal is read without error, like that of a killed run.
             Ok(report) => {
                 assert!(after.len() <= same + 1, "case {case}");
                 assert!(!changed[before[..same].concat().len()..].ends_with(b"\n"));

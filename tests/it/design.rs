@@ -1,4 +1,4 @@
-//! `DESIGN.md` lists every source file with the first sentence of its `//!` comment.
+//! Tests that `DESIGN.md` lists every source file with the first sentence of its `//!` comment.
 
 use crate::layers::sources;
 use regex::Regex;
@@ -19,7 +19,7 @@ main decisions.
 A test writes this file. To renew it, run `UPDATE_DESIGN=1 cargo nextest run -E 'test(design)'`.
 ";
 
-/// Words that begin a question or a riddle, and not a description of a file.
+/// Words that begin a question or a clause instead of the description of a file.
 const VAGUE_BEGINNINGS: [&str; 14] = [
     "Do", "Does", "From", "How", "Is", "What", "Where", "Whether", "Which", "Who", "Whoever",
     "Whom", "Whose", "Why",

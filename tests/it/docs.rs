@@ -1,4 +1,4 @@
-//! The words and the links of the documentation.
+//! Tests the words and the links of the documentation.
 
 use regex::{Regex, RegexBuilder};
 use std::fs;
@@ -15,7 +15,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(repository().join(path)).unwrap()
 }
 
-/// Returns the Markdown files in a folder and below it, with paths from the repository.
+/// Returns the Markdown files in a directory and below it, with paths relative to the repository.
 fn markdown_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(repository().join(folder)).unwrap() {
@@ -45,7 +45,7 @@ fn documentation() -> Vec<PathBuf> {
     files
 }
 
-/// Returns the words of the glossary's last column that stand in `code`.
+/// Returns the words in `code` of the glossary's last column.
 fn replaced_words() -> Vec<String> {
     let code = Regex::new("`([^`]+)`").unwrap();
     let glossary = read(Path::new(GLOSSARY));
@@ -58,8 +58,7 @@ fn replaced_words() -> Vec<String> {
         .collect()
 }
 
-/// Returns the text without code, which quotes programs: blocks in fences, indented blocks and
-/// `code` in a line.
+/// Returns the text without code: fenced blocks, indented blocks and inline `code`.
 fn prose(markdown: &str) -> String {
     let mut in_fence = false;
     let mut lines = Vec::new();
@@ -74,7 +73,7 @@ fn prose(markdown: &str) -> String {
     code.replace_all(&lines.join("\n"), "`code`").into_owned()
 }
 
-/// Returns a pattern for words that may be split between two lines.
+/// Returns a pattern for words that may be separated by a line end.
 fn pattern(words: &str) -> Regex {
     let words: Vec<_> = words.split(' ').map(regex::escape).collect();
     RegexBuilder::new(&format!(r"\b{}\b", words.join(r"\s+")))
@@ -151,7 +150,7 @@ fn help_uses_the_words_of_the_glossary() {
     assert_uses_glossary(&texts);
 }
 
-/// Returns the anchor that a heading gets on GitHub.
+/// Returns the anchor of a heading on GitHub.
 fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter_map(|letter| match letter {
         ' ' => Some('-'),

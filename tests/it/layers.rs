@@ -1,11 +1,11 @@
-//! The table of modules in `src/lib.rs` is true.
+//! Tests that the table of modules in `src/lib.rs` matches the code.
 
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a module may use: other modules, and crates.
+/// The modules and crates that a module may use.
 type Allowed = (BTreeSet<String>, BTreeSet<String>);
 
 fn table() -> BTreeMap<String, Allowed> {
@@ -23,7 +23,7 @@ fn table() -> BTreeMap<String, Allowed> {
         .collect()
 }
 
-/// Returns the files in a folder and below it.
+/// Returns the files in a directory and below it.
 pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder)
         .unwrap()

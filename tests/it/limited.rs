@@ -1,4 +1,4 @@
-//! Waits for processes that end: nothing that a test waits for may take for ever.
+//! Waits for processes with a time limit, so that no test waits forever.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -6,16 +6,16 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-/// Only a hang takes longer.
+/// Time limit that only a hang exceeds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs a command to its end and returns what it wrote, as `Command::output` does; kills it and
-/// fails when that takes too long.
+/// Runs a command to its end and returns its output, as `Command::output` does; kills it and fails if it exceeds the
+/// time limit.
 pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
     output_within(PATIENCE, command)
 }
 
-/// The same with another limit.
+/// Does the same with another limit.
 pub(crate) fn output_within(limit: Duration, command: &mut Command) -> io::Result<Output> {
     let mut child = command
         .stdout(Stdio::piped())
@@ -45,7 +45,7 @@ fn read(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     receiver
 }
 
-/// Waits for the end of a process; kills it and fails when that takes too long.
+/// Waits for the end of a process; kills it and fails if it exceeds the time limit.
 pub(crate) fn wait(child: &mut Child) -> ExitStatus {
     wait_within(PATIENCE, child)
 }
@@ -55,7 +55,7 @@ fn wait_within(limit: Duration, child: &mut Child) -> ExitStatus {
     ended.unwrap_or_else(|| panic!("process {} did not end in {limit:?}", child.id()))
 }
 
-/// Waits for the end of a process; kills it and returns nothing when that takes too long.
+/// Waits for the end of a process; kills it and returns `None` if it exceeds the time limit.
 pub(crate) fn wait_or_kill(limit: Duration, child: &mut Child) -> Option<ExitStatus> {
     let begun = Instant::now();
     while begun.elapsed() < limit {
@@ -69,7 +69,7 @@ pub(crate) fn wait_or_kill(limit: Duration, child: &mut Child) -> Option<ExitSta
     None
 }
 
-/// Returns the lines of a stream as they come.
+/// Returns the lines of a stream as they arrive.
 pub(crate) fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = channel();
     spawn(move || {

@@ -1,5 +1,4 @@
-//! The loop, the fold and the policy together, over outcomes from a table and time
-//! that only seems to pass.
+//! Tests the loop, the fold and the policy together, with outcomes from a table and simulated time.
 
 use proptest::prelude::*;
 use provoke::driver::{Driver, drive};
@@ -18,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Remembers every event.
+/// Records every event.
 #[derive(Default)]
 struct Tape(Vec<Event>);
 
@@ -57,7 +56,7 @@ fn apply(state: &mut State, event: &Event) {
     state.apply(event, policy::is_done);
 }
 
-/// Drives a state to its end, in virtual time; returns what happened.
+/// Runs a state to its end in virtual time; returns the events.
 pub(crate) fn run(
     state: &mut State,
     script: impl Fn(&Trial) -> (Duration, Observation) + Send + Sync + 'static,
@@ -99,7 +98,7 @@ pub(crate) fn hash(a: u64, b: u64) -> u64 {
     provoke::model::trial_seed(a, TrialId(b))
 }
 
-/// About one trial in four fails, one in ten says nothing; failures take longer.
+/// About one trial in four fails and one in ten is inconclusive; failures take longer.
 fn mixed(world: u64, trial: &Trial) -> (Duration, Observation) {
     let (seen, slower) = match hash(world, trial.id.0) % 20 {
         0..=1 => (exited(1), 10),
@@ -115,7 +114,7 @@ pub(crate) fn exited(code: i32) -> Observation {
     ended(Ending::Exited(code))
 }
 
-/// Crashes; where that is wanted, with a core.
+/// Returns a crash, optionally with a core.
 fn crashed(trial: &Trial) -> Observation {
     let mut seen = ended(Ending::Signaled(Signal::SEGV, trial.capture));
     if trial.capture {
@@ -143,7 +142,7 @@ fn ended(ending: Ending) -> Observation {
     }
 }
 
-/// What a run says, without what depends on timing.
+/// Returns the result of a run, without the parts that depend on timing.
 fn answer(state: &State) -> (Verdict, u64, u64, Vec<u64>, u64, StopRule) {
     let report = Report::new(state, true);
     let variant = &report.variants[0];
@@ -229,7 +228,7 @@ proptest! {
         }
         prop_assert_eq!(answer(&whole), answer(&broken));
 
-        // And the journal of it all says the same again.
+        // The journal gives the same result.
         let mut events = events.into_iter();
         let mut replayed = State::begin(events.next().unwrap()).unwrap();
         for event in events {
@@ -280,7 +279,7 @@ fn void_trials_are_made_up_for() {
 
 #[test]
 fn nothing_is_counted_beyond_the_failure_that_decided() {
-    // #4 fails slowly, #5 and #6 fail at once: the decision is #4's all the same.
+    // #4 fails slowly, #5 and #6 fail at once: the decision is still that of #4.
     let script = |trial: &Trial| match trial.id.0 {
         4 => (Duration::from_secs(60), exited(1)),
         5 | 6 => (Duration::from_millis(1), exited(1)),
@@ -299,8 +298,8 @@ fn nothing_is_counted_beyond_the_failure_that_decided() {
 
 #[test]
 fn a_slow_failure_is_not_overtaken_by_quick_passes() {
-    // With a true rate of 1 in 4 and hangs that last 100 times longer, whoever stops
-    // at the 40th completion sees far too few of them.
+    // With a true rate of 1 in 4 and hangs that last 100 times longer, a run that stops at the 40th completion sees far
+    // too few hangs.
     let script = |trial: &Trial| match trial.id.0 % 4 {
         0 => (Duration::from_secs(100), exited(1)),
         _ => (Duration::from_secs(1), exited(0)),
@@ -502,7 +501,7 @@ fn a_trial_that_takes_long_is_mentioned_once_and_long_before_its_timeout() {
 fn an_automatic_timeout_follows_the_slowest_trial_that_passed() {
     let script = |_: &Trial| (Duration::from_secs(3), exited(0));
     let (_, mut state) = begin(plan("runs = 8\ntimeout = 'auto'"));
-    // A fake takes as long as it says; what it says it saw is one second.
+    // A fake trial takes the scripted time; its observation always says one second.
     let events = run(&mut state, script, None);
     let timeouts: Vec<u64> = events
         .iter()
@@ -577,7 +576,7 @@ fn evidence_is_caught_after_an_interrupt_and_a_resumption_goes_on_measuring() {
     let script = |trial: &Trial| {
         let crash = trial.id.0.is_multiple_of(5);
         let seen = if crash { crashed(trial) } else { exited(0) };
-        // The last of the first part is open when the user stops the run.
+        // The last trial of the first part is still running when the user stops the run.
         let time = if trial.id.0 == 41 { 1_000 } else { 10 };
         (Duration::from_millis(time), seen)
     };
@@ -709,7 +708,7 @@ fn whoever_ends_the_catching_has_the_answer_all_the_same() {
     assert_eq!(state.captured(VariantId(0)).ran(), 5);
 }
 
-/// Four ways of running it.
+/// A scenario with four variants.
 const FOUR: &str = "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n[[variant]]\nname = 'c'\n[[variant]]\nname = 'd'\n";
 
 fn launched(events: &[Event]) -> Vec<u32> {

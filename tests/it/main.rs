@@ -1,4 +1,4 @@
-//! The one integration binary; each module is a subject.
+//! The only integration test binary, with one module per subject.
 
 #![expect(clippy::disallowed_methods, reason = "tests show names that they made")]
 

@@ -1,5 +1,5 @@
-//! Variants that take time to be made, cannot all be made, and go when there is no more room: the
-//! loop, the fold and the policies over an executor that does all this in virtual time.
+//! Tests searches whose variants take time to prepare, cannot all be prepared, and are evicted when the disk budget is
+//! spent: the loop, the fold and the policies with an executor in virtual time.
 
 use crate::loop_and_fold::{begin, exited, hash, plan};
 use proptest::prelude::*;
@@ -18,20 +18,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
-/// What is so, whenever it is tried: from a place on, or with two things, it fails.
+/// The true state: the command fails from a candidate on, or with two items.
 #[derive(Clone, Copy, Debug)]
 struct World {
     seed: u64,
     first: u32,
-    /// So many of ten cannot be made.
+    /// Number out of ten that cannot be prepared.
     broken: u64,
-    /// So many may be kept.
+    /// Number of directories that may be kept.
     room: usize,
-    /// To make one takes much longer than a trial.
+    /// Whether preparation takes much longer than a trial.
     slow: bool,
 }
 
-/// Things of a set without which nothing fails.
+/// Items that the failure needs.
 const NEEDED: [u32; 2] = [1, 4];
 
 impl World {
@@ -43,7 +43,7 @@ impl World {
         }
     }
 
-    /// Both ends can be made, and so can everything and nothing.
+    /// Both ends can be prepared, and so can all items and none.
     fn can_be_made(&self, choice: &Choice, all: usize) -> bool {
         let (key, end) = match choice {
             Choice::Place(place) => (u64::from(*place), *place == 0 || *place as usize + 1 == all),
@@ -61,19 +61,19 @@ impl World {
     }
 }
 
-/// Makes folders that are not there.
+/// An executor that simulates the preparation of directories.
 struct Workshop(Arc<(World, Mutex<Inside>)>);
 
 struct Inside {
     choices: BTreeMap<VariantId, Choice>,
     all: usize,
-    /// Those that are made, what was used last at the end.
+    /// The prepared variants, the most recently used last.
     made: Vec<VariantId>,
     used: Vec<VariantId>,
 }
 
 impl Inside {
-    /// Removes what there is no room for, but not what was made last.
+    /// Evicts directories beyond the budget, but not the last prepared one.
     fn make_room(&mut self, room: usize) -> Vec<VariantId> {
         let mut gone = Vec::new();
         let last = self.made.last().copied();
@@ -173,7 +173,7 @@ impl Sink for Tape {
     }
 }
 
-/// Drives a state to its end, or to an interruption; returns what happened.
+/// Runs a state to its end, or to an interruption; returns the events.
 fn run(state: &mut State, world: World, interrupt: Option<Duration>) -> Vec<Event> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -236,8 +236,7 @@ fn culprits(state: &State) -> (String, Vec<u32>) {
     )
 }
 
-/// Returns what must be found: the first that fails of those that can be made, with those before it
-/// that cannot.
+/// Returns the expected result: the first failing candidate that can be prepared, with those before it that cannot.
 fn expected(world: &World) -> (String, Vec<u32>) {
     let all = PLACES as usize + 1;
     let known = |place: &u32| world.can_be_made(&Choice::Place(*place), all);
@@ -246,7 +245,7 @@ fn expected(world: &World) -> (String, Vec<u32>) {
     ("found".to_owned(), (before + 1..=culprit).collect())
 }
 
-/// Asserts that a journal holds together: what is tried was made, and nothing is made twice at once.
+/// Asserts that a journal is consistent: tried variants were prepared, and none is prepared twice at once.
 fn assert_in_order(events: &[Event], builds: usize) {
     let (mut making, mut made) = (BTreeSet::new(), BTreeSet::new());
     let (mut chosen, mut known) = (BTreeSet::new(), 1);
@@ -283,7 +282,7 @@ fn assert_in_order(events: &[Event], builds: usize) {
     }
 }
 
-/// Reads a journal as it would be written.
+/// Reads the events as from a journal.
 fn replayed(first: &Event, events: &[Event]) -> State {
     let read = |event: &Event| {
         let text = serde_json::to_string(event).unwrap();
@@ -356,7 +355,7 @@ proptest! {
         let (first, mut state) = begin(bisect(jobs, builds));
         let mut events = run(&mut state, world, Some(Duration::from_millis(after)));
         if !state.finished {
-            // What was being made was given up with it, and nothing is the worse for it.
+            // An interruption during its preparation does not make a variant untestable.
             let given_up = events.iter().filter(|event| matches!(event, Event::VariantUntestable { variant, .. }
                 if world.can_be_made(state.plan.variant(*variant).choice.as_ref().unwrap(), PLACES as usize + 1)));
             prop_assert_eq!(given_up.count(), 0);
@@ -402,7 +401,7 @@ proptest! {
         for (verdict, all) in [(verdict, all), needed(&resumed)] {
             prop_assert_eq!(verdict, policy::Verdict::Found);
             prop_assert!(NEEDED.iter().all(|thing| all.contains(&(*thing as usize))), "{:?}", all);
-            // What cannot be made may hide what else is not needed.
+            // Items that cannot be prepared may hide others that are not needed.
             prop_assert!(world.broken > 0 || all.len() == NEEDED.len(), "{:?}", all);
         }
     }

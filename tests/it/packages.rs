@@ -1,5 +1,5 @@
-//! Package tools answer, and what the recipes make runs: with the real tools. Those of Python and
-//! Rust need their registries; apt and npm have one made for them.
+//! Tests the package tools and the recipes with the real tools. Those of Python and Rust need their registries; apt and
+//! npm have local ones.
 
 use crate::needs::{crates_io, host, needs, program, python};
 use provoke::packages::{Fault, Manager, Pip, Recipe, Versions, Wanted, versions};
@@ -29,14 +29,14 @@ fn refused(wanted: &Wanted) -> Fault {
     versions(wanted).expect_err(wanted.spec)
 }
 
-/// An environment that a recipe made.
+/// An environment that a recipe created.
 struct Made {
     folder: TempDir,
     recipe: Recipe,
     start: PathBuf,
 }
 
-/// Runs a recipe; when it fails, returns the last line of what it said.
+/// Runs a recipe; if it fails, returns the last line of its output.
 fn make(recipe: &Recipe, wanted: &Wanted, version: &str) -> Result<Made, String> {
     let folder = tempfile::tempdir().unwrap();
     let script = recipe.script.replace("{variant}", version);
@@ -58,7 +58,7 @@ fn make(recipe: &Recipe, wanted: &Wanted, version: &str) -> Result<Made, String>
 }
 
 impl Made {
-    /// Runs a program as a trial would; returns what it says.
+    /// Runs a program as a trial would; returns its output.
     fn run(&self, command: &str) -> String {
         let made = self.folder.path().display().to_string();
         let filled = |text: &String| text.replace("{made}", &made);
@@ -86,7 +86,7 @@ fn pip_lists_versions_and_an_environment_has_the_one_with_the_rest() {
     needs!(python("ensurepip"), host("pypi.org", 443));
     let folder = tempfile::tempdir().unwrap();
     let [requirements, constraints] = ["requirements.txt", "constraints.txt"].map(Path::new);
-    // Its own pin is the one that is tried; a constraint holds another package.
+    // The searched version replaces its own pin; a constraint fixes another package.
     let text = "six==1.17.0\npython-dateutil # needs six\n";
     fs::write(folder.path().join(requirements), text).unwrap();
     fs::write(folder.path().join(constraints), "python_dateutil==2.8.2\n").unwrap();
@@ -99,7 +99,7 @@ fn pip_lists_versions_and_an_environment_has_the_one_with_the_rest() {
     assert_eq!(found.package, "six");
     assert_eq!(found.versions, ["1.13.0", "1.14.0", "1.15.0", "1.16.0"]);
     assert!(found.recipe.shared && found.recipe.cwd.is_none());
-    // No file of the user's is needed to make it.
+    // The environment needs no files of the user.
     fs::remove_file(folder.path().join(requirements)).unwrap();
     let made = make(&found.recipe, &wanted, "1.15.0").unwrap();
     let prefix = made.folder.path().display();
@@ -115,7 +115,7 @@ fn pip_takes_named_versions_as_they_are_and_refuses_what_is_not_there() {
     needs!(python("ensurepip"), host("pypi.org", 443));
     let folder = tempfile::tempdir().unwrap();
     let pip = |spec| wanted(Manager::Pip, folder.path(), spec);
-    // The second was yanked: no listing shows it.
+    // The second version was yanked, so listings do not show it.
     let named = pip("attrs==22.1.0,21.1.0");
     let found = found(&named);
     assert_eq!(found.versions, ["22.1.0", "21.1.0"]);
@@ -219,7 +219,7 @@ fn cargo_lists_versions_and_builds_a_copy_with_one() {
     assert_eq!(found.versions, ["0.4.7", "0.4.8", "1.0.0", "1.0.1"]);
     assert!(!found.recipe.shared);
     assert_eq!(found.recipe.cwd.as_deref(), Some("src/member"));
-    // The one is admitted by the manifest, the other takes another.
+    // The manifest allows the first version; the second needs another requirement.
     for version in ["1.0.1", "0.4.8"] {
         let made = make(&found.recipe, &wanted, version).unwrap();
         assert_eq!(made.run("shows"), "7");
@@ -277,7 +277,7 @@ fn a_yanked_version_that_is_named_is_built() {
     assert!(why.contains("0.1.999"), "{why}");
 }
 
-/// Makes a repository of packages and settings of apt's that know nothing else.
+/// Creates a repository of packages, and settings with which apt knows no other.
 fn repository(folder: &Path, versions: &[&str]) -> [(String, String); 1] {
     let all = "etc/apt.conf.d etc/preferences.d etc/sources.list.d state/lists/partial cache/archives/partial repo";
     for name in all.split(' ') {
@@ -361,7 +361,7 @@ fn apt_lists_versions_and_unpacks_one() {
     );
 }
 
-/// A registry of Node's packages on this machine, which ends with its test.
+/// A local registry of Node packages, which ends with its test.
 struct Registry {
     server: Child,
     settings: String,
@@ -423,7 +423,7 @@ fn npm_lists_versions_and_installs_one() {
         "npm error notarget No matching version found for provoke-hello@7.0.0."
     );
 
-    // In a project, what stands in its own folder would win.
+    // In a project, the versions in its own directory would take precedence.
     let text = r#"{"name": "mine", "devDependencies": {"provoke-hello": "^1.0.0"}}"#;
     fs::write(folder.path().join("package.json"), text).unwrap();
     fs::create_dir_all(folder.path().join("node_modules/provoke-hello")).unwrap();

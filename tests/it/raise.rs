@@ -1,4 +1,4 @@
-//! Settings that are tried before a search: turns, the choice, and what follows it.
+//! Tests the settings that are tried before a search: turns, the choice, and the search after it.
 
 use crate::loop_and_fold::{begin, exited, plan, run};
 use provoke::model::{Event, Observation, Plan, Trial, TrialId, VariantId};
@@ -15,7 +15,7 @@ const COPIES: VariantId = VariantId(2);
 const PARALLEL: VariantId = VariantId(3);
 const WAVES: VariantId = VariantId(4);
 
-/// A search among 16 that tries `--copies 4`, `-j 4` and `--wave 4`.
+/// Returns a search among 16 candidates that tries `--copies 4`, `-j 4` and `--wave 4`.
 fn search(more: &str) -> Plan {
     let mut plan = plan(&format!(
         "ask = 'bisect'\nrange = '0..16'\nraise-rate = true\n{more}"
@@ -24,12 +24,12 @@ fn search(more: &str) -> Plan {
     plan
 }
 
-/// Takes a second, and fails or passes.
+/// Returns a trial that takes a second, and fails or passes.
 fn second(fails: bool) -> (Duration, Observation) {
     (Duration::from_secs(1), exited(i32::from(fails)))
 }
 
-/// Returns how a search ended, and its events.
+/// Runs a search; returns its end and its events.
 fn searched(
     plan: Plan,
     script: impl Fn(&Trial) -> (Duration, Observation) + Send + Sync + 'static,
@@ -53,7 +53,7 @@ fn sentence(state: &State) -> String {
     raised.expect("settings were tried").sentence
 }
 
-/// Fails in every eighth trial, and under these settings in all.
+/// Fails in every eighth trial, and in all trials under these settings.
 fn raised_by(settings: &'static [VariantId]) -> impl Fn(&Trial) -> (Duration, Observation) {
     |trial| second(settings.contains(&trial.variant) || trial.id.0 % 8 == 3)
 }
@@ -76,7 +76,7 @@ fn the_setting_that_raises_the_rate_is_used() {
             _ => (4, true, 1),
         };
         assert_eq!(used, wanted);
-        // Versions that the search chooses later run under it, too.
+        // Versions that the search chooses later run under the setting, too.
         for variant in state
             .plan
             .variants
@@ -129,7 +129,7 @@ fn where_no_setting_helps_the_trials_without_one_count_for_the_search() {
     let (state, events) = searched(search("seed = 3"), raised_by(&[]));
     assert_eq!(chosen(&state), Some(NATURAL), "{}", sentence(&state));
     assert_eq!(state.plan.jobs, 1);
-    // Those of before are the first of the variant that fails.
+    // The trials before the search count as the first trials of the failing variant.
     let starts = events.iter().filter_map(|event| match event {
         Event::TrialStarted(trial) => Some(trial.variant),
         _ => None,
@@ -199,7 +199,7 @@ fn a_failure_that_is_never_seen_without_a_setting_may_be_another_bug() {
         "{}",
         sentence(&state)
     );
-    // Whoever says that any failure is the bug gets the search.
+    // With `any-failure`, every failure is the bug, so the setting is used.
     let (state, _) = searched(search("seed = 3\nany-failure = true"), only_with_copies);
     assert_eq!(chosen(&state), Some(COPIES), "{}", sentence(&state));
 }
@@ -219,7 +219,7 @@ fn a_setting_under_which_failures_take_longer_to_come_is_not_used() {
 
 #[test]
 fn waves_that_fail_together_once_are_no_rise() {
-    // The first waves fail as a whole, and those after them do not.
+    // The first waves fail completely, and the later ones do not.
     let (state, _) = searched(search("seed = 3"), |trial| {
         let wave = trial.variant == WAVES && trial.id.0 < 21;
         second(wave || trial.id.0 % 13 == 3)
@@ -281,7 +281,7 @@ fn a_search_cut_off_while_settings_are_tried_goes_on_with_them() {
         let (first, mut state) = begin(search("seed = 5"));
         let cut = Some(Duration::from_millis(seconds * 1000 + 500));
         let mut events = run(&mut state, raised_by(&[PARALLEL]), cut);
-        // As after a kill: what ran then is run again.
+        // As after a kill: trials that were running are retried.
         let ended =
             |event: &Event| matches!(event, Event::RunStopped { .. } | Event::RunFinished { .. });
         events.retain(|event| !ended(event));

@@ -1,4 +1,4 @@
-//! From how many clients on does it fail: what is run, and what is said of it.
+//! Tests the search for the lowest failing concurrency: its trials and its report.
 
 use provoke::model::{
     Death, Event, Lane, LoadSeen, Observation, Outcome, Plan, Question, Ramp, Stop, Trial,
@@ -27,8 +27,7 @@ pub(crate) fn levels_of_load(levels: &[u32], above: bool) -> Plan {
     plan
 }
 
-/// Runs lives one after another until the question is answered; one fails after so many answers,
-/// where any are given.
+/// Runs trials one after another until the question is answered; `life` returns the number of responses before a crash.
 fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
     let (_, mut state) = begin(plan);
     while !state.decided {
@@ -87,7 +86,7 @@ fn answer(state: &State) -> answer::Threshold {
 
 const LEVELS: [u32; 9] = [1, 2, 4, 6, 8, 9, 10, 12, 16];
 
-/// From so many clients on every other life dies.
+/// From this number of clients on, every other trial crashes.
 fn from(least: u32) -> impl Fn(u32, u64) -> Option<u64> {
     move |clients, turn| (clients >= least && turn % 2 == 0).then_some(700 + 100 * turn)
 }

@@ -1,6 +1,6 @@
-//! The stories under `scenarios/`, each run to its end by the real program, and what it must say.
+//! Runs the scenarios under `scenarios/` with the real program, and checks their output.
 //!
-//! Some take long, or install libraries from a registry of packages: `cargo test -- --ignored scenarios`.
+//! Some take long, or install libraries from a package registry: `cargo test -- --ignored scenarios`.
 
 use crate::limited;
 use crate::needs::{needs, program};
@@ -11,16 +11,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Only a hang takes longer.
+/// Time limit that only a hang exceeds.
 const LIMIT: Duration = Duration::from_secs(1800);
 
-/// What a scenario must come to.
+/// A scenario with its expected output.
 struct Scene {
     file: &'static str,
-    /// Said besides.
+    /// Additional arguments.
     args: &'static [&'static str],
     code: i32,
-    /// Patterns of which each must be in what it says.
+    /// Patterns that must all occur in the output.
     says: &'static [&'static str],
 }
 
@@ -52,7 +52,7 @@ const ILLEGAL_INSTRUCTION: &[Scene] = &[scene(
     ],
 )];
 
-// A race, so it is run until it shows.
+// A race, so it runs until the failure occurs.
 const CHECKPOINT_RACE: &[Scene] = &[scene(
     "checkpoint-race/scenario.toml",
     &["--max-fail", "2", "--runs", "400"],
@@ -60,7 +60,7 @@ const CHECKPOINT_RACE: &[Scene] = &[scene(
     &[r"SIG(ABRT|SEGV)", r" of \d+ trials: "],
 )];
 
-// Nine clients never crash it. Ten do, where the machine lets them meet; it may take one or two more.
+// Nine clients never crash it. Ten do if their requests meet; on some machines it takes one or two more.
 const MODEL_API: &[Scene] = &[
     scene(
         "model-api/scenario.toml",
@@ -227,7 +227,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")
 }
 
-/// Runs all scenes of a story, one after the other: they share a folder and a port.
+/// Runs all scenes of a story in sequence, because they share a directory and a port.
 fn play(scenes: &[Scene]) {
     let runs = tempfile::tempdir().unwrap();
     for (number, scene) in scenes.iter().enumerate() {
@@ -241,7 +241,7 @@ fn play(scenes: &[Scene]) {
             .arg(runs.path().join(number.to_string()))
             .stdin(Stdio::null());
         for (name, _) in std::env::vars_os() {
-            // Where these tests are trials themselves.
+            // These tests may run as trials of provoke themselves.
             if name.to_string_lossy().starts_with("PROVOKE_") {
                 provoke.env_remove(name);
             }
@@ -258,7 +258,7 @@ fn play(scenes: &[Scene]) {
     }
 }
 
-/// One test for each story, which plays it.
+/// Defines one test for each story.
 macro_rules! stories {
     ($($(#[$about:meta])* $name:ident = $scenes:ident $(needs $($missing:expr),+)?;)*) => {
         const ALL: &[&[Scene]] = &[$($scenes),*];

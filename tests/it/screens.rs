@@ -1,4 +1,4 @@
-//! The first screens of the answers, as a person sees them at several widths.
+//! Tests the first screens of the answers at several widths.
 
 use console::{measure_text_width, strip_ansi_codes};
 use provoke::model::{
@@ -17,7 +17,7 @@ use crate::loop_and_fold::plan;
 
 const WIDTHS: [usize; 3] = [60, 80, 120];
 
-/// A crash whose stack and source line are known.
+/// Returns a crash with a known stack and source line.
 fn crash() -> Failure {
     let site = |line, function: &str, caller| Site {
         file: "/src/crash.c".to_owned(),
@@ -52,7 +52,8 @@ fn answered(plan: &Plan, rates: &[f64]) -> State {
     state
 }
 
-/// Compares a screen with its snapshots. Colours only add to it, and only commands may be longer than a line.
+/// Compares a screen with its snapshots. Without colours, it must be the same text, and only commands may be longer
+/// than a line.
 fn assert_screens(name: &str, state: &State) {
     let report = Report::new(state, true);
     let folder = "provoke-out/20261122-035210-ecbc".as_ref();
@@ -83,7 +84,7 @@ fn confirmation(exclude_half: Option<bool>) -> Plan {
     plan
 }
 
-// One test: whether there are colours is a matter of the whole process.
+// A single test, because colours are switched for the whole process.
 #[test]
 fn every_answer_fits_the_terminal() {
     let screens = vec![

@@ -1,38 +1,35 @@
 //! Calculates how many clean runs are needed to confirm a fix.
 //!
-//! The rule: measure the broken side first (`k0` failures in `n0` runs), then run the fixed side
-//! until it fails or has passed [`clean_runs_needed`] times in a row. There is one look, at the
-//! end, so nothing has to be corrected for looking early.
+//! The rule: measure the broken side first (`k0` failures in `n0` runs), then run the fixed side until it fails or has
+//! passed [`clean_runs_needed`] times in a row. The test is made once, at the end, so no correction for early looks is
+//! needed.
 //!
-//! If nothing had changed, all `n0 + m` runs would be of one kind, and the chance that all
-//! `k0` failures fell into the first `n0` of them is a matter of counting: the product over
-//! i = 0..k0-1 of (n0-i)/(n0+m-i). It needs no estimate of the rate, which is why it holds where
-//! the usual "(1-k0/n0)^m is small" does not. It is also the one-sided Fisher test
-//! of `k0/n0` against `0/m`.
+//! If nothing had changed, all `n0 + m` runs would be of one kind, and the probability that all `k0` failures fell into
+//! the first `n0` of them can be counted: it is the product over i = 0..k0-1 of (n0-i)/(n0+m-i). The product needs no
+//! estimate of the rate, so it is correct where the usual "(1-k0/n0)^m is small" is not. It is also the one-sided
+//! Fisher test of `k0/n0` against `0/m`.
 
 use super::convert::{count_up, real, whole};
 use super::plan::first_true;
 use super::special::ln_rising;
 
-/// Below this logarithm a probability is zero in floating point.
+/// A probability whose logarithm is below this is zero in floating point.
 const LN_ZERO: f64 = -745.2;
 
-/// Returns the probability that `m` clean runs follow `k0` failures in `n0` runs if the program is
-/// unchanged.
+/// Returns the probability that `m` clean runs follow `k0` failures in `n0` runs if the program is unchanged.
 ///
-/// One when `k0` is 0: clean runs after clean runs say nothing about a change.
+/// Returns 1 when `k0` is 0: clean runs after a baseline without a failure show no change.
 pub fn unchanged_p_value(k0: u64, n0: u64, m: u64) -> f64 {
     ln_unchanged(k0, n0, m).exp()
 }
 
 /// Returns how many clean runs on the fixed side show at level `alpha` that something changed.
 ///
-/// The smallest m with [`unchanged_p_value`] at or below alpha, where an exact tie (one failure in
-/// one run: 19 clean ones make exactly 5 %) counts as enough. `None` if `k0` is 0: there is nothing
-/// to confirm before the failure has been reproduced; and `None` where the number would not fit 64
-/// bits.
+/// This is the smallest m with [`unchanged_p_value`] at or below alpha. An exact tie is enough: after one failure in
+/// one run, 19 clean runs make exactly 5 %. Returns `None` if `k0` is 0, because a failure that was never reproduced
+/// cannot be confirmed as fixed, and if the number does not fit 64 bits.
 ///
-/// To exclude a fix that only halves the rate as well, see [`clean_runs_to_exclude_half`].
+/// [`clean_runs_to_exclude_half`] also excludes a fix that only halves the rate.
 pub fn clean_runs_needed(k0: u64, n0: u64, alpha: f64) -> Option<u64> {
     debug_assert!(alpha > 0.0 && alpha < 1.0);
     if k0 == 0 {
@@ -42,24 +39,22 @@ pub fn clean_runs_needed(k0: u64, n0: u64, alpha: f64) -> Option<u64> {
     first_true(u64::MAX - n0, |m| ln_unchanged(k0, n0, m) <= limit)
 }
 
-/// Returns the probability that `m` clean runs follow `k0` failures in `n0` runs if the program is
-/// unchanged and `effect` runs are worth one independent run.
+/// Returns the probability that `m` clean runs follow `k0` failures in `n0` runs if the program is unchanged and
+/// `effect` runs are worth one independent run.
 ///
-/// All three counts are divided by the design effect (see [`super::dependence`]), and the product
-/// is continued to counts that are not whole: it is a ratio of gamma functions. An effect of 1, or
-/// less, gives [`unchanged_p_value`]. The effect is an estimate, so the p-value is one as
-/// well.
+/// All three counts are divided by the design effect (see [`super::dependence`]), and the product is extended to
+/// fractional counts as a ratio of gamma functions. An effect of 1 or less gives [`unchanged_p_value`]. The effect is
+/// an estimate, so the p-value is also an estimate.
 pub fn unchanged_p_value_effective(k0: u64, n0: u64, m: u64, effect: f64) -> f64 {
     ln_unchanged_effective(k0, n0, m, effect).exp()
 }
 
-/// Returns how many clean runs show at level `alpha` that something changed, if `effect` runs are
-/// worth one independent run.
+/// Returns how many clean runs show at level `alpha` that something changed, if `effect` runs are worth one independent
+/// run.
 ///
-/// The smallest m with [`unchanged_p_value_effective`] at or below alpha; an effect of 1, or less,
-/// gives [`clean_runs_needed`], and `None` means the same. It grows faster than the
-/// effect, because the baseline becomes weaker as well: 3/30 takes 50 clean runs, and 188 where two
-/// are worth one.
+/// This is the smallest m with [`unchanged_p_value_effective`] at or below alpha. An effect of 1 or less gives
+/// [`clean_runs_needed`]; `None` has the same meaning in both. The result grows faster than the effect, because the
+/// baseline becomes weaker as well: a baseline of 3/30 needs 50 clean runs, and 188 if two runs are worth one.
 pub fn clean_runs_needed_effective(k0: u64, n0: u64, effect: f64, alpha: f64) -> Option<u64> {
     debug_assert!(alpha > 0.0 && alpha < 1.0);
     if k0 == 0 {
@@ -70,14 +65,14 @@ pub fn clean_runs_needed_effective(k0: u64, n0: u64, effect: f64, alpha: f64) ->
     first_true(u64::MAX - n0, enough)
 }
 
-/// Returns how many clean runs exclude at level `alpha` a fix that only halves the rate, if
-/// `effect` runs are worth one independent run.
+/// Returns how many clean runs exclude at level `alpha` a fix that only halves the rate, if `effect` runs are worth one
+/// independent run.
 ///
-/// Half the rate takes about twice the runs to show itself, so this is [`clean_runs_needed`] twice;
-/// exactly, the runs in which a halved rate is as unlikely to stay clean as the whole one in those
-/// needed: ln(1-p)/ln(1-p/2) times as many, with p a little below the measured rate. To ask for
-/// alpha squared instead costs far more after a weak baseline (185 in place of 103 after 3/30,
-/// 3990 in place of 390 after 1/10), and is not enough where nearly every run fails.
+/// A failure at half the rate takes about twice as many runs to appear, so this is about twice [`clean_runs_needed`].
+/// The exact factor is ln(1-p)/ln(1-p/2), with p a little below the measured rate: after that many runs, a halved rate
+/// stays clean with the same probability as the full rate after the runs needed. A test at alpha squared instead would
+/// cost far more after a weak baseline (185 runs instead of 103 after 3/30, 3990 instead of 390 after 1/10), and would
+/// not be enough if nearly every run fails.
 pub fn clean_runs_to_exclude_half(k0: u64, n0: u64, effect: f64, alpha: f64) -> Option<u64> {
     let needed = clean_runs_needed_effective(k0, n0, effect, alpha)?;
     let rate = real(k0) / (real(n0) + 1.0);
@@ -85,8 +80,8 @@ pub fn clean_runs_to_exclude_half(k0: u64, n0: u64, effect: f64, alpha: f64) -> 
     Some(count_up(real(needed) * times))
 }
 
-/// Returns how many runs it takes on average until the fixed side is decided, if it fails at the
-/// rate `p`: until its first failure, or `m` clean runs.
+/// Returns the mean number of runs until the fixed side is decided, if it fails at the rate `p`: until its first
+/// failure, or `m` clean runs.
 pub fn confirm_mean_runs(p: f64, m: u64) -> f64 {
     if p <= 0.0 {
         real(m)
@@ -97,25 +92,25 @@ pub fn confirm_mean_runs(p: f64, m: u64) -> f64 {
     }
 }
 
-/// A stronger baseline that saves runs, see [`worth_more_failures`].
+/// A stronger baseline that saves runs; see [`worth_more_failures`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MoreFailures {
     /// The failures that the baseline should have.
     pub failures: u64,
-    /// About how many more runs of the baseline that takes.
+    /// Approximate number of additional baseline runs.
     pub trials: u64,
-    /// About how many runs it saves, those of the baseline and the clean ones taken together.
+    /// Approximate number of runs saved, over baseline and clean runs together.
     pub saves: u64,
 }
 
-/// The most failures that a baseline is advised to go on to: beyond them, the clean runs
-/// saved are never worth it at the usual levels.
+/// Upper limit of the failures recommended for a baseline: more failures never save enough clean runs at the usual
+/// levels.
 const MOST_FAILURES: u64 = 8;
 
-/// Returns to how many failures the baseline should go on before the fix is tried.
+/// Returns the number of failures that the baseline should reach before the fix is tried.
 ///
-/// Supposes that failures keep coming at the measured rate. `None` if nothing saves at least a
-/// tenth of the clean runs that the baseline asks for as it stands, or if there is no failure yet.
+/// Assumes that failures keep coming at the measured rate. Returns `None` if no larger baseline saves at least a tenth
+/// of the clean runs that the present baseline requires, or if there is no failure yet.
 pub fn worth_more_failures(k0: u64, n0: u64, alpha: f64) -> Option<MoreFailures> {
     let as_it_stands = clean_runs_needed(k0, n0, alpha)?;
     let advice = (k0 + 1..=MOST_FAILURES)
@@ -129,15 +124,15 @@ pub fn worth_more_failures(k0: u64, n0: u64, alpha: f64) -> Option<MoreFailures>
                 saves: as_it_stands.checked_sub(total)?,
             })
         })
-        // The first of equals: fewer failures to wait for.
+        // Of equal savings, the one with the fewest failures.
         .min_by_key(|advice| u64::MAX - advice.saves)?;
     (advice.saves >= as_it_stands.div_ceil(10)).then_some(advice)
 }
 
-/// Returns after how many failures a baseline is cheapest, for clean runs at this level.
+/// Returns the number of baseline failures that minimizes the total cost of confirming at this level.
 ///
-/// A baseline of k failures and the clean runs that it asks for together take about
-/// k/p * alpha^(-1/k) runs, which is least near ln(1/alpha): 3 at 5 %, 5 at 1 %.
+/// A baseline of k failures and the clean runs that it requires together take about k/p * alpha^(-1/k) runs. The
+/// minimum is near ln(1/alpha): 3 at 5 %, 5 at 1 %.
 pub fn cheapest_baseline(alpha: f64) -> u64 {
     debug_assert!(alpha > 0.0 && alpha < 1.0);
     super::convert::count_up((-alpha.ln()).round()).max(1)
@@ -145,7 +140,7 @@ pub fn cheapest_baseline(alpha: f64) -> u64 {
 
 /// Returns the probability that a fix which only halves the rate passes `m` clean runs.
 ///
-/// The rate is taken as `k0/n0`; this is a figure for the reader, not a test.
+/// Assumes the rate `k0/n0`; the result is for display and is not a test.
 pub fn halved_rate_passes(k0: u64, n0: u64, m: u64) -> f64 {
     debug_assert!(k0 <= n0);
     if n0 == 0 {
@@ -157,10 +152,9 @@ pub fn halved_rate_passes(k0: u64, n0: u64, m: u64) -> f64 {
 
 /// Returns the logarithm of [`unchanged_p_value`].
 ///
-/// The product has a twin with the roles of failures and clean runs exchanged, over j = 1..m of
-/// (n0-k0+j)/(n0+j); the shorter one is summed. Near the number of clean runs needed, the shorter
-/// one has about sqrt(3 n0) factors at most, so a million baseline runs cost under two thousand
-/// logarithms.
+/// The product equals a second one with failures and clean runs exchanged, over j = 1..m of (n0-k0+j)/(n0+j). The
+/// shorter of the two is summed. Near the number of clean runs needed, the shorter one has at most about sqrt(3 n0)
+/// factors, so a million baseline runs cost under two thousand logarithms.
 fn ln_unchanged(k0: u64, n0: u64, m: u64) -> f64 {
     debug_assert!(k0 <= n0, "{k0} failures in {n0} runs");
     let k0 = k0.min(n0);
@@ -198,7 +192,7 @@ fn ln_unchanged_effective(k0: u64, n0: u64, m: u64, effect: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// The formula as it is written in the module's description.
+    /// Computes the formula as the module's documentation writes it.
     fn plain_product(k0: u64, n0: u64, m: u64) -> f64 {
         (0..k0)
             .map(|i| real(n0 - i) / real(n0 + m - i))
@@ -340,7 +334,7 @@ mod tests {
         assert_eq!(worth_more_failures(10, 100, 0.05), None);
         assert_eq!(worth_more_failures(0, 100, 0.05), None);
         assert!(worth_more_failures(3, 30, 0.01).unwrap().failures > 3);
-        // Where every run fails there is little to save, and numbers too large are no advice.
+        // If every run fails, hardly any run can be saved; numbers that are too large give no advice.
         assert_eq!(worth_more_failures(4, 4, 0.05), None);
         assert_eq!(worth_more_failures(1, u64::MAX / 4, 0.05), None);
     }

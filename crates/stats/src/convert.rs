@@ -9,8 +9,8 @@ pub fn real(count: u64) -> f64 {
     count as f64
 }
 
-/// Returns the smallest count that is not below `x`; negative numbers give 0, and what is too
-/// large for a count gives `u64::MAX`.
+/// Returns the smallest count that is not below `x`; negative numbers give 0, and numbers that are too large give
+/// `u64::MAX`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -20,8 +20,7 @@ pub(super) fn count_up(x: f64) -> u64 {
     x.ceil() as u64
 }
 
-/// Returns the nearest count; negative numbers give 0, and what is too large for a count gives
-/// `u64::MAX`.
+/// Returns the nearest count; negative numbers give 0, and numbers that are too large give `u64::MAX`.
 pub fn whole(x: f64) -> u64 {
     count_up(x.round())
 }

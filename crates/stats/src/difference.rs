@@ -4,10 +4,9 @@ use super::interval::{Interval, confidence_sequence};
 
 /// Returns the interval of the second rate minus the first, after (failures, runs) of each.
 ///
-/// It lies in [-1, 1] and is true at all moments together, whatever made one stop: each rate
-/// has its any-time interval at alpha/2, and with probability 1-alpha both hold. That is more than
-/// is needed, so the interval is wider than [`super::EProcess`] is careful: it may still contain 0
-/// when that has already told the variants apart.
+/// It lies in [-1, 1] and is valid at all times, whatever ended the runs: each rate has its any-time interval at
+/// alpha/2, and with probability 1-alpha both contain their rate. This is stricter than necessary, so the interval is
+/// wider than the test of [`super::EProcess`] needs: it may still contain 0 after that test has found a difference.
 pub fn difference(a: (u64, u64), b: (u64, u64), alpha: f64) -> Interval {
     let first = confidence_sequence(a.0, a.1, alpha / 2.0);
     let second = confidence_sequence(b.0, b.1, alpha / 2.0);

@@ -1,24 +1,23 @@
 //! Tests after every trial whether two variants fail at different rates.
 //!
-//! Trials of both variants are taken in pairs. Before each pair both rates are guessed from the
-//! pairs so far, once for each variant and once for both together, and the pair is worth how much
-//! better the separate guesses foretold it than the common one. The product of these worths is the
-//! evidence E. If both variants fail at the same rate, whatever it is, a pair is worth at most 1 on
-//! average; then E ever reaches 1/alpha with probability alpha at most (Ville), no matter
-//! when and how often somebody looks. So "different" is said as soon as E >= 1/alpha.
+//! Trials of both variants are taken in pairs. Before each pair both rates are estimated from the pairs so far, once
+//! for each variant and once for both together. The value of the pair is the factor by which the separate estimates
+//! predicted it better than the common one. The product of these values is the evidence E. If both variants fail at the
+//! same rate, whatever it is, the value of a pair is at most 1 on average. Then E ever reaches 1/alpha with probability
+//! alpha at most (Ville), however often and whenever it is checked. So the variants are reported as different as soon
+//! as E >= 1/alpha.
 //!
-//! The guesses are (0.18 + failures)/(0.36 + pairs), the choice of the "safe testing" literature
-//! (Turner, Ly and Grunwald); the common guess is the mean of the two.
+//! The estimates are (0.18 + failures)/(0.36 + pairs), the choice of the "safe testing" literature (Turner, Ly and
+//! Grunwald); the common estimate is the mean of the two.
 //!
-//! Trials must be pushed in an order that does not depend on their outcomes: the order in which they
-//! were started, not the order in which they ended, for a crash is quicker than a pass. It
-//! makes a difference only among trials that ran side by side.
+//! Trials must be pushed in an order that does not depend on their outcomes: in the order in which they started, not in
+//! which they ended, because a crash is quicker than a pass. The order matters only among parallel trials.
 
 use std::collections::VecDeque;
 
 use super::convert::real;
 
-/// What each side's guess begins with, for failures and for passes alike.
+/// Initial count of failures and of passes in the estimate of each side.
 const BEGINNING: f64 = 0.18;
 
 /// Evidence that two variants fail at different rates, from pairs of trials.
@@ -29,13 +28,13 @@ pub struct EProcess {
     failures_b: u64,
     ln_e: f64,
     ln_e_max: f64,
-    /// Outcomes of the side that is ahead, which wait for the other side.
+    /// Outcomes of the side that is ahead, without a partner yet.
     waiting: VecDeque<bool>,
     waiting_are_b: bool,
 }
 
 impl EProcess {
-    /// Creates evidence that rests on nothing yet.
+    /// Creates a test without any evidence.
     pub fn new() -> Self {
         Self::default()
     }
@@ -54,18 +53,17 @@ impl EProcess {
         }
     }
 
-    /// Returns the number of pairs taken; trials that still wait for a partner count for nothing.
+    /// Returns the number of pairs; trials without a partner are not counted.
     pub fn pairs(&self) -> u64 {
         self.pairs
     }
 
-    /// Returns the logarithm of the evidence now. Below 0, the common rate explains the pairs
-    /// better.
+    /// Returns the logarithm of the present evidence. Below 0, the common rate explains the pairs better.
     pub fn ln_e(&self) -> f64 {
         self.ln_e
     }
 
-    /// Returns the largest logarithm of the evidence so far, at least 0: what a decision rests on.
+    /// Returns the largest logarithm of the evidence so far, at least 0. Decisions use this value.
     pub fn ln_e_max(&self) -> f64 {
         self.ln_e_max
     }
@@ -75,7 +73,7 @@ impl EProcess {
         (self.failures_a, self.failures_b)
     }
 
-    /// Returns the outcome that waits on the other side, or lets this one wait.
+    /// Returns the oldest outcome of the other side without a partner, or queues this one.
     fn partner(&mut self, is_b: bool, failed: bool) -> Option<bool> {
         if !self.waiting.is_empty() && self.waiting_are_b != is_b {
             return self.waiting.pop_front();
@@ -88,11 +86,11 @@ impl EProcess {
     fn take_pair(&mut self, a_failed: bool, b_failed: bool) {
         let runs = real(self.pairs) + 2.0 * BEGINNING;
         let (a, b) = (real(self.failures_a), real(self.failures_b));
-        // The guesses are common + half and common - half.
+        // The estimates are common + half and common - half.
         let half = (a - b) / runs / 2.0;
         let common = (BEGINNING + f64::midpoint(a, b)) / runs;
         let (to_fail, to_pass) = (half / common, half / (1.0 - common));
-        // In this form nothing is lost where the guesses nearly agree.
+        // This form keeps its precision if the estimates nearly agree.
         self.ln_e += match (a_failed, b_failed) {
             (true, true) => (-to_fail * to_fail).ln_1p(),
             (false, false) => (-to_pass * to_pass).ln_1p(),
@@ -108,17 +106,14 @@ impl EProcess {
 
 /// Evidence that a variant differs from the reference in some of several strata.
 ///
-/// A stratum is a condition under which both were run: a test, a machine, a setting. The
-/// strata may fail at rates as different as they like; pairs are only taken within one. The
-/// evidences are multiplied, which is allowed because each pair is worth at most 1 on average
-/// whatever the others were.
+/// A stratum is a condition under which both were run: a test, a machine, a setting. The failure rates of the strata
+/// may differ by any amount; pairs are only taken within one stratum. The evidence of the strata is multiplied, which
+/// is valid because the value of each pair is at most 1 on average whatever the others were.
 ///
-/// Each stratum learns its rates from nothing, so many strata of few pairs find less than few
-/// strata of many.
+/// Each stratum learns its rates separately, so a few large strata find more than many small ones.
 ///
-/// Where several others are compared with one reference, each has a contrast of its own, all may be
-/// given the same trials of the reference, and "different" is said at E >= (number of
-/// others)/alpha.
+/// If several variants are compared with one reference, each has its own contrast, all may use the same trials of the
+/// reference, and a variant is reported as different at E >= (number of variants)/alpha.
 #[derive(Debug, Clone, Default)]
 pub struct Contrast {
     strata: Vec<EProcess>,
@@ -127,12 +122,12 @@ pub struct Contrast {
 }
 
 impl Contrast {
-    /// Creates a contrast that rests on nothing yet.
+    /// Creates a contrast without any evidence.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a trial of the reference. Strata are numbered from 0 and need no announcement.
+    /// Adds a trial of the reference. Strata are numbered from 0 and are created when first used.
     pub fn push_reference(&mut self, stratum: usize, failed: bool) {
         self.push(stratum, |process| process.push_a(failed));
     }
@@ -147,13 +142,13 @@ impl Contrast {
         self.strata.iter().map(EProcess::pairs).sum()
     }
 
-    /// Returns the logarithm of the evidence of all strata together now.
+    /// Returns the logarithm of the present evidence of all strata together.
     pub fn ln_e(&self) -> f64 {
         self.ln_e
     }
 
-    /// Returns its largest value so far, at least 0: what a decision rests on. This is the largest
-    /// sum, not the sum of the largest.
+    /// Returns the largest value of that logarithm so far, at least 0. Decisions use this value. It is the largest sum,
+    /// not the sum of the largest values.
     pub fn ln_e_max(&self) -> f64 {
         self.ln_e_max
     }
@@ -191,7 +186,7 @@ mod tests {
         assert!((left - right).abs() < 1e-12, "{left} is not {right}");
     }
 
-    /// Outcomes that look random and are the same everywhere.
+    /// Deterministic outcomes that look random.
     fn outcomes(n: u64, every: u64, salt: u64) -> impl Iterator<Item = bool> {
         (0..n).map(move |i| {
             let mixed = (i + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -199,7 +194,7 @@ mod tests {
         })
     }
 
-    /// The evidence as the description has it: one logarithm for each foretold outcome.
+    /// Computes the evidence as the module's documentation describes it: one logarithm for each predicted outcome.
     fn as_described(a: &[bool], b: &[bool]) -> f64 {
         let likely = |failed: bool, rate: f64| if failed { rate } else { 1.0 - rate }.ln();
         let (mut ln_e, mut failures, mut pairs) = (0.0, (0.0, 0.0), 0.0);
@@ -279,7 +274,7 @@ mod tests {
             process.push_a(x);
             process.push_b(y);
         }
-        // The price of learning two rates in place of one is about half a logarithm of the pairs.
+        // Estimating two rates instead of one costs about half the logarithm of the pairs.
         assert!(process.ln_e().is_finite());
         assert!((-12.0..3.0).contains(&process.ln_e()), "{process:?}");
 
@@ -290,7 +285,7 @@ mod tests {
         }
         let per_pair = all_and_none.ln_e() / 1e6;
         assert!((per_pair - 4.0_f64.ln()).abs() < 1e-4, "{per_pair}");
-        // And where it costs most: agreement after a long disagreement.
+        // The worst case: agreement after a long disagreement.
         all_and_none.push_a(false);
         all_and_none.push_b(false);
         assert!(all_and_none.ln_e().is_finite());

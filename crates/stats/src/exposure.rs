@@ -1,7 +1,7 @@
 //! Estimates the exposure between failures, for runs with different exposure.
 //!
-//! Exposure is seconds, requests, bytes: whatever the failures wait in. The model is a constant
-//! rate per unit of exposure; [`super::trend`] is the check that should stand beside it.
+//! Exposure can be seconds, requests or bytes. The model is a constant rate per unit of exposure; [`super::trend`]
+//! checks this assumption.
 
 use super::convert::real;
 use super::special::gamma_quantile;
@@ -15,16 +15,15 @@ pub struct Mtbf {
     pub low: f64,
     /// The upper end of the two-sided interval; `None` means without limit.
     pub high: Option<f64>,
-    /// What is exceeded with all of the confidence on one side; the headline without a failure.
+    /// Lower end of the one-sided interval, which has all of alpha on one side. Reports show it if nothing failed.
     pub low_one_sided: f64,
 }
 
 /// Returns the mean exposure between failures after `k` failures in a total `exposure`.
 ///
-/// It holds for a watch of planned length: a number of failures is then Poisson, and the ends are
-/// the exposure divided by Gamma quantiles, 1-alpha/2 of shape k+1 below and alpha/2 of shape k
-/// above (half of the chi-square quantiles of the textbooks). Without a failure the one-sided end
-/// is exposure/3.0 at 95 %.
+/// Assumes that the length of the observation was planned, so that the number of failures is Poisson. The ends are the
+/// exposure divided by Gamma quantiles, 1-alpha/2 of shape k+1 below and alpha/2 of shape k above (half of the
+/// chi-square quantiles of the textbooks). Without a failure the one-sided end is exposure/3.0 at 95 %.
 pub fn mtbf(k: u64, exposure: f64, alpha: f64) -> Mtbf {
     debug_assert!(exposure >= 0.0 && alpha > 0.0 && alpha < 1.0);
     let most = |tail: f64| {
@@ -73,7 +72,7 @@ mod tests {
     #[test]
     fn many_failures_pin_the_mean() {
         let seen = mtbf(1_000_000, 1e6, 0.05);
-        // 1.96 standard errors of one in a thousand each.
+        // 1.96 standard errors, each one in a thousand.
         assert!((seen.low - 0.998_04).abs() < 1e-4);
         assert!((seen.high.unwrap() - 1.001_96).abs() < 1e-4);
     }

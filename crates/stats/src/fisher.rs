@@ -1,36 +1,33 @@
 //! Fisher's exact test for two counted rates.
 //!
-//! It is for two counts whose sizes did not depend on what was seen, and for one look. Looked at
-//! again and again it is wrong up to a quarter of the time; beside a decision that was made by
-//! [`super::EProcess`] it is only a description of the final counts.
+//! It is for two counts whose sizes did not depend on the outcomes, and for a single test. Repeated after every run it
+//! is wrong in up to a quarter of cases; next to a decision of [`super::EProcess`] it only describes the final counts.
 
 use super::convert::{count_up, real};
 
-/// Two tables are equally likely if their probabilities differ by no more than this share, which
-/// rounding may explain.
+/// Two tables count as equally likely if their probabilities differ by at most this share, which rounding may cause.
 const TIE: f64 = 1e-7;
 
 /// The p-values of Fisher's exact test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fisher {
-    /// The probability of a split of the failures that is no more likely than the one seen.
+    /// The probability of a split of the failures that is at most as likely as the observed one.
     pub two_sided: f64,
-    /// The probability that the first side has at least as many of the failures as it was seen to
-    /// have.
+    /// The probability of a split of the failures that is at most as likely as the observed one.
     pub greater: f64,
 }
 
 /// Returns the p-values of `k1` failures in `n1` runs against `k2` in `n2`.
 ///
-/// If both sides are alike, every way to deal the failures out to the runs is equally likely. The
-/// weights of the splits are found by the ratio of neighbours, outward from the likeliest one
-/// until they vanish, so the time grows with the square root of the runs.
+/// If both sides have the same rate, every distribution of the failures over the runs is equally likely. The weights of
+/// the splits are computed from the ratio of neighbours, outward from the likeliest split until they vanish, so the
+/// time grows with the square root of the runs.
 pub fn fisher(k1: u64, n1: u64, k2: u64, n2: u64) -> Fisher {
     debug_assert!(k1 <= n1 && k2 <= n2, "{k1}/{n1}, {k2}/{n2}");
     let (k1, k2) = (k1.min(n1), k2.min(n2));
     let failures = k1 + k2;
     let (least, most) = (failures.saturating_sub(n2), failures.min(n1));
-    // How many times as likely `k + 1` failures on the first side are as `k`.
+    // Returns the ratio of the probabilities of `k + 1` and `k` failures on the first side.
     let step = |k: u64| {
         let passes = real(n2 - (failures - k)) + 1.0;
         real(n1 - k) / real(k + 1) * (real(failures - k) / passes)
@@ -55,7 +52,7 @@ pub fn fisher(k1: u64, n1: u64, k2: u64, n2: u64) -> Fisher {
         }
         weights.push((k, weight));
     }
-    // From small to large, for the digits of the small.
+    // Summed in ascending order, to keep the digits of small weights.
     weights.sort_by(|left, right| left.1.total_cmp(&right.1));
 
     let sum = |counts: &dyn Fn(u64, f64) -> bool| -> f64 {
@@ -89,7 +86,7 @@ mod tests {
         for (k1, n1, k2, n2) in [(3, 30, 0, 50), (10, 100, 1, 90), (7, 9, 4, 40)] {
             let (there, back) = (fisher(k1, n1, k2, n2), fisher(k2, n2, k1, n1));
             assert!((there.two_sided / back.two_sided - 1.0).abs() < 1e-12);
-            // Both sides cannot have more than their share, but both can have just theirs.
+            // Both tests include the observed split, so the two sum to at least 1.
             assert!(there.greater + back.greater >= 1.0);
         }
     }
@@ -105,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_million_runs_are_answered_at_once() {
-        // With so many, the test is the normal one with its correction for whole numbers.
+        // At such counts the test equals the normal one with continuity correction.
         let test = fisher(100_500, 1_000_000, 99_500, 1_000_000);
         let z = (1000.0 - 1.0) / (2e6_f64 * 0.1 * 0.9).sqrt();
         let normal = super::super::special::normal_two_sided(z);

@@ -1,24 +1,24 @@
 //! Tests whether a quantity grows from trial to trial, and estimates by how much.
 //!
-//! Growth is told from warming up by *when* it happens. A cache that fills, a pool that opens its
-//! connections, an allocator that finds its size: all of these grow early and then rest. So only
-//! the second half of what was seen is tested, and its slope is compared with what came before,
-//! the very beginning aside: what has slowed down to less than half of that still warms up.
+//! Growth differs from a warm-up by *when* it happens. A cache that fills, a pool that opens its connections, an
+//! allocator that finds its size: all of these grow early and then stay constant. So only the second half of the series
+//! is tested, and its slope is compared with the slope before it, without the very beginning: a series that has slowed
+//! down to less than half of that slope is still in its warm-up.
 //!
-//! The order of the values alone decides ([`mann_kendall`]), and the slope is a median ([`sen`]),
-//! so neither a spike nor the shape of the noise matters. Neighbours that resemble each other do:
-//! they are worth fewer points, and the test is made weaker by as much.
+//! Only the order of the values decides ([`mann_kendall`]), and the slope is a median ([`sen`]), so neither a spike nor
+//! the shape of the noise matters. Correlated neighbours do matter: they are worth fewer points, and the test becomes
+//! weaker accordingly.
 
 use super::convert::real;
 use super::special::{normal_above, normal_quantile};
 
-/// Fewer points say nothing: their second half would be too short for the normal law.
+/// Minimum number of points: with fewer, the second half is too short for the normal approximation.
 pub const FEWEST: usize = 20;
-/// The chance of a false alarm that is accepted for all quantities together.
+/// Accepted probability of a false alarm for all quantities together.
 const NOTABLE: f64 = 0.01;
 /// Growth that has slowed down to less than this share is a warm-up.
 const STEADY: f64 = 0.5;
-/// Neighbours that resemble each other more than this are taken to resemble each other so much.
+/// Upper limit of the correlation between neighbours; larger values are reduced to it.
 const ALIKE: f64 = 0.98;
 
 /// A position, in trials, and the value seen there.
@@ -27,9 +27,9 @@ pub type Point = (f64, f64);
 /// The Mann-Kendall test of a trend.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Kendall {
-    /// Pairs of which the later value is larger, less those of which it is smaller.
+    /// Number of pairs with a larger later value, minus the number of pairs with a smaller one.
     pub s: f64,
-    /// Standard deviation of that number if every order of the values is equally likely.
+    /// Standard deviation of `s` if every order of the values is equally likely.
     pub sigma: f64,
 }
 
@@ -44,24 +44,24 @@ pub struct Slope {
     pub high: f64,
 }
 
-/// What the second half of a series says about growth.
+/// Growth in the second half of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Growth {
-    /// By how much it grows with each trial.
+    /// Growth per trial.
     pub slope: Slope,
-    /// The chance of so steady a growth if there is none.
+    /// The probability of a growth this steady if there is none.
     pub p_value: f64,
-    /// It grew much faster before.
+    /// Whether the quantity grew much faster before.
     pub slows: bool,
 }
 
 impl Kendall {
-    /// Returns the chance of a trend that points up as clearly as this if there is none.
+    /// Returns the probability of an upward trend at least this clear if there is none.
     pub fn p_greater(&self) -> f64 {
         if self.sigma <= 0.0 {
             return 1.0;
         }
-        // The score moves in steps; half a step is given to chance.
+        // The score is discrete; half a step is the continuity correction.
         let corrected = if self.s.abs() < 0.5 {
             0.0
         } else {
@@ -72,17 +72,17 @@ impl Kendall {
 }
 
 impl Growth {
-    /// Tells whether it should be called growth, as one of so many quantities that were tested.
+    /// Returns whether this is reported as growth, if `tested` quantities were tested.
     ///
-    /// The interval must be above 0, too: of a single jump the ranks see a trend, but most pairs of
-    /// points have the same value.
+    /// The interval must be above 0 as well: after a single jump the ranks show a trend, but most pairs of points have
+    /// the same value.
     pub fn warns(&self, tested: usize) -> bool {
         let share = NOTABLE / real(tested.max(1) as u64);
         self.p_value <= share && self.slope.low > 0.0 && !self.slows
     }
 }
 
-/// Returns the Mann-Kendall score of values in their order; equal values lower its spread.
+/// Returns the Mann-Kendall score of values in their order; ties reduce its standard deviation.
 pub fn mann_kendall(values: &[f64]) -> Kendall {
     let mut s = 0.0;
     for (place, early) in values.iter().enumerate() {
@@ -106,12 +106,11 @@ pub fn mann_kendall(values: &[f64]) -> Kendall {
     }
 }
 
-/// Returns the Theil-Sen slope of points at rising positions, with the interval that a spread of
-/// `sigma` of the Mann-Kendall score gives it.
+/// Returns the Theil-Sen slope of points at ascending positions, with the interval that the standard deviation `sigma`
+/// of the Mann-Kendall score gives.
 ///
-/// A slope is in the interval if the values, less that slope, would show no trend (Sen 1968). So
-/// its ends are slopes between two points, that many ranks away from the median. `None` for fewer
-/// than two points.
+/// A slope is in the interval if the values minus that slope would show no trend (Sen 1968). So the ends are slopes
+/// between two points, a certain number of ranks away from the median. Returns `None` for fewer than two points.
 pub fn sen(points: &[Point], sigma: f64, alpha: f64) -> Option<Slope> {
     let pairs = points.iter().enumerate().flat_map(|(place, (x0, y0))| {
         let later = points[place + 1..].iter();
@@ -125,7 +124,7 @@ pub fn sen(points: &[Point], sigma: f64, alpha: f64) -> Option<Slope> {
     let n = slopes.len();
     let reach = normal_quantile(alpha) * sigma;
     let below = ((real(n as u64) - reach) / 2.0).round_ties_even();
-    // Ranks from 0; the interval has as many slopes left out below it as above.
+    // Ranks start at 0; the interval leaves out the same number of slopes below and above.
     let out = rank(below - 1.0);
     Some(Slope {
         middle: f64::midpoint(slopes[(n - 1) / 2], slopes[n / 2]),
@@ -143,14 +142,14 @@ fn rank(whole: f64) -> usize {
     whole as usize
 }
 
-/// Returns what the second half of a series of rising positions says about growth; `alpha` is for
-/// the interval. `None` for fewer than [`FEWEST`] points.
+/// Returns the growth in the second half of a series with ascending positions; `alpha` is for the interval. Returns
+/// `None` for fewer than [`FEWEST`] points.
 pub fn growth(points: &[Point], alpha: f64) -> Option<Growth> {
     if points.len() < FEWEST {
         return None;
     }
     let (early, late) = points.split_at(points.len() / 2);
-    // What is over after an eighth of the whole does not hide growth that goes on.
+    // The first eighth is left out, so that a short start phase does not hide growth that continues.
     let before = &early[early.len() / 4..];
     let values: Vec<f64> = late.iter().map(|point| point.1).collect();
     let mut test = mann_kendall(&values);
@@ -165,10 +164,10 @@ pub fn growth(points: &[Point], alpha: f64) -> Option<Growth> {
     })
 }
 
-/// Returns how many points are worth one, by the likeness of neighbours around the line.
+/// Returns how many points are worth one, from the correlation of neighbours around the line.
 ///
-/// With a correlation r of neighbours that fades as r, r², r³ ..., a mean of many has the variance
-/// of a mean of (1-r)/(1+r) as many independent ones; the score of a trend, nearly the same.
+/// With a correlation r of neighbours that fades as r, r², r³ ..., a mean of n values has the variance of a mean of n
+/// (1-r)/(1+r) independent ones; the same is nearly true of the score of a trend.
 fn fewer(points: &[Point], slope: f64) -> f64 {
     let around: Vec<f64> = points.iter().map(|(x, y)| y - slope * x).collect();
     let mean = around.iter().sum::<f64>() / real(around.len() as u64);
@@ -178,7 +177,7 @@ fn fewer(points: &[Point], slope: f64) -> f64 {
         .windows(2)
         .map(|two| off(&two[0]) * off(&two[1]))
         .sum();
-    // Where all is on the line, up to rounding, there is no noise that could resemble itself.
+    // If all points are on the line, up to rounding, no noise is left that could be correlated.
     let scale: f64 = around.iter().map(|value| value.powi(2)).sum();
     if all <= 1e-18 * scale {
         return 1.0;

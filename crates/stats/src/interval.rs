@@ -1,24 +1,24 @@
 //! Confidence intervals for a failure rate after `k` failures in `n` runs.
 //!
-//! Which one to use depends on why the run ended, not on taste:
+//! The right interval depends on why the run ended:
 //!
 //! * the number of runs, or of failures, was fixed before: [`clopper_pearson`];
-//! * anything else (a live number, a user's Ctrl-C, a time budget): [`confidence_sequence`], which
-//!   is true at all moments together and so cannot be spoiled by choosing the moment;
+//! * anything else (a live number, a user's Ctrl-C, a time budget): [`confidence_sequence`], which is valid at all
+//!   times, so that the choice of the moment cannot make it wrong;
 //! * a bound alone, stated before the first run: [`upper_one_sided`].
 //!
 //! `alpha` is one minus the confidence everywhere: 0.05 for 95 %.
 //!
-//! Counts up to ten million are computed as they stand, to a relative 1e-8 or better. Above
-//! [`LARGEST_N`] both counts are scaled down to ten million runs with the same share of failures: the
-//! interval is then wider than it had to be, never narrower.
+//! Counts up to ten million are computed directly, to a relative 1e-8 or better. Above [`LARGEST_N`] both counts are
+//! scaled down to ten million runs with the same share of failures: the interval is then wider than necessary, never
+//! narrower.
 
 use std::f64::consts::{LN_2, PI};
 
 use super::convert::real;
 use super::special::{LN_SMALLEST, beta_quantile, bisect_logarithm, ln_beta};
 
-/// The number of runs above which an interval no longer gets narrower.
+/// Number of runs above which an interval no longer gets narrower.
 pub const LARGEST_N: f64 = 1e7;
 
 /// A range of failure rates, both ends included.
@@ -31,7 +31,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The interval that says nothing: every rate is possible.
+    /// The interval without information: every rate is possible.
     pub const WHOLE: Self = Self { lo: 0.0, hi: 1.0 };
 
     /// Returns the distance between the two ends.
@@ -39,7 +39,7 @@ impl Interval {
         self.hi - self.lo
     }
 
-    /// Tells whether `rate` lies between the ends, or on one of them.
+    /// Returns whether `rate` lies between the ends, or on one of them.
     pub fn contains(self, rate: f64) -> bool {
         self.lo <= rate && rate <= self.hi
     }
@@ -47,19 +47,18 @@ impl Interval {
 
 /// Returns the Clopper-Pearson interval of `k` failures in `n` runs.
 ///
-/// It consists of the rates at which neither "`k` or more" nor "`k` or fewer" failures would be
-/// rarer than alpha/2. Its ends are Beta quantiles: alpha/2 of Beta(k, n-k+1) below, 1-alpha/2 of
-/// Beta(k+1, n-k) above. It holds its promise at every rate if `n` was fixed beforehand, and
-/// also if the run was to stop at its `k`-th failure. No run at all gives the whole range.
+/// It consists of the rates at which neither "`k` or more" nor "`k` or fewer" failures would be rarer than alpha/2. Its
+/// ends are Beta quantiles: alpha/2 of Beta(k, n-k+1) below, 1-alpha/2 of Beta(k+1, n-k) above. Its coverage is at
+/// least 1-alpha at every rate if `n` was fixed beforehand, and also if the run was to stop at its `k`-th failure.
+/// Without runs it is the whole range.
 pub fn clopper_pearson(k: u64, n: u64, alpha: f64) -> Interval {
     clopper_pearson_effective(k, n, 1.0, alpha)
 }
 
 /// Returns the Clopper-Pearson interval with both counts divided by `design_effect`.
 ///
-/// Runs that fail together carry less information than their number says; a design effect of 4
-/// means that four of them are worth one independent run. See [`super::dependence`]. Values below 1
-/// count as 1.
+/// Runs that fail together carry less information than their number suggests; a design effect of 4 means that four of
+/// them are worth one independent run. See [`super::dependence`]. Values below 1 count as 1.
 pub fn clopper_pearson_effective(k: u64, n: u64, design_effect: f64, alpha: f64) -> Interval {
     match effective_counts(k, n, design_effect) {
         Some((k, n)) => Interval {
@@ -70,36 +69,36 @@ pub fn clopper_pearson_effective(k: u64, n: u64, design_effect: f64, alpha: f64)
     }
 }
 
-/// Returns the rate that is not exceeded with confidence 1-alpha, after `k` failures in `n` runs.
+/// Returns the upper bound of the rate with confidence 1-alpha, after `k` failures in `n` runs.
 ///
-/// Without a failure this is 1-alpha^(1/n), which is about 3/n at 95 %. It spends all of alpha on
-/// one side, so it is lower than the upper end of [`clopper_pearson`]. A report that states this bound after
-/// no failure and the two-sided interval otherwise is right in only 93 % of cases at some rates, so
-/// only statements that are fixed beforehand may use it.
+/// Without a failure this is 1-alpha^(1/n), which is about 3/n at 95 %. It spends all of alpha on one side, so it is
+/// lower than the upper end of [`clopper_pearson`]. A report that states this bound after no failure and the two-sided
+/// interval otherwise is right in only 93 % of cases at some rates, so use it only in statements that are fixed
+/// beforehand.
 pub fn upper_one_sided(k: u64, n: u64, alpha: f64) -> f64 {
     effective_counts(k, n, 1.0).map_or(1.0, |(k, n)| upper_end(k, n, alpha))
 }
 
-/// Returns the rate that is reached with confidence 1-alpha, after `k` failures in `n` runs.
+/// Returns the lower bound of the rate with confidence 1-alpha, after `k` failures in `n` runs.
 pub fn lower_one_sided(k: u64, n: u64, alpha: f64) -> f64 {
     effective_counts(k, n, 1.0).map_or(0.0, |(k, n)| lower_end(k, n, alpha))
 }
 
-/// Returns the interval of `k` failures in `n` runs that may be looked at after every run.
+/// Returns the interval of `k` failures in `n` runs that may be checked after every run.
 ///
-/// With probability 1-alpha it contains the true rate at *all* moments of an endless run, so
-/// it stays true whatever made one stop. The price is width: about 1.5 times Clopper-Pearson.
+/// With probability 1-alpha it contains the true rate at *all* moments of an endless run, so it is valid whatever ended
+/// the run. The price is width: about 1.5 times Clopper-Pearson.
 ///
-/// A rate p stays in as long as the Beta(1/2, 1/2)-mixed likelihood of the counts is less than
-/// 1/alpha times their likelihood at p. Under p that ratio is a nonnegative martingale that starts
-/// at 1, and such a thing ever reaches 1/alpha with probability alpha at most.
+/// A rate p stays in the interval as long as the Beta(1/2, 1/2)-mixed likelihood of the counts is less than 1/alpha
+/// times their likelihood at p. Under p that ratio is a nonnegative martingale that starts at 1, and such a martingale
+/// ever reaches 1/alpha with probability alpha at most.
 pub fn confidence_sequence(k: u64, n: u64, alpha: f64) -> Interval {
     confidence_sequence_effective(k, n, 1.0, alpha)
 }
 
 /// Returns the any-time interval with both counts divided by `design_effect`.
 ///
-/// The design effect is an estimate, so the any-time promise becomes an approximate one.
+/// The design effect is an estimate, so the any-time coverage becomes approximate.
 pub fn confidence_sequence_effective(k: u64, n: u64, design_effect: f64, alpha: f64) -> Interval {
     debug_assert!(alpha > 0.0 && alpha < 1.0);
     let Some((k, n)) = effective_counts(k, n, design_effect) else {
@@ -111,7 +110,7 @@ pub fn confidence_sequence_effective(k: u64, n: u64, design_effect: f64, alpha: 
     }
 }
 
-/// Divides the counts by the design effect and brings them below [`LARGEST_N`].
+/// Divides the counts by the design effect and scales them down to [`LARGEST_N`].
 fn effective_counts(k: u64, n: u64, design_effect: f64) -> Option<(f64, f64)> {
     debug_assert!(k <= n, "{k} failures in {n} runs");
     if n == 0 {
@@ -147,7 +146,7 @@ pub(super) fn upper_end(k: f64, n: f64, tail: f64) -> f64 {
     }
 }
 
-/// Tells whether the mixture has become 1/alpha times as likely as the rate `p`.
+/// Returns whether the mixture is at least 1/alpha times as likely as the rate `p`.
 fn is_refuted(k: f64, n: f64, alpha: f64, p: f64) -> bool {
     let passes = n - k;
     // B(1/2, 1/2) is pi.
@@ -163,15 +162,15 @@ fn is_refuted(k: f64, n: f64, alpha: f64, p: f64) -> bool {
 
 /// Returns the lower end of the confidence sequence and its distance from 1.
 ///
-/// The log ratio is convex in p with its lowest point at `k/n`, so there is exactly one such point
-/// below `k/n`. Whichever of p and 1-p is at most one half is the one bisected, for its digits.
+/// The log ratio is convex in p with its minimum at `k/n`, so there is exactly one such point below `k/n`. The
+/// bisection uses the smaller of p and 1-p, to keep its digits.
 fn lowest_unrefuted(k: f64, n: f64, alpha: f64) -> (f64, f64) {
     if k <= 0.0 {
         return (0.0, 1.0);
     }
     let best = k / n;
     if best > 0.5 && is_refuted(k, n, alpha, 0.5) {
-        let passes = n - k; // the same point, seen from the passes
+        let passes = n - k; // the same point, in terms of the passes
         let low = if passes > 0.0 {
             (passes / n).ln()
         } else {
@@ -230,7 +229,7 @@ mod tests {
 
     #[test]
     fn rare_failures_keep_their_digits() {
-        // For tiny rates the ends are Poisson ends: 0.0253178 and 5.5716434 failures for one seen.
+        // At tiny rates the ends are Poisson ends: 0.0253178 and 5.5716434 failures for one observed.
         let interval = clopper_pearson(1, 10_000_000, 0.05);
         assert!((interval.lo * 1e7 / 0.025_317_808 - 1.0).abs() < 1e-6);
         assert!((interval.hi * 1e7 / 5.571_643_4 - 1.0).abs() < 1e-6);

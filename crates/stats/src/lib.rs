@@ -1,32 +1,30 @@
 //! Statistics of counted failures: intervals, bounds, sample sizes, tests and searches.
 //!
-//! Everything here is a pure function of counts. No clock, no file, no thread of
-//! the program is known here, and the only randomness is a permutation test with a fixed
-//! seed, so equal counts give equal answers on every machine.
+//! All functions are pure functions of counts: they use no clock, file or thread. The only randomness is a permutation
+//! test with a fixed seed, so equal counts give equal answers on every machine.
 //!
 //! | file | question it answers |
 //! | --- | --- |
-//! | [`interval`] | how often does it fail, and how sure is that? |
+//! | [`interval`] | how often does it fail, and how certain is that? |
 //! | [`plan`] | how many runs will it take? |
-//! | [`confirm`] | how many clean runs make a fix believable? |
+//! | [`confirm`] | how many clean runs confirm a fix? |
 //! | [`mod@pool`] | which runs of one program count together? |
 //! | [`eprocess`] | do two variants fail at different rates? |
 //! | [`mod@fisher`] | the same, for final counts |
 //! | [`mod@difference`] | by how much? |
-//! | [`power`] | what can a comparison of so many pairs see? |
-//! | [`race`] | which of several variants fail, and what does finding out cost? |
+//! | [`power`] | which difference can a comparison with N pairs detect? |
+//! | [`race`] | which of several variants fail, and how many runs does the answer cost? |
 //! | [`raise`] | does a setting make failures frequent enough to search under it? |
-//! | [`ramp`] | from which level of load on does it fail? |
+//! | [`ramp`] | from which load level on does it fail? |
 //! | [`dependence`] | do failures clump in batches or in time, so that the interval is too narrow? |
-//! | [`trend`] | does the rate change while we measure it? |
-//! | [`mod@growth`] | does what lives across trials grow, and by how much? |
+//! | [`trend`] | does the rate change during the run? |
+//! | [`mod@growth`] | does a quantity grow from trial to trial, and by how much? |
 //! | [`exposure`] | how long between failures, in seconds, requests or bytes? |
-//! | [`search`] | which version, or which set of things, brought the failure? |
-//! | `special` | the special functions under all of them; the only user of `statrs` |
+//! | [`search`] | which version, or which set of items, causes the failure? |
+//! | `special` | special functions used by all others; the only user of `statrs` |
 //! | `convert` | the number conversions, with their reasons |
 //!
-//! `docs/statistics.md` says in plain words what each number means, why it was chosen
-//! and what would make it wrong.
+//! `docs/statistics.md` explains what each number means, why it was chosen and what would make it wrong.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -3,24 +3,22 @@
 use super::convert::{count_up, real};
 use super::interval::{LARGEST_N, clopper_pearson, lower_end, upper_end};
 
-/// Room for rounding where a product of probabilities meets its limit exactly.
+/// Tolerance for rounding if a product of probabilities meets its limit exactly.
 const TIE: f64 = 1e-12;
 
-/// Returns how many runs show at least one failure with this confidence, if each fails with
-/// probability `p`.
+/// Returns how many runs show at least one failure with this confidence, if each fails with probability `p`.
 ///
-/// The smallest n with 1-(1-p)^n at or above the confidence. `None` if `p` is 0: no number is
+/// This is the smallest n with 1-(1-p)^n at or above the confidence. Returns `None` if `p` is 0, because no number is
 /// enough.
 pub fn runs_to_see_one(p: f64, confidence: f64) -> Option<u64> {
     clean_runs_at_known_rate(p, 1.0 - confidence)
 }
 
-/// Returns how many clean runs in a row are rarer than `alpha` under a rate that is *known* to be
-/// `p`.
+/// Returns how many clean runs in a row are rarer than `alpha` if the rate is *known* to be `p`.
 ///
-/// The smallest n with (1-p)^n at or below alpha: 29 for a rate of 10 % at 95 %. A rate that was
-/// only measured is not known, and pretending otherwise calls an unchanged program fixed up to
-/// four times out of ten; use [`super::clean_runs_needed`] then. `None` if `p` is 0.
+/// This is the smallest n with (1-p)^n at or below alpha: 29 for a rate of 10 % at 95 %. A measured rate is not a known
+/// one, and to treat it as known calls an unchanged program fixed up to four times out of ten; use
+/// [`super::clean_runs_needed`] in that case. Returns `None` if `p` is 0.
 pub fn clean_runs_at_known_rate(p: f64, alpha: f64) -> Option<u64> {
     debug_assert!(alpha > 0.0 && alpha < 1.0);
     if p <= 0.0 {
@@ -44,18 +42,18 @@ pub fn chance_to_see(p: f64, n: u64) -> f64 {
     }
 }
 
-/// A rate said as "one in so many runs".
+/// A rate expressed as "one failure in N runs".
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunsPerFailure {
     /// Runs per failure as counted; `None` without a failure.
     pub estimate: Option<f64>,
     /// The fewest runs per failure that the counts allow.
     pub low: f64,
-    /// The most runs per failure that the counts allow; `None` means without limit.
+    /// The most runs per failure that the counts allow; `None` means unlimited.
     pub high: Option<f64>,
 }
 
-/// Returns the rate of `k` failures in `n` runs as "one in so many runs".
+/// Returns the rate of `k` failures in `n` runs as "one failure in N runs".
 ///
 /// The ends are the inverted ends of the Clopper-Pearson interval.
 pub fn runs_per_failure(k: u64, n: u64, alpha: f64) -> RunsPerFailure {
@@ -67,12 +65,11 @@ pub fn runs_per_failure(k: u64, n: u64, alpha: f64) -> RunsPerFailure {
     }
 }
 
-/// Returns how many runs make the Clopper-Pearson interval no wider than `width`, if failures
-/// come at the rate `p` exactly.
+/// Returns how many runs make the Clopper-Pearson interval no wider than `width`, if failures come exactly at the rate
+/// `p`.
 ///
-/// The counts of one real series lie around n times p, so its interval comes out a little wider or
-/// narrower; nothing else about the plan is uncertain. `None` if that would take more than ten
-/// million runs, beyond which intervals are not computed any narrower.
+/// The counts of a real series vary around n times p, so its interval is a little wider or narrower. Returns `None` if
+/// this takes more than ten million runs, because intervals of more runs are not computed any narrower.
 pub fn runs_for_width(p: f64, width: f64, alpha: f64) -> Option<u64> {
     debug_assert!((0.0..=1.0).contains(&p));
     let narrow_enough = |n: u64| {
@@ -83,8 +80,8 @@ pub fn runs_for_width(p: f64, width: f64, alpha: f64) -> Option<u64> {
     first_true(count_up(LARGEST_N), narrow_enough)
 }
 
-/// Finds the smallest count in 1..=limit for which a condition that stays true once it is true
-/// holds, by doubling and halving.
+/// Finds by doubling and halving the smallest count in 1..=limit for which a condition holds that stays true for all
+/// larger counts.
 pub(super) fn first_true(limit: u64, is_true: impl Fn(u64) -> bool) -> Option<u64> {
     let mut low = 0; // known to be too small
     let mut high = 1;

@@ -1,50 +1,49 @@
 //! Decides which runs of one program count together, although their failure rates may differ.
 //!
-//! Every rule here errs to the lower rate: a fix is then held against more clean trials than
-//! necessary, and never against fewer. A run that failed less often than the others always counts.
+//! Every rule here prefers the lower rate, so that a fix may need more clean trials than necessary, but never fewer. A
+//! run that failed less often than the others always counts.
 
 use super::fisher::fisher;
 
-/// A difference between runs is called one if chance would show it this often.
+/// A difference between runs is significant if chance shows it this rarely.
 const LEVEL: f64 = 0.01;
 
-/// Failures among trials.
+/// Failures and trials.
 type Counts = (u64, u64);
 
-/// How often the run that was named failed, beside the others together.
+/// How often the named run failed, compared with the others together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NamedRate {
-    /// No difference that chance would not show.
+    /// No significant difference.
     Alike,
-    /// More often, with the chance of such a difference. The others count: it may have been named
-    /// because it failed so often.
+    /// More often, with the probability of such a difference by chance. The others count, because the run may have been
+    /// named for its many failures.
     MoreOften(f64),
-    /// Less often, with the chance of such a difference. The others do not count.
+    /// Less often, with the probability of such a difference by chance. The others do not count.
     LessOften(f64),
 }
 
 /// The runs that count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pool {
-    /// Failures of all that count.
+    /// Failures of all runs that count.
     pub failures: u64,
-    /// Trials of all that count.
+    /// Trials of all runs that count.
     pub trials: u64,
-    /// Which of the others count, by their places.
+    /// The indices of the other runs that count.
     pub counted: Vec<usize>,
-    /// Which of the others do not because they failed more often than the rest, and the chance of
-    /// such a difference.
+    /// The indices of the other runs that failed too often to count, with the probability of such a difference by
+    /// chance.
     pub more_often: Vec<(usize, f64)>,
     /// How often the named run failed.
     pub named: NamedRate,
 }
 
-/// Returns which of the other runs count together with the one that was named.
+/// Returns which of the other runs count together with the named one.
 ///
-/// Each of the others is held against all the rest by Fisher's exact test, one-sided, at 1 %
-/// divided by their number. The one that failed more often, by more than that, is left out, and
-/// the test is repeated for the rest. Then the named run is held against the others together, at 1 %
-/// in either direction.
+/// Each of the others is compared with all the rest by Fisher's exact test, one-sided, at 1 % divided by their number.
+/// A run that failed significantly more often is left out, and the test is repeated for the rest. Then the named run is
+/// compared with the others together, at 1 % in either direction.
 pub fn pool(named: Counts, others: &[Counts]) -> Pool {
     let mut counted: Vec<usize> = (0..others.len()).collect();
     let mut more_often = Vec::new();
@@ -118,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_named_run_that_failed_less_often_counts_alone() {
-        // None of the others stands out among them.
+        // None of the others differs from the rest.
         let all = pool((1, 100), &[(9, 30), (8, 30), (10, 30)]);
         assert_eq!((all.failures, all.trials), (1, 100));
         assert!(all.counted.is_empty() && all.more_often.is_empty());
@@ -139,7 +138,7 @@ mod tests {
     fn a_run_that_failed_less_often_counts() {
         let all = pool((3, 30), &[(0, 300)]);
         assert_eq!((all.failures, all.trials), (3, 330));
-        // Either of two rates may come next, so the lower one counts.
+        // Either of two rates may be the present one, so the lower one counts.
         let all = pool((5, 30), &[(5, 30), (0, 300), (6, 30)]);
         assert_eq!((all.failures, all.trials), (5, 330), "{all:?}");
     }

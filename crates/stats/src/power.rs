@@ -1,42 +1,41 @@
 //! Calculates the power of a comparison of two variants.
 //!
-//! The question is how likely [`super::EProcess`] is to tell two given rates apart within so many
-//! pairs. It is answered without chance. If the two guesses of the e-process and the common one
-//! were independent of the order within a pair, the evidence would depend on the two counts of
-//! failures alone: it would be B(a, b) of each side over B of both together, with Beta(0.18, 0.18)
-//! before each side and Beta(0.36, 0.36) before both. The chance that this reaches 1/alpha at the
-//! *last* pair is a sum over binomial counts. Two corrections make it the chance that the real
-//! evidence *ever* reaches it; both are added to its logarithm:
+//! The question is how likely [`super::EProcess`] is to distinguish two given rates within a number of pairs. It is
+//! answered without simulation. If the two estimates of the e-process and the common one were independent of the order
+//! within a pair, the evidence would depend on the two counts of failures alone: it would be B(a, b) of each side over
+//! B of both together, with Beta(0.18, 0.18) before each side and Beta(0.36, 0.36) before both. The probability that
+//! this reaches 1/alpha at the *last* pair is a sum over binomial counts. Two corrections make it the probability that
+//! the real evidence *ever* reaches it; both are added to its logarithm:
 //!
-//! * the mean of what the order within pairs is worth, which is computed (see `Order`);
-//! * 1 for having looked after every pair, or less where the rarest kind of outcome is hardly ever
-//!   seen, since the evidence then does not fall back.
+//! * the mean contribution of the order within pairs, which is computed (see `Order`);
+//! * 1 for the test after every pair, or less if the rarest kind of outcome hardly ever occurs, because the evidence
+//!   then does not fall back.
 //!
-//! The 1 was measured. With it, a stated power of 80 % is really between 77 and 85 % where it takes
-//! more than fifty pairs, and up to 95 % below, where one pair more makes such a step (38
-//! combinations of rates, at 5 % and at 0.5 %, 4000 simulated trials each).
+//! The 1 was measured. With it, a stated power of 80 % is really between 77 and 85 % if the comparison takes more than
+//! fifty pairs, and up to 95 % with fewer, where one more pair makes such a step (38 combinations of rates, at 5 % and
+//! at 0.5 %, 4000 simulated trials each).
 
 use super::convert::{count_up, real};
 use super::interval::LARGEST_N;
 use super::plan::first_true;
 use super::special::ln_beta;
 
-/// What the evidence begins with on each side, see [`super::eprocess`].
+/// Initial counts of the evidence on each side; see [`super::eprocess`].
 const BEGINNING: f64 = 0.18;
 
-/// What looking after every pair is worth, as the logarithm of evidence.
+/// Contribution of the test after every pair, as a logarithm of evidence.
 const LOOKING: f64 = 1.0;
 
 /// Binomial weights below this share of the largest are left out.
 const NEGLIGIBLE: f64 = 1e-9;
 
-/// How exactly a difference of rates is found.
+/// Precision with which a difference of rates is found.
 const EXACT_ENOUGH: f64 = 1e-3;
 
-/// Returns the number of pairs within which [`super::EProcess`] tells a rate of `p_a` from one of
-/// `p_b` at level `alpha` with probability `power`.
+/// Returns the number of pairs within which [`super::EProcess`] distinguishes a rate of `p_a` from one of `p_b` at
+/// level `alpha` with probability `power`.
 ///
-/// `None` if that takes more than ten million, or if the rates are equal.
+/// Returns `None` if that takes more than ten million pairs, or if the rates are equal.
 pub fn pairs_to_tell(p_a: f64, p_b: f64, alpha: f64, power: f64) -> Option<u64> {
     if p_a.total_cmp(&p_b).is_eq() {
         return None;
@@ -47,19 +46,19 @@ pub fn pairs_to_tell(p_a: f64, p_b: f64, alpha: f64, power: f64) -> Option<u64> 
     })
 }
 
-/// The rates that a comparison can tell from a given one.
+/// The rates that a comparison can distinguish from a given one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Detectable {
-    /// The nearest rate below; `None` if not even a rate of 0 would be told from it.
+    /// The nearest rate below; `None` if not even a rate of 0 would be distinguished.
     pub below: Option<f64>,
-    /// The nearest rate above; `None` if not even a rate of 1 would be told from it.
+    /// The nearest rate above; `None` if not even a rate of 1 would be distinguished.
     pub above: Option<f64>,
 }
 
-/// Returns the nearest rates that `pairs` pairs tell from the rate `p` at level `alpha` with
-/// probability `power`.
+/// Returns the nearest rates that `pairs` pairs distinguish from the rate `p` at level `alpha` with probability
+/// `power`.
 ///
-/// Beyond ten million pairs, it answers for ten million.
+/// More than ten million pairs count as ten million.
 pub fn detectable(p: f64, pairs: u64, alpha: f64, power: f64) -> Detectable {
     let pairs = pairs.min(count_up(LARGEST_N));
     let tells = |other: f64| Rates::new(p, other).chance_to_tell(pairs, alpha) >= power;
@@ -101,7 +100,7 @@ impl Rates {
         }
     }
 
-    /// Returns the probability that the evidence reaches 1/alpha within so many pairs.
+    /// Returns the probability that the evidence reaches 1/alpha within `pairs` pairs.
     fn chance_to_tell(&self, pairs: u64, alpha: f64) -> f64 {
         let n = real(pairs);
         let rarest = self.a.min(self.b).min(1.0 - self.a).min(1.0 - self.b);
@@ -113,8 +112,8 @@ impl Rates {
         let both = |k: f64| ln_beta(k + 2.0 * BEGINNING, 2.0 * (n + BEGINNING) - k);
         let (first, second) = (Counts::new(pairs, self.a), Counts::new(pairs, self.b));
 
-        // For each count of the first side, those of the second that tell are the ones at or
-        // below `low`, and the ones from `high` on; both grow with the first count.
+        // For each count of the first side, the counts of the second side that reach the evidence are those at or below
+        // `low`, and those from `high` on; both limits grow with the first count.
         let (mut low, mut high) = (0, 0);
         let mut total = 0.0;
         for (i, &weight) in first.weights.iter().enumerate() {
@@ -138,11 +137,11 @@ impl Rates {
     }
 }
 
-/// The binomial law of a count of failures, without its negligible ends.
+/// The binomial distribution of a count of failures, without its negligible ends.
 struct Counts {
     first: f64,
     weights: Vec<f64>,
-    /// The sums of the weights before each.
+    /// The sum of the weights before each one.
     sums: Vec<f64>,
 }
 
@@ -194,18 +193,17 @@ impl Counts {
     }
 }
 
-/// The pairs over which [`Order`] is summed up one by one.
+/// Number of pairs over which [`Order`] is summed one by one.
 const HEAD: usize = 40;
 /// The same as a real number.
 const HEAD_PAIRS: f64 = 40.0;
 
-/// What the order within pairs is worth on average.
+/// Mean contribution of the order within pairs to the evidence.
 ///
-/// The common guess foretells both outcomes of a pair from what was before it. If it foretold the
-/// second also from the first, the evidence against it would be a matter of counts alone. The
-/// difference is a sum over pairs of logarithms that depend on the failures before the pair; their
-/// mean is taken over the law of those failures. At equal rates it soon stops growing, otherwise it
-/// falls with the logarithm of the pairs.
+/// The common estimate predicts both outcomes of a pair from the pairs before it. If it predicted the second also from
+/// the first, the evidence against it would depend on counts alone. The difference is a sum over pairs of logarithms
+/// that depend on the failures before the pair; their mean is taken over the distribution of those failures. At equal
+/// rates the mean soon stops growing, otherwise it falls with the logarithm of the pairs.
 struct Order {
     sums: [f64; HEAD + 1],
     fall: f64,
@@ -216,7 +214,7 @@ impl Order {
         let (none, two) = ((1.0 - a) * (1.0 - b), a * b);
         let one = a * (1.0 - b) + b * (1.0 - a);
         let mut sums = [0.0; HEAD + 1];
-        let mut law = vec![1.0]; // of the failures so far
+        let mut law = vec![1.0]; // of the number of failures so far
         for pair in 0..HEAD {
             let count = |k: usize| real(u64::try_from(k).expect("64 bits"));
             let runs = 4.0 * BEGINNING + count(2 * pair);
@@ -310,7 +308,7 @@ mod tests {
         };
         assert_eq!(detectable(0.1, 0, 0.05, 0.8), nothing);
         assert_eq!(detectable(0.1, 3, 0.05, 0.8), nothing);
-        // A rate of one in ten is told from a sure failure long before it is told from none.
+        // A rate of one in ten is distinguished from certain failure long before it is distinguished from none.
         let ten = detectable(0.1, 10, 0.05, 0.8);
         assert!(ten.below.is_none() && ten.above.is_some(), "{ten:?}");
         let never = detectable(0.0, 100, 0.05, 0.8);

@@ -1,36 +1,31 @@
 //! Calculates error levels and costs of a race, which decides which of several variants fail.
 //!
-//! In a race every variant runs until it fails or has passed so many trials that one which fails at
-//! the rate of the baseline would hardly have done so. All take turns, and whatever is
-//! decided leaves. The number of clean trials is [`super::clean_runs_needed`] at the level of
-//! [`race_alpha`].
+//! In a race every variant runs until it fails or has passed enough trials that a variant with the failure rate of the
+//! baseline would almost certainly have failed. All variants take turns, and a decided variant leaves. The number of
+//! clean trials is [`super::clean_runs_needed`] at the level of [`race_alpha`].
 //!
-//! The baseline must have nothing to do with the outcomes that are judged by it. If none was
-//! measured before, the variant that fails first may serve as the reference, but both sides begin
-//! anew at that moment: the reference counts only what it does from then on, and a clean trial of
-//! the others counts only if it was started after. That it was the first to fail, and that the
-//! others were still clean, is how the reference was chosen; to count those trials as well
-//! nearly doubles the error of a race between two.
+//! The baseline must be independent of the outcomes that are judged by it. If none was measured before, the variant
+//! that fails first may serve as the reference, but both sides begin anew at that moment: only later trials of the
+//! reference count, and a clean trial of another variant counts only if it was started after that moment. The earlier
+//! trials were used to choose the reference; to count them as well nearly doubles the error of a race between two.
 
 use super::convert::real;
 use super::plan::clean_runs_at_known_rate;
 
-/// Returns the level at which each variant of a race is judged, so that *any* wrong "clean" among
-/// `k` variants has probability `alpha` at most.
+/// Returns the level at which each variant of a race is judged, so that *any* wrong "clean" among `k` variants has
+/// probability `alpha` at most.
 ///
-/// It is split over `k - 1` (Bonferroni), which supposes that at least one of the `k` cannot be
-/// wrongly called clean: because it is the reference, known to fail and not judged, or because it
-/// really is clean. Where all `k` are judged by a baseline from elsewhere and all may be bad,
-/// ask for `k + 1`. A single variant has the whole level.
+/// The level is split over `k - 1` (Bonferroni), which assumes that at least one of the `k` cannot be wrongly called
+/// clean: either the reference, which is known to fail and is not judged, or a variant that really is clean. If all `k`
+/// are judged by a separate baseline and all may be bad, pass `k + 1`. A single variant has the whole level.
 pub fn race_alpha(k: u64, alpha: f64) -> f64 {
     alpha / real(k.saturating_sub(1).max(1))
 }
 
-/// Returns the mean number of runs in a race of `k` variants of which `clean` never fail and the
-/// others fail at the known rate `p`.
+/// Returns the mean number of runs in a race of `k` variants of which `clean` never fail and the others fail at the
+/// known rate `p`.
 ///
-/// A clean one takes m runs; a bad one leaves at its first failure, or after m runs. Infinite if
-/// `p` is 0.
+/// A clean variant takes m runs; a bad one leaves at its first failure, or after m runs. Infinite if `p` is 0.
 pub fn race_runs(p: f64, k: u64, clean: u64, alpha: f64) -> f64 {
     debug_assert!(clean <= k, "{clean} of {k}");
     match clean_runs_at_known_rate(p, race_alpha(k, alpha)) {
@@ -42,12 +37,12 @@ pub fn race_runs(p: f64, k: u64, clean: u64, alpha: f64) -> f64 {
     }
 }
 
-/// Returns about how many runs a race takes that measures its baseline on the way, if one of `k`
-/// variants never fails and the others fail at the rate `p`.
+/// Returns the approximate number of runs of a race that measures its own baseline, if one of `k` variants never fails
+/// and the others fail at the rate `p`.
 ///
-/// Until one fails; until that has failed often enough again; until the others have failed, or
-/// passed often enough. The middle one is taken at its mean, so the whole comes out a few per cent
-/// off. Infinite if `p` is 0, and where none is left that may fail.
+/// The race has three phases: until one variant fails; until that variant has failed often enough again; until the
+/// others have failed or passed often enough. The mean is used for the second phase, so the total is a few per cent
+/// off. Infinite if `p` is 0, and if no variant is left that may fail.
 pub fn race_runs_measured(p: f64, k: u64, alpha: f64) -> f64 {
     if p <= 0.0 || k < 2 {
         return f64::INFINITY;
@@ -67,8 +62,8 @@ pub fn race_runs_measured(p: f64, k: u64, alpha: f64) -> f64 {
     }
 }
 
-/// Returns about how many runs a race takes that has a baseline from elsewhere, if one of `k`
-/// variants never fails and the others fail as the baseline did.
+/// Returns the approximate number of runs of a race with a separate baseline, if one of `k` variants never fails and
+/// the others fail as the baseline did.
 pub fn race_runs_against(k0: u64, n0: u64, effect: f64, k: u64, alpha: f64) -> f64 {
     let level = race_alpha(k + 1, alpha);
     match super::clean_runs_needed_effective(k0, n0, effect, level) {
@@ -80,11 +75,11 @@ pub fn race_runs_against(k0: u64, n0: u64, effect: f64, k: u64, alpha: f64) -> f
     }
 }
 
-/// Returns the mean number of runs until any of `k` variants fails, if exactly one of them does, at
-/// the rate `p`, and all take turns. Infinite if `p` is 0.
+/// Returns the mean number of runs until any of `k` variants fails, if exactly one of them does, at the rate `p`, and
+/// all take turns. Infinite if `p` is 0.
 ///
-/// k for each of its 1/p - 1 passes, and then it stands anywhere in the round. Nothing is
-/// quicker: as long as none has failed, there is nothing to prefer one by.
+/// Each of the 1/p - 1 passes of the failing variant takes a round of k runs, and its failure is at any position of the
+/// last round. No order is quicker: as long as none has failed, no variant is more suspicious than another.
 pub fn runs_until_first_failure_anywhere(p: f64, k: u64) -> f64 {
     real(k) * (p.recip() - 1.0) + f64::midpoint(real(k), 1.0)
 }

@@ -1,13 +1,13 @@
 //! Tests whether a program fails more often under another setting, such as more parallel trials.
 //!
-//! A search takes a number of runs that is in inverse proportion to the failure rate, so a setting that raises the
-//! rate saves runs. The question is asked of a few settings, each against the same runs without it, before a search.
-//! A wrong answer costs time and no correctness: the search learns the rate under its setting anew.
+//! A search takes a number of runs that is in inverse proportion to the failure rate, so a setting that raises the rate
+//! saves runs. Before a search, a few settings are tested, each against the same runs without it. A wrong answer costs
+//! time but no correctness: the search learns the rate under its setting anew.
 //!
 //! The test is Fisher's, one-sided, after 8, 16, 32, 64 and 128 runs under a setting, against as many runs without it.
-//! Several settings and the five looks share [`LEVEL`], so that any setting is wrongly said to raise the rate with at
-//! most that probability. Runs that were parallel may fail together: the counts are divided by their design effect, and
-//! failures must come in three batches.
+//! Several settings and the five tests share [`LEVEL`], so that any setting is wrongly said to raise the rate with at
+//! most that probability. Parallel runs may fail together: the counts are divided by their design effect, and failures
+//! must occur in three batches.
 
 use super::convert::{real, whole};
 use super::dependence::Batches;
@@ -16,34 +16,35 @@ use super::interval::upper_one_sided;
 use super::search::{Channel, bisect_runs};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A setting must multiply the failure rate by this, counted by runs and by time.
+/// Factor by which a setting must multiply the failure rate, per run and per unit of time.
 pub const FACTOR: f64 = 2.0;
-/// The chance that any setting is said to raise the rate although none does. A wrong setting does not make the search
-/// wrong, only no shorter.
+/// Probability that any setting is said to raise the rate although none does. A wrong setting makes the search no
+/// shorter, but not wrong.
 pub const LEVEL: f64 = 0.2;
 /// Numbers of runs under a setting after which the test is made.
 const LOOKS: [u64; 5] = [8, 16, 32, 64, 128];
-/// Runs without any setting before settings are tried ...
+/// Number of runs without any setting before settings are tried, unless [`PILOT_FAILURES`] of them fail.
 pub const PILOT: u64 = 12;
-/// ... unless this many of them fail: then the search is short anyway.
+/// Number of failures after which no setting is tried, because the search is short without one.
 pub const PILOT_FAILURES: u64 = 3;
-/// A setting is dropped once it is known to fail in fewer runs than this multiple of the rate without it ...
+/// A setting is dropped once it is known to fail in fewer runs than this multiple of the rate without it;
+/// [`WORTHWHILE_RATES`] bounds that rate.
 const WORTHWHILE: f64 = 3.0;
-/// ... or than this share, if that is more; and more is not asked for.
+/// Lower and upper bound of the rate below which a setting is dropped.
 const WORTHWHILE_RATES: (f64, f64) = (0.2, 0.9);
-/// The chance that a setting at that rate is dropped, each time one looks.
+/// Probability that a setting at that rate is dropped, at each test.
 const DROPPED: f64 = 0.2;
 /// Batches of parallel runs in which failures must occur.
 const FAILING_BATCHES: usize = 3;
-/// The limit of runs under settings, as a share of the runs that a search takes without them ...
+/// Limit of the runs under settings, as a share of the runs that a search takes without them; [`BUDGET`] bounds it.
 const SHARE: f64 = 0.5;
-/// ... within these bounds.
+/// Lower and upper bound of the runs under settings.
 const BUDGET: (u64, u64) = (40, 160);
 
-/// The runs of a program under one setting.
+/// Runs of a program under one setting.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sample {
-    /// For each run the batch of parallel runs that it was in, and whether it failed.
+    /// For each run the number of its batch of parallel runs, and whether it failed.
     pub runs: Vec<(u64, bool)>,
     /// Time of all runs together.
     pub seconds: f64,
@@ -52,11 +53,11 @@ pub struct Sample {
 /// The verdict on a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Not known yet.
+    /// Not decided yet.
     Open,
-    /// Failures come at least twice as often, counted by runs and by time.
+    /// The failure rate is at least doubled, per run and per unit of time.
     Raises,
-    /// Failures come more often by runs, but not twice as often by time.
+    /// The failure rate rises per run, but is not doubled per unit of time.
     TooSlow,
     /// More runs are not worthwhile.
     Dropped,
@@ -68,7 +69,7 @@ impl Sample {
         self.runs.len() as u64
     }
 
-    /// True without a run.
+    /// Returns whether the sample is empty.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
@@ -78,7 +79,7 @@ impl Sample {
         self.runs.iter().filter(|(_, failed)| *failed).count() as u64
     }
 
-    /// Returns the first of them.
+    /// Returns the first `runs` runs.
     fn first(&self, runs: u64) -> Self {
         let runs = usize::try_from(runs).unwrap_or(usize::MAX);
         Self {
@@ -116,8 +117,8 @@ impl Sample {
             .len()
     }
 
-    /// Returns how many times as often failures come as in other runs, by runs and by time; nothing where the
-    /// others have none. Times that were not measured are taken as equal.
+    /// Returns by which factors failures are more frequent than in other runs, per run and per unit of time; `None` if
+    /// the others have no failure. Times that were not measured count as equal.
     pub fn times_as_often(&self, others: &Self) -> Option<(f64, f64)> {
         let (here, there) = (real(self.failures()), real(others.failures()));
         if others.failures() == 0 || self.is_empty() {
@@ -133,7 +134,7 @@ impl Sample {
     }
 }
 
-/// True if the first runs under a setting failed more often than those without it, at some look.
+/// Returns whether the first runs under a setting failed more often than those without it, at some test.
 fn is_known(natural: &Sample, raised: &Sample, settings: u64) -> bool {
     let level = LEVEL / real(settings * LOOKS.len() as u64);
     LOOKS.into_iter().any(|runs| {
@@ -176,12 +177,12 @@ pub fn standing(natural: &Sample, raised: &Sample, settings: u64) -> Standing {
     }
 }
 
-/// True if the search is short without any setting.
+/// Returns whether the search is short without any setting.
 pub fn is_short(natural: &Sample) -> bool {
     natural.failures() >= PILOT_FAILURES && natural.len() <= PILOT
 }
 
-/// Returns the limit of runs under settings before a search among these versions.
+/// Returns the limit of the runs under settings before a search among these versions.
 pub fn budget(natural: &Sample, versions: u64, alpha: f64) -> u64 {
     let rate = natural.cautious_rate().min(1.0);
     let channel = Channel { p: rate, q: 0.0 };
@@ -193,7 +194,7 @@ pub fn budget(natural: &Sample, versions: u64, alpha: f64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Runs of which these fail, in batches of this size, at a second each.
+    /// Runs that last a second each, in batches of this size; the listed ones fail.
     fn sample(runs: u64, batch: u64, failing: &[u64]) -> Sample {
         let run = |number| (number / batch, failing.contains(&number));
         Sample {
@@ -247,7 +248,7 @@ mod tests {
     #[test]
     fn parallel_runs_that_fail_together_are_few_runs() {
         let natural = sample(32, 1, &[7, 19]);
-        // Two of four waves fail as a whole; or half of each wave does.
+        // Two of four waves fail completely, or half of each wave does.
         let together: Vec<u64> = (0..8).chain(16..24).collect();
         let together = sample(32, 8, &together);
         assert!(together.design_effect() > 7.0);

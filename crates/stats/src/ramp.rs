@@ -1,23 +1,22 @@
 //! Searches the lowest load level at which a service fails.
 //!
-//! Levels go upwards; a life at one is one trial. What is searched is the lowest level whose lives
-//! fail at the rate `detect` or more. Below it nothing is supposed to fail; from it on the rate may
-//! be even or rise, as a power of the level: who supposes an even rate where it rises takes a level
-//! far too high for the first (wrong in 44 % of searches in place of none).
+//! Levels are in ascending order. The search finds the lowest level whose trials fail at the rate `detect` or more. The
+//! model assumes that levels below it never fail; from it on the rate may be constant or rise as a power of the level.
+//! A model with a constant rate finds a far too high level if the rate rises (wrong in 44 % of searches instead of
+//! none).
 //!
-//! The search goes in steps, each where the one before is over:
-//! * **double**: one life at the first level, at twice that, and so on until one fails;
-//! * **narrow**: the life that tells most, until one level holds 1 - delta of the probability. All
-//!   cost alike: a life has so many requests, or takes so long, whatever the level;
-//! * **guard**: the level below it is clean so often that the rate is excluded there, whatever the
-//!   model says, and so often that the two are told apart by their own lives. Lives of both come in
-//!   turn: else a machine that grows calmer meanwhile would look like a threshold;
-//! * **above**, where that is asked for: a level at twice the answer fails, too.
+//! The search has these phases:
+//! * **double**: one trial at the first level, at twice that, and so on until one fails;
+//! * **narrow**: the trial with the most information, until one level holds 1 - delta of the probability. All trials
+//!   cost the same: a trial has a fixed number of requests, or a fixed time, at every level;
+//! * **guard**: the level below passes so often that the rate is excluded there, whatever the model says, and until its
+//!   trials differ significantly from the trials of the answer. Trials of both alternate: otherwise a machine that becomes
+//!   less busy during the search would look like a threshold;
+//! * **above**, if requested: a level at twice the answer fails, too.
 //!
-//! A failure in the guard is a failure like any other, so the search goes on lower down; unless the
-//! level fails so rarely that the rate which is searched for is excluded there all the same: then it
-//! is below the answer with its few failures. All is computed from the counts alone, whatever their
-//! order.
+//! A failure in the guard phase counts like any other, so the search continues lower down. The exception is a level
+//! that fails so rarely that the rate searched for is excluded there all the same: such a level stays below the answer.
+//! All results depend on the counts alone, whatever their order.
 
 use super::confirm::clean_runs_needed;
 use super::convert::real;
@@ -26,46 +25,46 @@ use super::interval::{clopper_pearson, upper_one_sided};
 use super::plan::clean_runs_at_known_rate;
 use std::ops::RangeInclusive;
 
-/// Failure rates at the first level that fails: the lowest is a little below the one to be found.
+/// Number of failure rates at the first failing level; the lowest is a little below `detect`.
 const RATES: u32 = 12;
 const LOWEST: f64 = 0.8;
 const HIGHEST_RATE: f64 = 0.97;
-/// The prior probability that every life at the first failing level fails.
+/// The prior probability that every trial at the first failing level fails.
 const ALWAYS: f64 = 0.1;
-/// How the rate may rise with the level: not, in proportion, with its square.
+/// Exponents with which the rate may rise with the level: constant, linear, quadratic.
 const SLOPES: [i32; 3] = [0, 1, 2];
 /// The prior probability that no level fails.
 const NEVER: f64 = 1.0 / 16.0;
-/// Lengths of the blocks that a life is judged by.
+/// Number of block lengths for which the information of a trial is computed.
 const BLOCKS: usize = 8;
-/// So many failures of a level, before it is compared with the one below by their own lives.
+/// Minimum number of failures of a level before its trials are compared with the level below.
 const FAILURES: u64 = 3;
-/// So many lives of a guard to each of the level that fails.
+/// Number of guard trials for each trial of the failing level.
 const MIXED: u64 = 2;
-/// The share of the error that the test of the level below may have where the failing level may fail at
-/// hardly more than the rate that is searched: such a search often tests several levels.
+/// Share of the error for the test of the level below, if the failing level may fail at a rate near the one searched
+/// for: such a search often tests several levels.
 const GUARD: f64 = 0.5;
-/// Hardly more: at less than this many times the rate.
+/// A rate is near the one searched for if it is below this multiple of it.
 const HARDLY: f64 = 2.0;
-/// The share of the error that this comparison may have: a level was chosen because it had failed.
+/// Share of the error for the comparison of two levels: a level was chosen because it had failed.
 const APART: f64 = 0.2;
-/// The chance that a level is wrongly held to fail more rarely than at the rate that is searched:
-/// it is asked after every life, and what is at stake is the answer itself.
+/// Probability that a level is wrongly said to fail less often than at the rate searched for: this is tested after
+/// every trial, and an error makes the answer wrong.
 const RARE: f64 = 0.01;
-/// So many times the lives of a guard, after which two levels are left as they are.
+/// Multiple of the guard trials after which two levels count as not distinguishable.
 const PATIENCE: u64 = 10;
-/// Below this much in all, everything is computed anew from logarithms.
+/// Below this total weight, everything is computed again from logarithms.
 const UNDERFLOW: f64 = 1e-200;
-/// Of more levels than this, not every one is considered for the next trial.
+/// With more levels than this, not all of them are considered for the next trial.
 const CANDIDATES: usize = 64;
 /// Gains that differ by less than this share are equal.
 const TIE: f64 = 1e-9;
 /// A hypothesis with less than this probability does not influence the choice.
 const NEGLIGIBLE: f64 = 1e-15;
-/// A gain below this is rounding.
+/// A gain below this is a rounding error.
 const NOTHING: f64 = 1e-13;
 
-/// A failure rate at the first level that fails, and how it rises.
+/// A failure rate at the first failing level, and how it rises.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     rate: f64,
@@ -73,59 +72,59 @@ struct Cell {
     weight: f64,
 }
 
-/// Lives at a level.
+/// Trials at a level.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lives {
-    /// Those that failed.
+    /// Failed trials.
     pub failures: u64,
-    /// All that count.
+    /// All counted trials.
     pub runs: u64,
 }
 
-/// What is asked of a search.
+/// Requirements of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
-    /// The chance that the answer is wrong.
+    /// Probability that the answer is wrong.
     pub delta: f64,
-    /// A level at twice the answer is tried as well.
+    /// Whether a level at twice the answer is tried as well.
     pub above: bool,
 }
 
-/// Levels between which no life tells the first that fails: most often a single one.
+/// Levels that no trial distinguishes as the first failing one; usually a single level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// Their places; the last of them is the one that was tried.
+    /// Their indices; the last one is the level that was tried.
     pub levels: RangeInclusive<usize>,
-    /// How likely it is that it is one of these.
+    /// Probability that the first failing level is one of them.
     pub mass: f64,
 }
 
-/// How many lives of each level a search still takes.
+/// How many more trials of each level a search takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forecast(Vec<u64>);
 
 impl Forecast {
-    /// Returns how many of one level.
+    /// Returns the number of trials of one level.
     pub fn of(&self, level: usize) -> u64 {
         self.0[level]
     }
 
-    /// Returns how many of all levels together.
+    /// Returns the number of trials of all levels together.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// A life at this level.
+    /// Run a trial at this level.
     Try(usize),
-    /// This is the first that fails, as far as those can tell that could be tried.
+    /// This level is the first that fails, among the levels that could be tried.
     From(usize),
     /// No level fails.
     Never,
-    /// No level can be tried that would tell more.
+    /// No testable level would give more information.
     Stuck,
 }
 
@@ -135,7 +134,7 @@ pub struct Ramp {
     levels: Vec<f64>,
     detect: f64,
     cells: Vec<Cell>,
-    /// What each level was seen to do.
+    /// Trials of each level.
     lives: Vec<Lives>,
     usable: Vec<bool>,
     /// The probability of each hypothesis ("from this level on", and last "never") with each cell.
@@ -146,7 +145,7 @@ fn x_ln_x(x: f64) -> f64 {
     if x > 0.0 { x * x.ln() } else { 0.0 }
 }
 
-/// Returns the entropy of a coin that shows "failed" with `part` of `whole`, times the whole.
+/// Returns the entropy of a Bernoulli variable with probability `part` of `whole`, times the whole.
 fn entropy(part: f64, whole: f64) -> f64 {
     let part = part.clamp(0.0, whole);
     x_ln_x(whole) - x_ln_x(part) - x_ln_x(whole - part)
@@ -170,14 +169,14 @@ fn cells(detect: f64) -> Vec<Cell> {
 }
 
 impl Cell {
-    /// Returns the rate of a level so many times as high as the first that fails.
+    /// Returns the rate of a level that is `times` times as high as the first failing one.
     fn at(&self, times: f64) -> f64 {
         (self.rate * times.powi(self.slope)).min(1.0)
     }
 }
 
 impl Ramp {
-    /// Returns a search among levels, upwards, for the lowest that fails at this rate or more.
+    /// Returns a search among ascending levels for the lowest that fails at this rate or more.
     pub fn new(levels: &[u32], detect: f64) -> Self {
         debug_assert!(levels.is_sorted() && levels.first().is_some_and(|first| *first > 0));
         debug_assert!(detect > 0.0 && detect < 1.0);
@@ -194,7 +193,7 @@ impl Ramp {
         new
     }
 
-    /// Takes one life into account.
+    /// Adds one trial.
     pub fn observe(&mut self, level: usize, failed: bool) {
         let before = self.is_rare(level);
         let lives = &mut self.lives[level];
@@ -222,7 +221,7 @@ impl Ramp {
         self.normalise();
     }
 
-    /// Takes several lives of a level into account.
+    /// Adds several trials of a level.
     pub fn observe_many(&mut self, level: usize, failures: u64, runs: u64) {
         debug_assert!(failures <= runs);
         self.lives[level].failures += failures;
@@ -230,34 +229,34 @@ impl Ramp {
         self.rebuild();
     }
 
-    /// True when a level failed, but so rarely that the rate searched for is excluded.
+    /// Returns whether a level failed, but so rarely that the rate searched for is excluded.
     fn is_rare(&self, level: usize) -> bool {
         self.lives[level].failures > 0 && self.is_excluded(level, RARE)
     }
 
-    /// True when the lives of a level alone exclude the rate searched for.
+    /// Returns whether the trials of a level alone exclude the rate searched for.
     fn is_excluded(&self, level: usize, delta: f64) -> bool {
         let Lives { failures, runs } = self.lives[level];
         runs > 0 && upper_one_sided(failures, runs, delta) <= self.detect
     }
 
-    /// Returns the lowest level that failed, and not so rarely that it does not matter.
+    /// Returns the lowest level that failed and that is not excluded as too rare.
     pub fn lowest_failing(&self) -> Option<usize> {
         let failed = |level: &usize| self.lives[*level].failures > 0 && !self.is_rare(*level);
         (0..self.levels.len()).find(failed)
     }
 
-    /// Says that nothing more is learned of a level.
+    /// Marks a level as not testable.
     pub fn untestable(&mut self, level: usize) {
         self.usable[level] = false;
     }
 
-    /// Returns the lives at each level.
+    /// Returns the trials at each level.
     pub fn lives(&self) -> &[Lives] {
         &self.lives
     }
 
-    /// Returns the probability that each level is the first that fails, and last that none is.
+    /// Returns the probability of each level to be the first that fails; the last entry is for "never".
     pub fn posterior(&self) -> Vec<f64> {
         let rows = self.masses.chunks_exact(self.cells.len());
         rows.map(|row| row.iter().sum()).collect()
@@ -272,7 +271,7 @@ impl Ramp {
         }
     }
 
-    /// Computes everything anew from the counts.
+    /// Computes everything again from the counts.
     fn rebuild(&mut self) {
         let count = self.levels.len();
         let each = (1.0 - NEVER) / real(count as u64);
@@ -303,8 +302,8 @@ impl Ramp {
         (0..self.levels.len()).filter(|level| self.usable[*level])
     }
 
-    /// Returns the groups that can be told apart, upwards; the last is "never", with all above the
-    /// last that can be tried.
+    /// Returns the distinguishable groups in ascending order; the last is "never", together with all levels above the
+    /// last testable one.
     fn groups(&self) -> Vec<Group> {
         let posterior = self.posterior();
         let mut from = 0;
@@ -319,7 +318,7 @@ impl Ramp {
         groups
     }
 
-    /// Returns the likeliest group, and whether that is "never".
+    /// Returns the likeliest group, and whether it is "never".
     pub fn likeliest(&self) -> (Group, bool) {
         let mut groups = self.groups();
         let mut best = 0;
@@ -332,7 +331,7 @@ impl Ramp {
         (groups.swap_remove(best), never)
     }
 
-    /// Returns the fewest levels that hold a probability, upwards.
+    /// Returns the fewest levels that hold a probability, in ascending order.
     pub fn credible(&self, probability: f64) -> Vec<usize> {
         let posterior = self.posterior();
         let mut order: Vec<usize> = (0..posterior.len()).collect();
@@ -350,13 +349,13 @@ impl Ramp {
         kept
     }
 
-    /// Returns the chance that a life at a level fails.
+    /// Returns the probability that a trial at a level fails.
     pub fn fails(&self, level: usize) -> f64 {
         self.expected(level).1[0]
     }
 
-    /// Returns for blocks of 1, 2, 4 ... lives at a level how much the outcome "none failed" or
-    /// "some failed" tells of the first that fails, and the chance of a failure.
+    /// Returns for blocks of 1, 2, 4 ... trials at a level the information of the outcome "none failed" or "some
+    /// failed" about the first failing level, and the probability of a failure.
     fn expected(&self, level: usize) -> ([f64; BLOCKS], [f64; BLOCKS]) {
         let width = self.cells.len();
         let (mut fails, mut noise) = ([0.0; BLOCKS], [0.0; BLOCKS]);
@@ -384,8 +383,8 @@ impl Ramp {
         (gains, fails)
     }
 
-    /// Returns the levels to choose from: all, or of many levels the tried ones, and those at which the
-    /// probability that the first failing level is not higher has grown noticeably, each with the level below.
+    /// Returns the levels to choose from. With many levels these are the tried ones, and those at which the probability
+    /// that the first failing level is not higher has grown noticeably, each with the level below.
     fn candidates(&self) -> Vec<usize> {
         let open: Vec<usize> = self.open().collect();
         if open.len() <= CANDIDATES {
@@ -410,7 +409,7 @@ impl Ramp {
         kept
     }
 
-    /// Returns the level whose lives tell most, each or as a block.
+    /// Returns the level whose trials give the most information, each or as a block.
     pub fn choose(&self) -> Option<usize> {
         let mut best: Option<(f64, usize)> = None;
         for level in self.candidates() {
@@ -428,12 +427,12 @@ impl Ramp {
         best.map(|(_, level)| level)
     }
 
-    /// Returns how many clean lives exclude the rate that is searched for, at least.
+    /// Returns the minimum number of clean trials that exclude the rate searched for.
     pub fn guard(&self, delta: f64) -> u64 {
         clean_runs_at_known_rate(self.detect, delta).unwrap_or(u64::MAX)
     }
 
-    /// Returns the error that the test of the level below one may have.
+    /// Returns the error of the test of the level below this one.
     fn guard_error(&self, level: usize, delta: f64) -> f64 {
         let Lives { failures, runs } = self.lives[level];
         let least = clopper_pearson(failures, runs, 2.0 * RARE).lo;
@@ -444,12 +443,12 @@ impl Ramp {
         }
     }
 
-    /// Returns the level below one, of those that can be tried.
+    /// Returns the next lower testable level.
     pub fn below(&self, level: usize) -> Option<usize> {
         self.open().rfind(|one| *one < level)
     }
 
-    /// Returns how many clean lives the level below one needs in all, to be told from it.
+    /// Returns the total number of clean trials of the level below that distinguish it from this one.
     pub fn needed_below(&self, level: usize, delta: f64) -> u64 {
         let Lives { failures, runs } = self.lives[level];
         let apart = clean_runs_needed(failures, runs, APART * delta);
@@ -457,21 +456,21 @@ impl Ramp {
         guard.max(apart.unwrap_or(u64::MAX))
     }
 
-    /// True when a level is known to fail more often than the one below it, by their own lives.
+    /// Returns whether the trials of a level show that it fails more often than the level below.
     pub fn is_apart(&self, level: usize, below: usize, delta: f64) -> bool {
         let [one, other] = [level, below].map(|level| self.lives[level]);
         let chance = fisher(one.failures, one.runs, other.failures, other.runs).greater;
         chance <= APART * delta
     }
 
-    /// Returns the level at twice one or more, which is to fail if it does.
+    /// Returns the level at twice this one or more, which must fail if `above` is set.
     pub fn above(&self, level: usize) -> Option<usize> {
         let twice = 2.0 * self.levels[level];
         self.open().find(|one| self.levels[*one] >= twice)
     }
 
-    /// Returns the level below the likeliest, with its lives and those that it still needs, where
-    /// nothing else is missing.
+    /// Returns the level below the likeliest, with its trials and the trials that it still needs, if only the guard
+    /// phase is left.
     pub fn guarding(&self, rule: &Rule) -> Option<(usize, u64, u64)> {
         let below = self.guarded(rule)?;
         let forecast = self.forecast(rule)?;
@@ -484,16 +483,16 @@ impl Ramp {
         self.below(*group.levels.end()).filter(|_| sure)
     }
 
-    /// Returns how many lives are missing, where nothing but the guard is, as [`Self::forecast`] has it.
+    /// Returns the number of trials that are missing according to [`Self::forecast`], if only the guard phase is left.
     pub fn missing(&self, rule: &Rule) -> Option<u64> {
         self.guarded(rule)?;
         let forecast = self.forecast(rule)?;
         Some(forecast.total())
     }
 
-    /// Returns how many lives of each level the search still takes if all goes on as it has begun:
-    /// levels fail as often as they did, or as the lowest that failed, and those below it do not.
-    /// Nothing where that would not end the search, or nothing has failed yet.
+    /// Returns how many more trials of each level the search takes if levels continue to fail as often as they did, or
+    /// as the lowest failing one, and the levels below it do not fail. Returns `None` if this would not end the search,
+    /// or if nothing has failed yet.
     pub fn forecast(&self, rule: &Rule) -> Option<Forecast> {
         let lowest = self.lowest_failing()?;
         let fails_next = |ahead: &Self, level: usize| {
@@ -521,7 +520,7 @@ impl Ramp {
         None
     }
 
-    /// Says what to do next.
+    /// Returns the next step.
     pub fn next(&self, rule: &Rule) -> Next {
         let Some(top) = self.open().next_back() else {
             return Next::Stuck;
@@ -542,7 +541,7 @@ impl Ramp {
             let error = self.guard_error(level, rule.delta);
             let guard = self.guard(error);
             let needed = self.needed_below(level, rule.delta);
-            // Another failure is cheaper than the clean lives that so few ask for.
+            // Another failure is cheaper than the clean trials that a comparison with few failures needs.
             if needed > guard && lives.failures < FAILURES {
                 return Next::Try(level);
             }
@@ -551,7 +550,7 @@ impl Ramp {
             if !self.is_excluded(below, error) || seen.failures == 0 && !clean_for_long {
                 return match seen.runs {
                     _ if lives.runs * MIXED < seen.runs => Next::Try(level),
-                    // It fails no more, and is not told from the one below any more.
+                    // The level stopped failing, so it cannot be distinguished from the one below.
                     runs if seen.failures == 0 && runs >= guard.saturating_mul(PATIENCE) => {
                         Next::Stuck
                     }
@@ -568,7 +567,7 @@ impl Ramp {
                 };
             }
         } else if lives.failures < FAILURES {
-            // One failure may be of a rate that is not searched for.
+            // A single failure may come from a rate below the one searched for.
             return Next::Try(level);
         }
         match self.above(level).filter(|_| rule.above) {
@@ -577,8 +576,8 @@ impl Ramp {
         }
     }
 
-    /// Says what to do next where it is likely that no level fails: the top is tried until the rate
-    /// is excluded there, and the others in turn with it, for a rate may fall as the load grows.
+    /// Returns the next step if probably no level fails: the top is tried until the rate is excluded there, in turn
+    /// with the other levels, because a rate may fall as the load grows.
     fn next_of_none(&self, top: usize, delta: f64) -> Next {
         if self.is_excluded(top, delta) {
             return Next::Never;
@@ -592,7 +591,7 @@ impl Ramp {
         }
     }
 
-    /// Returns the level to try while nothing has failed: each once, at twice the one before.
+    /// Returns the next level while nothing has failed: each level once, doubling.
     fn double(&self) -> Option<usize> {
         if self.lives.iter().any(|lives| lives.failures > 0) {
             return None;
@@ -611,7 +610,7 @@ impl Ramp {
         None
     }
 
-    /// True when a level or one above it failed, or the first of them is known not to.
+    /// Returns whether a level or one above it failed, or the first of them is known not to fail.
     fn holds_from(&self, level: usize, delta: f64) -> bool {
         let failed = self.lives[level..].iter().any(|lives| lives.failures > 0);
         failed || self.is_excluded(level, delta)
@@ -628,7 +627,7 @@ mod tests {
         above: false,
     };
 
-    /// Searches where lives fail by themselves, each on its so many-th turn.
+    /// Runs a search to its end; `fails` receives the level and the number of its trial.
     fn finish(ramp: &mut Ramp, fails: impl Fn(usize, u64) -> bool) -> (Next, Vec<usize>) {
         let mut tried = Vec::new();
         loop {

@@ -1,9 +1,9 @@
 //! Special functions; the only user of `statrs`.
 //!
-//! Of `statrs` only `ln_gamma`, `ln_beta`, `beta_reg`, `gamma_lr`, `gamma_ur` and `erfc` are used.
-//! Its inverse of the incomplete beta function is not: for quantiles far down the tail it returns
-//! values that are wrong by orders of magnitude, so the quantiles are found here by bisection in
-//! the logarithm, where a relative error is what the bisection bounds.
+//! Of `statrs` only `ln_gamma`, `ln_beta`, `beta_reg`, `gamma_lr`, `gamma_ur` and `erfc` are used. Its inverse of the
+//! incomplete beta function is not used: for quantiles far down the tail it returns values that are wrong by orders of
+//! magnitude. The quantiles are found here by bisection of the logarithm, where the bisection bounds the relative
+//! error.
 
 use std::f64::consts::LN_2;
 
@@ -17,10 +17,10 @@ pub(super) fn ln_beta(a: f64, b: f64) -> f64 {
     beta::ln_beta(a, b)
 }
 
-/// Returns the point below which a Beta(a, b) variable stays with the given probability.
+/// Returns the quantile of Beta(a, b) at this probability.
 ///
-/// Closed forms are used where one parameter is 1. A quantile above one half is found as the
-/// distance of its mirror image from 1, so that `1 - quantile` keeps its digits.
+/// Closed forms are used if one parameter is 1. A quantile above one half is found as the distance of its mirror image
+/// from 1, so that `1 - quantile` keeps its digits.
 pub(super) fn beta_quantile(a: f64, b: f64, probability: f64) -> f64 {
     debug_assert!(a > 0.0 && b > 0.0 && probability > 0.0 && probability < 1.0);
     if a.total_cmp(&1.0).is_eq() {
@@ -36,15 +36,14 @@ pub(super) fn beta_quantile(a: f64, b: f64, probability: f64) -> f64 {
     }
 }
 
-/// Solves for a quantile that is known to be at most one half.
+/// Returns a quantile that is at most one half.
 fn beta_quantile_below_half(a: f64, b: f64, probability: f64) -> f64 {
     bisect_logarithm(LN_SMALLEST, -LN_2, |x| {
         beta::beta_reg(a, b, x) < probability
     })
 }
 
-/// Returns the point below which a Gamma variable of this shape and scale 1 stays with the
-/// given probability.
+/// Returns the quantile at this probability of a Gamma variable of this shape and scale 1.
 pub(super) fn gamma_quantile(shape: f64, probability: f64) -> f64 {
     debug_assert!(shape > 0.0 && probability > 0.0 && probability < 1.0);
     if shape.total_cmp(&1.0).is_eq() {
@@ -95,10 +94,10 @@ pub(super) fn ln_choose(n: f64, k: f64) -> f64 {
     gamma::ln_gamma(n + 1.0) - gamma::ln_gamma(k + 1.0) - gamma::ln_gamma(n - k + 1.0)
 }
 
-/// Returns the logarithm of Gamma(x + k) / Gamma(x): of x (x+1) ... (x+k-1) where `k` is whole.
+/// Returns the logarithm of Gamma(x + k) / Gamma(x): of x (x+1) ... (x+k-1) if `k` is whole.
 ///
-/// A difference of two logarithms of the gamma function would lose as many digits as those are
-/// long. Here the large parts of Stirling's series have been subtracted on paper.
+/// The difference of two logarithms of the gamma function would lose the digits of their large equal parts. Here the
+/// large parts of Stirling's series are subtracted analytically.
 pub(super) fn ln_rising(x: f64, k: f64) -> f64 {
     /// From here on the series is exact to 1e-13.
     const LARGE: f64 = 16.0;
@@ -116,8 +115,8 @@ pub(super) fn ln_rising(x: f64, k: f64) -> f64 {
     k * x.ln() + ((end - 0.5) * (k / x).ln_1p() - k) + (rest(end) - rest(x)) - below
 }
 
-/// Finds the point where `is_below` turns from true to false, by halving an interval of
-/// logarithms. The result is exact to a relative 1e-14 or so.
+/// Finds the point at which `is_below` changes from true to false, by bisecting an interval of logarithms. The result
+/// is exact to a relative error of about 1e-14.
 pub(super) fn bisect_logarithm(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..200 {
         if high - low <= 1e-14 {
@@ -204,7 +203,7 @@ mod tests {
                 let got = ln_rising(x, f64::from(factors));
                 assert!((got - product).abs() <= 1e-11, "{x}, {factors}: {got}");
             }
-            // Two halves are a whole, wherever they begin.
+            // Two halves add up to the whole, wherever they begin.
             let halves = ln_rising(x, 0.25) + ln_rising(x + 0.25, 0.75);
             assert!((halves - x.ln()).abs() < 1e-12, "{x}: {halves}");
         }

@@ -6,10 +6,10 @@ use super::special::normal_two_sided;
 /// The distance from 0 at which a standard normal score is called a finding (1 % two-sided).
 const NOTABLE: f64 = 2.58;
 
-/// How far the failures lean to the end or the beginning of a watch.
+/// How far the failures shift to the end or the beginning of an observation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
-    /// The number of failures it rests on.
+    /// Number of failures in the score.
     pub failures: u64,
     /// Laplace's score: above 0 the failures come late, below 0 early.
     pub u: f64,
@@ -18,15 +18,14 @@ pub struct Trend {
 }
 
 impl Trend {
-    /// Tells whether the rate should be called an average over a change: |u| above 2.58 with at
-    /// least four failures.
+    /// Returns whether the rate should be called an average over a change: |u| above 2.58 with at least four failures.
     ///
     /// Late failures suggest a leak, early ones a warm-up.
     pub fn warns(&self) -> bool {
         self.failures >= 4 && self.u.abs() > NOTABLE
     }
 
-    /// Returns what is left of the trend if `effect` failures are worth one, because they clump.
+    /// Returns the trend if `effect` failures are worth one, because they clump.
     #[must_use]
     pub fn of_clumps(self, effect: f64) -> Self {
         let u = self.u / effect.max(1.0).sqrt();
@@ -38,14 +37,14 @@ impl Trend {
     }
 }
 
-/// Returns Laplace's trend score of `k` failures at a mean position on a watch from 0 to `horizon`.
+/// Returns Laplace's trend score of `k` failures at a mean position in an observation from 0 to `horizon`.
 ///
-/// u = (mean - T/2) / (T sqrt(1/(12 k))): at a constant rate the positions are uniform on the
-/// watch, and u is close to standard normal from four failures on. Positions may be times, or run
-/// numbers counted from the middle of each run (i - 1/2 for the i-th of T runs).
+/// u = (mean - T/2) / (T sqrt(1/(12 k))): at a constant rate the positions are uniform, and u is close to standard
+/// normal from four failures on. Positions may be times, or run numbers counted from the middle of each run (i - 1/2
+/// for the i-th of T runs).
 ///
-/// A failure that itself ended the watch must be left out of `k` and of the mean, because its
-/// position was not free. `None` without a failure or without a horizon.
+/// A failure that ended the observation must be left out of `k` and of the mean, because its position was not random.
+/// Returns `None` without a failure or without a horizon.
 pub fn laplace(k: u64, mean_position: f64, horizon: f64) -> Option<Trend> {
     if k == 0 || horizon <= 0.0 {
         return None;

@@ -1,9 +1,9 @@
-//! The test vectors of `data/golden.json`: values from an independent implementation, or
-//! from exact enumeration, which every build must reproduce.
+//! Tests of `data/golden.json`: values from an independent implementation, or from exact enumeration, which every build
+//! must reproduce.
 //!
-//! The interval cases also carry `wilson`, `jeffreys` and `mid_p` columns. Those intervals are not
-//! implemented, by decision (their coverage dips well below nominal), so the columns are only there
-//! for comparison and are not read.
+//! The interval cases also have `wilson`, `jeffreys` and `mid_p` columns. These intervals are deliberately not
+//! implemented, because their coverage is well below nominal at some rates; the columns are for comparison and are not
+//! read.
 
 use std::collections::BTreeMap;
 
@@ -41,19 +41,18 @@ const IMPLEMENTED: [(&str, Check); 19] = [
     ("ramp_posterior", ramp_posterior),
 ];
 
-/// Cases of `sprt_exact` whose test is not built, by decision.
+/// Cases of `sprt_exact` whose test is deliberately not implemented.
 ///
-/// They are sequential tests against a fix that leaves a known rate. Against a fix that leaves
-/// nothing such a test never needs fewer runs, so only the cases of the other kind are run: there
-/// it is the rule that stops at the first failure or after a fixed number of clean runs.
+/// They are sequential tests against a fix that leaves a known rate. Against a fix that removes the failure completely
+/// such a test never needs fewer runs, so only the other cases are run: there the test equals the rule that stops at
+/// the first failure or after a fixed number of clean runs.
 const NOT_BUILT: [&str; 3] = ["g046", "g047", "g048"];
 
 /// Cases of `confirm_fixed` whose `clean_runs_needed` is one too high.
 ///
-/// The rule counts an exact tie with alpha as enough, and the file follows it in other cases (19
-/// after 1/1, 990 after 1/10 at 1 %). In these the p-value one run earlier is exactly 1/20, which
-/// rounding hid when the file was made: 10/200, 6/120 and 100/2000. The test proves the tie in
-/// whole numbers before it accepts the lower number.
+/// The rule accepts an exact tie with alpha, and the file follows it in other cases (19 after 1/1, 990 after 1/10 at 1
+/// %). In these cases the p-value one run earlier is exactly 1/20, which rounding hid when the file was made: 10/200,
+/// 6/120 and 100/2000. The test proves the tie in integers before it accepts the lower number.
 const MISSED_TIES: [&str; 3] = ["g032", "g035", "g038"];
 
 struct Case<'a> {
@@ -118,7 +117,7 @@ impl Case<'_> {
         );
     }
 
-    /// Compares with a number or with null for "none".
+    /// Compares with a number, or with null for `None`.
     #[track_caller]
     fn close_or_none(&self, what: &str, got: Option<f64>) {
         match (got, self.field(what).as_f64()) {
@@ -215,7 +214,7 @@ fn confirm_fixed(case: &Case) {
         stats::unchanged_p_value(k0, n0, needed),
         case.real("p_value_at_needed"),
     );
-    // The flat rule takes the measured rate for known; where every run failed it says 1.
+    // The flat rule treats the measured rate as known; if every run failed it needs 1 run.
     let rate = case.real("k0") / case.real("n0");
     assert_eq!(
         stats::clean_runs_at_known_rate(rate, alpha),
@@ -246,7 +245,7 @@ fn overdispersion(case: &Case) {
     case.close_or_none("icc", dependence.icc);
 }
 
-/// All ways to place the failures were counted; the p-value of the gaps comes from random placements.
+/// Tests clumps: all placements of the failures are enumerated; the p-value of the gaps comes from random placements.
 fn clumps(case: &Case) {
     let places = case.reals("places").into_iter().map(stats::whole);
     let places: Vec<u64> = places.collect();
@@ -292,8 +291,8 @@ fn laplace_trend(case: &Case) {
     case.close("p_two_sided", trend.p_value, case.real("p_two_sided"));
 }
 
-/// Values of `scipy.stats.kendalltau` (`s`, `sigma`, `p_exact`) and `scipy.stats.theilslopes`;
-/// `p_greater` is the same normal law with the continuity correction that scipy leaves out.
+/// Compares with `scipy.stats.kendalltau` (`s`, `sigma`, `p_exact`) and `scipy.stats.theilslopes`; `p_greater` is the
+/// same normal approximation with the continuity correction that scipy leaves out.
 fn growth(case: &Case) {
     let (x, y) = (case.reals("x"), case.reals("y"));
     let test = stats::mann_kendall(&y);
@@ -371,7 +370,7 @@ fn fisher(case: &Case) {
     case.close("p_greater", test.greater, case.real("p_greater"));
 }
 
-/// The cases know neither "bad at the good end" nor "none is bad".
+/// Returns a model without the hypotheses "bad at the good end" and "none is bad", which the cases do not have.
 fn model(clean: bool) -> Model {
     Model {
         clean,
@@ -461,7 +460,7 @@ fn bisect_posterior(case: &Case) {
     case.close("mean_p", search.rate(0.05).0, case.real("mean_p"));
     case.close("prob_q0", search.no_background(), case.real("prob_q0"));
     if likeliest.mass < 0.95 {
-        // The best single run is the best query where a block is never cheaper than its runs.
+        // The best single run is the best query if a block is never cheaper than its runs.
         let best = (0..=n).fold(0, |best, version| {
             let more = search.gain(version, 0) - search.gain(best, 0) > 1e-9;
             if more { version } else { best }
@@ -484,7 +483,7 @@ fn bisect_posterior(case: &Case) {
     }
 }
 
-/// The posterior with features is the one without, times the factor of each culprit.
+/// Compares the posterior with features with the posterior without them times the factor of each culprit.
 fn failure_features(case: &Case) {
     let n = usize::try_from(case.count("n")).expect("a small number");
     let mut plain = Bisection::new(n, &model(false), None);
@@ -528,7 +527,7 @@ fn capacity(case: &Case) {
         p: case.real("p"),
         q: case.real("q"),
     };
-    let printed = 1e-5; // six digits, and eight of the capacity
+    let printed = 1e-5; // the file has six digits, and eight of the capacity
     let (expected, got) = (case.real("bits_per_run"), channel.bits_per_run());
     case.close_to("bits_per_run", got, expected, 1e-7);
     let (expected, got) = (

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Reads a file of lines that each begin with the name of a place.
+/// Reads a file whose lines begin with the name of a candidate.
 fn lines_of<'a, T>(
     field: &str,
     file: &Path,
@@ -34,7 +34,7 @@ fn lines_of<'a, T>(
             None => elsewhere.push((here, name)),
         }
     }
-    // An earlier search may have gone further: but not all of its places are elsewhere.
+    // An earlier search may have covered more candidates, but some must be in this list.
     let strays = field != "log" || all.is_empty();
     if let Some((here, name)) = elsewhere.first().filter(|_| strays) {
         let what = format!("{here} names `{name}`, which is not a candidate");
@@ -62,7 +62,7 @@ fn read(field: &str, file: &Path) -> Result<String, Refusal> {
     })
 }
 
-/// Reads a list, of which each place has a line.
+/// Reads a list with one candidate per line.
 pub(super) fn listed(file: &Path) -> Result<Choices, Refusal> {
     let text = read("over", file)?;
     let names = text.lines().map(str::trim);
@@ -74,8 +74,7 @@ pub(super) fn listed(file: &Path) -> Result<Choices, Refusal> {
     Ok(Choices::Places(names.map(place).collect()))
 }
 
-/// Reads how likely each place is the first that fails. What is not named is as likely as the
-/// least of those that are.
+/// Reads the weight of each candidate. Candidates that are not named have the smallest of the given weights.
 pub(super) fn weights(file: &Path, places: &BTreeMap<String, usize>) -> Result<Vec<u64>, Refusal> {
     let text = read("prior", file)?;
     let wanted = "write a candidate and a whole number above 0 on each line: `v1.2 10`";
@@ -88,7 +87,7 @@ pub(super) fn weights(file: &Path, places: &BTreeMap<String, usize>) -> Result<V
     Ok(weights)
 }
 
-/// Reads what an earlier search found out, as its log says it.
+/// Reads the counts in the log of an earlier search.
 pub(super) fn known(file: &Path, places: &BTreeMap<String, usize>) -> Result<Vec<Known>, Refusal> {
     let text = read("log", file)?;
     let wanted = "write `bad NAME 3/10` (3 failures in 10 trials), `good NAME 0/20` or `skip NAME`";

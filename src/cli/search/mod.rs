@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Returns what is searched; nothing where the scenario says all of it.
+/// Returns the candidates or items; `None` if the scenario itself lists them.
 pub(super) fn searched(scenario: &Scenario, base: &Path) -> Result<Option<Searched>, Refusal> {
     let folder = base.join(scenario.cwd.as_deref().unwrap_or(Path::new("")));
     let pieces = [
@@ -60,7 +60,7 @@ fn refuse(field: &str, what: impl Into<String>, hint: impl Into<String>) -> Refu
     }
 }
 
-/// Returns the places of an ordered list, with what is known of them.
+/// Returns the candidates of an ordered list, with known counts.
 fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Searched>, Refusal> {
     let packages = [
         ("pip", &scenario.pip, Manager::Pip),
@@ -133,13 +133,13 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
     Ok(Some(searched))
 }
 
-/// True in a git repository.
+/// Returns whether a directory is in a git repository.
 fn in_repository(folder: &Path) -> bool {
     let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     folder.ancestors().any(|above| above.join(".git").exists())
 }
 
-/// Returns the commits of a history, as what is searched and with what each changes.
+/// Returns the commits of a history, as candidates and with their changes.
 fn commits(scenario: &Scenario, line: Line, folder: &Path) -> (Searched, Vec<Commit>) {
     if line.commits.iter().any(|commit| commit.merges) {
         term::say(if scenario.first_parent == Some(true) {

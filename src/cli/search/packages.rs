@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Environments that are made at once, unless told: to install is mostly to wait.
+/// Default number of environments that are created at the same time: installing mostly waits.
 const MAKERS: u32 = 2;
 
-/// Puts why a package tool has no answer into the words of a scenario.
+/// Converts an error of a package tool to a refusal of the scenario.
 fn faulty(field: &str, fault: &Fault) -> Refusal {
     let why = std::error::Error::source(fault).map_or(String::new(), |why| format!(": {why}"));
     refuse(field, format!("{fault}{why}"), fault.hint())
@@ -55,7 +55,7 @@ pub(super) fn versions(
     ))
 }
 
-/// Returns the tags of an image, each tried in a container of its own for every trial.
+/// Returns the tags of an image; every trial runs in its own container.
 pub(super) fn images(scenario: &Scenario) -> Result<Searched, Refusal> {
     let said = scenario.image.as_deref().unwrap_or_default();
     let Some((image, tags)) = said.rsplit_once(':').filter(|(image, _)| !image.is_empty()) else {
@@ -63,7 +63,7 @@ pub(super) fn images(scenario: &Scenario) -> Result<Searched, Refusal> {
         return Err(refuse("image", format!("`{said}` has no tags"), hint));
     };
     let engine = engine::engine(scenario.engine.as_deref()).map_err(Trouble::refusal)?;
-    // What `setup` is to make need not be there yet.
+    // Images that `setup` creates need not exist yet.
     for tag in tags.split(',').filter(|_| scenario.setup.is_none()) {
         engine::has_image(engine, &format!("{image}:{tag}")).map_err(Trouble::refusal)?;
     }
@@ -75,7 +75,7 @@ pub(super) fn images(scenario: &Scenario) -> Result<Searched, Refusal> {
     Ok(Choices::Places(places).into())
 }
 
-/// Says that each variant has an environment of its own.
+/// Gives each variant its own environment.
 fn in_environments(recipe: Recipe, choices: Choices, folder: &Path) -> Searched {
     let cwd = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     Searched {
@@ -95,7 +95,7 @@ fn in_environments(recipe: Recipe, choices: Choices, folder: &Path) -> Searched 
     }
 }
 
-/// Returns what one environment has otherwise than another.
+/// Returns the differences between two environments.
 pub(super) fn of_differences(
     scenario: &Scenario,
     ends: [&Path; 2],
@@ -148,7 +148,7 @@ pub(super) fn of_differences(
     Ok(in_environments(pip.environment(&lines), things, folder))
 }
 
-/// Returns the environment of a run, where that is what was named, and not a file.
+/// Returns the environment of a run, if a run was named instead of a file.
 fn variables_of(name: &Path, base: &Path, trust: bool) -> Result<Option<Parts>, Refusal> {
     if base.join(name).is_file() {
         return Ok(None);
@@ -167,7 +167,7 @@ fn variables_of(name: &Path, base: &Path, trust: bool) -> Result<Option<Parts>, 
     Ok(variables_in(&state))
 }
 
-/// Returns the environment of the trials of a run, if all of it is text.
+/// Returns the environment of the trials of a run, if all of it is UTF-8.
 fn variables_in(state: &State) -> Option<Parts> {
     let mut all: Parts = BTreeMap::new();
     let text = |text: &Text| text.as_os_str().to_str().map(str::to_owned);
@@ -188,7 +188,7 @@ fn variables_in(state: &State) -> Option<Parts> {
     Some(all)
 }
 
-/// Returns what a difference is called: `numpy 1.16 to 1.21`.
+/// Returns the name of a difference: `numpy 1.16 to 1.21`.
 fn difference(kind: Kind, one: &Difference) -> String {
     let said = |text: &String| match kind {
         Kind::Packages => {

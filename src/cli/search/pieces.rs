@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// Says that variants run in copies of a folder.
+/// Makes variants run in copies of a directory.
 fn copies_of(field: &str, folder: &Path) -> Result<(PathBuf, Make), Refusal> {
     let root = fs::canonicalize(folder).map_err(|error| {
         let what = format!(
@@ -47,7 +47,7 @@ fn in_copies(root: PathBuf, make: Make, things: Vec<Thing>, sources: Vec<Source>
     }
 }
 
-/// Returns the path of a file as it stands below the folder that is copied.
+/// Returns the path of a file relative to the copied directory.
 fn below(field: &str, root: &Path, file: &Path) -> Result<PathBuf, Refusal> {
     let real = fs::canonicalize(file).map_err(|error| {
         let what = format!("cannot read `{}`: {error}", file.safe());
@@ -111,7 +111,7 @@ pub(super) fn of_sources(
     Ok(in_copies(root, make, things, sources))
 }
 
-/// Returns the files of a folder.
+/// Returns the files of a directory.
 pub(super) fn of_files(files: &Path, folder: &Path) -> Result<Searched, Refusal> {
     let (root, make) = copies_of("files", folder)?;
     let top = below("files", &root, files)?;

@@ -11,8 +11,8 @@ use crate::untrusted::SafeText;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The weight of a commit that changes a file of a stack, where that of others is 1: as if a tenth of
-/// the commits held four fifths of the culprits. The search believes it by half.
+/// Weight of a commit that changes a file of a stack; other commits have weight 1: as if a tenth of the commits
+/// contained four fifths of the culprits. The search mixes these weights with uniform ones.
 const ON_THE_STACK: u64 = 36;
 
 /// Returns the weights of commits by the stacks of a run's failures.
@@ -77,8 +77,8 @@ fn frames(seen: &Observation) -> impl Iterator<Item = &Frame> {
     crashes.chain(threads.flat_map(|thread| thread.frames.iter().chain(&thread.python)))
 }
 
-/// True if a file of a stack is a file of the repository: debug information names it by its full path, or
-/// by its path from where it was compiled.
+/// Returns whether a file of a stack is a file of the repository: debug information has its full path, or its path
+/// relative to the directory of compilation.
 fn is_same(on_stack: &str, changed: &str) -> bool {
     let on_stack = Path::new(on_stack);
     let changed = Path::new(changed);

@@ -5,7 +5,7 @@ use crate::doctor::{Check, Machine, Proof, State};
 use crate::sys::core_pattern::Destination;
 use crate::untrusted::Untrusted as _;
 
-/// The largest core that is kept unless told otherwise: twice as much should be free.
+/// Default limit of kept cores: twice as much should be free.
 const LARGE_CORE: u64 = 2 << 30;
 
 pub(super) fn crash(machine: &Machine) -> Check {

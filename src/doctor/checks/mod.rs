@@ -1,4 +1,4 @@
-//! Checks: each judges the facts about a machine, and says what to change.
+//! Checks: each judges the facts about a machine, and suggests changes.
 
 mod cores;
 mod place;
@@ -11,7 +11,7 @@ use cores::{core_limit, core_names, core_pattern, core_space, core_suid, crash, 
 use place::{children, container, init, memory_group, variables};
 use tools::{eu_stack, gdb, kernel_log, ptrace, py_spy, pystack, symbols};
 
-/// Every check, in the order in which they are shown.
+/// All checks, in the order in which they are shown.
 pub(super) const ALL: [fn(&Machine) -> Check; 19] = [
     crash,
     core_limit,

@@ -53,7 +53,7 @@ pub(super) fn container(machine: &Machine) -> Check {
     }
 }
 
-/// First processes that are known to take in orphans.
+/// Names of init processes that are known to reap orphans.
 const REAPERS: [&str; 9] = [
     "catatonit",
     "docker-init",

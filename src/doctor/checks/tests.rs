@@ -1,4 +1,4 @@
-//! Made-up machines, and what the checks say of them.
+//! Tests the checks with artificial machines.
 
 use super::ALL;
 use crate::doctor::machine::TOOLS;
@@ -7,7 +7,7 @@ use crate::sys::cgroup::Version;
 use crate::sys::core_pattern::parse;
 use std::path::PathBuf;
 
-/// A machine on which all is well.
+/// Returns a machine without any problem.
 fn well() -> Machine {
     Machine {
         core_limit: None,
@@ -38,7 +38,7 @@ fn well() -> Machine {
     }
 }
 
-/// Returns the checks that say something else than that all is well.
+/// Returns the checks that report a problem after this change.
 fn complaints(change: impl Fn(&mut Machine)) -> Vec<(&'static str, State)> {
     let mut machine = well();
     change(&mut machine);

@@ -71,7 +71,7 @@ pub(super) fn pystack(machine: &Machine) -> Check {
     tool(machine, "pystack", "pip install pystack")
 }
 
-/// Returns how a package is installed here.
+/// Returns the command that installs a package on this machine.
 fn install(machine: &Machine, package: &str) -> String {
     match machine.distribution.as_str() {
         "debian" | "ubuntu" => format!("apt install {package}"),

@@ -11,9 +11,9 @@ use provoke_stats::search::Verdict as Found;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Places that are no likelier than this are left out, unless they were tried.
+/// Untested candidates below this probability are left out.
 const UNLIKELY: f64 = 0.005;
-/// More trials than this are not worth a word.
+/// Missing trials above this number are not mentioned.
 const MOST_MISSING: u64 = 1000;
 
 /// Which candidate is the first bad one, with the numbers behind the answer.
@@ -62,7 +62,7 @@ pub struct Bisection {
     pub raised: Option<Raised>,
     /// What earlier runs measured of the bad end; null without any.
     pub earlier_runs: Option<EarlierSeen>,
-    /// What the answer assumes.
+    /// The assumptions of the answer.
     pub assumptions: Vec<String>,
 }
 
@@ -157,7 +157,7 @@ pub struct Unchecked {
 }
 
 impl Earlier {
-    /// Says that it fails, too.
+    /// Describes the earlier failing version.
     fn say(&self, state: &State) -> String {
         let side = if is_fixed(state) { "after" } else { "before" };
         let rarer = if self.less_often { ", less often" } else { "" };
@@ -180,7 +180,7 @@ impl Bisection {
         let (k, n) = search.failing();
         let rate = stats::confidence_sequence(k, n, alpha);
         let culprits = match search.verdict() {
-            // The good end is taken at its word.
+            // The good end is assumed to be good.
             Found::Known(group) => group.first.max(1)..group.last.min(newest) + 1,
             _ => 0..0,
         };
@@ -343,7 +343,7 @@ impl Bisection {
                 )
             }
         };
-        // Where the ends agree, that is said already.
+        // If the ends agree, the sentence already says so.
         let there = Bisect.verdict(state) != Verdict::NotThere;
         match self.contradiction.as_ref().filter(|_| there) {
             Some(why) => format!("{answer}; but {why}"),
@@ -356,20 +356,20 @@ impl Bisection {
         self.raised.as_ref()?.setting.as_deref()
     }
 
-    /// Returns the place between two ends that agree which does not.
+    /// Returns the candidate between two ends that agree which differs from them.
     fn turn(&self, state: &State) -> Option<&PointSeen> {
         let place = Bisect::turns_at(state)? as u64;
         self.points.iter().find(|point| point.place == place)
     }
 
-    /// Returns a place between the ends of which that is true, the one that was tried most often.
+    /// Returns the most tested candidate between the ends with this property.
     fn inside(&self, is: impl Fn(&PointSeen) -> bool) -> Option<&PointSeen> {
         let between = self.points.get(1..self.points.len().saturating_sub(1))?;
         let those = between.iter().filter(|point| is(point));
         those.max_by_key(|point| point.trials)
     }
 
-    /// Says that good versions fail as well, or may, where that is not in the sentence.
+    /// Reports that good versions fail as well, or may fail, unless the sentence already says so.
     fn background(&self) -> Option<String> {
         let earlier = self.earlier.as_ref()?;
         let good = self.points.first().filter(|point| point.place == 0)?;
@@ -393,7 +393,7 @@ impl Bisection {
         }
     }
 
-    /// Returns what a place is, in brackets.
+    /// Returns the description of a candidate in brackets.
     fn about(&self, name: &str) -> String {
         let point = self.points.iter().find(|point| point.name == name);
         let about = point.and_then(|point| point.about.as_deref());
@@ -519,12 +519,12 @@ fn is_fixed(state: &State) -> bool {
         .is_some_and(|asked| asked.fixed)
 }
 
-/// Returns which one is searched of those that fail, in the order of the user's list.
+/// Returns whether the first or the last bad candidate is searched, in the order of the user's list.
 fn end(state: &State) -> &'static str {
     if is_fixed(state) { "last" } else { "first" }
 }
 
-/// Returns what is searched: commits have a subject.
+/// Returns the noun for the candidates: commits have a subject.
 fn noun(state: &State) -> &'static str {
     let is_commit = |place: &Place| place.about.is_some();
     if places(state).iter().any(is_commit) {
@@ -539,13 +539,13 @@ fn places(state: &State) -> &[Place] {
     space.map_or(&[], |space| space.choices.places())
 }
 
-/// Returns the merge that a search before this one found.
+/// Returns the merge that an earlier search found.
 fn merge(state: &State) -> Option<&Place> {
     let space = state.plan.space.as_ref();
     space.and_then(|space| space.merge.as_ref())
 }
 
-/// Returns the boundaries that were found so far.
+/// Returns the boundaries found so far.
 fn boundaries(state: &State, search: &Search) -> Vec<Boundary> {
     let stretch = state
         .plan
@@ -586,7 +586,7 @@ fn say_boundary(boundary: &Boundary) -> String {
     }
 }
 
-/// Says that what was merged is not to blame, or not to thank.
+/// Says that the merge itself is the culprit, or the fix, and none of the merged commits.
 fn itself(merge: &Place, did: &str) -> String {
     let about = merge.about.as_ref();
     let about = about.map_or(String::new(), |about| format!(" \"{about}\""));
@@ -604,7 +604,7 @@ fn ends(state: &State) -> (&str, &str) {
     }
 }
 
-/// Returns the failures and the trials of a place without those of earlier runs.
+/// Returns the failures and the trials of a candidate without the counts of earlier runs.
 fn own_counts(state: &State, search: &Search, place: usize) -> (u64, u64) {
     let (failures, trials) = search.known.counts(place);
     if state.at(place) != Some(State::FAILING) {
@@ -620,7 +620,7 @@ fn own_counts(state: &State, search: &Search, place: usize) -> (u64, u64) {
 fn points(state: &State, search: &Search, masses: &[f64]) -> Vec<PointSeen> {
     let places = places(state);
     let last = places.len() - 1;
-    // Where it is not there, how likely it would be is of no interest.
+    // Without a culprit, its probability is not shown.
     let searched = Bisect.verdict(state) != Verdict::NotThere;
     let seen = |(place, Place { name, about }): (usize, &Place)| {
         let variant = state.at(place);
@@ -651,10 +651,10 @@ fn points(state: &State, search: &Search, masses: &[f64]) -> Vec<PointSeen> {
     places.iter().enumerate().filter_map(seen).collect()
 }
 
-/// Returns why no single place explains what was seen. A place that failed at all is no good one.
+/// Returns why no single boundary explains the results. A candidate that failed at all does not count as good.
 fn contradiction(state: &State, search: &Search) -> Option<String> {
     let places = places(state);
-    // The bad end failed often enough: how rarely is no matter.
+    // The bad end failed often enough, so its rate does not matter.
     let found = search.known.contradiction()?;
     let found = Some(found).filter(|found| found.passes + 1 != places.len())?;
     let counted = |place: usize| {
@@ -673,7 +673,7 @@ fn contradiction(state: &State, search: &Search) -> Option<String> {
     })
 }
 
-/// Returns the first that fails and the one before it, of those that were tried.
+/// Returns the variants of the first bad candidate and of the one before it, among those tested.
 pub(super) fn kept(state: &State) -> Vec<VariantId> {
     let Some(search) = Search::of(state) else {
         return Vec::new();
@@ -686,7 +686,7 @@ pub(super) fn kept(state: &State) -> Vec<VariantId> {
         .collect()
 }
 
-/// Returns the limit that kept the search from its answer, or from the check of it.
+/// Returns the limit that ended the search before its answer, or before the check of its answer.
 fn limit(state: &State, search: &Search) -> Option<u64> {
     let ran: u64 = state.tallies().map(|(_, tally)| tally.ran()).sum();
     let open = match Bisect.verdict(state) {
@@ -696,7 +696,7 @@ fn limit(state: &State, search: &Search) -> Option<u64> {
     policy::trial_limit(state).filter(|limit| open && ran >= *limit)
 }
 
-/// Returns the version before the first that fails which failed most often.
+/// Returns the version before the culprit that failed most often.
 fn earlier(state: &State, search: &Search) -> Option<Earlier> {
     let Found::Known(group) = search.verdict() else {
         return None;
@@ -749,7 +749,7 @@ fn rate_rise(state: &State, search: &Search) -> Option<RateRise> {
     })
 }
 
-/// Compares the first that fails with the one before it, by their own trials.
+/// Compares the culprit with the candidate before it, by their own trials.
 fn local(state: &State, search: &Search) -> Option<LocalCheck> {
     let Found::Known(group) = search.verdict() else {
         return None;
@@ -772,7 +772,7 @@ fn local(state: &State, search: &Search) -> Option<LocalCheck> {
     })
 }
 
-/// Says before the start what is searched.
+/// Describes the search before it starts.
 pub(super) fn beforehand(state: &State) -> Vec<String> {
     let (good, bad) = ends(state);
     let count = words::plural(places(state).len() as u64 - 1, noun(state));

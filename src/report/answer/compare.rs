@@ -11,16 +11,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// How often a difference that could be seen would be.
+/// Power of the detectable differences that are reported.
 const POWER: f64 = 0.8;
-/// Lines about what parts variants, and names or values in each, that are read at a glance.
+/// Maximum number of lines about distinguishing facts, and of names or values in each.
 const PARTINGS: usize = 2;
 const NAMED: usize = 8;
-/// So many variants that passed are not named one by one.
+/// From this number on, variants that passed are not named individually.
 const MANY: usize = 4;
-/// Rates of which it is said beforehand what could be told from them.
+/// Rates for which the detectable differences are announced.
 const EXAMPLES: [f64; 3] = [0.5, 0.1, 0.01];
-/// The floor that is suggested, and how it is written on the command line.
+/// The floor that is suggested, and its form on the command line.
 const SUGGESTED_FLOOR: (f64, &str) = (0.05, "5%");
 
 /// Which variants fail, and whether they differ, with the numbers behind the answer.
@@ -28,7 +28,7 @@ const SUGGESTED_FLOOR: (f64, &str) = (0.05, "5%");
 pub struct Comparison {
     /// The answer in one sentence.
     pub sentence: String,
-    /// What the comparison searches for.
+    /// The goal of the comparison.
     pub find: Find,
     /// The result for each variant.
     pub variants: Vec<VariantStanding>,
@@ -63,7 +63,7 @@ pub struct Comparison {
     pub error_rate: f64,
     /// Conditions that differ from those of the baseline run.
     pub differences: Vec<ConditionDifference>,
-    /// What the answer assumes.
+    /// The assumptions of the answer.
     pub assumptions: Vec<String>,
 }
 
@@ -203,7 +203,7 @@ impl Comparison {
         self.chance = Some(partings::chance(failing, passing));
     }
 
-    /// Returns how many variants failed, and how many passed often enough.
+    /// Returns the number of variants that failed, and of variants that passed often enough.
     fn failed_and_passed(&self) -> (u64, u64) {
         let failed = self.names(|standing| standing == Standing::Fails);
         let passed = self.names(Standing::passed);
@@ -252,7 +252,7 @@ impl Comparison {
         format!("{answer}{unknown}{untested}")
     }
 
-    /// Says what is known of the variants that passed often enough.
+    /// Describes the variants that passed often enough.
     fn say_passed(&self, state: &State, passed: &[&str]) -> String {
         let at = format!("at {}", confidence(&state.plan));
         let (one, names) = match passed {
@@ -320,7 +320,7 @@ impl Comparison {
         }
     }
 
-    /// Says which differences would have been found.
+    /// Describes which differences would have been detected.
     fn blind(&self) -> String {
         let Some(seeable) = &self.could_see else {
             return String::new();
@@ -341,7 +341,7 @@ impl Comparison {
         )
     }
 
-    /// Says how many trials would find that one fails half as often.
+    /// Returns how many trials would show that a variant fails half as often.
     fn suggest_trials(&self) -> Option<String> {
         let seeable = self.could_see?;
         let known = self.contrasts.iter().any(|one| one.differs);
@@ -360,7 +360,7 @@ impl Comparison {
     pub(super) fn lines(&self) -> Vec<String> {
         let base = self.baseline.as_ref();
         let mut lines = base.map_or_else(Vec::new, BaselineSeen::say_runs);
-        // Of one factor, the table says the same; a rule says more.
+        // The table of a single factor says the same; a rule says more.
         let are_shown = self.factors.len() > 1 && self.fails_where.is_none();
         for factor in self.factors.iter().filter(|_| are_shown) {
             let levels = factor.levels.iter().map(|level| {
@@ -378,7 +378,7 @@ impl Comparison {
         lines
     }
 
-    /// Suggests how to show more of the variants that fail less often, if at all.
+    /// Suggests a floor, which shows more about variants that fail less often, if at all.
     fn suggest_floor(&self) -> Option<String> {
         let (rate, written) = SUGGESTED_FLOOR;
         self.variants
@@ -393,7 +393,7 @@ impl Comparison {
         ))
     }
 
-    /// Says which facts distinguish the variants that failed.
+    /// Describes the facts that distinguish the failing variants.
     fn parted(&self) -> Vec<String> {
         let all = partings::lines(&self.parted_by, NAMED);
         if all.is_empty() {
@@ -416,7 +416,7 @@ impl ContrastSeen {
     fn new(state: &State, contrast: &Contrast) -> Self {
         let enough = policy::threshold(state);
         let evidence = contrast.evidence.ln_e_max();
-        // Only pairs: what has no partner would weigh one condition more than another.
+        // Only pairs count: trials without a partner would give one condition more weight than another.
         let pairs = contrast.evidence.pairs();
         let (reference, other) = contrast.evidence.counts();
         let alpha = state.plan.alpha.value();
@@ -439,7 +439,7 @@ impl ContrastSeen {
     fn sentence(&self) -> String {
         let [lo, hi] = self.difference;
         let more = lo + hi > 0.0;
-        // Which of the two it is, is known; where the interval says less, that much stands.
+        // The direction is known; if the interval contains 0, that end is shown as it is.
         let (least, most) = if more { (lo, hi) } else { (-hi, -lo) };
         let by = if least > 0.0 {
             format!("{} to {}", points(least), points(most))
@@ -459,7 +459,7 @@ impl ContrastSeen {
     }
 }
 
-/// Says why nothing could be compared.
+/// Describes why nothing could be compared.
 fn not_tested(state: &State) -> String {
     let Question::Compare(asked) = &state.plan.question else {
         return String::new();
@@ -476,7 +476,7 @@ fn not_tested(state: &State) -> String {
     }
 }
 
-/// Returns which conditions differ from the baseline.
+/// Returns the conditions that differ from the baseline.
 fn differences(state: &State, asked: &Compare) -> Vec<ConditionDifference> {
     let there = asked.baseline.as_ref();
     let there = there.and_then(|base| base.conditions.as_ref());
@@ -503,12 +503,12 @@ fn assumptions(state: &State, asked: &Compare) -> Vec<String> {
     all
 }
 
-/// Returns a difference of two shares in points: it is known roughly, so it is said roughly.
+/// Formats a difference of two shares in percentage points, with few digits, because it is known only roughly.
 fn points(difference: f64) -> String {
     words::number(difference * 100.0)
 }
 
-/// Returns what is known of each variant: in a comparison of rates, whether it ever failed.
+/// Returns the result of each variant; in a comparison of rates, whether it ever failed.
 fn standings(state: &State, asked: &Compare) -> Vec<VariantStanding> {
     let alpha = state.plan.alpha.value();
     let standing = |(id, standing): (VariantId, Standing)| {
@@ -529,8 +529,8 @@ fn standings(state: &State, asked: &Compare) -> Vec<VariantStanding> {
     standings.map(standing).collect()
 }
 
-/// Returns what would have been told from the rate that was seen, by the weakest contrast. Of one
-/// that rests on several conditions, what the one with the most pairs would have told alone.
+/// Returns the rates that would have been distinguished from the observed rate, by the weakest contrast. For a contrast
+/// with several conditions, only the one with the most pairs is used.
 fn could_see(state: &State) -> Option<Seeable> {
     let most = |contrast: &Contrast| {
         let strata = contrast.evidence.strata().iter();
@@ -561,7 +561,7 @@ fn seeable(rate: f64, pairs: u64, level: f64) -> Seeable {
     }
 }
 
-/// Says before the start how it goes, and of a comparison of rates what it can see.
+/// Describes the comparison before it starts; for a comparison of rates also the detectable differences.
 pub(super) fn beforehand(state: &State, asked: &Compare) -> Vec<String> {
     let variants = state.plan.variants.len();
     let needed = || Race::needed(state).map_or("no number of".to_owned(), |n| n.to_string());
@@ -644,8 +644,8 @@ fn factors(state: &State) -> Vec<FactorSeen> {
 
 /// Finds the settings that all failing combinations share and no other combination has.
 ///
-/// Of every factor, the levels that occur among the failing; where all combinations of these
-/// fail, that is the rule.
+/// For every factor, it collects the levels that occur among the failing combinations. If all combinations of these
+/// levels fail, they are the rule.
 fn fails_where(plan: &Plan, variants: &[VariantStanding]) -> Option<String> {
     let standing = |wanted: Standing| {
         let all = plan.variants.iter().zip(variants);
@@ -688,7 +688,7 @@ fn verb(names: &[&str], one: &str, many: &str) -> String {
     format!("{} {verb}", list(names))
 }
 
-/// Returns names as people list them, the first many of them.
+/// Joins names for a sentence, at most a few of them.
 fn list(names: &[&str]) -> String {
     const SHOWN: usize = 6;
     let rest = names.len().saturating_sub(SHOWN);

@@ -54,7 +54,7 @@ pub struct Confirmation {
     /// The command that compares both programs in turns, if the rate may have changed without the fix; null if there is
     /// no sign of that.
     pub compare: Option<String>,
-    /// What the answer assumes.
+    /// The assumptions of the answer.
     pub assumptions: Vec<String>,
 }
 
@@ -184,17 +184,17 @@ impl Confirmation {
     }
 }
 
-/// Returns how the baseline would have had to go on for the whole to be shorter.
+/// Returns how many more baseline failures would have reduced the total number of trials.
 fn weakness(base: &Measured, alpha: f64) -> Option<MoreFailures> {
     if base.effect() > 1.0 || base.drift.is_some() {
-        // More failures may clump as well, or come at another rate.
+        // More failures may clump as well, or occur at another rate.
         return None;
     }
     stats::worth_more_failures(base.failures, base.trials, alpha).map(Into::into)
 }
 
-/// Returns about how long so many clean trials take, where that is known: by those that passed
-/// so far, or by those of the baseline.
+/// Returns the approximate duration of clean trials, from the passing trials so far or from the passes of the baseline, if
+/// it is known.
 fn time(state: &State, asked: &Confirm, trials: u64) -> String {
     let rounds = trials.div_ceil(u64::from(state.plan.jobs));
     policy::seconds_of_a_pass(state, asked).map_or(String::new(), |seconds| {
@@ -203,12 +203,12 @@ fn time(state: &State, asked: &Confirm, trials: u64) -> String {
     })
 }
 
-/// Returns the most likely a false FIXED can be among all attempts against a baseline.
+/// Returns the upper bound of the probability of a false FIXED among all attempts against a baseline.
 fn error_of_attempts(asked: &Confirm, alpha: f64) -> f64 {
     (real(asked.earlier_attempts + 1) * alpha).min(1.0)
 }
 
-/// Says that there were other attempts, and what that means.
+/// Describes the effect of earlier attempts.
 fn attempts(earlier: u64, alpha: f64) -> String {
     let all = earlier + 1;
     let most = words::percent((real(all) * alpha).min(1.0));
@@ -220,7 +220,7 @@ fn attempts(earlier: u64, alpha: f64) -> String {
     )
 }
 
-/// Returns which conditions differ from the baseline.
+/// Returns the conditions that differ from the baseline.
 fn differences(state: &State, baseline: Option<&Measured>) -> Vec<ConditionDifference> {
     let there = baseline.and_then(|base| base.conditions.as_ref());
     there.map_or_else(Vec::new, |there| {
@@ -228,7 +228,7 @@ fn differences(state: &State, baseline: Option<&Measured>) -> Vec<ConditionDiffe
     })
 }
 
-/// Returns how the old and the new program are compared in turns.
+/// Returns the command that compares the old and the new program in turns.
 fn in_turns(state: &State) -> String {
     let actors = state.plan.variant(VariantId(0)).actors.iter();
     let commands = actors
@@ -248,7 +248,7 @@ fn in_turns(state: &State) -> String {
     command.trim_end().to_owned()
 }
 
-/// Says before the start how many clean trials it takes, and how long these take.
+/// Describes the number and the duration of the required clean trials before the start.
 pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
     let against = against(&asked.baseline);
     let alpha = state.plan.alpha.value();
@@ -314,8 +314,8 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
     lines
 }
 
-/// Returns the chance that a fix which only halves the rate passes: as many clean trials of it are
-/// about as likely as half as many of the unfixed program.
+/// Returns the probability that a fix which only halves the rate passes: its clean trials are about as likely as half
+/// as many of the unfixed program.
 fn half_passes(asked: &Confirm, needed: u64) -> f64 {
     match &asked.baseline {
         Baseline::Measured(base) => {
@@ -329,13 +329,13 @@ fn half_passes(asked: &Confirm, needed: u64) -> f64 {
     }
 }
 
-/// Returns what the rate is below after so many clean trials, worth as many as in the baseline.
+/// Returns the upper bound of the rate after these clean trials, with the design effect of the baseline.
 fn bound(clean: u64, baseline: Option<&Measured>, alpha: f64) -> f64 {
     let effect = baseline.map_or(1.0, Measured::effect);
     1.0 - alpha.powf(effect / real(clean))
 }
 
-/// Returns what the fix is held against: `3/30`, `an assumed 1 %`.
+/// Returns the reference of the fix: `3/30`, `an assumed 1 %`.
 pub(super) fn against(baseline: &Baseline) -> String {
     match baseline {
         Baseline::Measured(base) => {
@@ -354,7 +354,7 @@ pub(super) fn against(baseline: &Baseline) -> String {
     }
 }
 
-/// Says that it is for the user to say whether another name is another bug.
+/// Says that the user must decide whether a failure under another name is another bug.
 fn doubt(state: &State, asked: &Confirm, clean: &str) -> String {
     let groups: Vec<_> = policy::doubtful(state, asked).collect();
     let trials: Vec<u64> = groups
@@ -422,7 +422,7 @@ fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
     }
 }
 
-/// Says that the rate changed while the baseline ran, and what is made of it.
+/// Says that the rate changed while the baseline ran, and how that is taken into account.
 fn drifted(drift: Drift) -> String {
     let (when, half) = if drift.late {
         ("later", "first")
@@ -437,7 +437,7 @@ fn drifted(drift: Drift) -> String {
     )
 }
 
-/// Says that the failures of the baseline came in clumps, and what is made of it.
+/// Says that the failures of the baseline clumped, and how that is taken into account.
 fn clumped(base: &Measured, clumps: u64) -> String {
     format!(
         "{} of the baseline came in {}: each clump counts as one failure",
@@ -446,7 +446,7 @@ fn clumped(base: &Measured, clumps: u64) -> String {
     )
 }
 
-/// So few failures of a baseline, or fewer, seldom show that they come in clumps.
+/// Up to this number of failures, a baseline seldom shows that they clump.
 const TOO_FEW_FOR_CLUMPS: u64 = 5;
 
 fn assumptions(

@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// More reasons than this are not told in a line.
+/// Maximum number of reasons in a line.
 const FEW_REASONS: usize = 2;
-/// The way out where earlier runs do not belong to the baseline.
+/// Option for the case that earlier runs do not belong to the baseline.
 const IGNORE: &str = "--ignore-earlier-runs";
 
 /// The baseline run failed more or less often than the other runs of the program.
@@ -106,7 +106,7 @@ impl EarlierSeen {
         })
     }
 
-    /// Says whether the earlier trials of what is called so count.
+    /// Describes whether the earlier trials of the bad end, or of all items, count.
     pub(super) fn say(&self, name: &str) -> Option<String> {
         if self.trials == 0 {
             return None;
@@ -124,7 +124,7 @@ impl EarlierSeen {
         })
     }
 
-    /// Says before the start what there is.
+    /// Lists the earlier runs before the start.
     pub(super) fn beforehand(&self, name: &str) -> Vec<String> {
         let mut lines = Vec::new();
         if self.trials > 0 {
@@ -141,7 +141,7 @@ impl EarlierSeen {
     }
 }
 
-/// Returns what earlier runs saw of what fails, and how often it must fail again.
+/// Returns the earlier trials of the failing variant, and how often it must fail again.
 pub(super) fn reproduction(state: &State) -> (Option<EarlierSeen>, &'static str) {
     let times = match state.failures_needed() {
         1 => "once",
@@ -151,7 +151,7 @@ pub(super) fn reproduction(state: &State) -> (Option<EarlierSeen>, &'static str)
 }
 
 impl BaselineSeen {
-    /// Says which runs it is made of, where there are several.
+    /// Lists the runs of a baseline, if there are several.
     pub(super) fn say_runs(&self) -> Vec<String> {
         let differ = self.rates_differ.iter().map(RatesDifferSeen::say);
         let counts = self.runs.split_first().map(|(named, others)| {
@@ -169,7 +169,7 @@ impl BaselineSeen {
         counts.into_iter().chain(differ).collect()
     }
 
-    /// Says before the start which runs count and which do not.
+    /// Lists before the start which runs count and which do not.
     pub(super) fn runs_beforehand(&self) -> Vec<String> {
         let mut lines = self.say_runs();
         lines.extend(not_counted(&self.left_out));
@@ -177,7 +177,7 @@ impl BaselineSeen {
     }
 }
 
-/// Says which runs of the same command do not count, and why.
+/// Lists the runs of the same command that do not count, with the reasons.
 fn not_counted(left_out: &[LeftOut]) -> Option<String> {
     let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
     for one in left_out {

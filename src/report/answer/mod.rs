@@ -106,7 +106,7 @@ impl BaselineSeen {
 }
 
 impl Answer {
-    /// Derives the answer from what is known; nothing where only a rate was asked for.
+    /// Derives the answer from the state; `None` if the question was only the rate.
     pub(super) fn new(state: &State, variants: &[Variant]) -> Option<Self> {
         let confirm = Confirmation::new(state).map(Box::new).map(Self::Confirm);
         confirm
@@ -121,7 +121,7 @@ impl Answer {
             .or_else(|| Shrinking::new(state).map(Box::new).map(Self::Shrink))
     }
 
-    /// Returns it in one sentence.
+    /// Returns the answer in one sentence.
     pub fn sentence(&self) -> &str {
         match self {
             Self::Confirm(answer) => &answer.sentence,
@@ -133,7 +133,7 @@ impl Answer {
         }
     }
 
-    /// Returns what else there is to say, a line each.
+    /// Returns further facts, one line each.
     pub fn lines(&self) -> Vec<String> {
         match self {
             Self::Confirm(answer) => answer.lines(),
@@ -145,12 +145,12 @@ impl Answer {
         }
     }
 
-    /// Returns whether it says FIXED, but a fix that only halves the failure rate may well pass, too.
+    /// Returns whether the answer is FIXED, but a fix that only halves the failure rate may pass as well.
     pub fn may_be_a_half_fix(&self) -> bool {
         matches!(self, Self::Confirm(answer) if answer.may_be_a_half_fix())
     }
 
-    /// Returns what it assumes.
+    /// Returns the assumptions of the answer.
     pub fn assumptions(&self) -> &[String] {
         match self {
             Self::Confirm(answer) => &answer.assumptions,
@@ -163,7 +163,7 @@ impl Answer {
     }
 }
 
-/// Says before the start what it will take, and what can be known then.
+/// Describes the expected effort and result before the start.
 pub fn beforehand(state: &State) -> Vec<String> {
     let mut lines = super::assumed(state);
     lines.extend(match &state.plan.question {
@@ -180,8 +180,8 @@ pub fn beforehand(state: &State) -> Vec<String> {
     lines
 }
 
-/// Returns the variants that whoever reads the answer may want to look at: the first that fails and
-/// the one before it, or what the failure needs.
+/// Returns the variants that a reader of the answer may want to inspect: the first bad candidate and the one before it,
+/// or the smallest failing set.
 pub fn kept(state: &State) -> Vec<VariantId> {
     match (&state.search, &state.reduction) {
         (Some(_), _) => bisect::kept(state),
@@ -193,7 +193,7 @@ pub fn kept(state: &State) -> Vec<VariantId> {
     }
 }
 
-/// Says why a search saw nothing of what fails.
+/// Describes why a search has no result about the failing variant.
 fn not_tested(state: &State) -> String {
     let failing = state.plan.variant(State::FAILING);
     let untried = state.launched(State::FAILING) == 0 && state.is_testable(State::FAILING);
@@ -204,7 +204,7 @@ fn not_tested(state: &State) -> String {
     "NOT TESTED: no trial was conclusive".to_owned()
 }
 
-/// Returns what every answer takes for granted about its trials.
+/// Returns the assumptions of every answer about its trials.
 fn independence(state: &State) -> Vec<String> {
     let mut all = Vec::new();
     if state.shares_a_life() {
@@ -247,9 +247,9 @@ fn unrecorded(runs: &str) -> String {
     format!("{runs} do not differ in anything that is not recorded, such as an external database")
 }
 
-/// Returns the chance of being wrong as people say it: `1 of 20`.
+/// Returns a probability of error as text: `1 of 20`.
 pub(super) fn one_of(alpha: f64) -> String {
-    // Rounded down: the chance is never said to be smaller than it is.
+    // Rounded down, so that the stated probability is never below the real one.
     format!(
         "1 of {}",
         super::words::number((1.0 / alpha + 1e-9).floor())

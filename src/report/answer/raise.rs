@@ -185,7 +185,7 @@ pub fn raise_hint(state: &State) -> Option<String> {
     ))
 }
 
-/// Says before the start which settings are tried.
+/// Lists the settings to try before the start.
 pub(super) fn beforehand(state: &State) -> Option<String> {
     let settings = state.raise.as_ref()?.settings().iter();
     let settings: Vec<String> = settings

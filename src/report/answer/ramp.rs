@@ -41,7 +41,7 @@ pub struct Threshold {
     pub not_monotone: Option<String>,
     /// The probability that the answer is wrong.
     pub error_rate: f64,
-    /// What the answer assumes.
+    /// The assumptions of the answer.
     pub assumptions: Vec<String>,
     /// The confidence as text.
     #[serde(skip)]
@@ -76,7 +76,7 @@ impl LevelOfLoad {
         let alpha = state.plan.alpha.value();
         let interval = match (failures, lives) {
             (_, 0) => None,
-            // Of the level below the answer, how many there would be was known before.
+            // The number of trials of the level below the answer was fixed before.
             (0, lives) => Some([0.0, stats::upper_one_sided(0, lives, alpha)]),
             _ => {
                 let rule = policy::of(&state.plan).stop_rule(state, id);
@@ -145,7 +145,7 @@ impl Threshold {
         Some(new)
     }
 
-    /// Says what is excluded at the level below the answer.
+    /// Describes the rate that is excluded at the level below the answer.
     pub fn lines(&self) -> Vec<String> {
         let below = self.fails_from.and(self.clean_to).zip(self.excluded);
         let line = |(clean, bound)| {
@@ -159,13 +159,13 @@ impl Threshold {
         below.map(line).into_iter().collect()
     }
 
-    /// Returns the levels between which others are not tried yet.
+    /// Returns two tested levels between which others are not tried yet.
     pub fn gap(&self) -> Option<(u64, u64)> {
         let gap = self.clean_to.zip(self.fails_from);
         gap.filter(|(clean, fails)| clean + 1 < *fails)
     }
 
-    /// Returns the lowest level that fails.
+    /// Returns the lowest failing level.
     pub fn lowest_failing(&self) -> Option<usize> {
         let fails = self.fails_from?;
         self.levels.iter().position(|level| level.clients == fails)
@@ -212,7 +212,7 @@ impl Threshold {
         }
     }
 
-    /// Says what is known where that is not enough.
+    /// Describes the results so far if they do not answer the question.
     fn not_known(&self, state: &State, known: &Known) -> String {
         let tried = |level: &&LevelOfLoad| level.lives > 0;
         let Some(index) = known.lowest_failing() else {
@@ -287,7 +287,7 @@ impl Threshold {
     }
 }
 
-/// Names the most frequent crash of a level.
+/// Returns the most frequent crash of a level.
 fn crash(variant: &Variant) -> Option<String> {
     let mut crashes = groups(variant);
     crashes.retain(|group| group.is.is_the_bug);
@@ -313,11 +313,11 @@ fn detect(state: &State) -> f64 {
     }
 }
 
-/// Returns how many clean lives of the level below the lowest that failed are missing.
+/// Returns how many clean trials of the level below the lowest failing one are missing.
 fn missing(state: &State, known: &Known) -> Option<u64> {
     let fails = known.lowest_failing()?;
     let below = known.below(fails)?;
-    // Where it failed as well, no number of clean lives is known to be enough.
+    // If it failed as well, the required number of clean trials is not known.
     if known.lives()[below].failures > 0 {
         return None;
     }
@@ -326,15 +326,15 @@ fn missing(state: &State, known: &Known) -> Option<u64> {
         .map(|forecast| forecast.of(below))
 }
 
-/// Returns how many trials the search takes in all.
+/// Returns the total number of trials of the search.
 fn needed(state: &State, known: &Known) -> Option<u64> {
     let left = known.forecast(&Ramp::rule(state))?.total();
     let done = known.lives().iter().map(|lives| lives.runs);
     Some(done.sum::<u64>() + left).filter(|_| left > 0)
 }
 
-/// Finds two levels of which the higher fails less often, so that it is no chance: of all pairs, that
-/// with the smallest probability.
+/// Finds two levels of which the higher fails significantly less often: of all pairs, the one with the smallest
+/// probability.
 fn not_monotone(state: &State, known: &Known) -> Option<String> {
     let tried = known.lives().iter().enumerate();
     let tried: Vec<(usize, u64, u64)> = tried
@@ -366,7 +366,7 @@ fn assumptions(state: &State) -> Vec<String> {
     all
 }
 
-/// Says before the start what is searched.
+/// Describes the search before it starts.
 pub(super) fn beforehand(state: &State, asked: &model::Ramp) -> Vec<String> {
     let plan = &state.plan;
     let count = words::plural(plan.variants.len() as u64, "level");

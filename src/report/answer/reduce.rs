@@ -11,9 +11,9 @@ use provoke_stats::{self as stats, search};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// More things than this are not listed in a sentence.
+/// Maximum number of items listed in a sentence.
 const FEW: usize = 4;
-/// What is longer is cut off.
+/// Maximum length of a name before it is cut.
 const LONG: usize = 60;
 
 /// Which items the failure needs, with the numbers behind the answer.
@@ -43,7 +43,7 @@ pub struct Reduction {
     pub raised: Option<Raised>,
     /// What earlier runs measured with all items; null without any.
     pub earlier_runs: Option<EarlierSeen>,
-    /// What the answer assumes.
+    /// The assumptions of the answer.
     pub assumptions: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ impl Reduction {
             open: Vec::new(),
         });
         let all: Vec<usize> = answer.needed.concat();
-        // In the order of the things, in whichever they were found.
+        // In the order of the items, not in the order in which they were found.
         let mut groups: Vec<(usize, &Vec<usize>)> = answer.needed.iter().enumerate().collect();
         groups.sort_by_key(|(_, group)| group.iter().min());
         let needed = groups.into_iter().map(|(index, group)| {
@@ -259,7 +259,7 @@ impl Counts {
 }
 
 impl Needed {
-    /// Returns what it is called in a sentence.
+    /// Returns its name for a sentence.
     fn name(&self) -> String {
         match self.things.as_slice() {
             [one] => one.clone(),
@@ -276,7 +276,7 @@ fn assumptions(state: &State) -> Vec<String> {
     all
 }
 
-/// Returns a thing as people name it: `import torch` (line 14).
+/// Returns the name of an item: `import torch` (line 14).
 fn name(things: &[Thing], index: usize) -> String {
     let Some(thing) = things.get(index) else {
         return String::new();
@@ -288,18 +288,18 @@ fn name(things: &[Thing], index: usize) -> String {
     }
 }
 
-/// Returns the variant that keeps these things, if it was tried.
+/// Returns the variant that keeps these items, if it was tried.
 pub(super) fn variant(state: &State, set: Vec<usize>) -> Option<VariantId> {
     state.find(&state.with_required(set))
 }
 
-/// Returns why a set could not be tried.
+/// Returns why a set is not testable.
 fn untestable(state: &State, set: Vec<usize>) -> Option<String> {
     let id = variant(state, set)?;
     state.untestable.get(&id).cloned()
 }
 
-/// Returns how often a set failed.
+/// Returns the counts of a set.
 fn counts(state: &State, set: Vec<usize>) -> Counts {
     variant(state, set).map_or_else(Counts::default, |id| {
         let tally = state.tally(id);
@@ -310,7 +310,7 @@ fn counts(state: &State, set: Vec<usize>) -> Counts {
     })
 }
 
-/// Says before the start what is searched.
+/// Describes the search before it starts.
 pub(super) fn beforehand(state: &State) -> Vec<String> {
     let things = state.plan.space.as_ref().map_or(0, Space::len);
     let (seen, until) = reproduction(state);

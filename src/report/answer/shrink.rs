@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// The file in the folder of a run that puts the service under what is left.
+/// The scenario file in the directory of a run that sends the remaining load.
 pub const SMALLEST: &str = "smallest.toml";
-/// More kinds than this are not listed in a sentence.
+/// Maximum number of kinds listed in a sentence.
 const FEW: usize = 4;
 
 /// Which parts of a load the crash needs, with the numbers behind the answer.
@@ -40,7 +40,7 @@ pub struct Shrinking {
     pub file: Option<&'static str>,
     /// The probability that any of the kept parts is not needed.
     pub error_rate: f64,
-    /// What the answer assumes.
+    /// The assumptions of the answer.
     pub assumptions: Vec<String>,
 }
 
@@ -96,9 +96,9 @@ impl Shrinking {
                 crashes: one.crashes,
             })
             .collect();
-        // Each of these may crash after all, and all of them if the rate is lower than its bound.
+        // Each of these may crash after all, and all of them if the rate is below its bound.
         let kept = known.tried.iter().filter(|one| {
-            // A life that stays longer than it need be is no wrong answer.
+            // A longer trial than necessary does not make the answer wrong.
             one.crashes == Some(false) && !matches!(one.less, Less::Requests(_))
         });
         let error_rate = stats::real(kept.count() as u64).mul_add(KEPT_ALPHA, RATE_ALPHA);
@@ -281,7 +281,7 @@ fn name(cuts: &Cuts, kind: u32) -> String {
     kind.map_or(String::new(), |kind| words::sanitize(&kind.name))
 }
 
-/// Returns what was less, in words.
+/// Describes the difference of a smaller load.
 pub(super) fn less(cuts: &Cuts, less: &Less) -> String {
     match less {
         Less::Kinds(kinds) if kinds.len() > FEW => format!("without {} kinds", kinds.len()),
@@ -301,7 +301,7 @@ pub(super) fn less(cuts: &Cuts, less: &Less) -> String {
     }
 }
 
-/// Says before the start what is searched.
+/// Describes the search before it starts.
 pub(super) fn beforehand(state: &State) -> Vec<String> {
     let kinds = state.plan.space.as_ref().map_or(0, Space::len);
     vec![format!(
@@ -312,7 +312,7 @@ pub(super) fn beforehand(state: &State) -> Vec<String> {
     )]
 }
 
-/// Says what is being tried.
+/// Describes the step that is being tried.
 pub fn trying(state: &State) -> Option<String> {
     let known = policy::Shrinking::of(state)?;
     let cuts = state.plan.space.as_ref()?.choices.cuts()?;

@@ -2,7 +2,7 @@
 
 use crate::model::class;
 
-/// By what the program said, which is more than the fault itself says.
+/// Advice by crash message, which is more specific than the fault.
 const BY_KIND: &[(&str, &str)] = &[
     ("double free", HEAP),
     ("bad free", HEAP),
@@ -27,7 +27,7 @@ const BY_KIND: &[(&str, &str)] = &[
 
 const HEAP: &str = "the damage happened earlier. Run it with AddressSanitizer (-fsanitize=address) or valgrind, which stop at the cause; they change timing, so they may need many trials.";
 
-/// By the class of the fault.
+/// Advice by class of the fault.
 const BY_CLASS: &[(&str, &str)] = &[
     (
         class::NULL,
@@ -78,7 +78,7 @@ const BY_CLASS: &[(&str, &str)] = &[
 
 const LIFETIME: &str = "look for an object that was used after it was freed, or overwritten: AddressSanitizer (-fsanitize=address) detects both.";
 
-/// Returns what to do about a fault of this class, or about what the program said.
+/// Returns advice for a fault of this class, or for the crash message.
 pub(super) fn next(fault: &str, kind: Option<&str>) -> Option<&'static str> {
     let of = |table: &[(&str, &'static str)], key: &str| {
         table

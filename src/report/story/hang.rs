@@ -6,11 +6,10 @@ use super::{alike, chain, tools};
 use crate::model::{Activity, Frame, Hang, HungThread, WaitsOn};
 use crate::oracle::hang::{Diagnosis, diagnose};
 
-/// Calls that are shown of each thread.
+/// Maximum number of calls shown of each thread.
 const CALLS: usize = 8;
 
-/// Returns what the processes of a trial were doing when it did not end in time, by the main
-/// process of which this is the number.
+/// Describes the state of the processes of a trial at its deadline; `main` is the PID of the main process.
 pub(super) fn hang_story(lines: &mut Lines, hang: &Hang, main: Option<i32>) {
     lines.prose("", &answer(hang, main));
     let mut forked = hang.forked_from_threads.iter();
@@ -87,12 +86,12 @@ fn answer(hang: &Hang, main: Option<i32>) -> String {
     format!("{answer}{chain}")
 }
 
-/// Says whom the main thread waits for, and so on.
+/// Describes the chain of waiting threads from the main thread on.
 fn waits(hang: &Hang, diagnosis: &Diagnosis<'_>) -> String {
     let mut chain = diagnosis.chain.clone();
     let last = diagnosis.culprit;
     if chain.last().is_none_or(|end| end.tid != last.tid) {
-        // Another thread explains more than the one that the main thread waits for.
+        // Another thread explains more than the one for which the main thread waits.
         chain = vec![last];
     }
     let waits: Vec<String> = chain
@@ -130,7 +129,7 @@ fn lock(thread: &HungThread, kind: &str) -> String {
     }
 }
 
-/// `waits for a mutex that is held by thread 78 (worker)`.
+/// Returns `waits for a mutex that is held by thread 78 (worker)`.
 fn waits_for(hang: &Hang, thread: &HungThread) -> Option<String> {
     if let Some(owner) = thread.absent_owner {
         let tid = owner.tid;
@@ -175,7 +174,7 @@ fn waits_for(hang: &Hang, thread: &HungThread) -> Option<String> {
     })
 }
 
-/// `thread 78 (worker)`, `process 77 (boom)`.
+/// Returns `thread 78 (worker)`, `process 77 (boom)`.
 fn named(hang: &Hang, tid: i32) -> String {
     let thread = hang.thread(tid);
     let what = if thread.is_some_and(|thread| thread.pid == tid) {
@@ -195,7 +194,7 @@ fn capital(text: &str) -> String {
     first.into_iter().chain(rest).collect()
 }
 
-/// The activity of a thread, and its calls in further lines.
+/// Returns the activity of a thread, and its calls in further lines.
 fn line(thread: &HungThread) -> String {
     let mut parts = vec![state(thread).to_owned()];
     if !thread.call.is_empty() {
@@ -233,7 +232,7 @@ fn line(thread: &HungThread) -> String {
     format!("{}\n{calls}\n{python}", parts.join(", "))
 }
 
-/// `Python: Queue.get (queue.py:171) < mail (job.py:5)`.
+/// Returns `Python: Queue.get (queue.py:171) < mail (job.py:5)`.
 fn python(frames: &[Frame]) -> String {
     let call = |frame: &Frame| {
         let function = sanitize(frame.function.as_deref().unwrap_or("?"));

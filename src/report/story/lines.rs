@@ -2,16 +2,16 @@
 
 use super::super::wrap;
 
-/// Lines that are being written.
+/// Lines of a text with limited width.
 pub(super) struct Lines {
-    /// No line of prose is longer, if its words allow that.
+    /// Maximum length of a line of prose, if its words allow that.
     pub(super) width: usize,
     text: String,
 }
 
 /// Blanks before the lines of details.
 const INDENT: usize = 2;
-/// The further lines of text behind a head are so much further in.
+/// Maximum indent of further lines after a head.
 const HANG: usize = 4;
 
 impl Lines {
@@ -22,21 +22,21 @@ impl Lines {
         }
     }
 
-    /// Writes a line as it is.
+    /// Writes a line unchanged.
     pub(super) fn line(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
 
-    /// Leaves a line empty, unless that is the first.
+    /// Writes an empty line, unless it would be the first.
     pub(super) fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
     }
 
-    /// Writes words behind a head, in as many lines as they need; the further ones are
-    /// as far in as the words of the first, but not deeper than a little.
+    /// Writes text after a head, in as many lines as it needs; further lines are aligned with the text of the first, up
+    /// to a small indent.
     pub(super) fn prose(&mut self, head: &str, words: &str) {
         let indent = if head.trim().is_empty() {
             head.len()
@@ -83,7 +83,8 @@ impl Lines {
     }
 }
 
-/// Returns the bytes of the first line of a text: it is broken at a blank, otherwise behind a `/`, never within a name.
+/// Returns the length of the first line of a text in bytes: it is broken at a blank, otherwise after a `/`, never
+/// within a name.
 fn end_of_line(text: &str, room: usize) -> usize {
     let Some((beyond, _)) = text.char_indices().nth(room) else {
         return text.len();

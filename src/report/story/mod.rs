@@ -1,7 +1,7 @@
 //! Describes one crash, or one hang, as plain text.
 //!
-//! What happened and where comes first, then the source line, the stack, the output, and the details; what is not
-//! known comes last. Everything that a program may have written is made safe for a terminal.
+//! The kind and place of the failure come first, then the source line, the stack, the output, and the details; unknown
+//! facts come last. All text from programs is escaped.
 
 mod advice;
 mod hang;
@@ -24,13 +24,13 @@ use std::collections::BTreeMap;
 /// Blanks between the columns of a stack.
 const GAP: &str = "  ";
 
-/// Calls that are shown of the thread that crashed.
+/// Maximum number of calls shown of the crashed thread.
 const CALLS: usize = 24;
 
-/// Calls that are shown of each other thread, in one line.
+/// Maximum number of calls shown of each other thread, in one line.
 const CALLS_OF_OTHERS: usize = 6;
 
-/// Returns the story of a crash; with every register, call and thread if wanted.
+/// Describes a crash; with every register, call and thread if `verbose`.
 pub fn story(autopsy: &Autopsy, verbose: bool, width: usize) -> String {
     let mut lines = Lines::new(width);
     headline(&mut lines, "", &autopsy.crash);
@@ -41,10 +41,10 @@ pub fn story(autopsy: &Autopsy, verbose: bool, width: usize) -> String {
     lines.finish()
 }
 
-/// Columns of a stack in a report.
+/// Width of a stack in a report, in columns.
 const REPORT_WIDTH: usize = 96;
 
-/// Returns the calls of the thread that crashed, a line each, with the names of source files without their folders.
+/// Returns the calls of the crashed thread, one per line, with the base names of source files.
 pub fn stack(autopsy: &Autopsy) -> Vec<String> {
     let mut frames = autopsy.crash.frames.clone();
     for (file, _) in frames.iter_mut().filter_map(|frame| frame.line.as_mut()) {
@@ -58,7 +58,7 @@ pub fn stack(autopsy: &Autopsy) -> Vec<String> {
 
 const DETAILS: &str = "Details:";
 
-/// Says what happened and where, and shows the line of source code.
+/// Describes the kind and place of a crash, and shows the line of source code.
 fn headline(lines: &mut Lines, head: &str, crash: &Crash) {
     let sites = oracle::sites_of_crash(crash);
     let signal = match crash.signal {
@@ -102,7 +102,7 @@ fn at(site: &Site) -> String {
     )
 }
 
-/// Shows a line of source code, and who called it.
+/// Shows a line of source code, and its caller.
 fn source(lines: &mut Lines, site: &Site) {
     if let Some(text) = source_line(site) {
         lines.quoted(&format!("{:>4} | {}", site.line, sanitize(&text)));
@@ -116,7 +116,7 @@ fn source(lines: &mut Lines, site: &Site) {
     }
 }
 
-/// Says why it crashed: what it said, or what it did.
+/// Describes the cause of a crash: its message, or the faulting access.
 fn reason(crash: &Crash) -> String {
     let fault = &crash.fault;
     let said = crash
@@ -137,7 +137,7 @@ fn reason(crash: &Crash) -> String {
     }
 }
 
-/// Says what an instruction does with memory: the operand that is written to comes first.
+/// Describes the memory access of an instruction: the first operand is the destination.
 fn access(instruction: &str) -> &'static str {
     let (target, others) = instruction.split_once(',').unwrap_or((instruction, ""));
     match (target.contains('['), others.contains('[')) {
@@ -154,7 +154,7 @@ fn stacks(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
     tools(lines, &autopsy.tools);
 }
 
-/// Says what else is known.
+/// Lists the remaining facts.
 fn details(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
     let crash = &autopsy.crash;
     let fault = &crash.fault;
@@ -219,13 +219,13 @@ fn registers(lines: &mut Lines, registers: &[(String, u64)]) {
     }
 }
 
-/// True where an instruction names a register, or a part of it: `edi` is one of `rdi`.
+/// Returns whether an instruction names a register, or a part of it: `edi` is part of `rdi`.
 fn mentions(instruction: &str, register: &str) -> bool {
     let mut words = instruction.split(|c: char| !c.is_ascii_alphanumeric());
     words.any(|word| whole(word) == register)
 }
 
-/// Returns the register of which this is a part.
+/// Returns the full register of a partial one.
 fn whole(part: &str) -> String {
     // r8d, r8w, r8b, r8l
     if let Some(number) = part.strip_prefix('r')
@@ -323,7 +323,7 @@ fn calls(lines: &mut Lines, frames: &[Frame], shown: usize) {
     }
 }
 
-/// The last folders and the name of a file, as many as there is room for.
+/// Returns the end of a path: its file name, with as many directories as fit.
 fn end_of_path(path: &str, room: usize) -> String {
     if path.chars().count() <= room {
         return path.to_owned();
@@ -346,7 +346,7 @@ fn function(frame: &Frame) -> String {
     function.unwrap_or_else(|| format!("+0x{:x}", frame.offset))
 }
 
-/// `libfoo.so!conv`, `boom+0x1179`.
+/// Returns `libfoo.so!conv`, `boom+0x1179`.
 fn place(frame: &Frame) -> String {
     match (&frame.module, &frame.function) {
         (None, None) => format!("0x{:x}, outside of any file", frame.offset),
@@ -380,7 +380,7 @@ fn others(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
     }
 }
 
-/// Groups what is equal, in the order of first appearance.
+/// Groups equal entries, in the order of first appearance.
 fn alike<T>(all: impl Iterator<Item = (String, T)>) -> Vec<(String, Vec<T>)> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut groups: Vec<(String, Vec<T>)> = Vec::new();
@@ -402,7 +402,7 @@ fn who(threads: &[&Thread]) -> String {
     }
 }
 
-/// The innermost calls in one line.
+/// Returns the innermost calls in one line.
 fn chain(frames: &[Frame], at_most: usize) -> String {
     let mut names = Vec::new();
     let mut before = None;
@@ -429,7 +429,7 @@ fn tools(lines: &mut Lines, tools: &[(String, String)]) {
     }
 }
 
-/// Files on the stack of which nothing could be named, and what would help.
+/// Lists files on the stack without any symbols, and how to get symbols.
 fn symbols(lines: &mut Lines, autopsy: &Autopsy) {
     let nameless = autopsy.modules.iter().filter(|module| {
         let name = module.path.rsplit('/').next();

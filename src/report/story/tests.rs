@@ -12,7 +12,7 @@ fn frame(module: &str, function: &str, line: Option<(&str, u32)>) -> Frame {
     }
 }
 
-/// Returns a story that is 100 columns wide.
+/// Returns the description of a crash, 100 columns wide.
 fn told(autopsy: &Autopsy, verbose: bool) -> String {
     story(autopsy, verbose, 100)
 }

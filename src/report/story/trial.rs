@@ -11,49 +11,49 @@ use crate::model::{
 };
 use crate::oracle;
 
-/// What is told of a trial.
+/// The facts for the description of a trial.
 pub struct Told<'a> {
-    /// Its number.
+    /// Number.
     pub trial: TrialId,
-    /// How it was judged.
+    /// Outcome.
     pub outcome: &'a Outcome,
-    /// The hang that it seemed to be in when the run was stopped.
+    /// The apparent hang of the trial when the run was stopped.
     pub seeming_hang: Option<&'a Failure>,
-    /// What was seen of it.
+    /// Observation.
     pub seen: &'a Observation,
-    /// The limits that it ran under.
+    /// Resource limits.
     pub limits: &'a [Limit],
-    /// What was asked of it, where it was a life of a service under load.
+    /// The load, if it was a trial of a service under load.
     pub load: Option<&'a Load>,
-    /// The requests that were in flight when the service died, oldest first.
+    /// The requests in flight when the service crashed, oldest first.
     pub in_flight: &'a [InFlight],
-    /// What the cores of its processes say.
+    /// Analyses of the cores of its processes.
     pub stories: &'a [Autopsy],
-    /// The last lines that it wrote to standard error, or else to standard output.
+    /// The last lines that it wrote to stderr, or else to stdout.
     pub output: &'a [String],
-    /// Another trial that showed the same failure and says more of it, and the command that explains it.
+    /// Another trial with the same failure and more evidence, and the command that explains it.
     pub better: Option<(TrialId, String)>,
-    /// Columns that it may take.
+    /// Width in columns.
     pub width: usize,
-    /// Every register, and every thread in full.
+    /// Whether all registers and threads are shown in full.
     pub verbose: bool,
 }
 
-/// A request in flight when the service died.
+/// A request in flight when the service crashed.
 pub struct InFlight {
     /// Its first line: method and target.
     pub request: String,
     /// The client that sent it.
     pub client: u64,
-    /// How long before the death it was sent, in seconds.
+    /// Time between its sending and the crash, in seconds.
     pub age: f64,
-    /// What was pending: `connect`, `write`, `head` or `body`.
+    /// Its phase: `connect`, `write`, `head` or `body`.
     pub part: String,
-    /// How many bytes of the response had arrived.
+    /// Number of received bytes of the response.
     pub received: u64,
 }
 
-/// Returns the story of a trial.
+/// Describes a trial.
 pub fn trial_story(told: &Told<'_>) -> String {
     let mut lines = Lines::new(told.width);
     match told.outcome {
@@ -134,7 +134,7 @@ fn failed(told: &Told<'_>, failure: &Failure, lines: &mut Lines) {
         lines.gap();
         left(seen, lines);
     }
-    // A stack says more than a line of the kernel's log.
+    // A stack has more detail than a line of the kernel's log.
     let shows_kernel = told.verbose || stories.is_empty();
     for line in seen.kernel.iter().filter(|_| shows_kernel) {
         lines.prose("  kernel log: ", &sanitize(&line.text));
@@ -158,7 +158,7 @@ fn failed(told: &Told<'_>, failure: &Failure, lines: &mut Lines) {
     }
 }
 
-/// Says what happened, and where.
+/// Describes the kind and place of a failure.
 fn what_and_where(told: &Told<'_>, failure: &Failure, story: Option<&Autopsy>, lines: &mut Lines) {
     let head = format!("{}: ", told.trial);
     if let Some(story) = story {
@@ -184,12 +184,12 @@ fn what_and_where(told: &Told<'_>, failure: &Failure, story: Option<&Autopsy>, l
     }
 }
 
-/// What a hung process was doing is told thread by thread.
+/// The description of a hang shows the processes thread by thread.
 fn is_shown(seen: &Observation, autopsy: &Autopsy) -> bool {
     seen.hang.is_none() || autopsy.crash.signal.is_some()
 }
 
-/// Returns the crash that the failure is.
+/// Returns the core of the failing process.
 fn first_story<'a>(failure: &Failure, stories: &[&'a Autopsy]) -> Option<&'a Autopsy> {
     let Kind::Signal { signal, .. } = &failure.kind else {
         return None;
@@ -200,7 +200,7 @@ fn first_story<'a>(failure: &Failure, stories: &[&'a Autopsy]) -> Option<&'a Aut
         .find(|story| story.crash.signal == Some(*signal))
 }
 
-/// Says how the processes of the trial ended.
+/// Describes how the processes of the trial ended.
 fn ended(told: &Told<'_>, lines: &mut Lines) {
     let seen = told.seen;
     lived(told, lines);
@@ -227,7 +227,7 @@ fn ended(told: &Told<'_>, lines: &mut Lines) {
     }
 }
 
-/// Says what the service did, where it was put under load.
+/// Describes the load on a service and its results.
 fn lived(told: &Told<'_>, lines: &mut Lines) {
     let Some((seen, load)) = told.seen.load.as_deref().zip(told.load) else {
         return;
@@ -237,10 +237,10 @@ fn lived(told: &Told<'_>, lines: &mut Lines) {
     }
 }
 
-/// Requests in flight that are listed.
+/// Maximum number of requests in flight that are listed.
 const REQUESTS: usize = 16;
 
-/// Lists the requests in flight when the service died.
+/// Lists the requests in flight when the service crashed.
 fn in_flight(told: &Told<'_>, lines: &mut Lines) {
     lines.line("Requests in flight, oldest first:");
     let shown = match told.in_flight {

@@ -572,7 +572,7 @@ fn relative_paths_begin_at_the_folder_of_the_file() {
 
 #[test]
 fn a_folder_is_told_as_an_absolute_path() {
-    // A file named without a folder has the parent "", which is no directory to work in.
+    // The parent of a file without a directory is "", which is not a valid working directory.
     let mut file = tempfile::Builder::new()
         .prefix("provoke-")
         .suffix(".toml")
@@ -606,7 +606,7 @@ fn numbers_and_text_mean_the_same() {
     assert_eq!(one.env["B"], EnvValue(None));
 }
 
-/// Every scenario of the repository, and the example of the reference.
+/// Returns all scenarios of the repository, and the example of the reference.
 fn checked_in() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
@@ -639,7 +639,7 @@ fn checked_in() -> Vec<(String, String)> {
 #[test]
 fn what_is_checked_in_can_be_planned() {
     for (name, text) in checked_in() {
-        // What is in other files is for somebody else to find.
+        // Other files that the scenario refers to are not read here.
         let plan = plan_of(&text, |scenario| {
             if !scenario.imports.is_empty() || scenario.from.is_some() {
                 scenario.imports.clear();
@@ -666,7 +666,7 @@ fn what_is_checked_in_can_be_planned() {
     }
 }
 
-/// Does what `plan_file` does, without a file, and checks what holds for every complaint.
+/// Does the same as `plan_file`, without a file, and checks the properties of all errors.
 fn outcome(bytes: Vec<u8>) -> Result<(), TestCaseError> {
     let file = Path::new("s.toml");
     let result = text(file, bytes).and_then(|source| {
@@ -704,7 +704,7 @@ fn outcome(bytes: Vec<u8>) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Names and values of which some fit each other.
+/// Generates names and values of which some fit each other.
 fn line() -> impl Strategy<Value = String> {
     let fields: Vec<String> = schema()["properties"]
         .as_object()

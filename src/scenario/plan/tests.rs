@@ -547,7 +547,7 @@ fn a_value_goes_wherever_its_mark_stands() {
     assert_eq!(main.cwd, "/base/in a b".into());
     assert_eq!(main.stdin, Some("/base/a b.txt".into()));
     assert_eq!(helper.cwd, "/base/a b".into());
-    // What is filled in is not looked at again, and an absolute path stays one.
+    // Marks in inserted values are not replaced, and an absolute path is kept.
     assert_eq!(words(&second.actors[1]), ["help", "/c{v}"]);
     assert_eq!(second.actors[1].cwd, "/c{v}".into());
 
@@ -598,7 +598,7 @@ fn a_variable_without_a_mark_is_set_in_the_environment() {
         variables(&first.actors[0]),
         [("B".to_owned(), Some("1".to_owned()))]
     );
-    // What runs around its trials is its own, and sees the variable.
+    // The hooks of its trials are its own, and see the variable.
     assert_eq!(first.hooks.prepare, Some("prepare".into()));
     assert_eq!(
         (&first.hooks.setup, &plan.hooks.setup),

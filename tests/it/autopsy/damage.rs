@@ -1,4 +1,4 @@
-//! Cores that are cut short, or not what they seem: an answer or an error, at once.
+//! Tests that damaged cores give an answer or an error quickly.
 
 use super::victims::{Lab, TWO_THREADS};
 use proptest::prelude::Rng as _;
@@ -8,7 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// The headers and notes of a small core end before this.
+/// The headers and notes of a small core end before this offset.
 const FRONT: u64 = 16 << 10;
 
 fn small_core(lab: &Lab) -> Vec<u8> {
@@ -36,7 +36,7 @@ fn a_core_cut_anywhere_is_read_as_far_as_it_goes() {
             assert!(owner(&path).unwrap().truncated);
         }
     }
-    // The kernel writes its notes first; debuggers write them last, and then nothing is left.
+    // The kernel writes its notes first; debuggers write them last, so a cut core has none.
     let notes = u64::from_le_bytes(whole[72..80].try_into().unwrap());
     assert!(notes > FRONT || read > 20);
 }

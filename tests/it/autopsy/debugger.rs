@@ -1,4 +1,4 @@
-//! The same stacks as the debugger shows.
+//! Compares stacks with the stacks of the debugger.
 
 use super::python::Extension;
 use super::victims::{
@@ -9,8 +9,8 @@ use crate::needs::{needs, program, python_headers};
 use std::path::Path;
 use std::process::Command;
 
-/// The name proper: without parameters, what it is a part of, and the C library's marks.
-/// Debuggers write those in ways of their own.
+/// Returns the plain name: without parameters, enclosing scopes, and the prefixes of the C library, which debuggers
+/// write differently.
 fn plain(name: &str) -> String {
     let mut depth = 0;
     let mut short = String::new();
@@ -26,7 +26,7 @@ fn plain(name: &str) -> String {
     let last = short.trim_end_matches("::").rsplit("::").next().unwrap();
     let last = match last {
         closure if closure.contains("closure") => "closure",
-        // One function, by the name that the linker knows it by.
+        // The same function, under its name in the symbol table.
         "rust_begin_unwind" => "panic_handler",
         other => other,
     };
@@ -35,8 +35,8 @@ fn plain(name: &str) -> String {
     last.trim().to_owned()
 }
 
-/// Prints the functions of a stack, but not the calls that the debugger infers to have been
-/// replaced by jumps: of those nothing is left on the stack.
+/// Prints the functions of a stack, without the calls that the debugger infers from tail calls, because these have no
+/// frame on the stack.
 const SCRIPT: &str = "\
 python
 frame = gdb.newest_frame()

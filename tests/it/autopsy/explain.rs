@@ -1,4 +1,4 @@
-//! `provoke explain`.
+//! Tests `provoke explain`.
 
 use super::victims::{Lab, TWO_THREADS};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Cores that were written of living processes: little memory, and no signal.
+//! Tests cores of running processes, which have little memory and no signal.
 
 use super::victims::{Lab, TWO_THREADS, calls, examined, functions};
 use provoke::autopsy::owner;
@@ -14,7 +14,7 @@ fn number(bytes: &[u8], at: usize, size: usize) -> usize {
     usize::from_le_bytes(word)
 }
 
-/// Makes a core such as a living process would give: of all memory the stacks alone.
+/// Makes a core like that of a running process: of the memory, it contains only the stacks.
 fn without_death(whole: &[u8]) -> Vec<u8> {
     let headers: Vec<&[u8]> = whole[number(whole, 32, 8)..]
         .chunks(56)

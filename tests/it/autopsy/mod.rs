@@ -1,4 +1,4 @@
-//! What is said of real cores of real programs.
+//! Tests the analysis of real cores of real programs.
 
 mod damage;
 mod debugger;

@@ -1,4 +1,4 @@
-//! C, C++, Rust.
+//! Tests cores of programs in C, C++ and Rust.
 
 use super::victims::{
     AT_EXIT, BEFORE_MAIN, DOUBLE_FREE, HANDLER, Lab, NULL_CALL, OVERFLOW, RUST, THROW, TWO_THREADS,
@@ -11,7 +11,7 @@ use provoke::model::{Phase, Signal};
 use serde_json::Value;
 use std::process::Command;
 
-/// Returns why functions of the C library that it does not export have no names.
+/// Returns why internal functions of the C library have no names.
 fn symbols_of_libc() -> Option<String> {
     let mut provoke = Command::new(env!("CARGO_BIN_EXE_provoke"));
     let said = limited::output(provoke.args(["doctor", "--json"])).unwrap();

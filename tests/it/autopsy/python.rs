@@ -1,4 +1,4 @@
-//! Python, and a C extension that crashes.
+//! Tests cores of Python with a C extension that crashes.
 
 use super::victims::{Lab, calls, examined, functions};
 use crate::needs::{needs, python_headers};
@@ -62,7 +62,7 @@ impl Extension {
         }
     }
 
-    /// Where the extension is.
+    /// Returns the directory of the extension.
     pub(crate) fn folder(&self) -> PathBuf {
         self.lab.path("")
     }
@@ -77,7 +77,7 @@ impl Extension {
         self.lab.core(&self.interpreter, &["-c", &code], &env)
     }
 
-    /// The crash, which must be the same whether Python says farewell or not.
+    /// Returns the crash, which must be the same with and without Python's fault handler.
     fn crash(&self, code: &str) -> Crash {
         let plain = examined(&self.core(code, false)).crash;
         let mut said = examined(&self.core(code, true)).crash;

@@ -1,4 +1,4 @@
-//! Programs that crash, compiled here, and their cores.
+//! Compiles programs that crash, and captures their cores.
 
 use provoke::autopsy::{Examiner, Settings};
 use provoke::model::{Autopsy, Frame};
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A folder with programs and cores in it.
+/// A directory with programs and cores.
 pub(crate) struct Lab {
     folder: tempfile::TempDir,
 }
@@ -22,7 +22,7 @@ impl Lab {
         self.folder.path().join(name)
     }
 
-    /// Compiles one source file; the language is that of the file's name.
+    /// Compiles one source file; its extension determines the language.
     pub(crate) fn compile(
         &self,
         program: &str,
@@ -48,7 +48,7 @@ impl Lab {
         succeed(command.args(args).current_dir(self.folder.path()));
     }
 
-    /// Lets a program crash, and returns its core.
+    /// Runs a program until it crashes, and returns its core.
     pub(crate) fn core(&self, program: &Path, args: &[&str], env: &[(&str, &str)]) -> PathBuf {
         let folder = tempfile::tempdir_in(self.folder.path()).unwrap().keep();
         let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
@@ -58,7 +58,7 @@ impl Lab {
             shell.args(["-c", "ulimit -c unlimited && exec \"$0\" \"$@\""]);
             shell
         } else {
-            // The kernel gives cores to somebody else here; a debugger writes them as well.
+            // The kernel passes cores to another program here; a debugger can write them as well.
             let mut debugger = Command::new("gdb");
             debugger.args(["-batch", "-ex", "run", "-ex", "generate-core-file core"]);
             if env.iter().any(|(name, _)| *name == "ABORT") {
@@ -95,7 +95,7 @@ pub(crate) fn examined(core: &Path) -> Autopsy {
     Examiner::new(Settings::default()).examine(core).unwrap()
 }
 
-/// The functions of these frames; a place in a file where there is no name.
+/// Returns the functions of these frames, or the offset in the file of a frame without a name.
 pub(crate) fn functions(frames: &[Frame]) -> Vec<String> {
     let name = |frame: &Frame| match (&frame.function, &frame.module) {
         (Some(function), _) => function.clone(),
@@ -105,7 +105,7 @@ pub(crate) fn functions(frames: &[Frame]) -> Vec<String> {
     frames.iter().map(name).collect()
 }
 
-/// True if these functions are called one by the other, innermost first.
+/// Returns whether these functions call each other, innermost first.
 pub(crate) fn calls(frames: &[Frame], wanted: &[&str]) -> bool {
     let functions = functions(frames);
     functions.windows(wanted.len()).any(|part| part == wanted)
@@ -170,7 +170,7 @@ mod engine {
 fn main() { println!("{}", engine::run(&[1, 2], std::env::args().count() + 5)); }
 "#;
 
-/// A farewell that raises again, like those of many runtimes.
+/// A signal handler that raises the signal again, like the handlers of many runtimes.
 pub(crate) const HANDLER: &str = r#"
 #include <signal.h>
 #include <stdlib.h>

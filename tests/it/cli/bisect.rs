@@ -1,4 +1,4 @@
-//! Which is the first that fails? With real processes.
+//! Tests `bisect` with real processes.
 
 use super::support::{Said, Sandbox, wait_until};
 use crate::needs::{needs, program};
@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 impl Sandbox {
-    /// Searches; returns the report.
+    /// Runs a search; returns the report.
     fn bisect(&self, args: &[&str]) -> (Value, Said) {
         self.ask("bisect", args)
     }
@@ -42,7 +42,7 @@ fn the_first_that_fails_is_found_with_one_lane_and_with_several() {
             "{}",
             all.1
         );
-        // A fraction of all places was tried.
+        // Only a fraction of the candidates was tried.
         let tried = answer["points"].as_array().unwrap().iter();
         let tried = tried.filter(|point| point["trials"] != 0).count();
         assert!(tried < 14, "{tried}");
@@ -72,7 +72,7 @@ fn a_list_has_names_and_each_is_made_when_it_is_first_tried() {
     places.dedup();
     assert_eq!(places.len(), each, "made twice: {made}");
     assert!(each < 9, "{made}");
-    // The one that cannot be made may be it as well.
+    // The candidate that cannot be built may be the culprit as well.
     let (verdict, culprits, code) = told(&all);
     assert_eq!((verdict, code), (json!("found"), 0), "{}", all.1);
     assert_eq!(culprits, json!(["v6", "v7"]), "{}", all.1);
@@ -140,11 +140,11 @@ fn places_between_are_tried_where_the_ends_agree() {
     let inside = "[ {variant} -lt 6 ] || [ {variant} -gt 11 ] || exit 3";
     let limit = ["--range", "0..16", "--reproduce-limit", "40"];
     let all = sandbox.bisect(&[&limit[..], &["--shell", inside]].concat());
-    // The search goes on to where it ends.
+    // The resumed search continues to the same answer.
     assert_eq!(told(&all), (json!("found"), json!(["11"]), 0), "{}", all.1);
     let wanted = "but 8 did (1 of 1): the bug comes and goes";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
-    // Where both fail, what does not is named with what was found.
+    // If both ends fail, a passing candidate between them is reported.
     let outside = "[ {variant} -ge 6 ] && [ {variant} -le 11 ] || exit 3";
     let all = sandbox.bisect(&[&limit[..], &["--seed", "1", "--shell", outside]].concat());
     assert!(
@@ -186,7 +186,7 @@ fn a_search_that_was_interrupted_ends_as_it_would_have() {
     let sandbox = Sandbox::new();
     let wait = "echo $PROVOKE_TRIAL >> ran; [ $PROVOKE_TRIAL != 9 ] || while [ ! -e go ]; do sleep 0.01; done; ";
     let line = format!("{wait}{FROM_11}");
-    // Otherwise the time that a failure takes tells something, too, and is never the same.
+    // Otherwise the durations of failures, which vary, would be evidence as well.
     let any = "--any-failure";
     let args = ["--range", "0..16", "--seed", "1", any, "--shell", &line];
     let running = sandbox.start(&[&["bisect", "-o", "cut"], &args[..]].concat());
@@ -239,8 +239,8 @@ fn a_search_in_a_list_that_was_killed_ends_as_it_would_have() {
     assert_eq!(said.answer(), whole.1.answer());
 }
 
-/// From 11 on, a copy that finds another copy of its trial fails; alone it fails in the fifth trial. It mostly
-/// sleeps, so that copies take no longer.
+/// From 11 on, a copy that finds another copy of its trial fails; alone it fails in the fifth trial. It mostly sleeps,
+/// so that copies take no longer.
 const COLLIDES: &str = "[ {variant} -lt 11 ] || { sleep 0.1; mkdir seen-$PROVOKE_TRIAL 2> /dev/null && [ $PROVOKE_TRIAL != 5 ]; } || exit 3";
 
 #[test]
@@ -269,7 +269,7 @@ fn a_setting_that_raises_the_rate_is_searched_under() {
     assert_eq!(used[0]["failures"], used[0]["trials"], "{raised}");
     let wanted = format!("searched with {setting}, which fails more often:");
     assert!(all.1.stdout.contains(&wanted), "{}", all.1);
-    // Each version ran in as many copies.
+    // Each version ran with this number of copies.
     let journal = sandbox.read("provoke-out/last/events.jsonl");
     let chosen = journal
         .lines()
@@ -282,7 +282,7 @@ fn a_setting_that_raises_the_rate_is_searched_under() {
         let actors = event["trial_finished"]["seen"]["actors"].as_array();
         assert_eq!(actors.map(Vec::len), Some(copies), "{line}");
     }
-    // A trial under a setting runs again under it.
+    // A replay of a trial under a setting uses the setting.
     let first = journal
         .lines()
         .find(|line| line.contains("trial_finished") && line.matches(r#""exited":3"#).count() > 1);
@@ -325,11 +325,11 @@ fn a_search_killed_while_settings_are_tried_goes_on_with_them() {
         setting.is_some_and(|setting| setting.starts_with("--copies ")),
         "{said}"
     );
-    // What follows a search goes on under its setting, and `confirm` knows the conditions.
+    // A following search runs under the same setting, and `confirm` knows the conditions.
     assert_eq!(resumed["jobs"], 1);
 }
 
-/// Makes a history of 70 commits: from 43 on every third trial fails, and 51 cannot be built.
+/// Creates a history of 70 commits: from 43 on every third trial fails, and 51 cannot be built.
 fn history(sandbox: &Sandbox) {
     let script = r#"
         set -e
@@ -386,7 +386,7 @@ fn the_commit_that_brought_it_is_found_and_the_repository_is_left_alone() {
     assert_eq!(git(&["status", "--short"]), "");
     assert_eq!(git(&["worktree", "list"]).lines().count(), 1);
     assert_eq!(git(&["branch", "--show-current"]), "main\n");
-    // Nor where a hook calls, for which git has set its variables.
+    // The same in a git hook, for which git has set its variables.
     let asked = [&["bisect", "--progress=none"], &args[..]].concat();
     let mut hook = sandbox.command(&asked);
     hook.env("GIT_DIR", sandbox.path("repo/.git"))
@@ -394,7 +394,7 @@ fn the_commit_that_brought_it_is_found_and_the_repository_is_left_alone() {
     assert!(hook.output().unwrap().status.success());
     assert_eq!(git(&["worktree", "list"]).lines().count(), 1);
 
-    // Killed at any moment, it goes on to the same answer.
+    // Killed at any moment, it resumes to the same answer.
     let slow = "[ $PROVOKE_TRIAL -lt 20 ] || [ -e ../../../go ] || sleep 100; sh t.sh";
     let args: Vec<&str> = args
         .iter()
@@ -562,7 +562,7 @@ fn a_failure_that_came_and_went_is_followed_to_both_of_its_ends() {
     assert!(said.stdout.contains(rate), "{said}");
 }
 
-/// Returns the places of the boundaries, and whether it begins to fail there.
+/// Returns the positions of the boundaries, and whether the failures begin there.
 fn boundaries(report: &Value) -> Vec<(u64, bool)> {
     let boundaries = report["answer"]["bisect"]["boundaries"].as_array();
     let boundaries = boundaries.unwrap().iter();
@@ -585,7 +585,7 @@ fn what_failed_at_both_ends_is_followed_to_where_it_ended_and_where_it_came_back
         "--log",
         "log",
     ];
-    // As a search finds it out that happens to look at the good end first.
+    // Like a search that happens to try the good end first.
     sandbox.write("log", "bad 0 10/10\n");
     let (report, said) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
     assert_eq!(said.code, Some(0), "{said}");
@@ -707,7 +707,7 @@ fn the_first_trial_of_a_search_names_its_variant() {
 #[test]
 fn the_probability_of_the_answer_is_that_of_the_table() {
     let sandbox = Sandbox::new();
-    // The good end cannot be tried.
+    // The good end is not testable.
     let line =
         "[ {variant} != 0 ] || exit 125; [ $((PROVOKE_SEED % 2)) = 0 ] || [ {variant} -lt 1 ]";
     let args = [

@@ -1,4 +1,4 @@
-//! Searches whose variants are made first: commits, and environments of packages.
+//! Tests searches whose variants are prepared first: commits, and environments of packages.
 
 use super::support::{Running, Said, Sandbox, processes_with, unique_linger, wait_until};
 use crate::needs::{needs, program, python};
@@ -10,12 +10,12 @@ use std::process::Command;
 
 const FLAGS: [&str; 4] = ["--seed", "1", "--capture", "off"];
 
-/// A sandbox with a repository in it.
+/// A sandbox with a git repository.
 struct Repository(Sandbox);
 
 impl Repository {
-    /// Makes a history of 12 commits after the tag v1, of which the seventh brings a failure in every
-    /// other trial of a commit, whenever that is built. Commit N holds N in the file `number`.
+    /// Creates a history of 12 commits after the tag v1. The seventh introduces a failure in every other trial of a
+    /// commit. Commit N contains N in the file `number`.
     fn new() -> Self {
         let repository = Self(Sandbox::new());
         repository.sh(r#"
@@ -84,7 +84,7 @@ impl Repository {
         self.0.path("").display().to_string()
     }
 
-    /// Returns the folders of variants that a run has.
+    /// Returns the directories of the variants of a run.
     fn folders(&self, run: &str) -> BTreeSet<String> {
         folders(&self.0.path(run).join("variants"))
     }
@@ -98,7 +98,7 @@ fn folders(path: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns the verdict, what was found, and the exit code; of commits, what they say.
+/// Returns the verdict, the culprits, and the exit code; for commits, their subjects.
 fn told((report, said): &(Value, Said)) -> (Value, Vec<String>, i32) {
     let culprits = report["answer"]["bisect"]["culprits"].as_array();
     let points = report["answer"]["bisect"]["points"].as_array().unwrap();
@@ -133,7 +133,7 @@ fn folders_of_a_finished_search_go_but_those_of_the_culprit_and_the_one_before()
     let kept = ["6", "7", "repository"].map(str::to_owned);
     let run = "provoke-out/last";
     assert_eq!(repository.folders(run), kept.into());
-    // The first trial was one of the bad end, which is made again for it.
+    // The first trial ran the bad end, which is prepared again for the replay.
     let said = repository.0.provoke(&["replay", "last#1"]);
     assert_eq!(said.code, Some(1), "{said}");
     assert!(repository.folders(run).contains("12"));
@@ -147,7 +147,7 @@ fn folders_of_a_finished_search_go_but_those_of_the_culprit_and_the_one_before()
 fn commits_that_build_identical_files_are_one_candidate() {
     needs!(program("git"));
     let repository = Repository::new();
-    // Only the seventh commit changes what is built.
+    // Only the seventh commit changes the build result.
     let build = ["--build", "cp t.sh built.sh"];
     let command = ["--", "sh", "built.sh"];
     let apart = repository.bisect(&[&build[..], &command].concat());
@@ -208,7 +208,7 @@ fn a_build_that_a_kill_cut_off_is_begun_anew() {
     needs!(program("git"));
     let repository = Repository::new();
     let (here, word) = (repository.here(), unique_linger());
-    // The second one waits, with half of it done.
+    // The second build waits when half of it is done.
     let build = format!(
         "[ ! -e half ] || touch {here}/dirty; touch half; echo $(cat number) >> {here}/builds; [ $(wc -l < {here}/builds) != 2 ] || sh -c 'until [ -e {here}/go ]; do sleep 0.01; done' {word}; touch whole"
     );
@@ -234,7 +234,7 @@ fn as_many_as_allowed_are_built_at_once_and_leave_nothing_behind() {
     needs!(program("git"));
     let repository = Repository::new();
     let (here, word) = (repository.here(), unique_linger());
-    // The bad end is made alone. Of the others, none is done before another one has begun.
+    // The bad end is built alone. Of the others, no build ends before another one has begun.
     let build = format!(
         "touch {here}/begun.$(cat number); [ $(cat number) = 12 ] || sh -c 'until [ $(ls {here}/begun.* | wc -l) -ge 3 ]; do sleep 0.01; done' {word}"
     );
@@ -264,7 +264,7 @@ fn old_folders_make_room_for_new_ones() {
     needs!(program("git"));
     let repository = Repository::new();
     let here = repository.here();
-    // Each is told how many there are, itself among them.
+    // Each build records the number of directories, its own included.
     let build = format!("ls -d ../*[0-9] | wc -l >> {here}/counts");
     let all = repository.bisect(&["--disk", "1", "--build", &build]);
     assert_eq!(told(&all), found(&["change 7"]), "{}", all.1);
@@ -273,7 +273,7 @@ fn old_folders_make_room_for_new_ones() {
         .lines()
         .map(|count| count.trim().parse::<u32>().unwrap());
     let counts: Vec<u32> = counts.collect();
-    // What is made, what was made last, and what is in use.
+    // The directory in preparation, the last prepared one, and the one in use.
     assert!(
         counts.len() >= 3 && counts.iter().all(|count| *count <= 3),
         "{counts:?}"
@@ -310,7 +310,7 @@ fn a_merge_is_one_step_and_a_shallow_clone_is_searched_like_any_other() {
     let status = repository.sh("cd shallow; git status --short; git worktree list");
     assert_eq!(status.lines().count(), 1, "{status}");
 
-    // A merge that brought it is found as such, and that may be all.
+    // A culprit that is a merge is found, and the search may stop there.
     repository.sh(r"
         cd repo
         git checkout -q -b bad v1; echo 'exit 1' > t.sh; git commit -qam worse
@@ -324,7 +324,7 @@ fn a_merge_is_one_step_and_a_shallow_clone_is_searched_like_any_other() {
         "{}",
         all.1
     );
-    // And what it merged can be searched next, as it is told.
+    // The merged commits can be searched next, with the suggested command.
     let next = all.1.stderr.lines().find_map(|line| {
         let (_, merged) = line.split_once("to search the commits that it brought, use --git ")?;
         Some(merged.to_owned())
@@ -333,10 +333,10 @@ fn a_merge_is_one_step_and_a_shallow_clone_is_searched_like_any_other() {
     assert_eq!(told(&all), found(&["worse"]), "{}", all.1);
 }
 
-/// Fails in every other trial of a commit, whenever that is built.
+/// Fails in every other trial of a commit.
 const FAILS: &str = "echo >> n; [ $(($(wc -l < n) % 2)) = 0 ]";
 
-/// Makes branches after v1, whose commits add a file each, and merges all into the first one.
+/// Creates branches after v1, whose commits add a file each, and merges all into the first one.
 fn merged(repository: &Repository, script: &str, branches: &[(&str, &str)]) {
     let commits = |(branch, files): &(&str, &str)| {
         format!(
@@ -379,7 +379,7 @@ fn what_a_merge_brought_is_searched_in_a_run_of_its_own() {
         "two runs, and the last"
     );
 
-    // A fix that was merged is found as well; a scenario can say to stop there.
+    // A merged fix is found as well; a scenario can request to stop there.
     let script = format!("echo '[ -e f2 ] || {{ {FAILS}; }}' > t.sh");
     repository.sh("cd repo; git branch -D start");
     let branches = [("mends", "m1 m2 m3"), ("fix", "f1 f2 f3")];
@@ -413,7 +413,7 @@ fn a_merge_that_fails_though_no_commit_of_it_does_is_to_blame_itself() {
     assert_eq!(told(&all), (json!("not_there"), vec![], 1), "{}", all.1);
     let wanted = r#" "Merge branch 'side' into line", brought it: the combination of both parents, not one of the merged commits"#;
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
-    // So much that it would have failed by now if it did as the merge does.
+    // In this number of trials it would have failed at the rate of the merge.
     let wanted = ", the bad end, did not fail in 20 trials: its failure rate is below 17 %";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
 }
@@ -442,7 +442,7 @@ fn a_second_search_that_is_broken_off_leaves_the_answer_of_the_first() {
         told(&(report, said)),
         (json!("found"), vec![merge.to_owned()], 130)
     );
-    // It goes on to its own.
+    // The resumed run continues with the merged commits.
     repository.0.write("go", "");
     let resume = [
         "resume",
@@ -565,7 +565,7 @@ fn weights_are_the_sizes_of_commits_or_come_from_a_file() {
         repository.0.write("prior", text);
         repository.bisect(&["--prior", "prior"])
     };
-    // Right or wrong, weights change how long it takes and not what is found.
+    // Right or wrong, weights change the number of trials and not the answer.
     let right = said(&format!("# likely\n{it} 100\n\n{other} 1 # no\n"));
     let wrong = said(&format!("{other} 100\n"));
     assert_eq!(told(&right), found(&["change 7"]), "{}", right.1);
@@ -612,7 +612,7 @@ fn the_log_of_a_search_shortens_the_next_one() {
     let (long, short) = (trials(&first.0), trials(&second.0));
     assert!(short < long, "{short} after {long}");
 
-    // A line may be changed, and is then believed.
+    // A line of the log may be edited, and is then used.
     let line = log
         .lines()
         .find(|line| line.ends_with("# change 6"))
@@ -646,11 +646,11 @@ fn the_log_of_a_search_shortens_the_next_one() {
     assert!(refused("bad v1 3/2\n").contains("changed:1: `bad v1 3/2`"));
 }
 
-/// A sandbox for Python, with a cache of its own for the environments; the interpreter, and whether
-/// it knows the packages that were made in the sandbox, and no others.
+/// A sandbox for Python, with its own cache of environments; the interpreter, and whether it finds only the packages
+/// that were built in the sandbox.
 struct Python(Sandbox, String, bool);
 
-/// Nobody listens there.
+/// A registry address without a server.
 const NOWHERE: [(&str, &str); 2] = [
     ("PIP_INDEX_URL", "http://127.0.0.1:9/"),
     ("PIP_RETRIES", "0"),
@@ -658,7 +658,7 @@ const NOWHERE: [(&str, &str); 2] = [
 
 impl Python {
     fn new() -> Self {
-        // What stands in its place in PATH may take its time.
+        // The wrapper in PATH may be slow.
         let script = "import sys; print(sys.executable)";
         let said = Command::new("python3")
             .args(["-c", script])
@@ -668,7 +668,7 @@ impl Python {
         Self(Sandbox::new(), python.trim().to_owned(), false)
     }
 
-    /// Knows packages that are made here, and no others.
+    /// Returns a sandbox that finds only packages that are built here.
     fn with_wheels() -> Self {
         let python = Self::new();
         python.0.write("wheels.py", WHEELS);
@@ -705,13 +705,13 @@ impl Python {
         )
     }
 
-    /// Returns how many environments were made.
+    /// Returns the number of created environments.
     fn environments(&self) -> usize {
         folders(&self.0.path("cache/provoke")).len()
     }
 }
 
-/// Crashes in every other trial of a version from 1.14 on, or below that.
+/// Returns a script that crashes in every other trial of a version from 1.14 on, or below that.
 fn crashes(with: &str) -> String {
     format!(
         "
@@ -742,7 +742,7 @@ fn the_version_of_a_package_that_brought_it_or_fixed_it_is_found_and_kept_for_la
     assert_eq!(points.len(), 3);
     let made = python.environments();
 
-    // Those are all that is needed from now on, and nobody is asked.
+    // The cached versions are enough from now on, and no registry is contacted.
     let list = "six==1.13.0,1.14.0,1.15.0";
     let second = || {
         let mut second = python.command("bisect", &[&["--pip", list], &run[..]].concat());
@@ -760,7 +760,7 @@ fn the_version_of_a_package_that_brought_it_or_fixed_it_is_found_and_kept_for_la
     assert!(fixed.1.stdout.contains(wanted), "{}", fixed.1);
     assert_eq!(python.environments(), made);
 
-    // Killed and resumed it says the same, and the environments are still there.
+    // After a kill and a resumption the answer is the same, and the environments still exist.
     let here = python.0.path("").display().to_string();
     let line = format!(
         "[ $PROVOKE_TRIAL != 9 ] || until [ -e {here}/go ]; do touch {here}/waits; sleep 0.01; done; exec python app.py"
@@ -786,7 +786,7 @@ fn the_version_of_a_package_that_brought_it_or_fixed_it_is_found_and_kept_for_la
     assert_eq!(python.environments(), made);
 }
 
-/// Makes packages of two versions each, of which `aa` and `bb` only go with each other's.
+/// Builds packages with two versions each, of which `aa` and `bb` need the same version of each other.
 const WHEELS: &str = r#"
 import zipfile
 
@@ -836,7 +836,7 @@ fn of_two_environments_the_same_is_found_where_the_search_was_killed_in_the_midd
     let line =
         "[ $PROVOKE_TRIAL -lt 9 ] || until [ -e go ]; do sleep 0.01; done; exec python app.py";
     let args = [&ENDS[..], &["--shell", line]].concat();
-    // Environments that were half made when it was killed are made anew.
+    // Environments that were incomplete at a kill are created again.
     let cut = python.command("reduce", &[&["-o", "cut"], &args[..]].concat());
     python.0.kill_after(8, "cut", cut);
     python.0.write("go", "");

@@ -1,4 +1,4 @@
-//! Which variants fail, and do they differ? With real processes.
+//! Tests `compare` with real processes.
 
 use super::support::{PROVOKE, Said, Sandbox, wait_until};
 use crate::needs::{needs, program};
@@ -29,7 +29,7 @@ fn standings(report: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Half of the trials of one variant fail, by their numbers' hash; of the other none does.
+/// Half of the trials of one variant fail, by the hash of their numbers; the other never fails.
 const SOMETIMES: &str = "[ $M != b ] || [ $((PROVOKE_SEED / 7 % 2)) = 0 ]";
 
 #[test]
@@ -49,7 +49,7 @@ fn two_that_differ_are_told_apart() {
     assert!(contrast["evidence"].as_f64() >= contrast["enough"].as_f64());
     let wanted = "DIFFERENT at 95 %: M=b fails more often than M=a";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
-    // The other way round, seen from the other.
+    // The same comparison with the other variant as the reference.
     let all = sandbox.compare(&[&["--reference", "M=b"], &args[..]].concat());
     assert_eq!(told(&all), ("different", 1));
     let wanted = "M=a fails less often than M=b";
@@ -207,7 +207,7 @@ fn of_a_matrix_the_combination_that_fails_is_named() {
     );
 }
 
-/// Returns the names of what parts those that fail.
+/// Returns the names of the facts that distinguish the failing variants.
 fn parted_by(report: &Value) -> Vec<&str> {
     let all = &report["answer"]["compare"]["parted_by"];
     let all = all.as_array().unwrap().iter();
@@ -218,7 +218,7 @@ fn parted_by(report: &Value) -> Vec<&str> {
 fn what_the_processors_lack_on_which_it_fails_is_named() {
     needs!(program("qemu-x86_64"));
     let sandbox = Sandbox::new();
-    // It stands for a program that dies where AVX2 is missing: flags are in the order of the alphabet.
+    // A substitute for a program that dies without AVX2: CPU flags are sorted alphabetically.
     let lacking = r"\bavx (cx16|pclmulqdq)";
     let processors = "cpu=SandyBridge,IvyBridge,Haswell,max";
     let wrap = "qemu-x86_64 -cpu {cpu}";
@@ -246,7 +246,7 @@ fn what_the_processors_lack_on_which_it_fails_is_named() {
     for wanted in [line, odds] {
         assert!(said.stdout.contains(wanted), "{said}");
     }
-    // What an emulator says it is can be read up, and is no explanation.
+    // The model name of an emulated CPU is not an explanation.
     let survey = &sandbox.events()[0]["run_started"]["survey"];
     let model = survey["cpu[cpu=Haswell].model"].as_str().unwrap();
     assert!(model.contains("Haswell"), "{survey}");

@@ -1,4 +1,4 @@
-//! Is it fixed? The whole way from a baseline to the answer and its exit code.
+//! Tests `confirm`, from a baseline to the answer and its exit code.
 
 use super::support::{PROVOKE, Said, Sandbox, wait_until};
 use crate::needs::{needs, program};
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use std::process::Command;
 
 impl Sandbox {
-    /// Asks whether it is fixed; returns the report.
+    /// Confirms a fix; returns the report.
     fn confirm(&self, args: &[&str]) -> (Value, Said) {
         self.ask("confirm", args)
     }
 }
 
-/// What a confirmation says in numbers: verdict, exit code, clean trials, and how many it takes.
+/// Returns the verdict, exit code, clean trials, and required clean trials of a confirmation.
 fn told((report, said): &(Value, Said)) -> (&str, i32, u64, u64) {
     let answer = &report["answer"]["confirm"];
     (
@@ -29,7 +29,7 @@ fn of_true(args: &[&str]) -> (Value, Said) {
     Sandbox::new().confirm(&[args, &["--", "true"]].concat())
 }
 
-/// A line that fails in every so many-th trial.
+/// Returns a command that fails in every trial whose number is divisible by `number`.
 fn every(number: u32) -> String {
     format!("[ $((PROVOKE_TRIAL % {number})) != 0 ]")
 }
@@ -196,10 +196,10 @@ fn what_can_never_be_tried_is_neither_fixed_nor_not() {
     );
 }
 
-/// Where it ran, and with what, each time; broken unless it is told to be fixed.
+/// Logs its directory and variables; fails unless `MODE` is `fixed`.
 const WHERE: &str = "echo $PWD $FOO ${GONE-unset} >> $LOG; [ \"$MODE\" = fixed ] || [ $((PROVOKE_TRIAL % 3)) != 0 ]";
 
-/// A baseline of 3/9, made in a folder of its own and with much that is not the default.
+/// Measures a baseline of 3/9 in its own directory, with many settings that are not the default.
 fn baseline(sandbox: &Sandbox) -> Value {
     std::fs::create_dir(sandbox.path("in")).unwrap();
     let log = format!("LOG={}", sandbox.path("log").display());
@@ -394,7 +394,7 @@ fn another_bug_is_neither_for_nor_against_a_fix() {
     );
     let name = report["run"].as_str().unwrap();
 
-    // It has the same exit status, and no name says that it is not the same in another place.
+    // It has the same exit status, and no signature shows that it is another bug.
     let all = sandbox.confirm(&["--baseline", name, "--", &after]);
     assert_eq!(told(&all), ("undecided", 3, 4, 14), "{}", all.1);
     let id = report["variants"][0]["signatures"][0]["id"].as_str();
@@ -402,7 +402,7 @@ fn another_bug_is_neither_for_nor_against_a_fix() {
     let wanted = format!("if that is another bug, exclude it with --only {only}");
     assert!(all.1.stdout.contains(&wanted), "{}", all.1);
 
-    // Who says that it is another one is believed.
+    // The user says that it is another bug.
     let all = sandbox.confirm(&["--baseline", name, "--only", &only, "--", &after]);
     assert_eq!(told(&all), ("fixed", 0, 31, 31), "{}", all.1);
     assert_eq!(all.0["answer"]["confirm"]["other_failures"], 7);
@@ -411,13 +411,13 @@ fn another_bug_is_neither_for_nor_against_a_fix() {
         "7 failures of another kind: still present, and not counted for or against the fix";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
 
-    // Whoever wants no failure at all says so; and so does who names what the bug is.
+    // The user counts every failure, or names the kind of failure that is the bug.
     for any in [["--any-failure"].as_slice(), &["--only", "SIGSEGV"]] {
         let all = sandbox.confirm(&[&["--baseline", name], any, &["--", &after]].concat());
         assert_eq!(told(&all), ("not_fixed", 1, 4, 14), "{}", all.1);
     }
 
-    // The same bug in another build is the same, and so it is under another file name.
+    // The bug keeps its signature in another build, also with another file name.
     let renamed = compile(&sandbox, "again/renamed", &["-O1", "-DBUG=1"]);
     let all = sandbox.confirm(&["--baseline", name, "--", &renamed]);
     assert_eq!(told(&all), ("not_fixed", 1, 2, 14), "{}", all.1);
@@ -441,14 +441,14 @@ fn a_hang_is_the_bug_wherever_it_is_looked_at() {
 #[test]
 fn a_command_that_is_typed_takes_the_place_of_the_main_one_and_of_nothing_else() {
     let sandbox = Sandbox::new();
-    // The prefix stays.
+    // The prefix is kept.
     let chaos = r#"[ -z "$CHAOS" ] || [ $((PROVOKE_TRIAL % 3)) != 0 ]"#;
     let line = ["--", "sh", "-c", chaos];
     let wrapped = ["--wrap", "env CHAOS=1", "--max-fail", "3"];
     sandbox.report(&[&wrapped[..], &line].concat());
     let all = sandbox.confirm(&[&["--baseline", "last"], &line[..]].concat());
     assert_eq!(told(&all), ("not_fixed", 1, 2, 14), "{}", all.1);
-    // So do those that run beside it.
+    // Helpers keep theirs, too.
     sandbox.write(
         "two.toml",
         r#"
@@ -516,7 +516,7 @@ fn where_little_is_known_of_the_bug_anything_like_it_counts() {
         let all = sandbox.confirm(&args);
         assert_eq!(told(&all), ("not_fixed", 1, 4, 14), "{}", all.1);
     }
-    // Of another signal it is not.
+    // With another signal it is another bug.
     let line = every(5) + " || kill -ABRT $$";
     let all = sandbox.confirm(&["--baseline", name, "--", "sh", "-c", &line]);
     assert_eq!(told(&all), ("fixed", 0, 31, 31), "{}", all.1);
@@ -678,7 +678,7 @@ fn git_bisects_with_it_and_needs_no_wrapper() {
     git(&sandbox, &["init", "-q"]);
     let mut commits = vec![String::new()];
     for number in 1..=16 {
-        // The middle one cannot be built.
+        // The middle commit cannot be built.
         let does = match number {
             8 => "exit 125".to_owned(),
             CULPRIT.. => every(3),
@@ -736,8 +736,8 @@ fn conditions_that_differ_from_those_of_the_baseline_are_named_or_refused() {
         PROVOKE,
         "victim",
         "exit",
-        "--rate",
-        "50%",
+        "--fail-on",
+        "1-8",
     ];
     sandbox.provoke(&[&before[..], &rest].concat());
     let confirm = ["confirm", "--baseline", "before", "--progress=none"];
@@ -746,7 +746,7 @@ fn conditions_that_differ_from_those_of_the_baseline_are_named_or_refused() {
     insta::assert_snapshot!(said, @"
     ------- stderr -------
       baseline: run before, 8 of 20 trials failed
-        provoke victim exit --rate '50%'
+        provoke victim exit --fail-on 1-8
     error: cannot compare with the baseline: its conditions differ, which may change the failure rate
       caused by: resource limits: nofile=512 in the baseline, nofile=256 here
         command prefix: none in the baseline, `env` here
@@ -818,7 +818,7 @@ fn failing_in(sandbox: &Sandbox, trials: &str, stop: &[&str]) -> Said {
     sandbox.provoke(&[&begin[..], stop, &victim].concat())
 }
 
-/// Of thousands of trials it depends on the machine whether they take little time.
+/// Removes a line that depends on the speed of the machine: whether thousands of trials take little time.
 fn without_cost(said: &Said) -> String {
     let cost = Regex::new(r"# \d+ passing trials.*").unwrap();
     cost.replace(&said.to_string(), "# N passing trials")
@@ -1001,7 +1001,7 @@ fn without_a_baseline_the_newest_run_with_failures_is_one() {
         "{command}"
     );
 
-    // Without a command, that of the baseline is confirmed; a confirmation is never a baseline.
+    // Without a command, that of the baseline is used; a run of `confirm` is never the baseline.
     let again = sandbox.provoke(&["confirm", "-n", "3"]);
     assert!(again.stderr.starts_with(chosen), "{again}");
     assert_eq!(again.code, Some(1), "{again}");

@@ -1,4 +1,4 @@
-//! Trials in containers, by the engine of this machine.
+//! Tests trials in containers, with the engine of this machine.
 
 use super::support::{PROVOKE, Said, Sandbox, wait_until};
 use crate::needs::{needs, skip, success};
@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Misbehaves as it is told. There is nothing else in the images.
+/// A program with several kinds of failure. The images contain nothing else.
 const PROGRAM: &str = r#"
 #include <signal.h>
 #include <stdio.h>
@@ -69,25 +69,25 @@ int main(int count, char **words) {
 }
 "#;
 
-/// Tests may be threads of one process.
+/// Makes names unique: tests may be threads of one process.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// Images that are made for a test, and go with it.
+/// Images that are built for a test and removed after it.
 struct Images {
     sandbox: Sandbox,
     engine: &'static str,
     name: String,
-    /// Held until the end.
+    /// Lock that is held until the end.
     _turn: File,
 }
 
 impl Images {
-    /// Makes two images, `:good` and `:bad`, of which the second holds a file more.
+    /// Builds two images, `:good` and `:bad`; the second contains an additional file.
     fn new() -> Self {
         Self::of("docker")
     }
 
-    /// The same, while no other test uses an engine: each run removes what runs left that are gone.
+    /// Does the same while no other test uses an engine, because each run removes objects of killed runs.
     fn alone() -> Self {
         Self::within(turn(File::lock), "docker")
     }
@@ -135,10 +135,10 @@ impl Images {
         (variant["outcomes"].clone(), label)
     }
 
-    /// Returns the containers of these images that there are.
+    /// Returns the containers of these images that still exist.
     fn left(&self) -> String {
         let found = ["good", "bad"].map(|tag| {
-            // What has no registry is of this one to podman.
+            // podman prefixes an image without a registry with this one.
             let place = if self.engine == "podman" {
                 "localhost/"
             } else {
@@ -164,7 +164,7 @@ impl Drop for Images {
     }
 }
 
-/// Waits for its turn among the tests that use an engine, in whatever process they run.
+/// Waits for the lock of the tests that use an engine, in any process.
 fn turn(lock: fn(&File) -> io::Result<()>) -> File {
     let file = std::env::temp_dir().join("provoke-tests-with-an-engine");
     let file = File::create(file).unwrap();
@@ -172,7 +172,7 @@ fn turn(lock: fn(&File) -> io::Result<()>) -> File {
     file
 }
 
-/// Returns why no container engine answers.
+/// Returns why a container engine is not available.
 fn engine(name: &str) -> Option<String> {
     success(&[name, "version"])
 }
@@ -189,7 +189,7 @@ fn the_end_of_a_container_is_that_of_its_program() {
     assert_eq!(images.outcomes(&[], &["exit", "0"]).0, json!({"pass": 2}));
     let (outcomes, _) = images.outcomes(&[], &["exit", "3"]);
     assert_eq!(outcomes, json!({"pass": 0, "exit 3": 2}));
-    // As process 1 it could not die of this.
+    // As PID 1 it could not die of this signal.
     let (outcomes, label) = images.outcomes(&[], &["abort"]);
     assert_eq!(outcomes, json!({"pass": 0, "SIGABRT": 2}));
     let label = label.unwrap();
@@ -235,7 +235,7 @@ fn a_core_is_taken_out_of_a_container() {
         let core = seen.get("cores").map(|cores| &cores[0]);
         let core = core.unwrap_or_else(|| panic!("{mounts:?} {seen:?}"));
         assert_eq!(core["crash"]["program"], "program", "{mounts:?} {core}");
-        // It is read with the program of the image: none lies at its place here.
+        // The core is read with the program in the image, which does not exist at its path here.
         let frames = core["crash"]["frames"].as_array().unwrap();
         let is_main = |frame: &serde_json::Value| frame["function"] == "main";
         assert!(frames.iter().any(is_main), "{mounts:?} {core}");
@@ -449,7 +449,7 @@ fn what_a_trial_asks_of_the_engine_itself_is_no_leak_and_stays() {
 }
 
 impl Images {
-    /// Returns what of the engine's is named after these images, or made of them.
+    /// Returns the objects of the engine whose names or images belong to this test.
     fn objects(&self) -> String {
         let named = format!("name={}", self.name);
         let list = |what: &str| {
@@ -460,7 +460,7 @@ impl Images {
         [self.left(), list("volume"), list("network")].concat()
     }
 
-    /// Returns what trials of this line left in the engine, trial by trial, and the report.
+    /// Returns the objects that trials of this command left in the engine, by trial, and the report.
     fn left_by(&self, options: &[&str], line: &str) -> (serde_json::Value, Vec<serde_json::Value>) {
         let line = line.replace("IMAGE", &format!("{}:good", self.name));
         let line = line.replace("NAME", &self.name);
@@ -486,7 +486,7 @@ impl Images {
 fn what_a_trial_leaves_in_the_engine_is_a_leak_of_that_trial() {
     needs!(engine("docker"));
     let images = Images::new();
-    // Of four trials side by side one forgets what all of them make.
+    // Of four parallel trials one does not remove the objects that all of them create.
     let line = "set -e
         name=NAME-$PROVOKE_TRIAL
         docker network create $name
@@ -542,7 +542,7 @@ fn what_is_there_already_is_nobodys_leak() {
     let line = line.replace("IMAGE", &format!("{}:good", images.name));
     let all = ["-n", "2", "--watch-engine", "--shell", &line];
     let (report, said) = images.sandbox.report(&all);
-    // A volume that was not there could not be removed.
+    // A volume that provoke did not see before could not be removed by it.
     run(images.sandbox.any("docker", &["volume", "rm", &volume]));
     assert_eq!(
         report["variants"][0]["outcomes"],
@@ -562,7 +562,7 @@ fn what_a_program_in_a_container_has_the_engine_make_is_its_own() {
     );
     assert_eq!((outcomes, label), (json!({"pass": 0, "leak": 2}), None));
     assert_eq!(images.objects(), "");
-    // It is not let near the engine otherwise.
+    // Without this option it has no access to the engine.
     let (outcomes, _) = images.outcomes(&[], &["volume", &volume]);
     assert_eq!(outcomes, json!({"pass": 0, "exit 7": 2}));
 }
@@ -674,7 +674,7 @@ fn another_user_may_be_in_a_container() {
 fn the_other_engine_does_the_same() {
     needs!(engine("podman"));
     let images = Images::of("podman");
-    // It would set more than who runs it may have, on some machines.
+    // The engine's default may exceed the limits of an ordinary user.
     let few = ["--rlimit", "nofile=1024,nproc=1000"];
     let image = format!("{}:good", images.name);
     let mut tried = images.sandbox.any("podman", &["run", "--rm", "--init"]);
@@ -769,7 +769,7 @@ fn who_is_not_root_is_told_the_same() {
     let (Ok(socket), true) = (socket, rustix::process::geteuid().is_root()) else {
         skip!("only root becomes another user here");
     };
-    // Who may talk to the daemon, and is nobody otherwise.
+    // A user without rights except access to the daemon.
     let (user, group) = (65534, socket.gid());
     let folder = images.sandbox.path("");
     std::os::unix::fs::chown(&folder, Some(user), Some(group)).unwrap();

@@ -1,4 +1,4 @@
-//! Earlier runs of the same program count: which do, which do not, and what is said of them.
+//! Tests which earlier runs of the same program count, and how they are reported.
 
 use super::support::{PROVOKE, Said, Sandbox};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ fn all_runs_of_the_program_are_the_baseline_whether_they_failed_or_not() {
     sandbox.earlier(100, "5 41 77", &[]);
     sandbox.earlier(100, "", &[]);
     let said = sandbox.earlier(100, "20 60 90", &[]);
-    // The summary tells how many trials `confirm` will need.
+    // The summary shows how many trials `confirm` will need.
     let needed = "provoke confirm --baseline last   # 388 passing trials, about ";
     assert!(said.stdout.contains(needed), "{said}");
     assert!(
@@ -80,7 +80,7 @@ fn all_runs_of_the_program_are_the_baseline_whether_they_failed_or_not() {
     wrote report.json
     [exit status: Some(0)]
     ");
-    // Whichever of them is named.
+    // The result is the same for either named run.
     let name = base["runs"][1]["run"].as_str().unwrap();
     let planned = sandbox.provoke(&["plan", "--baseline", name]);
     assert!(planned.stdout.contains("6 of 300 in 3 runs"), "{planned}");
@@ -119,7 +119,7 @@ fn runs_of_anything_else_do_not_count() {
     sandbox.earlier(30, "5", &["--capture", "on"]);
     sandbox.earlier(30, "5", &["--seed", "7"]);
     sandbox.earlier(30, "5", &["--cwd", "/"]);
-    // Of another command nothing is said.
+    // Runs of another command are not mentioned.
     sandbox.provoke(&["run", "-n", "3", "--", "true"]);
     sandbox.earlier(30, "3 14 25", &["--seed", "7"]);
     let (answer, said) = sandbox.confirmed(&[]);
@@ -157,7 +157,7 @@ fn runs_that_nobody_vouches_for_do_not_count() {
     );
     let mut copied = copied;
     assert!(copied.status().unwrap().success());
-    // Time stands in for age: its journal was written elsewhere.
+    // Simulates age: the journal was written elsewhere.
     let path = sandbox.path("provoke-out/20200101-000000-abcd/events.jsonl");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
     std::fs::set_permissions(path, mode).unwrap();
@@ -201,7 +201,7 @@ fn a_run_that_was_chosen_for_its_failures_does_not_count_alone() {
         said.stdout.contains("failed more often (3 of 10)"),
         "{said}"
     );
-    // The other way round, the lower rate is that of the run alone.
+    // With the rates exchanged, the lower rate is that of the named run alone.
     let sandbox = Sandbox::new();
     for _ in 0..2 {
         sandbox.earlier(20, "1 2 4 7 8 11 13 14 17 19", &[]);
@@ -241,7 +241,7 @@ fn another_bug_is_no_failure_of_this_one() {
     );
 }
 
-/// A list whose version 9 and all after it fail in these trials.
+/// A list in which version 9 and all after it fail in these trials.
 const VERSIONS: &str =
     "[ $1 -lt 9 ] || case \" $TERM_FAILS \" in *\" $((PROVOKE_TRIAL % 10)) \"*) exit 1;; esac";
 
@@ -276,14 +276,14 @@ fn earlier_runs_of_the_bad_end_count_in_a_bisection() {
     assert!(trials < trials_alone, "{trials}, alone {trials_alone}");
     let line = "16 failed in 30 of 100 trials of 1 earlier run: counted";
     assert!(said.stdout.contains(line), "{said}");
-    // Its own trials are shown apart.
+    // Its own trials are shown separately.
     let bad_end = answer["points"].as_array().unwrap().last().unwrap();
     assert!(bad_end["trials"].as_u64() < Some(33), "{said}");
-    // A log holds these trials, so they do not count twice.
+    // A log contains these trials, so they do not count twice.
     let log = sandbox.path("provoke-out/last/bisect.log");
     let (answer, _, said) = bisected(&sandbox, "1 4 7", &["--log", log.to_str().unwrap()]);
     assert_eq!(answer["earlier_runs"], Value::Null, "{said}");
-    // The next search also counts this one.
+    // The next search also counts this run.
     let (answer, _, said) = bisected(&sandbox, "1 4 7", &[]);
     assert_eq!(counts(&answer["earlier_runs"]["runs"]).len(), 3, "{said}");
     let (answer, again, said) = bisected(&sandbox, "1 4 7", &["--ignore-earlier-runs"]);
@@ -295,7 +295,7 @@ fn earlier_runs_of_the_bad_end_count_in_a_bisection() {
 #[test]
 fn earlier_runs_at_another_rate_do_not_count_in_a_bisection() {
     let sandbox = Sandbox::new();
-    // Of a hundred trials, fifty failed; now the first failure is the thirtieth trial.
+    // Fifty of a hundred trials failed before; now the first failure is in the thirtieth trial.
     run_of_the_bad_end(&sandbox, "0 1 2 3 4 5 6 7 8");
     let line =
         "[ $1 -lt 9 ] || case \" $TERM_FAILS \" in *\" $((PROVOKE_TRIAL % 10)) \"*) exit 1;; esac";

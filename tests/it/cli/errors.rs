@@ -1,10 +1,10 @@
-//! What is said of bad input: the thing, the place, the way out.
+//! Tests error messages about invalid input: the error, its position, and the hint.
 
 use super::support::{PROVOKE, Said, Sandbox};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-/// What the program says when called like this.
+/// Returns the output of the program with these arguments.
 fn said(args: &[&str]) -> Said {
     Sandbox::new().provoke(args)
 }

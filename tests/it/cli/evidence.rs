@@ -1,4 +1,4 @@
-//! From an exit status to the line that did it: what is said of real crashes and hangs.
+//! Tests the evidence of real crashes and hangs, from the exit status to the source line.
 
 use super::support::{Sandbox, wait_until};
 use crate::autopsy::python::Extension;
@@ -18,7 +18,7 @@ pub(super) fn compile(sandbox: &Sandbox, name: &str, source: &str, flags: &[&str
     program.to_str().unwrap().to_owned()
 }
 
-/// The titles of the signatures that were measured, and of those that were caught.
+/// Returns the titles of the measured signatures, and of the captured ones.
 fn titles(report: &Value) -> (Vec<String>, Vec<String>) {
     let list = |signatures: &Value| -> Vec<String> {
         let all = signatures.as_array().into_iter().flatten();
@@ -61,8 +61,8 @@ fn a_null_pointer_every_fourth_time_is_one_bug_with_its_rate() {
     assert_eq!(caught, [title]);
     assert!(said.stdout.contains(title), "{said}");
 
-    // The kernel logs so many crashes in five seconds and no more, whoever's they are. Those
-    // that it logged are known to be the same, and others may be.
+    // The kernel logs a limited number of crashes in five seconds, for all processes together. Logged crashes are known
+    // to be the same; others may be.
     let caught = variant["captured"]["signatures"][0]["id"].as_str().unwrap();
     let mut ids = vec![caught];
     for seen in variant["signatures"].as_array().unwrap() {
@@ -71,7 +71,7 @@ fn a_null_pointer_every_fourth_time_is_one_bug_with_its_rate() {
         assert_eq!(linked[0], caught, "{said}");
         ids.extend(exact.then(|| seen["id"].as_str().unwrap()));
     }
-    // A run that looks for it finds it under either name.
+    // `--only` accepts either name.
     for id in ids {
         let only = format!("sig:{id}");
         let (report, said) = sandbox.report(&["-n", "8", "--only", &only, "--", &program]);
@@ -82,7 +82,7 @@ fn a_null_pointer_every_fourth_time_is_one_bug_with_its_rate() {
     let variant = &report["variants"][0];
     assert_eq!([&variant["failures"], &variant["other"]], [0, 2]);
 
-    // Of a run, that is which is known best.
+    // For a run, `explain` shows the trial with the best evidence.
     for what in ["last#4", "last"] {
         let told = sandbox.provoke(&["explain", what]);
         let wanted = ["null pointer", "conv  ", "mov rax, [rdi+0x10]", "null.c:4"];
@@ -245,7 +245,7 @@ fn an_instruction_that_the_processor_lacks_is_named_and_a_deliberate_trap_is_not
     needs!(program("qemu-x86_64"));
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "index", AVX2, &["-g", "-O1", "-static"]);
-    // The emulated processor has AVX, so that only the newer instruction is missing.
+    // The emulated CPU has AVX, so that only the newer instruction is missing.
     let run = |more: &[&str]| {
         let emulator = ["qemu-x86_64", "-cpu", "SandyBridge", &program];
         let args = [&["-n", "1", "--capture", "on", "--"], &emulator[..], more].concat();
@@ -294,7 +294,7 @@ const SEARCHER: &str = r"
 fn code_that_a_core_of_an_emulator_lacks_is_found_by_the_list_of_the_loader() {
     needs!(program("qemu-x86_64"));
     let sandbox = Sandbox::new();
-    // Where code and the headers of the file are in one segment, QEMU leaves both out.
+    // If code and the headers of the file share a segment, QEMU dumps neither.
     let one_segment = "-Wl,-z,noseparate-code";
     let library = compile(
         &sandbox,
@@ -314,7 +314,7 @@ fn code_that_a_core_of_an_emulator_lacks_is_found_by_the_list_of_the_loader() {
         SEARCHER,
         &["-O1", one_segment, &library],
     );
-    // Relative to the folder that the trial runs in.
+    // Relative to the directory of the trial.
     let relative = std::path::Path::new(&program)
         .file_name()
         .unwrap()
@@ -372,7 +372,7 @@ const DEADLOCK: &str = r#"
 fn a_deadlock_is_named_by_the_two_functions_that_wait_for_each_other() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "bank", DEADLOCK, &["-g", "-O1", "-pthread"]);
-    // Long enough for the two threads to meet, however busy the machine is.
+    // Long enough for the two threads to meet, even on a busy machine.
     let (report, said) = sandbox.report(&["-n", "6", "-t", "2s", "--", &program]);
     let (measured, _) = titles(&report);
     assert_eq!(measured, ["hang: deadlock, deposit <-> withdraw"], "{said}");
@@ -484,7 +484,7 @@ fn a_core_of_another_run_is_left_alone() {
         "-c",
         "kill -SEGV $$",
     ];
-    // What the trial leaves is not taken for the other, nor the other for it.
+    // The cores of the trial and of the other process are not confused.
     let (report, said) = sandbox.report(&args);
     let title = report["variants"][0]["signatures"][0]["title"]
         .as_str()
@@ -676,7 +676,7 @@ fn crashes_of_two_programs_behind_a_shell_are_two_bugs() {
         [title("0x30, in reader"), title("0x8, in writer")],
         "{said}"
     );
-    // A build with another name is still known to be the same bug.
+    // A build with another file name is still recognized as the same bug.
     std::fs::copy(&reader, sandbox.path("fixed")).unwrap();
     let fixed = sandbox.path("fixed");
     let line = fixed.to_str().unwrap();
@@ -715,7 +715,7 @@ fn signatures_of_one_function_can_be_looked_for_together() {
     let args = ["-n", "8", "--only", &only, "--", &program];
     let (report, said) = sandbox.report(&args);
     assert_eq!(report["variants"][0]["failures"], 6, "{said}");
-    // Another signature of the family is the bug that was looked for.
+    // Another signature of the family is the bug as well.
     let (report, said) = sandbox.ask("confirm", &["--baseline", "last", "--", &program]);
     assert_eq!(report["verdict"], "not_fixed", "{said}");
 }

@@ -1,11 +1,11 @@
-//! What `setup` left running, in the course of a run.
+//! Tests growth of the processes that `setup` started, in the course of a run.
 
 use super::support::Sandbox;
 use crate::needs::{needs, program};
 use serde_json::Value;
 
-/// Answers each poke, and keeps what its first argument says. A trial ends when the answer is
-/// closed, so the service rests while it is looked at.
+/// Answers each connection, and keeps the resource that its first argument names. A trial ends when the connection is
+/// closed, so the service is idle while it is measured.
 const SERVICE: &str = r#"
 import mmap, os, sys
 poke = os.open("poke", os.O_RDWR)
@@ -25,12 +25,12 @@ while os.read(poke, 1):
         answer.write("done")
 "#;
 
-/// Runs trials that poke a service which keeps something; returns the report and what was said.
+/// Runs trials that connect to a service which keeps a resource; returns the report and the output.
 fn poked(keeps: &str) -> (Value, String) {
     let sandbox = Sandbox::new();
     sandbox.write("service.py", SERVICE);
     let setup = format!("mkfifo poke answer; python3 service.py {keeps} >service.log 2>&1 &");
-    // The pause is longer than that between two looks, so there is one look a trial.
+    // The pause is longer than the interval of measurements, so there is one measurement per trial.
     let args = ["-n", "30", "--delay", "110ms", "--setup", &setup];
     let trial = ["--", "sh", "-c", "printf x > poke; cat answer"];
     let (report, said) = sandbox.report(&[&args[..], &trial].concat());

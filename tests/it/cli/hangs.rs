@@ -1,4 +1,4 @@
-//! The names of hangs: each bug has its own name, and the same name in every trial.
+//! Tests the signatures of hangs: each bug has its own, and the same one in every trial.
 
 use super::evidence::compile;
 use super::support::{PROVOKE, Sandbox};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 const FLAGS: [&str; 3] = ["-g", "-O1", "-pthread"];
 
-/// Returns the title and the id that every one of several trials gives to the hang of a program.
+/// Returns the title and the signature that several trials of a hanging program have in common.
 fn named(sandbox: &Sandbox, command: &[&str]) -> (String, String) {
     let args = [
         "-n", "3", "-j", "3", "-t", "500ms", "--grace", "200ms", "--",
@@ -51,7 +51,7 @@ fn a_hang_is_named_by_the_thread_that_the_main_thread_waits_for() {
         id
     });
     assert_ne!(one, other);
-    // Under another name it is the same program.
+    // With another file name it has the same signature.
     let renamed = sandbox.path("renamed");
     fs::copy(sandbox.path("consumer"), &renamed).unwrap();
     assert_eq!(named(&sandbox, &[renamed.to_str().unwrap()]).1, one);
@@ -155,7 +155,7 @@ fn a_lock_that_nobody_will_release_is_named_with_the_reason() {
 fn a_trial_that_is_stuck_when_the_run_is_interrupted_shows_where() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "locks", LOCKS, &FLAGS);
-    // The usual time is known after five passing trials.
+    // The usual duration is known after five passing trials.
     let script = format!("echo >> ran; [ $(wc -l < ran) -le 5 ] || exec {program} self");
     let child = sandbox.start(&["run", "-n", "9", "-t", "10m", "--", "sh", "-c", &script]);
     child.wait_for("#6 takes longer than usual");
@@ -242,7 +242,7 @@ fn a_deadlock_names_the_locks_that_have_symbols() {
         "{report}"
     );
 
-    // Without symbols nothing is added.
+    // Without symbols the signature has no further detail.
     let stripped = compile(
         &sandbox,
         "stripped",
@@ -287,7 +287,7 @@ fn python_hangs_are_told_apart_by_their_python_calls() {
     needs!(program("python3"), program("py-spy"));
     let sandbox = Sandbox::new();
     sandbox.write("hangs.py", PYTHON);
-    // Long enough for all of them to be started, however busy the machine is.
+    // Long enough for all of them to start, even on a busy machine.
     let line = "set -- bank mail job spawn; shift $((PROVOKE_TRIAL % 4)); exec python3 hangs.py $1";
     let args = [
         "-n", "8", "-j", "8", "-t", "3s", "--grace", "200ms", "--shell", line,
@@ -348,7 +348,7 @@ fn without_py_spy_a_python_hang_has_the_name_of_what_python_does() {
         !title.contains("vectorcall") && !title.contains("Eval"),
         "{title}"
     );
-    // The name with Python's calls also goes by the one without them.
+    // The signature with Python's calls also has the name without them.
     let with = run(&std::env::var("PATH").unwrap());
     assert_ne!(with["id"], without["id"]);
     let only = format!("sig:{}", without["id"].as_str().unwrap());
@@ -374,7 +374,7 @@ const BUSY: &str = r"
     int main(void) { spin_until_ready(); return 0; }
 ";
 
-/// A CPU group with a quota of a fifth of a CPU; it is removed at the end.
+/// A CPU cgroup with a quota of a fifth of a CPU; it is removed at the end.
 struct Quota(std::path::PathBuf);
 
 impl Quota {

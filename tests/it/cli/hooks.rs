@@ -1,4 +1,4 @@
-//! Commands around the trials.
+//! Tests the hooks around the trials.
 
 use super::support::{PROVOKE, Sandbox, assert_gone, unique_linger, wait_until};
 use serde_json::json;
@@ -130,7 +130,7 @@ fn an_interrupt_during_cleanup_ends_it() {
 #[test]
 fn what_a_hook_starts_may_go_on_writing() {
     let sandbox = Sandbox::new();
-    // Writes more than a pipe holds, for as long as the trial runs, and says if that failed.
+    // Writes more than a pipe holds, for as long as the trial runs, and reports if that failed.
     let daemon = "(until [ -e stop ]; do head -c 100000 /dev/zero || touch broken; sleep 0.01; done; touch ended) &";
     for hook in ["--setup", "--prepare"] {
         let _ = std::fs::remove_file(sandbox.path("stop"));

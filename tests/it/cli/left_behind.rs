@@ -1,4 +1,4 @@
-//! After any end nothing is left behind.
+//! Tests that no process or file remains after any kind of end.
 
 use super::support::{
     PROVOKE, Running, Said, Sandbox, assert_gone, processes_with, send, unique_linger, wait_until,
@@ -117,14 +117,14 @@ fn a_moving_target_is_caught() {
     assert_gone(&linger);
 }
 
-/// Trials that leave a daemon behind at once and then go on for ever.
+/// Returns a command that starts a daemon and then runs forever.
 fn endless(linger: &str) -> String {
     format!(
         "{PROVOKE} victim leak-detached --linger {linger}; touch up.$PROVOKE_TRIAL; exec {PROVOKE} victim leftover --linger {linger}"
     )
 }
 
-/// Starts four endless trials, and waits until all of them are under way.
+/// Starts four endless trials, and waits until all of them are running.
 fn start_endless(sandbox: &Sandbox, linger: &str, grace: &str) -> Running {
     let line = endless(linger);
     let args = [
@@ -154,7 +154,7 @@ fn an_interrupt_ends_politely_and_says_how_to_go_on() {
 #[test]
 fn a_second_interrupt_kills() {
     let sandbox = Sandbox::new();
-    // These ignore the polite signal, and the grace is longer than anybody waits.
+    // These processes ignore SIGTERM, and the grace is longer than the test waits.
     let line = format!("trap '' TERM; touch up.$PROVOKE_TRIAL; {PROVOKE} victim hang-stubborn");
     let child = sandbox.start(&[
         "run", "-n", "2", "-j", "2", "--grace", "1h", "--", "sh", "-c", &line,
@@ -173,7 +173,7 @@ fn a_second_interrupt_kills() {
 fn a_third_interrupt_leaves_at_once_and_the_slots_clean_up() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
-    // It ignores the polite signal, and the grace is longer than anybody waits.
+    // This process ignores SIGTERM, and the grace is longer than the test waits.
     let cleanup = format!(
         "trap '' TERM; touch cleaning; while :; do {PROVOKE} victim leftover --linger {linger}; done"
     );
@@ -194,7 +194,7 @@ fn a_third_interrupt_leaves_at_once_and_the_slots_clean_up() {
     wait_until("it cleans up", || sandbox.path("cleaning").exists());
     child.signal(Signal::INT);
     child.wait_for("press Ctrl-C again to exit immediately");
-    // One follows the other, with a gap between them.
+    // One process follows the other, with a gap between them.
     wait_until("it lives", || !processes_with(&linger).is_empty());
     child.signal(Signal::INT);
     let said = child.end();
@@ -236,7 +236,7 @@ fn nothing_survives_the_kill_of_provoke_whose_slots_are_stopped() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     let child = start_endless(&sandbox, &linger, "5s");
-    // It must not continue them itself.
+    // provoke must not continue them itself.
     child.signal(Signal::STOP);
     for slot in child.children() {
         send(slot, Signal::STOP);
@@ -296,8 +296,8 @@ fn the_next_run_kills_what_survived_in_the_memory_groups_of_a_dead_run() {
     let linger = unique_linger();
     let child = start_endless(&sandbox, &linger, "5s");
     child.die_with_slots();
-    // The main processes die with their slots; what they left does not. Another run on this machine may be
-    // the next one.
+    // The main processes die with their slots; leaked ones do not. The next run removes them, which may be that of
+    // another test.
     let said = sandbox.provoke(&["run", "--progress=none", "-n", "1", "--", "true"]);
     assert_eq!(said.code, Some(0), "{said}");
     wait_until("nothing is left", || processes_with(&linger).is_empty());
@@ -317,7 +317,7 @@ fn nothing_survives_the_kill_of_provoke() {
 fn a_killed_slot_costs_one_attempt_and_leaves_nothing() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
-    // The first attempt kills its own slot, having left a daemon behind.
+    // The first attempt kills its own slot after it started a daemon.
     let line = format!(
         "{PROVOKE} victim leak-detached --linger {linger}; mkdir first 2>/dev/null && kill -9 $PPID; exit 0"
     );
@@ -389,7 +389,7 @@ fn what_was_ignored_when_it_started_stays_ignored() {
 fn an_early_interrupt_is_heard() {
     let sandbox = Sandbox::new();
     let child = sandbox.start(&["run", "-n", "1", "--", "sleep", "600"]);
-    // The order to stop may come to the slot together with the order to run.
+    // The slot may receive the order to stop together with the order to run.
     wait_until("a slot is started", || !child.children().is_empty());
     child.signal(Signal::INT);
     assert_eq!(child.end().code, Some(130));
@@ -420,7 +420,7 @@ fn a_slot_that_cannot_work_says_why_and_ends_the_run() {
     needs!(mounts());
     let sandbox = Sandbox::new();
     let run = format!("{PROVOKE} run --progress=none -n 3 -o r -- /bin/true");
-    // Without its own /dev, only the journal's folder is needed.
+    // Without its own /dev, only the journal's directory is needed.
     let line = format!("mount -t tmpfs none /dev && {run}");
     let said: Said = sandbox
         .any("unshare", &["-m", "sh", "-c", &line])

@@ -1,6 +1,6 @@
-//! `load` with the real program, against servers of `examples/` and others.
+//! Tests `load` with the real program, against servers of `examples/` and others.
 //!
-//! No test asserts a rate: servers here die at a request that is said, or not at all.
+//! No test asserts a rate: the servers here crash at a given request, or not at all.
 
 use super::support::{Said, Sandbox, example, wait_until};
 use crate::limited;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 
-/// A port that was free a moment ago. Tests run side by side, each with its own.
+/// Returns a port that was free a moment ago. Tests run in parallel, each with its own port.
 pub(super) fn port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -61,7 +61,7 @@ fn a_death_is_told_from_what_its_clients_see() {
     assert_eq!(load["ends"]["died with the service"], in_flight, "{load}");
     assert_eq!(said.code, Some(1));
 
-    // The same of this life alone.
+    // The row of this trial has the same values.
     let row = sandbox.provoke(&["report", "last", "--jsonl"]).stdout;
     let row: Value = serde_json::from_str(row.lines().next().unwrap()).unwrap();
     let of = [
@@ -99,7 +99,7 @@ fn a_death_is_told_from_what_its_clients_see() {
 #[test]
 fn the_time_budget_stops_a_service_run() {
     let sandbox = Sandbox::new();
-    // Without an end it would take years.
+    // Without a limit it would take years.
     let (report, said) = dies(
         &sandbox,
         &["-d", "2s", "-c", "1", "--requests", "1000000000"],
@@ -147,7 +147,7 @@ fn every_end_has_its_own_name() {
 
 #[test]
 fn what_goes_wrong_with_an_answer_is_no_death() {
-    // On a kept connection an end before the answer is nobody's fault, and sent again.
+    // A kept connection that is closed before the response is not an error; the request is sent again.
     for (end, name, requests_each) in [
         ("--close", "closed early (head)", "1"),
         ("--close", "connection closed, sent again", "1000"),
@@ -192,7 +192,7 @@ fn wrong_answers_are_counted_apart_and_the_life_is_healthy() {
     let check = "not as expected: expect-body";
     assert_eq!(of("status 200") + of(check), 100, "{load}");
     assert!(of("status 200") > 0 && of(check) > 0, "{load}");
-    // The journal says the same.
+    // A report from the journal is the same.
     let again = sandbox.provoke(&["report", "last", "--json=-"]);
     let again: Value = serde_json::from_str(&again.stdout).unwrap();
     assert_eq!(only(&again)["load"]["ends"], load["ends"]);
@@ -255,7 +255,7 @@ fn a_service_is_waited_for() {
 fn a_worker_that_dies_is_a_crash_of_the_service() {
     let sandbox = Sandbox::new();
     let port = port();
-    // The shell sees its child die, and lives on.
+    // The shell sees its child die, and continues.
     let line = format!(
         "{} --port {port} --at 100 --signal SEGV; sleep 60",
         example("dieat")
@@ -293,7 +293,7 @@ fn nothing_of_a_service_is_left_behind() {
         &["sh", "-c", &line],
     );
     assert_eq!(said.code, Some(0), "{said}");
-    // Whoever listened is gone.
+    // The server no longer listens.
     TcpListener::bind(("127.0.0.1", port)).unwrap();
 }
 
@@ -359,7 +359,7 @@ fn a_service_of_somebody_else_is_waited_for_and_its_end_is_known() {
     let more = ["--warm-requests", "0", "--capture", "off"];
     let (report, said) = sandbox.ask("load", &[&args[..], &more].concat());
     limited::wait(&mut service);
-    // How it ended is known where the kernel tells, or where nobody has asked yet.
+    // Its exit status is known if the kernel reports it, or if its parent has not yet waited for it.
     let variant = only(&report);
     assert_eq!(variant["failures"], 1, "{said}");
     assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{said}");
@@ -447,7 +447,7 @@ fn a_load_that_misses_the_service_is_pointed_out() {
     let number = port.to_string();
     let command = [example("racyd"), "--port".to_owned(), number];
     let command: Vec<&str> = command.iter().map(String::as_str).collect();
-    // It wants POST.
+    // The server requires POST.
     let args = ["-n", "1", "-c", "2", "--requests", "20"];
     let (report, said) = load(&sandbox, port, &args, &command);
     assert_eq!(only(&report)["load"]["ends"]["status 404"], 20, "{said}");
@@ -525,8 +525,8 @@ fn a_fix_is_confirmed_under_the_load_of_the_run_before() {
     assert_eq!(said.code, Some(0), "{said}");
 }
 
-/// The server shares a slot only where ten requests meet: below that it cannot crash, whatever the
-/// machine does, and well above it does so in nearly every life.
+/// The server's requests only share a slot if ten of them meet: below that it cannot crash on any machine, and well
+/// above it crashes in nearly every trial.
 #[test]
 fn too_many_at_once_crash_it_and_fewer_cannot() {
     let server = example("racyd");
@@ -576,7 +576,7 @@ fn levels_are_searched_for_the_first_that_kills_it() {
     );
 }
 
-/// A scenario whose service writes down what it is asked, and dies at this request.
+/// Returns a scenario whose service logs its requests, and crashes at this request.
 fn logged(sandbox: &Sandbox, port: u16, at: u64) {
     let file = format!(
         "command = ['{}', '--port', '{port}', '--at', '{at}', '--log', 'asked']\n\
@@ -619,7 +619,7 @@ fn what_was_sent_before_a_death_is_a_load_of_its_own() {
     let (report, said) = sandbox.ask("load", &[file, "-n", "1"]);
     assert_eq!(only(&report)["outcomes"]["SIGSEGV"], 1, "{said}");
     let again: BTreeSet<String> = sandbox.read("asked").lines().map(str::to_owned).collect();
-    // To the byte: what was random then is what it was.
+    // Equal to the byte: random parts are the same as before.
     let others: Vec<&String> = again.difference(&before).collect();
     assert!(
         others.is_empty() && again.len() > 5,
@@ -627,8 +627,8 @@ fn what_was_sent_before_a_death_is_a_load_of_its_own() {
     );
 }
 
-/// Shrinks a load of two body sizes, of which no single one can crash the server, and which four
-/// clients or more must send. The server's own documentation says why.
+/// Shrinks a load of two body sizes, of which no single one can crash the server, and which at least four clients must
+/// send. The server's documentation explains why.
 fn shrink_sizes(requests: &str) -> (Value, Said, Sandbox) {
     let sandbox = Sandbox::new();
     let port = port();
@@ -692,7 +692,7 @@ fn the_two_body_sizes_that_kill_are_found() {
     assert_eq!(image["bodies"], serde_json::json!([10, 5000]), "{said}");
     let sentence = report["answer"]["shrink"]["sentence"].as_str().unwrap();
     assert!(sentence.contains("2 body sizes"), "{said}");
-    // All of it is in the journal.
+    // The journal contains all results.
     let again = sandbox.provoke(&["resume", "less"]);
     assert!(again.stdout.contains(sentence), "{again}");
 }
@@ -719,8 +719,7 @@ fn a_run_that_did_not_crash_cannot_be_shrunk() {
     );
 }
 
-/// Kills a run of a search after so many lives and resumes it. Returns its answer, which was given
-/// by another run before, and that of the other.
+/// Kills a run of a search after `lives` trials and resumes it. Returns its answer and that of an uninterrupted run.
 fn both_answers(sandbox: &Sandbox, lives: usize, port: u16, args: &[&str]) -> [Value; 2] {
     let (whole, said) = sandbox.ask("load", &[&["-o", "whole"], args].concat());
     assert_eq!(whole["verdict"], "found", "{said}");
@@ -783,7 +782,7 @@ fn a_ramp_that_was_killed_comes_to_the_same_answer() {
     ];
     let answers = both_answers(&sandbox, 4, port, &[&load[..], &service].concat());
     let [resumed, whole] = answers.map(|mut answer| {
-        // How many were answered before is up to the clock.
+        // The number of responses before the crash depends on timing.
         for level in answer["ramp"]["levels"].as_array_mut().unwrap() {
             level.as_object_mut().unwrap().remove("served_before_death");
         }

@@ -1,4 +1,4 @@
-//! `load` against servers that people use.
+//! Tests `load` with widely used servers.
 
 use super::load::{load, only, port};
 use super::support::Sandbox;
@@ -21,7 +21,7 @@ fn pythons_threaded_server_lives_through_it() {
         "--bind",
         "127.0.0.1",
     ];
-    // Its listener's queue has room for five.
+    // The queue of its listener has room for five connections.
     let args = [
         "-n",
         "1",
@@ -35,7 +35,7 @@ fn pythons_threaded_server_lives_through_it() {
     let (report, said) = load(&sandbox, port, &args, &command);
     let variant = only(&report);
     assert_eq!(variant["outcomes"]["pass"], 1, "{said}");
-    // It closes each connection after its answer, and that is fine.
+    // It closes each connection after its response, which is not an error.
     assert_eq!(variant["load"]["ends"]["ok"], 400, "{said}");
     assert_eq!(variant["load"]["errors"], 0, "{said}");
 }
@@ -90,7 +90,7 @@ fn a_worker_that_dies_under_gunicorn_is_a_crash() {
     let (report, said) = load(&sandbox, port, &ARGS, &command);
     let variant = only(&report);
     assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{said}");
-    // The signal may come a moment after the answer of the request that sends it.
+    // The signal may arrive a moment after the response to the request that sends it.
     let served = variant["load"]["served_before_death"][0].as_u64().unwrap();
     assert!((99..=100).contains(&served), "{said}");
 }
@@ -115,7 +115,7 @@ fn a_life_can_be_healthy_and_leak() {
     let port = port();
     let number = port.to_string();
     let command = ["python3", "app.py", &number];
-    // Steadily, so that it is no warming up.
+    // Steady growth, so that it does not count as a warm-up.
     let args = [
         "-n",
         "1",

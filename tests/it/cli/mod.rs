@@ -1,4 +1,4 @@
-//! The real program against real processes.
+//! Tests the real program with real processes.
 
 mod bisect;
 mod bisect_made;

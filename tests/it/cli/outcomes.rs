@@ -1,11 +1,11 @@
-//! Every ending is told apart.
+//! Tests that every kind of ending is distinguished.
 
 use super::support::{PROVOKE, Sandbox};
 use crate::needs::{needs, program, skip, success};
 use serde_json::json;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Repeats a victim twice and returns its outcomes, the label of the first kind, and the exit code.
+/// Runs a victim twice and returns its outcomes, the label of the first kind, and the exit code.
 fn victim(args: &[&str]) -> (serde_json::Value, Option<String>, Option<i32>) {
     let sandbox = Sandbox::new();
     let all = [&["-n", "2", "-t", "30s", "--", PROVOKE, "victim"], args].concat();
@@ -80,7 +80,7 @@ fn a_core_dump_is_noted_where_the_kernel_makes_one() {
     ];
     let (report, _) = sandbox.report(&args);
     let label = &report["variants"][0]["kinds"][0]["label"];
-    // A pattern may name a place that cannot be written; a plain name is the sandbox's folder.
+    // A pattern may refer to a directory that is not writable; a plain name refers to the sandbox.
     if pattern.trim() == "core" {
         assert_eq!(label, "core dumped");
     }
@@ -210,7 +210,7 @@ fn copies_are_one_trial_and_the_worst_of_them_decides() {
     assert_eq!(kept.count(), 8, "stdout and stderr of four copies");
 }
 
-/// A memory group with a limit, for a while.
+/// A temporary memory cgroup with a limit.
 struct Group(std::path::PathBuf);
 
 impl Group {
@@ -235,7 +235,7 @@ impl Group {
         std::fs::create_dir(&group)?;
         let group = Self(group);
         std::fs::write(group.0.join(limit), bytes)?;
-        // Under v2 the groups within need the controller passed on to them.
+        // In cgroups v2 the controller must be enabled for child cgroups.
         let _ = std::fs::write(group.0.join("cgroup.subtree_control"), "+memory");
         Ok(group)
     }
@@ -306,7 +306,7 @@ fn an_out_of_memory_kill_is_told_from_a_plain_one() {
     );
 }
 
-/// Reads so much that `tail` needs 300 MB for it.
+/// Reads so much that `tail` needs 300 MB of memory.
 const EAT: &str = "head -c 300M /dev/zero | tail -n 1 > /dev/null";
 
 #[test]
@@ -368,8 +368,8 @@ fn a_memory_limit_is_a_size_of_at_least_8_megabytes() {
 
 #[test]
 fn a_memory_limit_that_cannot_be_set_is_an_error_before_the_start() {
-    // Only mounts are changed, never what they hold, so no other namespace sees it. The default
-    // fails in a chroot whose root is not a mount point.
+    // Only mounts are changed, never their contents, so no other namespace is affected. The default propagation fails
+    // in a chroot whose root is not a mount point.
     let unshare = ["-m", "--propagation", "unchanged"];
     needs!(success(&[&["unshare"], &unshare[..], &["true"]].concat()));
     let sandbox = Sandbox::new();
@@ -421,7 +421,7 @@ fn a_tracer_sees_the_fault_that_a_handler_turns_into_something_else() {
             "SIGABRT after handled's ",
         ),
     ] {
-        // No core could be had of it otherwise.
+        // Without this, a core could be captured.
         let command = format!("ulimit -Hc 0; {command}");
         let run = ["--capture", "trace", "-n", "2", "--", "sh", "-c", &command];
         let (report, said) = sandbox.report(&run);

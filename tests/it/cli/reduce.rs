@@ -1,4 +1,4 @@
-//! What does the failure need? With real processes.
+//! Tests `reduce` with real processes.
 
 use super::support::{PROVOKE, Said, Sandbox, processes_with, unique_linger, wait_until};
 use crate::limited;
@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
 
 impl Sandbox {
-    /// Leaves things out; returns the report.
+    /// Runs a reduction; returns the report.
     fn reduce(&self, args: &[&str]) -> (Value, Said) {
         self.ask("reduce", &[&FLAGS, args].concat())
     }
@@ -17,11 +17,11 @@ impl Sandbox {
 
 const FLAGS: [&str; 4] = ["--seed", "1", "--capture", "off"];
 
-/// Fails where the set holds both, in every other trial.
+/// Fails in every other trial if the set contains both.
 const B_AND_D: &str =
     "case '{set}' in *b*d*) [ $((PROVOKE_SEED % 2)) = 0 ] || exit 3;; esac; exit 0";
 
-/// Returns what is needed, with the verdict and the exit code.
+/// Returns the needed items, with the verdict and the exit code.
 fn told((report, said): &(Value, Said)) -> (Value, Vec<String>, i32) {
     let groups = report["answer"]["reduce"]["needed"].as_array();
     let things = groups.into_iter().flatten().flat_map(|group| {
@@ -38,7 +38,7 @@ fn found(things: &[&str]) -> (Value, Vec<String>, i32) {
     (json!("found"), things, 0)
 }
 
-/// Returns the interpreter itself: what stands in its place in PATH may take its time.
+/// Returns the interpreter itself, because a wrapper in PATH may be slow.
 fn python() -> String {
     let script = "import sys; print(sys.executable)";
     let said = Command::new("python3").args(["-c", script]).output();
@@ -48,7 +48,7 @@ fn python() -> String {
         .to_owned()
 }
 
-/// A script of which the second and the fourth line let it fail.
+/// A script that fails because of its second and fourth lines.
 const SCRIPT: &str = "a=1\nb=2\n# three\n[ \"$b\" = 2 ] && exit 3\n\nc=4\n:\n";
 const REDUCED: &str = "b=2\n[ \"$b\" = 2 ] && exit 3\n\n";
 
@@ -181,7 +181,7 @@ fn arguments_variables_items_and_files_are_left_out() {
     let all = sandbox.reduce(&[&["--variables"], &set[..], &line].concat());
     assert_eq!(told(&all), found(&["`A`", "`B`"]), "{}", all.1);
 
-    // Alone it is a word for each.
+    // `{set}` as a whole argument becomes one argument per item.
     let line = ["sh", "-c", "[ \"$2\" != c ]", "sh", "{set}"];
     let all = sandbox.reduce(&[&["--set", "a,c,d,e", "--"], &line[..]].concat());
     assert_eq!(told(&all), found(&["`a`", "`c`"]), "{}", all.1);
@@ -284,7 +284,7 @@ fn a_set_that_cannot_be_tried_is_left_out_and_what_that_hides_is_said() {
     ] {
         assert!(all.1.to_string().contains(wanted), "{wanted}: {}", all.1);
     }
-    // A trial that asks to be skipped says the same.
+    // A trial that requests to be skipped counts in the same way.
     let line = "case '{set}' in *a*b*) exit 3;; *b*) exit 125;; esac";
     let all = sandbox.reduce(&["--set", "a,b,c,d", "--shell", line]);
     assert_eq!(told(&all), found(&["`a`", "`b`"]), "{}", all.1);
@@ -332,7 +332,7 @@ fn the_folder_of_the_run_is_not_copied_with_the_rest() {
     let args = ["-o", "mine/out", "--lines", "s.sh", "--shell", line];
     let all = sandbox.reduce(&args);
     assert_eq!(told(&all).1.len(), 2, "{}", all.1);
-    // Of the copies, only what was found is left.
+    // Of the copies, only the result remains.
     let entries = std::fs::read_dir(sandbox.path("mine/out/variants")).unwrap();
     let folders = entries.filter(|entry| entry.as_ref().unwrap().path().is_dir());
     assert_eq!(folders.count(), 1);
@@ -418,7 +418,7 @@ fn a_file_that_changes_in_the_meantime_is_not_patched_but_the_answer_is_told() {
     let all = sandbox.reduce(&["-o", "out", "--apply", "--lines", "s.sh", "--shell", &line]);
     let answer = &all.0["answer"]["reduce"];
     assert!(answer["sentence"].is_string(), "{}", all.1);
-    // That says nothing of any set: the search is broken off.
+    // With a changed file, no set can be tried, so the search is interrupted.
     assert_eq!(all.1.code, Some(3), "{}", all.1);
     let wanted = "`: `s.sh` has changed since the search began";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);

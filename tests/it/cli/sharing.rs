@@ -1,4 +1,4 @@
-//! Exports and bundles hold no secrets.
+//! Tests that exports and bundles contain no secrets.
 
 use super::support::{Said, Sandbox};
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 const CANARY: &str = "canary-0123456789/+=\"\\x";
 
-/// A run of failing trials that print a secret and have it in their command, with all exports.
+/// Runs failing trials that print a secret and have it in their command, with all exports.
 fn with_a_secret() -> Sandbox {
     let sandbox = Sandbox::new();
     let script = "echo \"token $DEPLOY_TOKEN\" >&2; echo \"$DEPLOY_TOKEN\"; exit 3";
@@ -75,7 +75,7 @@ fn reports_have_the_same_flags_everywhere_and_name_their_files() {
     assert_eq!(quiet, "0 of 2 trials failed: rate below 85 % (95 %)\n");
 }
 
-/// The parts of the canary that no escape changes.
+/// Asserts that no part of the secret that survives escaping is in a text.
 fn assert_clean(what: &str, text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     assert!(!text.contains("0123456789"), "{what}: {text}");
@@ -96,12 +96,12 @@ fn a_secret_is_masked_in_every_export() {
     }
     let page = sandbox.read("live.md");
     assert!(page.contains("SET_VALUE=not-secret-but-private"), "{page}");
-    // Local evidence is unchanged, so that a trial can be run again.
+    // Local evidence is unchanged, so that a trial can be replayed.
     let stderr = sandbox.read("provoke-out/last/trials/1/stderr");
     assert_eq!(stderr, format!("token {CANARY}\n"));
 }
 
-/// Writes a bundle, unpacks it, and returns the files in it and the folder of the run.
+/// Writes a bundle, unpacks it, and returns its files and the directory of the run.
 fn unpacked(sandbox: &Sandbox, args: &[&str]) -> (Vec<PathBuf>, PathBuf) {
     let all = [&["report", "last", "--bundle=b.tar.gz"], args].concat();
     let said = sandbox.provoke(&all);
@@ -147,7 +147,7 @@ fn a_bundle_is_a_run_without_secrets() {
     assert!(said.stdout.contains("in 2 of 2 trials"), "{said}");
     let said = sandbox.provoke(&["explain", &format!("{name}#1")]);
     assert!(said.stdout.contains("token ***"), "{said}");
-    // The values of variables differ: they are not in the bundle.
+    // The values of variables differ, because the bundle does not contain them.
     let said = sandbox.provoke(&["diff", name, "last"]);
     assert_eq!(said.code, Some(1), "{said}");
     assert_eq!(

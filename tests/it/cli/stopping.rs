@@ -1,9 +1,9 @@
-//! When a run ends, and with which exit code.
+//! Tests when a run ends, and with which exit code.
 
 use super::support::{PROVOKE, Sandbox};
 use serde_json::{Value, json};
 
-/// Fails in these trials.
+/// Returns a command that fails in these trials.
 fn failing(trials: &str) -> Vec<&str> {
     vec!["--", PROVOKE, "victim", "exit", "--fail-on", trials]
 }
@@ -203,7 +203,7 @@ fn a_command_that_always_fails_alike_stops_early() {
             .count()
     };
     assert_eq!(finished(&sandbox), 5);
-    // The interval allows for a rule that looks at the trials.
+    // The interval is valid for a rule that depends on the trials.
     let report = sandbox.provoke(&["report", "last", "--json"]).stdout;
     let report: Value = serde_json::from_str(&report).unwrap();
     let variant = &report["variants"][0];
@@ -229,7 +229,7 @@ fn a_command_that_always_fails_alike_stops_early() {
         "{newest}"
     );
 
-    // Resumed, it runs its trials to the end, and counts.
+    // After a resumption, it runs all its trials, and counts.
     let resumed = sandbox.provoke(&["resume", "last"]);
     assert_eq!(resumed.code, Some(1), "{resumed}");
     assert_eq!(finished(&sandbox), 100);

@@ -1,4 +1,4 @@
-//! What is written down, and what can be made of it again.
+//! Tests the stored data of a run and their use.
 
 use super::support::{PROVOKE, Said, Sandbox, wait_until};
 use crate::needs::{mounts, needs};
@@ -88,7 +88,7 @@ fn a_trial_is_replayed_with_everything_it_had() {
     );
 }
 
-/// A program that fails in the given trials, and whenever the file `broken` is there.
+/// Returns a program that fails in the given trials, and whenever the file `broken` exists.
 fn fails_in(trials: &str) -> String {
     format!(
         "[ ! -e broken ] || exit 3; case $PROVOKE_TRIAL in {trials}) [ -e fixed ] || exit 3;; esac"
@@ -154,7 +154,7 @@ fn a_trial_is_replayed_until_it_fails_in_the_same_way() {
       repeating #1, at most 100 times or 10m 00s (-n and -d change this)
     [exit status: Some(1)]
     ");
-    // It passes and exits with 4 in turns before it fails as in its first trial.
+    // It alternates between passing and exiting with 4 before it fails as in its first trial.
     let counts = "n=$(cat count 2> /dev/null || echo 0); echo $((n + 1)) > count; \
                   [ -e quiet ] && exit 0; [ $n = 0 ] && exit 3; [ $n -lt 8 ] && exit $((n % 2 * 4)); exit 3";
     sandbox.report(&["-n", "2", "--shell", counts]);
@@ -261,14 +261,14 @@ fn a_full_disk_is_said_before_the_start_or_once() {
             .unwrap()
             .into()
     };
-    // From the start: nothing runs.
+    // If the disk is full at the start, nothing runs.
     let said = mount(
         "4k",
         &format!("head -c 4096 /dev/zero > disk/full; {PROVOKE} run -n 3 -o disk/run -- true"),
     );
     assert_eq!(said.code, Some(125), "{said}");
     assert!(said.stderr.contains("No space left on device"), "{said}");
-    // On the way: the run goes on, and says that its journal is incomplete.
+    // If it becomes full later, the run continues and reports that its journal is incomplete.
     let victim = format!("{PROVOKE} victim exit --rate 0.5");
     let said = mount(
         "64k",
@@ -305,7 +305,7 @@ fn a_limit_on_the_size_of_files_is_like_a_full_disk() {
     assert_eq!(said.code, Some(1), "{said}");
     assert!(said.stdout.contains(" of 100 trials"), "{said}");
     assert!(said.stdout.contains("the journal is incomplete"), "{said}");
-    // A trial has the signal that it has outside.
+    // A trial has the original disposition of the signal.
     assert!(said.stdout.contains("SIGXFSZ in 1 of 100"), "{said}");
     let said = sandbox.provoke(&["resume", "r", "--progress=none"]);
     assert!(said.stdout.contains(" of 100 trials"), "{said}");
@@ -324,7 +324,7 @@ fn a_damaged_journal_is_an_error_with_its_line_and_a_way_out() {
       truncate -s BYTES SANDBOX/r/events.jsonl
     [exit status: Some(125)]
     ");
-    // The lines before the damage are a run that can be resumed.
+    // The lines before the damage form a run that can be resumed.
     let (_, way_out) = said.stderr.split_once("run:\n").unwrap();
     let done = sandbox.any("sh", &["-c", way_out.trim()]).status();
     assert!(done.unwrap().success());

@@ -1,4 +1,4 @@
-//! A sandbox to run the program in, and its output in one text.
+//! Provides a sandbox for running the program, and its output as one text.
 
 use crate::limited::{self, PATIENCE};
 use regex::Regex;
@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 pub(super) const PROVOKE: &str = env!("CARGO_BIN_EXE_provoke");
 
-/// A folder of its own, and an environment without surprises.
+/// A directory and a clean environment.
 pub(super) struct Sandbox {
     folder: tempfile::TempDir,
 }
 
-/// The program while it runs; it does not outlive its test.
+/// A running program, which is killed at the end of its test.
 pub(super) struct Running {
     child: Child,
     folder: PathBuf,
@@ -38,9 +38,9 @@ impl Running {
             .collect()
     }
 
-    /// Kills it together with its slots, so that nobody is left to clean up.
+    /// Kills it together with its slots, so that no process is left to clean up.
     pub(super) fn die_with_slots(self) {
-        // It starts no other slot meanwhile.
+        // A stopped process cannot start another slot meanwhile.
         self.signal(Signal::STOP);
         for slot in self.children() {
             send(slot, Signal::KILL);
@@ -48,7 +48,7 @@ impl Running {
         self.signal(Signal::KILL);
     }
 
-    /// Waits until it has said this on standard error.
+    /// Waits until it has written this text to stderr.
     pub(super) fn wait_for(&self, words: &str) {
         let said = || fs::read_to_string(self.folder.join("started.err")).unwrap_or_default();
         wait_until(words, || said().contains(words));
@@ -73,7 +73,7 @@ impl Drop for Running {
     }
 }
 
-/// What the program said and how it ended.
+/// The output and the exit code of the program.
 pub(super) struct Said {
     pub(super) stdout: String,
     pub(super) stderr: String,
@@ -105,7 +105,7 @@ impl Sandbox {
         self.any(PROVOKE, args)
     }
 
-    /// Returns any program in this folder, without what an outer provoke may have set.
+    /// Returns the command of any program in this directory, without variables of an outer provoke.
     pub(super) fn any(&self, program: &str, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         command
@@ -129,9 +129,9 @@ impl Sandbox {
         limited::output(&mut self.command(args)).unwrap().into()
     }
 
-    /// Starts the program; what it says goes to files.
+    /// Starts the program; its output goes to files.
     pub(super) fn start(&self, args: &[&str]) -> Running {
-        // A background shell passes on that SIGINT is ignored, and `nohup` that SIGHUP is.
+        // Children of a background shell inherit that SIGINT is ignored, and children of `nohup` that SIGHUP is.
         let heeding = ["--default-signal", PROVOKE];
         self.started(self.any("env", &[&heeding, args].concat()))
     }
@@ -148,8 +148,8 @@ impl Sandbox {
         }
     }
 
-    /// Starts the program, kills it when so many trials of the run have ended, and sees that
-    /// nothing of it lives on. The next trial must wait for something.
+    /// Starts the program, kills it when this many trials of the run have ended, and checks that none of its processes
+    /// remains. The next trial must wait for something.
     pub(super) fn kill_after(&self, trials: usize, run: &str, command: Command) {
         let running = self.started(command);
         let journal = format!("{run}/events.jsonl");
@@ -161,7 +161,7 @@ impl Sandbox {
         assert_eq!(ended(), trials);
     }
 
-    /// Returns the processes that work in this folder, or whose command line names it.
+    /// Returns the processes that run in this directory, or whose command line contains it.
     fn processes(&self) -> Vec<i32> {
         let here = fs::canonicalize(self.folder.path()).unwrap();
         let named = here.display().to_string();
@@ -174,12 +174,12 @@ impl Sandbox {
         all_processes().filter(is_ours).collect()
     }
 
-    /// Repeats a command and returns the report.
+    /// Runs `provoke run` and returns the report.
     pub(super) fn report(&self, args: &[&str]) -> (Value, Said) {
         self.ask("run", args)
     }
 
-    /// Asks a question of the program; returns the report.
+    /// Runs a command of provoke; returns the report.
     pub(super) fn ask(&self, question: &str, args: &[&str]) -> (Value, Said) {
         let all = [question, "--progress=none", "--export-json", "report.json"];
         let said = self.provoke(&[&all, args].concat());
@@ -190,7 +190,7 @@ impl Sandbox {
         )
     }
 
-    /// Returns every event in the journal of the only run, or the last.
+    /// Returns every event in the journal of the only run, or of the last one.
     pub(super) fn events(&self) -> Vec<Value> {
         let text = self.read("provoke-out/last/events.jsonl");
         text.lines()
@@ -210,7 +210,7 @@ impl From<Output> for Said {
 }
 
 impl fmt::Display for Said {
-    /// Everything in one text, without what differs from run to run.
+    /// Writes all output as one text, without parts that differ between runs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             stdout,
@@ -240,8 +240,8 @@ impl fmt::Display for Said {
 }
 
 impl Said {
-    /// Returns the answer, without where its evidence lies, and without the counts that it rests on:
-    /// what is made beside the trials may be ready sooner or later, and other trials run then.
+    /// Returns the answer, without the paths of its evidence and the counts: preparation in parallel with trials may
+    /// end sooner or later, and other trials run then.
     pub(super) fn answer(&self) -> String {
         let counts = Regex::new(r"\d+ of \d+").unwrap();
         let (answer, _) = self.stdout.rsplit_once("\n\n").expect("commands");
@@ -260,7 +260,7 @@ pub(super) fn example(name: &str) -> String {
     path.display().to_string()
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(super) fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !so() {
@@ -274,7 +274,7 @@ fn all_processes() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Returns the processes whose command line holds this word.
+/// Returns the processes whose command line contains this word.
 pub(super) fn processes_with(word: &str) -> Vec<i32> {
     let holds = |pid: &i32| {
         let line = fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline"));
@@ -287,12 +287,12 @@ pub(super) fn processes_with(word: &str) -> Vec<i32> {
     all_processes().filter(holds).collect()
 }
 
-/// Returns a word that no other process has in its command line: a time to linger.
+/// Returns a unique word for a command line: a duration of the victim.
 pub(super) fn unique_linger() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
-    // Tests run as processes side by side, or as threads of one.
+    // Tests run as parallel processes, or as threads of one.
     format!(
         "{}ms",
         600_000 + std::process::id() % 1000 * 1000 + next % 1000

@@ -1,4 +1,4 @@
-//! What a trial sees.
+//! Tests the environment of a trial.
 
 use super::support::{PROVOKE, Sandbox};
 use crate::needs::{needs, root};
@@ -151,7 +151,7 @@ fn an_unprivileged_user_gets_the_same() {
     let sandbox = Sandbox::new();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     fs::set_permissions(sandbox.path(""), open).unwrap();
-    // The binary must be where everybody may execute it.
+    // The binary must be in a directory where every user may execute it.
     let binary = sandbox.path("provoke");
     fs::copy(PROVOKE, &binary).unwrap();
     let binary = binary.to_str().unwrap();

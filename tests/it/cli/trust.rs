@@ -1,4 +1,4 @@
-//! Whose commands are run, and as whom.
+//! Tests whose commands are run, and as which user.
 
 use super::support::{Said, Sandbox, wait_until};
 use crate::needs::{creation_times, needs, root};
@@ -7,10 +7,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::process::Command;
 
-/// The user that owns nothing.
+/// The user without files.
 const NOBODY: u32 = 65534;
 
-/// A sandbox with a run of one failing trial, which says who it is.
+/// Returns a sandbox with a run of one failing trial, which prints its user.
 fn with_a_run() -> Sandbox {
     let sandbox = Sandbox::new();
     let said = sandbox.provoke(&[
@@ -28,7 +28,7 @@ fn with_a_run() -> Sandbox {
     sandbox
 }
 
-/// What executes a run, and what only reads it.
+/// The commands that execute a run.
 const EXECUTES: &[&[&str]] = &[
     &["replay", "last#1"],
     &["resume", "last"],
@@ -93,7 +93,7 @@ fn a_run_from_an_archive_is_not_executed() {
     let sandbox = with_a_run();
     let run = fs::canonicalize(sandbox.path("provoke-out/last")).unwrap();
     let journal = run.join("events.jsonl");
-    // As if it had been written an hour ago: its file is newer than what it says.
+    // Simulates a journal that was written an hour ago: its file is newer than its events.
     let text = fs::read_to_string(&journal).unwrap();
     let at = text.split(r#""at":"#).nth(1).unwrap();
     let at = at.split(|c: char| !c.is_ascii_digit()).next().unwrap();
@@ -132,7 +132,7 @@ fn a_folder_that_somebody_planted_is_not_used_to_replay() {
     fs::create_dir(&temporary).unwrap();
     let elsewhere = sandbox.path("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
-    // Nobody knows the number of the process, so every one that comes next is taken.
+    // The PID of the next process is unknown, so all following ones are occupied.
     let next: u32 = fs::read_to_string("/proc/sys/kernel/ns_last_pid")
         .map_or(0, |pid| pid.trim().parse().unwrap());
     for pid in next..next + 2000 {
@@ -188,7 +188,7 @@ fn trials_run_as_the_user_that_is_named() {
         "{out}"
     );
     assert!(sandbox.read("prepared").lines().all(|uid| uid == "0"));
-    // Who owns the trial's folder owns nothing above it.
+    // The owner of the trial's directory owns none of its parents.
     assert_eq!(fs::metadata(trial.join("dir")).unwrap().uid(), NOBODY);
     assert_eq!(fs::metadata(&trial).unwrap().uid(), 0);
     assert_eq!(
@@ -272,7 +272,7 @@ fn a_link_in_the_place_of_output_is_not_written_through() {
         sandbox.read("provoke-out/last/trials/1/stdout"),
         "written\n"
     );
-    // Neither is a link that waits where runs are kept.
+    // An existing link in the root of runs is not followed either.
     let ignore = sandbox.path("provoke-out/.gitignore");
     let planted = sandbox.path("planted");
     fs::remove_file(&ignore).unwrap();

@@ -1,10 +1,10 @@
-//! Mistyped command lines: each is accepted, or answered by a hint with the corrected flag or command.
+//! Tests mistyped command lines: each is accepted, or answered by a hint with the corrected flag or command.
 
 use super::support::{PROVOKE, Sandbox};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-/// A sandbox with programs that cannot be started, for several reasons.
+/// Returns a sandbox with programs that cannot be started, for several reasons.
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     for (name, text, executable) in [
@@ -26,7 +26,7 @@ fn sandbox() -> Sandbox {
     sandbox
 }
 
-/// Returns the words of a line, as a shell would.
+/// Splits a line into words, as a shell does.
 fn words(line: &str) -> Vec<String> {
     shlex::split(line).unwrap()
 }
@@ -66,7 +66,7 @@ fn natural_command_lines_are_accepted() {
 fn mistyped_command_lines_are_answered_with_the_way_out() {
     let sandbox = sandbox();
     let table = [
-        // What is typed, the exit code, the error, the hint.
+        // The command line, the exit code, the error, the hint.
         (
             "run -n 3",
             2,
@@ -557,7 +557,7 @@ fn help_fits_80_columns_and_its_examples_work() {
             .map(str::trim)
             .filter(|line| line.starts_with("provoke "));
         for line in lines {
-            // The flags exist: the refusal, if any, is about files or runs that are not here.
+            // The flags exist: the error, if any, is about files or runs that do not exist here.
             let mut words = words(line.split(" | ").next().unwrap());
             words.remove(0);
             if !words.iter().any(|word| word == "victim" || word == "sh") {

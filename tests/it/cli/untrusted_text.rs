@@ -1,15 +1,15 @@
-//! Text from outside does nothing to a terminal, to a reader or to a CI server, wherever it shows.
+//! Tests that text from outside cannot affect a terminal, mislead a reader or control a CI server.
 
 use super::support::Sandbox;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 
-/// It clears the screen, reverses text, ends a line, and has two kinds of commands for CI servers.
+/// Text that clears the screen, reverses text, ends a line, and contains two kinds of commands for CI servers.
 const HOSTILE: &str =
     "x\u{1b}[2J\u{1b}]0;t\u{7}\u{9b}1m\u{202e}y ##[error]z ##vso[task] ##teamcity[x]\r\n::error::w";
 
-/// Panics where text would do something else than being read.
+/// Panics if text is not safe to show.
 fn assert_harmless(what: &str, text: &str) {
     let misleads = |c: &char| {
         c.is_control() && !matches!(c, '\n' | '\t')

@@ -1,9 +1,9 @@
-//! Variants that differ in anything: in words, variables, commands around their trials, files.
+//! Tests variants that differ in arguments, variables, hooks or files.
 
 use super::support::{PROVOKE, Sandbox, assert_gone, unique_linger, wait_until};
 use serde_json::{Value, json};
 
-/// Runs a scenario and returns what it reports of each variant, by name.
+/// Runs a scenario and returns its report of each variant, by name.
 fn scenario(sandbox: &Sandbox, text: &str, flags: &[&str]) -> (Value, Vec<(String, Value)>) {
     sandbox.write("s.toml", text);
     let args = [
@@ -248,7 +248,7 @@ fn where_no_variant_can_be_tried_nothing_is() {
     [exit status: Some(125)]
     ");
     assert!(sandbox.path("cleaned").exists());
-    // What is wrong with all of them is said once.
+    // An error of all variants is printed once.
     let said = sandbox.provoke(&["run", "-L", "n=1,2", "--", "./nope", "{n}"]);
     insta::assert_snapshot!(said, @"
     ------- stderr -------
@@ -344,10 +344,10 @@ fn a_variant_with_other_files_has_a_copy_and_the_original_is_untouched() {
     assert_eq!(sandbox.read(&format!("{}/out", copy(2))), "other\nother\n");
     assert!(!sandbox.path(&copy(1)).exists());
     assert!(!sandbox.path(&copy(0)).join("provoke-out").exists());
-    // The general command is for all, not for the first variant's copy.
+    // The general hook runs in the original directory, not in the first variant's copy.
     assert!(sandbox.path("setup-ran-here").exists());
 
-    // A trial of it is replayed in its copy.
+    // A trial of the variant is replayed in its copy.
     let trial = sandbox.events().into_iter().find_map(|event| {
         let trial = &event["trial_started"];
         (trial["variant"] == 0)

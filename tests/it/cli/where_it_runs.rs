@@ -1,9 +1,9 @@
-//! What is recorded of the surroundings, compared, warned of; and what a machine can capture.
+//! Tests the recorded environment, its comparison, the warnings about it, and `doctor`.
 
 use super::support::{PROVOKE, Said, Sandbox};
 use serde_json::Value;
 
-/// Repeats a command twice into a folder of this name.
+/// Runs a command twice into a directory of this name.
 fn run(sandbox: &Sandbox, name: &str, flags: &[&str], command: &[&str]) -> Said {
     let args = [
         &["run", "--progress=none", "-n", "2", "-o", name],
@@ -19,7 +19,7 @@ fn json(said: &Said) -> Value {
     serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
 }
 
-/// Returns the names of what differs, but for what hardly matters.
+/// Returns the names of the differences, without unimportant ones.
 fn differing(compared: &Value) -> Vec<&str> {
     let all = compared["differences"].as_array().unwrap();
     let matter = all.iter().filter(|one| one["group"] != "trifle");

@@ -1,4 +1,4 @@
-//! The worked example of `docs/first-crash.md`, as it stands there, and those of the library.
+//! Tests the worked example of `docs/first-crash.md` as it is written, and the examples of the library.
 
 use super::support::{PROVOKE, Sandbox, example};
 use crate::needs::{needs, program};
@@ -66,7 +66,7 @@ fn five_commands_lead_from_a_crash_to_a_confirmed_fix() {
         "./till",
         "orders.txt",
     ]);
-    // The search tries what costs least, which is never quite the same; so it shall be sure.
+    // The search tries the candidate with the lowest cost, which varies, so a high confidence is used.
     let culprit = "ae1c2f2 \"coupons: a gift with an order\" is the first bad commit";
     assert!(bisect.stdout.contains(culprit), "{bisect}");
 
@@ -101,7 +101,7 @@ fn the_library_has_executors_policies_and_journals_of_ones_own() {
         assert!(ended.status.success(), "{ended:?}");
         String::from_utf8(ended.stdout).unwrap()
     };
-    // Whether its threads met is luck.
+    // It depends on chance whether its threads meet.
     assert!(said("executor", &[]).contains(" of 500 trials"));
     assert_eq!(
         said("policy", &[]),

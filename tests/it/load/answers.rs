@@ -1,4 +1,4 @@
-//! What becomes of a request is called by its name.
+//! Tests the names of the results of requests.
 
 use super::server::{Server, Then, ok};
 use super::{Outside, adds_up, count, drive_it, load};
@@ -108,7 +108,7 @@ fn a_connection_that_the_server_had_enough_of_is_no_failure() {
         "{:?}",
         seen.ends
     );
-    // The last of a client's may have been the fifth.
+    // The last request of a client may have been the fifth of its connection.
     let idle = count(&seen, &Ended::ClosedIdle);
     assert!((70..=80).contains(&idle), "{:?}", seen.ends);
     assert_eq!(seen.connections, 4 + idle);
@@ -218,7 +218,7 @@ fn a_name_without_an_address_is_said() {
     assert!(dns, "{:?}", seen.ends);
 }
 
-/// Answers each request with a head and a body in two pieces, as Nagle's algorithm sends them.
+/// Answers each request with a header and a body in two packets, as Nagle's algorithm sends them.
 fn answer_in_two_pieces(mut stream: std::net::TcpStream) -> std::io::Result<()> {
     use std::io::{Read as _, Write as _};
     let mut request = [0; 4096];

@@ -1,4 +1,4 @@
-//! A service dies, or hangs, or is ended.
+//! Tests services that crash, hang, or are ended.
 
 use super::server::{Server, Then, ok};
 use super::{Outside, adds_up, count, kind, load, run};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 fn what_was_in_flight_at_a_death_is_kept_and_nothing_is_called_a_failure() {
     let outside = Outside::new();
     let death = outside.death.clone();
-    // The 500th request kills it, with whatever else has come.
+    // The 500th request crashes it, while other requests may be in flight.
     let server = Server::new(move |request| {
         if request.number < 500 {
             return Then::Say(ok("hello"));
@@ -125,7 +125,7 @@ fn a_service_that_answers_nothing_any_more_hangs() {
 
 #[test]
 fn a_service_whose_last_requests_nobody_answers_hangs() {
-    // Where it is asked once more, it answers or not.
+    // Asked again, the service responds or not.
     for answers in [false, true] {
         let server = Server::new(move |request| match request.number {
             ..=20 => Then::Say(ok("hello")),
@@ -283,7 +283,7 @@ fn who_listens_already_is_named() {
     let said = run(taken(&load, &[])).unwrap();
     let me = format!("process {} (`", std::process::id());
     assert!(said.contains(&me), "{said}");
-    // As the service itself it may listen; it did not come from a process of another session.
+    // The listener is accepted as the service itself; as a process of another session it is refused.
     load.ready = Ready::Connects;
     load.amount = Amount::Requests(0);
     let outside = Outside::new();

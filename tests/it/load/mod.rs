@@ -1,4 +1,4 @@
-//! HTTP load on small servers that do exactly what a test needs.
+//! Tests HTTP load on small servers that do exactly what a test needs.
 
 mod answers;
 mod deaths;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// A load of so many requests by so many clients, of one kind.
+/// Returns a load with this number of requests and clients, of one kind.
 fn load(base: &str, clients: u32, requests: u64) -> Load {
     Load {
         owner: Owner::Provoke,
@@ -52,7 +52,7 @@ fn kind(name: &str, weight: u32) -> RequestPlan {
     }
 }
 
-/// Says what a life is told from outside.
+/// Simulates the events that a service trial receives from outside.
 struct Outside {
     said: watch::Sender<bool>,
     death: watch::Sender<Option<Instant>>,
@@ -105,7 +105,7 @@ fn run<F: Future>(future: F) -> F::Output {
     ended.expect("it ends")
 }
 
-/// Drives a life that nothing is told, and returns what was seen of it, where all adds up.
+/// Runs a trial without outside events, and returns the observation after checking its sums.
 fn drive_it(load: &Load) -> LoadSeen {
     let outside = Outside::new();
     let seen = outside.drive(load);

@@ -1,4 +1,4 @@
-//! Secure connections, HTTP/2, and sockets in the file system.
+//! Tests TLS, HTTP/2, and Unix sockets.
 
 use super::{Outside, adds_up, count, drive_it, load};
 use crate::needs::{localhost, needs};
@@ -25,7 +25,7 @@ fn file(name: &str) -> Text {
     Text::from(Path::new(CERTIFICATES).join(name))
 }
 
-/// Says which body it was.
+/// Returns a digest of a body.
 fn sum(body: &[u8]) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, body);
     format!("{digest:?}").replace(':', "-")
@@ -45,7 +45,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
     Ok(answer.body(Full::from("hello")).unwrap())
 }
 
-/// Serves on a thread of its own until the process ends. Returns the port.
+/// Starts a server in a thread that lives until the process ends. Returns the port.
 fn serve(tls: Option<TlsAcceptor>, two: bool) -> u16 {
     let (tell, port) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -81,7 +81,7 @@ where
 {
     let io = TokioIo::new(stream);
     let service = service_fn(answer);
-    // How a connection ends is not the server's concern here.
+    // The end of a connection is not checked here.
     if two {
         let made = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
         drop(made.serve_connection(io, service).await);
@@ -143,7 +143,7 @@ fn a_certificate_that_is_not_trusted_is_said() {
     assert_eq!(drive_it(&load).served, 2);
 }
 
-/// Were it waited for, this would take an hour.
+/// A wait for the connection would take an hour.
 #[test]
 fn what_no_secure_connection_will_come_of_is_not_waited_for() {
     let (plain, tls) = (serve(None, false), serve(Some(acceptor(false)), false));
@@ -230,7 +230,7 @@ fn http2_that_is_not_agreed_on_is_said() {
     );
 }
 
-/// Answers so many streams of a connection, says that it is enough, and ends.
+/// Answers this many streams of a connection, sends GOAWAY, and ends.
 fn answer_some(mut stream: std::net::TcpStream, most: u32) -> std::io::Result<()> {
     const HEADERS: u8 = 1;
     const SETTINGS: u8 = 4;
@@ -248,7 +248,7 @@ fn answer_some(mut stream: std::net::TcpStream, most: u32) -> std::io::Result<()
         match (head[3], head[4] & 1) {
             (SETTINGS, 0) => stream.write_all(&[0, 0, 0, SETTINGS, 1, 0, 0, 0, 0])?,
             (HEADERS, _) => {
-                // `:status: 200` is the eighth of the names and values that everybody knows.
+                // `:status: 200` is entry 8 of the static table.
                 let answer = [&[0, 0, 1, HEADERS, 4 | 1], id, &[0x88]].concat();
                 answered += 1;
                 if answered == most {
@@ -297,7 +297,7 @@ fn streams_in_flight_at_a_death_are_kept() {
     let death = outside.death.clone();
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        // Whatever is asked, an empty frame of settings is all there is.
+        // The response to every request is an empty SETTINGS frame.
         stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).unwrap();
         let mut frames = Vec::new();
         while frames
@@ -348,7 +348,7 @@ fn a_socket_in_the_file_system() {
     life.fill = vec![("{slot}", "3".to_owned())];
     let seen = super::run(provoke::load::drive(life));
     all_good(&seen);
-    // Nobody made this one.
+    // This socket does not exist.
     load.target.unix = Some(Text::from(folder.path().join("none")));
     load.amount = provoke::model::Amount::Requests(2);
     assert_eq!(count(&drive_it(&load), &Ended::Refused), 2);

@@ -1,4 +1,4 @@
-//! Requests at a fixed rate, whatever the service makes of it.
+//! Tests requests at a fixed rate, with services of any speed.
 
 use super::server::{Server, Then, ok};
 use super::{Outside, adds_up, count, drive_it, load};
@@ -33,7 +33,7 @@ fn a_pause_of_the_service_is_felt_by_all_that_were_due_meanwhile() {
         let slow = times.0.iter().filter(|(time, _)| *time > 100_000);
         slow.map(|(_, count)| count).sum()
     };
-    // 300 were due within those 600 ms, and 250 of them had to wait for more than 100.
+    // 300 were due within those 600 ms, and 250 of them had to wait for more than 100 ms.
     assert!(slow(&seen.latency) >= 200, "{:?}", seen.latency);
     assert!(seen.queue >= 200, "{}", seen.queue);
     assert!(seen.latency.max().unwrap() >= Duration::from_millis(590));

@@ -1,4 +1,4 @@
-//! A server: a thread for each connection, and a function that says what happens to it.
+//! Provides a server with a thread for each connection, and a function that decides about each request.
 
 use std::io::{BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ pub(super) struct Request {
     pub(super) line: String,
     pub(super) headers: Vec<String>,
     pub(super) body: Vec<u8>,
-    /// The how manyth it is, of all and on its connection; both from 1.
+    /// Its number, of all requests and on its connection; both from 1.
     pub(super) number: u64,
     pub(super) here: u64,
 }
@@ -23,18 +23,18 @@ impl Request {
     }
 }
 
-/// What becomes of a connection after a request.
+/// The fate of a connection after a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Then {
-    /// These bytes, and on.
+    /// Send these bytes, and continue.
     Say(Vec<u8>),
-    /// These bytes one by one, and on.
+    /// Send these bytes one by one, and continue.
     Dribble(Vec<u8>),
-    /// These bytes, and the end.
+    /// Send these bytes, and close the connection.
     Close(Vec<u8>),
-    /// These bytes, and a reset.
+    /// Send these bytes, and reset the connection.
     Reset(Vec<u8>),
-    /// Nothing, until the other side has enough.
+    /// Send nothing until the client closes the connection.
     Stall,
 }
 
@@ -45,14 +45,14 @@ pub(super) fn ok(body: &str) -> Vec<u8> {
 
 pub(super) struct Server {
     pub(super) base: String,
-    /// Requests that were read so far.
+    /// Number of requests read so far.
     pub(super) read: Arc<AtomicU64>,
     pub(super) connections: Arc<AtomicU64>,
     pub(super) seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
-    /// Serves until the process ends: it is a test's.
+    /// Starts a server that lives until the process ends.
     pub(super) fn new(answer: impl Fn(&Request) -> Then + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! What a server is sent is what was planned.
+//! Tests that a server receives what was planned.
 
 use super::server::{Server, Then, ok};
 use super::{Outside, drive_it, kind, load};
@@ -46,7 +46,7 @@ fn bodies_from_files_and_rows_arrive_as_they_are() {
     let rows = folder.path().join("rows.csv");
     fs::write(&rows, "id,what\n1,\"a \"\"b\"\"\"\n2,\u{e4}\n").unwrap();
     let server = Server::new(|_| Then::Say(ok("hello")));
-    // Three files: whichever of two clients sends more comes to all of them.
+    // Three files: the client that sends more requests sends all of them.
     let mut load = load(&server.base, 2, 60);
     load.rows = Some(Text::from(rows));
     load.requests = vec![kind("file", 1), kind("row", 1)];
@@ -119,7 +119,7 @@ fn a_fixed_rate_sends_what_is_due_and_no_more() {
     assert_eq!((seen.from_send.count(), seen.late.count()), (200, 200));
 }
 
-/// More than is held in memory, and no piece of it like the one before.
+/// Returns a body that is larger than the buffers, without repetition.
 pub(super) fn long_body() -> Vec<u8> {
     let digits = (0_u32..).flat_map(|n| n.to_string().into_bytes());
     digits.take((16 << 20) + 7).collect()
@@ -132,7 +132,7 @@ fn files(path: &Path) -> Body {
     }
 }
 
-/// A server that takes this body and no other.
+/// Returns a server that accepts only this body.
 fn only(body: &[u8]) -> Server {
     let wanted = body.to_vec();
     Server::new(move |request| {

@@ -1,4 +1,4 @@
-//! A slot to give orders to, and programs for it to run.
+//! Provides a slot that runs orders, and programs for it.
 
 use crate::limited::{self, PATIENCE};
 use provoke::model::{
@@ -16,10 +16,10 @@ use std::time::Duration;
 
 pub(super) const PROVOKE: &str = env!("CARGO_BIN_EXE_provoke");
 
-/// Nothing takes so long, and a deadline may be put off so far.
+/// A time limit that no test reaches.
 pub(super) const LONG: Duration = Duration::from_secs(100);
 
-/// A slot, and a folder for what it writes. Dropping it ends both.
+/// A slot, and a directory for its output. Dropping it ends both.
 pub(super) struct Bench {
     slot: Child,
     _group: Option<SlotGroup>,
@@ -27,13 +27,13 @@ pub(super) struct Bench {
     replies: Receiver<String>,
     folder: tempfile::TempDir,
     next: u64,
-    /// Between the polite signal and the kill.
+    /// Time between SIGTERM and SIGKILL.
     pub(super) grace: Duration,
-    /// How long what outlives the program may live.
+    /// How long descendants may outlive the program.
     pub(super) settle: Duration,
-    /// Programs are followed.
+    /// Whether programs are traced.
     pub(super) trace: bool,
-    /// What the slot could not do.
+    /// Errors that the slot reported.
     pub(super) complaints: Vec<String>,
 }
 
@@ -42,10 +42,10 @@ impl Bench {
         Self::start(Command::new(PROVOKE), tempfile::tempdir().unwrap())
     }
 
-    /// Starts a slot that is not root, whoever we are.
+    /// Starts a slot without root rights, for any user.
     pub(super) fn without_root() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // The binary must be where everybody may execute it.
+        // The binary must be in a directory where every user may execute it.
         let binary = folder.path().join("provoke");
         fs::copy(PROVOKE, &binary).unwrap();
         let everybody = fs::Permissions::from_mode(0o777);
@@ -103,7 +103,7 @@ impl Bench {
         program.to_str().unwrap().to_owned()
     }
 
-    /// Runs a command once and returns what was seen of it.
+    /// Runs a command once and returns the observation.
     pub(super) fn run(&mut self, command: &[&str], timeout: Duration) -> Observation {
         let actor = ActorPlan {
             name: String::new(),
@@ -161,8 +161,8 @@ impl Bench {
         }
     }
 
-    /// Runs a command that never ends, with ever later deadlines, until what was seen
-    /// is as it should be: nobody knows how long a program takes to get anywhere.
+    /// Runs a command that never ends, with increasing deadlines, until the observation is as expected: the time until
+    /// a program reaches a certain state is not known.
     pub(super) fn hang(
         &mut self,
         command: &[&str],

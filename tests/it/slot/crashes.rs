@@ -1,4 +1,4 @@
-//! Crashes that exit codes hide, and what the kernel says of them.
+//! Tests crashes that exit codes hide, and the kernel's log lines about them.
 
 use super::bench::{Bench, LONG, PROVOKE};
 use crate::needs::{kernel_log, needs};
@@ -46,7 +46,7 @@ fn a_crash_below_one_that_fails_is_a_casualty_too() {
 fn an_orphan_that_crashes_is_a_casualty() {
     let mut bench = Bench::new();
     bench.settle = LONG;
-    // It waits until its parent is another one, which is the slot.
+    // Waits until its parent has changed to the slot.
     let orphan = r#"mine() { awk "/^PPid/ { print \$2 }" /proc/$$/status; }
         before=$1; while [ "$(mine)" = "$before" ]; do :; done; kill -ABRT $$"#;
     let script = r#"sh -c "$0" orphan $$ & exit 0"#;
@@ -80,7 +80,7 @@ fn whom_we_kill_is_no_casualty() {
     assert_eq!((seen.casualties, seen.residue.leaked.len()), (vec![], 1));
 }
 
-/// The kernel says no more than ten such things in five seconds, to nobody in particular.
+/// Retries a command, because the kernel logs at most ten crashes in five seconds for all processes together.
 fn until_the_kernel_speaks(bench: &mut Bench, command: &[&str]) -> Observation {
     for _ in 0..200 {
         let seen = bench.run(command, LONG);

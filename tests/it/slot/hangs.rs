@@ -1,4 +1,4 @@
-//! What is found out of a trial that does not end in time.
+//! Tests the evidence of trials that time out.
 
 use super::bench::{Bench, LONG};
 use crate::needs::{needs, program};
@@ -54,7 +54,7 @@ fn is_gone(seen: &Observation) -> bool {
     !std::path::Path::new(&format!("/proc/{}", seen.actors[0].pid)).exists()
 }
 
-/// Returns what the debugger says of a core.
+/// Returns the stacks that the debugger reads from a core.
 fn backtraces(program: &str, core: &str) -> String {
     let said = Command::new("gdb")
         .args(["-nx", "-batch", "-ex", "set debuginfod enabled off"])

@@ -1,4 +1,4 @@
-//! What is found out of processes that outlive a trial.
+//! Tests the evidence of processes that outlive a trial.
 
 use super::bench::{Bench, LONG};
 

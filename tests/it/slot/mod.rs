@@ -1,4 +1,4 @@
-//! The slot process itself: what it finds out of trials that hang or crash.
+//! Tests the slot process itself: its evidence of trials that hang or crash.
 
 mod bench;
 mod crashes;

@@ -1,4 +1,4 @@
-//! Trials that are followed from fault to fault.
+//! Tests traced trials.
 
 use super::bench::{Bench, LONG, PROVOKE};
 use crate::needs::{needs, program};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// A thread falls, while others wait, start and end.
+/// One thread crashes, while others wait, start and end.
 const THREADED: &str = r"
 #include <pthread.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ int main(void) {
 }
 ";
 
-/// What comes of a fault is for the handler to say.
+/// The signal handler decides about a fault.
 const HANDLED: &str = r#"
 #include <setjmp.h>
 #include <signal.h>
@@ -279,7 +279,7 @@ fn what_cannot_be_traced_runs_all_the_same_and_that_is_said_once() {
     assert!(bench.complaints[0].contains("is not traced: "));
 }
 
-/// What a trial comes to, without what differs from one time to the next.
+/// Returns the outcome of a trial, without parts that vary.
 fn outcome(seen: &Observation) -> String {
     let actors = seen.actors.iter();
     let actors: Vec<_> = actors
@@ -296,7 +296,7 @@ fn outcome(seen: &Observation) -> String {
     format!("{actors:?} {leaked:?} {hung:?} {dead:?} {unkillable:?}")
 }
 
-/// Runs something untraced and traced, and both must come to the same.
+/// Runs a trial with and without tracing, and asserts the same outcome.
 fn assert_same(run: impl Fn(&mut Bench) -> Observation) {
     let mut bench = Bench::new();
     let untraced = run(&mut bench);

@@ -5,10 +5,10 @@ use crate::special::gamma_tail;
 
 /// Returns an approximate p-value of the chi-square statistic.
 ///
-/// The mean is exact: (B-1) N/(N-1) for B batches of N runs. The variance is that of independent
-/// batches, 2 + (1-6pq)/(npq) each, less the part explained by the total number of failures,
-/// B^2 (1-2p)^2/(Npq). It goes to the chi-square's 2(B-1) where batches are large, and to 0 where
-/// they are single runs, as it must. Used only above twenty thousand failures *and* passes.
+/// The mean is exact: (B-1) N/(N-1) for B batches of N runs. The variance is that of independent batches, 2 +
+/// (1-6pq)/(npq) each, minus the part explained by the total number of failures, B^2 (1-2p)^2/(Npq). It approaches the
+/// chi-square's 2(B-1) if batches are large, and 0 if they are single runs. Used only above twenty thousand failures
+/// *and* passes.
 pub(super) fn p_value(sizes: &[(u64, u64)], failures: u64, statistic: f64) -> f64 {
     let batches = real(sizes.iter().map(|(_, count)| count).sum());
     let runs = real(sizes.iter().map(|(size, count)| size * count).sum());
@@ -22,8 +22,8 @@ pub(super) fn p_value(sizes: &[(u64, u64)], failures: u64, statistic: f64) -> f6
     let explained = batches * batches * (1.0 - 2.0 * p).powi(2) / (runs * pq);
     let variance = (independent - explained) * (batches - 1.0) / batches;
     if variance <= 1e-9 * batches {
-        return 1.0; // single runs: every deal has the same statistic
+        return 1.0; // single runs: every distribution has the same statistic
     }
-    // Shape and scale of the Gamma law with this mean and variance.
+    // Shape and scale of the Gamma distribution with this mean and variance.
     gamma_tail(mean * mean / variance, statistic * mean / variance)
 }

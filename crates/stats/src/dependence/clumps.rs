@@ -1,18 +1,17 @@
 //! Tests whether failures clump in the order of the trials, and counts the clumps.
 //!
-//! Trials that run one at a time form no batches, and still may share something: a busy minute of
-//! the machine, a server that is ill for a while. If trials are independent, every way to place the
-//! failures among the trials is equally likely. Two questions are asked of the places seen:
+//! Trials that run one at a time form no batches, but may still share something: a busy minute of the machine, or a
+//! server with a temporary fault. If trials are independent, every way to place the failures among the trials is
+//! equally likely. The observed places are tested in two ways:
 //!
-//! * Are the gaps between consecutive failures shorter than by chance? The statistic is the sum of
-//!   the logarithms of the gaps, which a few very short gaps make small. Its p-value comes from
-//!   random placements with a fixed seed, or from the normal law above a thousand failures.
-//! * If a failure ended the run: did all failures come shortly before that end? [`span_p_value`]
-//!   counts the placements. Of four failures or fewer this is all that is asked, because so few gaps
-//!   cannot be short enough.
+//! * Are the gaps between consecutive failures shorter than by chance? The statistic is the sum of the logarithms of
+//!   the gaps, which a few very short gaps make small. Its p-value comes from random placements with a fixed seed, or
+//!   from the normal approximation above a thousand failures.
+//! * If a failure ended the run: did all failures come shortly before that end? [`span_p_value`] counts the placements.
+//!   With four failures or fewer only this is tested, because so few gaps cannot be short enough.
 //!
-//! A clump is a stretch of failures with gaps that are no longer than a third of the mean distance
-//! between clumps. A clump is worth one failure.
+//! A clump is a stretch of failures with gaps of at most a third of the mean distance between clumps. A clump is worth
+//! one failure.
 
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
@@ -21,13 +20,13 @@ use super::permute::{DRAWS, HITS, SEED, below};
 use crate::convert::real;
 use crate::special::normal_below;
 
-/// The fewest failures that can be said to clump.
+/// Minimum number of failures for a test.
 const FEWEST: usize = 3;
 
-/// The fewest failures, the last of which ended the run, of which the gaps are looked at.
+/// Minimum number of failures for the test of the gaps, if the last failure ended the run.
 const FEWEST_GAPS: usize = 5;
 
-/// The most failures that are placed at random.
+/// Maximum number of failures that are placed at random.
 const MOST_PLACED: u64 = 1000;
 
 /// Failures belong to one clump if the gap between them is at most the mean distance between
@@ -37,21 +36,20 @@ const CLOSE: f64 = 3.0;
 /// How strongly failures clump in the order of the trials.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Clumps {
-    /// The number of failures.
+    /// Number of failures.
     pub failures: u64,
-    /// The number of clumps in which they came; a lone failure is a clump, too.
+    /// Number of clumps; a single failure is a clump, too.
     pub clumps: u64,
-    /// The probability of places that are at least this uneven if trials are independent.
+    /// Probability of places at least this uneven if trials are independent.
     pub p_value: f64,
-    /// How many trials are worth one independent trial: the size of the clump that a failure
-    /// belongs to, on average over the failures.
+    /// How many trials are worth one independent trial: the mean over the failures of the size of their clump.
     pub design_effect: f64,
 }
 
-/// Looks for clumps among failures at these places (ascending, counted from 1) of `trials` trials.
+/// Finds clumps among failures at these places (ascending, from 1) of `trials` trials.
 ///
-/// `ended_by_failure` says that the last trial is a failure and ended the run, so that its place was
-/// not free. `None` for fewer than three failures, or if every trial failed.
+/// `ended_by_failure` means that the last trial is a failure and ended the run, so that its place was not random.
+/// Returns `None` for fewer than three failures, or if every trial failed.
 pub fn clumps(places: &[u64], trials: u64, ended_by_failure: bool) -> Option<Clumps> {
     let failures = real(places.len() as u64);
     if places.len() < FEWEST || places.len() as u64 >= trials {
@@ -60,10 +58,10 @@ pub fn clumps(places: &[u64], trials: u64, ended_by_failure: bool) -> Option<Clu
     let p_value = match (ended_by_failure, places.len() < FEWEST_GAPS) {
         (false, _) => gaps_p_value(places, trials, false),
         (true, true) => span_p_value(places),
-        // Two questions: the smaller answer counts twice.
+        // With two tests, the smaller p-value is doubled.
         (true, false) => {
             let smaller = span_p_value(places).min(gaps_p_value(places, trials, true));
-            (2.0 * smaller).min(1.0) // two questions were asked
+            (2.0 * smaller).min(1.0) // two tests were made
         }
     };
     let sizes = sizes(places, trials);
@@ -76,12 +74,12 @@ pub fn clumps(places: &[u64], trials: u64, ended_by_failure: bool) -> Option<Clu
     })
 }
 
-/// Returns the probability that a run which ended with its k-th failure has all of them as close to
-/// its end as these places, if trials are independent.
+/// Returns the probability that a run which ended with its k-th failure has all failures as close to its end as these
+/// places, if trials are independent.
 ///
-/// Given the place n of the last failure, the other k-1 are anywhere in the n-1 trials before it. Of
-/// all ways to place them, those with the first failure at `f` or later have all k-1 in the n-f trials
-/// from there on: C(n-f, k-1) of C(n-1, k-1). One for fewer than two failures.
+/// Given the place n of the last failure, the other k-1 are anywhere in the n-1 trials before it. Of all ways to place
+/// them, those with the first failure at `f` or later have all k-1 in the n-f trials from there on: C(n-f, k-1) of
+/// C(n-1, k-1). Returns 1 for fewer than two failures.
 pub fn span_p_value(places: &[u64]) -> f64 {
     let (Some(first), Some(last)) = (places.first(), places.last()) else {
         return 1.0;
@@ -92,7 +90,7 @@ pub fn span_p_value(places: &[u64]) -> f64 {
         .product()
 }
 
-/// Returns the probability of gaps with so small a sum of logarithms.
+/// Returns the probability of gaps with at most this sum of logarithms.
 fn gaps_p_value(places: &[u64], trials: u64, ended_by_failure: bool) -> f64 {
     let failures = places.len() as u64;
     let seen = sum_of_logarithms(places);
@@ -124,10 +122,10 @@ fn sum_of_logarithms(places: &[u64]) -> f64 {
     gaps.map(f64::ln).sum()
 }
 
-/// Draws `count` different places of `room`, in ascending order.
+/// Draws `count` different places out of `room`, in ascending order.
 fn place(rng: &mut Pcg64Mcg, count: u64, room: u64, placed: &mut Vec<u64>) {
     placed.clear();
-    // Drawing the places that are left free is cheaper if most are taken.
+    // If most places are taken, drawing the free ones is cheaper.
     let inverted = count > room / 2;
     let wanted = if inverted { room - count } else { count };
     while (placed.len() as u64) < wanted {
@@ -142,8 +140,7 @@ fn place(rng: &mut Pcg64Mcg, count: u64, room: u64, placed: &mut Vec<u64>) {
     }
 }
 
-/// Returns the p-value by the normal law: gaps of independent trials are geometric, and their sum
-/// is given.
+/// Returns the p-value by the normal approximation: gaps of independent trials are geometric, with a fixed sum.
 fn normal_p_value(failures: u64, trials: u64, seen: f64) -> f64 {
     let rate = real(failures) / real(trials);
     // Moments of a gap G and its logarithm L.
@@ -223,12 +220,12 @@ mod tests {
 
     #[test]
     fn the_span_of_failures_before_the_end_is_counted() {
-        // All ways: the two before the third are any pair of the 179; those seen, the last pair.
+        // The first two failures may be any pair of the 179 trials before the third; the observed pair is the last one.
         let p = span_p_value(&[178, 179, 180]);
         assert!((p - 1.0 / (179.0 * 178.0 / 2.0)).abs() < 1e-15, "{p}");
         assert!((span_p_value(&[1, 50, 100]) - 1.0).abs() < 1e-12);
         assert!(span_p_value(&[12]) >= 1.0 && span_p_value(&[]) >= 1.0);
-        // Counted one by one.
+        // Counted by enumeration.
         let mut reach = 0;
         let mut all = 0;
         for first in 1..20_u64 {
@@ -270,7 +267,7 @@ mod tests {
                 place(&mut rng, failures, trials, &mut places);
                 let placed = gaps_p_value(&places, trials, false);
                 let normal = normal_p_value(failures, trials, sum_of_logarithms(&places));
-                // The share of random placements ends at fifty hits.
+                // Random placement stops at fifty hits.
                 let error = placed * (1.0 / 50.0_f64).sqrt();
                 assert!(
                     (placed - normal).abs() < 3.5 * error + 0.01,

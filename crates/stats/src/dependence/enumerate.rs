@@ -4,11 +4,11 @@ use super::reaches;
 use crate::convert::real;
 use crate::special::ln_choose;
 
-/// The most ways that are worth counting one by one.
+/// Maximum number of distributions that are enumerated.
 const MOST_WAYS: u64 = 20_000;
 
-/// Returns the exact p-value of a square sum (of f^2/n over the batches), or `None` if there are
-/// too many ways.
+/// Returns the exact p-value of a square sum (of f^2/n over the batches), or `None` if there are too many
+/// distributions.
 pub(super) fn p_value(sizes: &[(u64, u64)], failures: u64, seen: f64) -> Option<f64> {
     let batches: u64 = sizes.iter().map(|(_, count)| count).sum();
     if batches > 64 {
@@ -29,14 +29,13 @@ pub(super) fn p_value(sizes: &[(u64, u64)], failures: u64, seen: f64) -> Option<
     Some(walk.at(&sizes, runs, failures, 0.0, 0.0).min(1.0))
 }
 
-/// Counts the ways to deal `failures` out to batches of these sizes; `None` if they are
-/// plainly too many.
+/// Counts the distributions of `failures` over batches of these sizes; `None` if there are too many.
 fn ways(sizes: &[u64], failures: u64) -> Option<u64> {
     if failures > MOST_WAYS {
-        return None; // two batches of that size have more ways already
+        return None; // two batches of that size have too many already
     }
     let failures = usize::try_from(failures).ok()?;
-    let mut ways = vec![0_u64; failures + 1]; // by failures dealt so far
+    let mut ways = vec![0_u64; failures + 1]; // by number of distributed failures
     ways[0] = 1;
     for &size in sizes {
         let size = usize::try_from(size).ok()?.min(failures);
@@ -60,7 +59,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Sums the probability of all deals that begin as given and reach the square sum seen.
+    /// Sums the probability of all distributions that begin as given and reach the observed square sum.
     fn at(&self, sizes: &[u64], room: u64, left: u64, square_sum: f64, ln_ways: f64) -> f64 {
         let Some((&size, rest)) = sizes.split_first() else {
             return if reaches(square_sum, self.seen) {

@@ -1,22 +1,19 @@
 //! Tests whether failures clump in batches, which makes an interval too narrow.
 //!
-//! A batch is a set of runs that shared something: one machine, one start of a server, one minute.
-//! If the failure rate differs between batches, a hundred runs know less than a hundred independent
-//! ones would, and every interval in this crate is too narrow. [`Batches`] takes the counts,
-//! [`Batches::dependence`] says how strong the clumping is, how surprising it would be by chance,
-//! and by which factor ([`Dependence::design_effect`]) the counts should be divided.
+//! A batch is a set of runs that share something: one machine, one start of a server, one minute. If the failure rate
+//! differs between batches, a hundred runs carry less information than a hundred independent ones, and every interval
+//! in this crate is too narrow. [`Batches`] takes the counts. [`Batches::dependence`] returns how strong the clumping
+//! is, how likely it is by chance, and by which factor ([`Dependence::design_effect`]) the counts should be divided.
 //!
-//! The statistic is the chi-square of homogeneity: the sum over batches of (f - n p)^2 / (n p
-//! (1-p)), p being the pooled rate. Its p-value is conditional on the total number of failures: if
-//! runs are exchangeable, every way to deal the failures out to the runs is equally likely. Three
-//! ways to find it, in files of their own:
+//! The statistic is the chi-square of homogeneity: the sum over batches of (f - n p)^2 / (n p (1-p)), p being the
+//! pooled rate. Its p-value is conditional on the total number of failures: if runs are exchangeable, every
+//! distribution of the failures over the runs is equally likely. Three files compute the p-value:
 //!
-//! * `enumerate`: all ways, when there are few;
-//! * `permute`: random deals with a fixed seed, stopped as soon as the answer is plainly "no";
-//! * `approximate`: a Gamma law with the exact mean and a close variance, for counts too large to
-//!   deal out.
+//! * `enumerate`: all distributions, if there are few;
+//! * `permute`: random distributions with a fixed seed, stopped as soon as the p-value is clearly large;
+//! * `approximate`: a Gamma distribution with the exact mean and a close variance, for counts too large to permute.
 //!
-//! Trials that run one at a time have no batches: [`clumps()`] looks at their order instead.
+//! Trials that run one at a time have no batches: [`clumps()`] tests their order instead.
 
 mod approximate;
 mod clumps;
@@ -32,7 +29,7 @@ pub use clumps::{Clumps, clumps, span_p_value};
 #[cfg(test)]
 mod tests;
 
-/// Counts per batch: how many batches had so many runs and so many failures.
+/// Counts per batch: the number of batches with each pair of runs and failures.
 ///
 /// A million trials in batches of eight take at most 45 entries, so this can be kept for any run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,17 +37,17 @@ pub struct Batches {
     counts: BTreeMap<(u32, u32), u64>,
 }
 
-/// What two views of the same trials say: which ran in parallel, and in which order they ran.
+/// Clumping of the same trials in two respects: among parallel trials, and in their order.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Clumping {
-    /// Whether failures clump among parallel trials, if there were any.
+    /// Clumping among parallel trials, if there were any.
     pub batches: Option<Dependence>,
-    /// Whether they clump in the order of the trials.
+    /// Clumping in the order of the trials.
     pub order: Option<Clumps>,
 }
 
 impl Clumping {
-    /// The chance of any warning if trials are independent. Two views share it.
+    /// Probability of any warning if trials are independent, shared by the two tests.
     const LEVEL: f64 = 0.01;
 
     fn level(&self) -> f64 {
@@ -75,14 +72,14 @@ impl Clumping {
     }
 }
 
-/// How the p-value of a [`Dependence`] was found.
+/// How the p-value of a [`Dependence`] was computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// All ways to deal the failures out were counted.
+    /// All distributions of the failures were enumerated.
     Exact,
-    /// So many random deals were made.
+    /// Random distributions were drawn.
     Permutation {
-        /// The deals made; fewer than 2000 if the answer was plain before.
+        /// Number of draws; fewer than 2000 if the answer was clear before.
         draws: u32,
     },
     /// A Gamma law was fitted by its first two moments.
@@ -92,19 +89,19 @@ pub enum Method {
 /// How strongly failures clump in batches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dependence {
-    /// The number of batches.
+    /// Number of batches.
     pub batches: u64,
-    /// The number of runs in them.
+    /// Number of runs in the batches.
     pub runs: u64,
-    /// The number of failures among the runs.
+    /// Number of failures among the runs.
     pub failures: u64,
-    /// The chi-square of homogeneity; about `batches - 1` when runs are independent.
+    /// The chi-square of homogeneity; about `batches - 1` if runs are independent.
     pub statistic: f64,
     /// The probability of a statistic at least this large if runs are exchangeable.
     ///
-    /// Random deals never give less than 1/2001; an approximate 0 stands for too small to tell.
+    /// Permutation never gives less than 1/2001; an approximate 0 means too small to compute.
     pub p_value: f64,
-    /// How the p-value was found.
+    /// How the p-value was computed.
     pub method: Method,
     /// The intraclass correlation: 0 for independent runs, 1 if a batch fails as a whole. Chance
     /// can make it negative. `None` if every batch is a single run.
@@ -114,11 +111,10 @@ pub struct Dependence {
 }
 
 impl Dependence {
-    /// Tells whether the clumping should be reported: p at or below 1 % with at least four batches
-    /// and three failures.
+    /// Returns whether the clumping should be reported: p at or below 1 % with at least four batches and three
+    /// failures.
     ///
-    /// Silence is no proof of independence: with fewer than ten small batches the test sees
-    /// only gross clumping.
+    /// No warning does not prove independence: with fewer than ten small batches the test detects only strong clumping.
     pub fn warns(&self) -> bool {
         self.warns_at(0.01)
     }
@@ -159,7 +155,7 @@ impl Batches {
 
     /// Measures the clumping.
     ///
-    /// `None` if there is nothing to measure: fewer than two batches, or all outcomes equal.
+    /// Returns `None` if there is nothing to measure: fewer than two batches, or all outcomes equal.
     pub fn dependence(&self) -> Option<Dependence> {
         let (batches, runs, failures) = (self.batches(), self.runs(), self.failures());
         if batches < 2 || failures == 0 || failures == runs {
@@ -184,18 +180,17 @@ impl Batches {
         })
     }
 
-    /// Finds the p-value by the most faithful method that is quick enough.
+    /// Computes the p-value by the most exact method that is fast enough.
     fn p_value(&self, statistic: f64) -> (f64, Method) {
         let sizes = self.sizes();
         let failures = self.failures();
-        // The square sum orders deals as the statistic does, and is cheaper to keep up.
+        // The square sum orders distributions as the statistic does, and is cheaper to update.
         let square_sum = self.real_sum_of(|n, f| f * f / n);
         if let Some(p_value) = enumerate::p_value(&sizes, failures, square_sum) {
             return (p_value, Method::Exact);
         }
         if let Some(urn) = permute::Urn::new(&sizes, failures) {
-            // What is dealt out may be the passes, if they are fewer: their square sum differs by
-            // runs - 2 failures.
+            // The passes may be distributed instead, if they are fewer: their square sum differs by runs - 2 failures.
             let (p_value, draws) = urn.p_value(square_sum);
             return (p_value, Method::Permutation { draws });
         }
@@ -265,8 +260,8 @@ impl FromIterator<(u32, u32)> for Batches {
     }
 }
 
-/// Tells whether a deal is at least as uneven as the one seen, with room for the rounding of sums
-/// in different order.
+/// Returns whether a distribution is at least as uneven as the observed one, with a tolerance for rounding of sums in
+/// different order.
 fn reaches(square_sum: f64, seen: f64) -> bool {
     square_sum >= seen * (1.0 - 1e-11)
 }

@@ -6,21 +6,21 @@ use rand_pcg::Pcg64Mcg;
 use super::reaches;
 use crate::convert::real;
 
-/// The number of deals that settles a small p-value: the smallest possible is 1/2001.
+/// Maximum number of draws: the smallest possible p-value is 1/2001.
 pub(super) const DRAWS: u32 = 2000;
 
-/// The number of deals at least as uneven as the one seen after which no more are made (Besag and
-/// Clifford's rule). It is reached early when the p-value is large; 50 keep it good to a seventh.
+/// Number of draws at least as uneven as the observed distribution after which drawing stops (Besag and Clifford's
+/// rule). It is reached early if the p-value is large; 50 give it a relative error of a seventh.
 pub(super) const HITS: u32 = 50;
 
-/// The most failures (or passes, if they are fewer) that are dealt out. Above it, a deal costs too
-/// much and the approximation is as good.
+/// Maximum number of failures (or passes, if they are fewer) for permutation. Above it, a draw costs too much and the
+/// approximation is as good.
 const MOST_DEALT: u64 = 20_000;
 
-/// The most batches; each takes four bytes.
+/// Maximum number of batches; each takes four bytes.
 const MOST_BATCHES: u64 = 5_000_000;
 
-/// One answer on every machine: any fixed number would do.
+/// A fixed seed, so that the answer is the same on every machine.
 pub(super) const SEED: u64 = 0x70_72_6f_76_6f_6b_65;
 
 /// An urn that holds one ball for each run, numbered batch after batch.
@@ -28,7 +28,7 @@ pub(super) struct Urn {
     groups: Vec<Group>,
     runs: u64,
     dealt: u64,
-    /// What the square sum of the failures is larger by than that of what is dealt out.
+    /// Difference between the square sum of the failures and that of the distributed outcomes.
     offset: f64,
 }
 
@@ -40,7 +40,7 @@ struct Group {
 }
 
 impl Urn {
-    /// Fills the urn, or returns `None` if there is too much to deal.
+    /// Fills the urn, or returns `None` if the counts are too large.
     pub(super) fn new(sizes: &[(u64, u64)], failures: u64) -> Option<Self> {
         let runs: u64 = sizes.iter().map(|(size, count)| size * count).sum();
         let batches: u64 = sizes.iter().map(|(_, count)| count).sum();
@@ -74,7 +74,7 @@ impl Urn {
         })
     }
 
-    /// Returns the p-value of a square sum of failures, and the number of deals it rests on.
+    /// Returns the p-value of a square sum of failures, and the number of draws.
     pub(super) fn p_value(&self, seen: f64) -> (f64, u32) {
         let seen = seen - self.offset;
         let mut rng = Pcg64Mcg::seed_from_u64(SEED);
@@ -91,7 +91,7 @@ impl Urn {
         (f64::from(hits + 1) / f64::from(DRAWS + 1), DRAWS)
     }
 
-    /// Deals out once and returns the square sum.
+    /// Draws a distribution and returns its square sum.
     fn deal(&self, rng: &mut Pcg64Mcg, dealt: &mut [u32]) -> f64 {
         dealt.fill(0);
         let mut square_sum = 0.0;
@@ -104,7 +104,7 @@ impl Urn {
                 + usize::try_from(within / group.size)
                     .expect("an index that was made from a usize");
             let already = u64::from(dealt[batch]);
-            // All runs of a batch are alike, so those dealt may be called its first ones.
+            // All runs of a batch are equal, so the drawn ones may be its first ones.
             if within % group.size >= already {
                 dealt[batch] += 1;
                 left -= 1;

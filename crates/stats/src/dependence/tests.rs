@@ -104,7 +104,7 @@ fn the_approximation_agrees_with_random_deals() {
         (2, 4000, 0.3, 0.04),
         (200, 40, 0.2, 0.02),
     ] {
-        // Every other batch leans to one side, which moves the p-value about.
+        // Every other batch leans to one side, which changes the p-value.
         let seen: Batches = (0..count)
             .map(|i| {
                 let rate = if i % 2 == 0 { p + lean } else { p - lean };

@@ -1,9 +1,9 @@
 //! Chooses runs for several slots at once.
 //!
-//! The outcomes of runs in flight are unknown, so a few worlds are imagined, each with a culprit and
-//! rates drawn from what is known, and in each of them the runs have outcomes. A slot goes to the version
-//! that tells most about the culprit on average over the worlds, then it has an outcome in each, too. This
-//! spreads the slots over several versions as long as that is worth more than many runs of one.
+//! The outcomes of runs in flight are unknown, so several worlds are simulated, each with a culprit and rates drawn
+//! from the posterior, and outcomes of these runs. Each slot runs the version with the most information about the
+//! culprit, averaged over the worlds; then this run gets an outcome in each world, too. This spreads the slots over
+//! several versions as long as that is worth more than many runs of one.
 
 use std::ops::Range;
 
@@ -13,29 +13,29 @@ use super::query::{LITTLE, NOTHING, Outlook};
 use super::stop::{Lacks, Stop};
 
 const WORLDS: u64 = 4;
-/// Cells with less probability than this are not carried into the worlds.
+/// Cells with less probability than this are left out of the worlds.
 const IMPROBABLE: f64 = 1e-6;
-/// Outcomes that are multiplied before the products are kept away from zero.
+/// Number of outcomes that are multiplied before the products are rescaled to prevent underflow.
 const TOGETHER: usize = 32;
-/// Halvings of a range of shares: enough for the version next to the best.
+/// Number of bisections of a range of shares: enough for the version next to the best.
 const HALVINGS: u32 = 24;
 
-/// Where runs can go.
+/// The slots and versions to choose from.
 #[derive(Debug, Clone, Copy)]
 pub struct Slots<'a> {
-    /// How many are free.
+    /// Number of free slots.
     pub free: usize,
-    /// The versions of the runs whose outcome is not known yet.
+    /// The versions of the runs in flight.
     pub in_flight: &'a [usize],
-    /// Versions that need not be built, in any order.
+    /// Versions that are built already, in any order.
     pub built: &'a [usize],
-    /// How many others may be chosen.
+    /// How many other versions may be chosen.
     pub builds: usize,
-    /// The same seed and the same runs give the same choice.
+    /// Seed: with the same runs it gives the same choice.
     pub seed: u64,
 }
 
-/// Returns a number in [0, 1) that depends on nothing but these.
+/// Returns a number in [0, 1) that depends on the arguments alone.
 pub(super) fn drawn(seed: u64, world: u64, slot: u64) -> f64 {
     let mut x = seed ^ (world << 48) ^ slot.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for _ in 0..2 {
@@ -48,7 +48,7 @@ pub(super) fn drawn(seed: u64, world: u64, slot: u64) -> f64 {
 }
 
 impl Bisection {
-    /// Returns the versions to run in the free slots; fewer if no run can tell more.
+    /// Returns the versions to run in the free slots; fewer if no run gives more information.
     pub fn choose_batch(&self, stop: &Stop, slots: &Slots) -> Vec<usize> {
         let mut chosen = Vec::new();
         let cells = match self.lacks(stop) {
@@ -84,7 +84,7 @@ impl Bisection {
     }
 }
 
-/// A culprit and rates that may be the true ones, and what would be known after its outcomes.
+/// A possible culprit with possible rates, and the posterior after its simulated outcomes.
 struct World {
     culprit: usize,
     p: f64,
@@ -122,7 +122,7 @@ impl<'a> Worlds<'a> {
         self.outlooks = self.all.iter().map(outlook).collect();
     }
 
-    /// Returns what all worlds have in common: the versions that divide the segments.
+    /// Returns the rows that all worlds share: the versions that divide the segments.
     fn rows(&self) -> &Rows {
         &self.all[0].rows
     }
@@ -138,7 +138,7 @@ impl<'a> Worlds<'a> {
         (segment, share)
     }
 
-    /// Gives runs of these versions an outcome in each world.
+    /// Simulates an outcome in each world for runs of these versions.
     fn imagine(&mut self, versions: &[usize]) {
         for versions in versions.chunks(TOGETHER) {
             for (i, world) in (0..).zip(&mut self.all) {
@@ -163,7 +163,7 @@ impl<'a> Worlds<'a> {
             .sum()
     }
 
-    /// Returns the version that tells most on average.
+    /// Returns the version with the most information on average.
     fn best(&mut self, among: Option<&[usize]>) -> Option<usize> {
         self.look();
         let this = &*self;
@@ -201,8 +201,7 @@ impl<'a> Worlds<'a> {
         best.1
     }
 
-    /// Returns at which share of a segment's prior the gain is largest, unless it is nowhere above
-    /// what was found.
+    /// Returns the share of a segment's prior at which the gain is largest, unless the gain is nowhere above `found`.
     fn peak(&self, segment: usize, found: f64) -> Option<f64> {
         if self
             .outlooks
@@ -221,7 +220,7 @@ impl<'a> Worlds<'a> {
         if rise <= 0.0 {
             return Some(0.0);
         }
-        // The gain is concave: it lies below both its tangents at the ends.
+        // The gain is concave: it is below both its tangents at the ends.
         let (first, last) = (gain(0.0), gain(1.0));
         let crossing = (last + fall - first) / (rise + fall);
         if first + rise * crossing <= found {
@@ -244,7 +243,7 @@ impl World {
     fn new(search: &Bisection, rows: &Rows, i: u64, seed: u64) -> Self {
         let of_segment = |s: usize| search.weight(&rows.hypotheses(s)) * sum(rows.row(s));
         let masses = (0..rows.segments()).map(of_segment);
-        // Each world has its own share of the probability, lest all be alike.
+        // Stratified sampling: each world has its own share of the probability.
         let share = (real(i) + drawn(seed, i, u64::MAX)) / real(WORLDS);
         let segment = at(masses, share);
         let hypotheses = rows.hypotheses(segment);
@@ -263,7 +262,7 @@ impl World {
     }
 }
 
-/// Returns the place at which the weights up to it reach this share of all.
+/// Returns the first index at which the cumulated weights reach this share of the total.
 fn at(weights: impl Iterator<Item = f64> + Clone, share: f64) -> usize {
     let mut left = share * weights.clone().sum::<f64>();
     let mut last = 0;

@@ -1,44 +1,45 @@
 //! Checks whether a version before the culprit fails as well, but less often.
 //!
-//! A search supposes that all bad versions fail at one rate. Where an earlier version fails at a fifth of
-//! it, the model takes that version for good: the answer is then the first version that fails at the rate
-//! of the newest, and not the first that fails. So the answer is checked by runs that need no model:
+//! A search assumes that all bad versions fail at one rate. If an earlier version fails at a fifth of it, the model
+//! takes that version for good: the answer is then the first version that fails at the rate of the newest, and not the
+//! first that fails. So the answer is checked by runs that need no model:
 //!
 //! * the culprit fails three times;
 //! * the version before it passes so often that it does not fail at a fifth of the rate, nor at the culprit's own;
-//! * the good end and three versions between pass as often together as they would if they were bad by chance alone:
-//!   where the rate falls for some versions and rises again, the version before the culprit may never fail;
-//! * if an earlier version failed, the good end passes as often as that one's counts ask for, up to a limit: if it
-//!   does, the failures began earlier, and if it fails, good versions fail as well;
+//! * the good end and three versions between pass as often together as bad versions would by chance alone: if the rate
+//!   falls for some versions and rises again, the version before the culprit may never fail;
+//! * if an earlier version failed, the good end passes as often as the counts of that version require, up to a limit:
+//!   if it does, the failures began earlier, and if it fails, good versions fail as well;
 //! * if the culprit failed less than half as often as the newest version, the newest is tried until the difference is
-//!   significant or disappears, up to a limit: there may be a second change that made the failure more frequent.
+//!   significant or disappears, up to a limit: a second change may have made the failure more frequent.
 //!
-//! The runs of the check are evidence like all others. So it begins before the posterior has come to its answer, and
-//! costs little more than the runs that the posterior would have asked for (`examples/search/shipped.rs`).
+//! The runs of the check are evidence like all others. So it begins before the posterior reaches its limit, and costs
+//! little more than the runs that the posterior needs anyway (`examples/search/shipped.rs`).
 
 use super::super::{clean_runs_at_known_rate, clean_runs_needed, convert::real, fisher};
 use super::posterior::{Bisection, Tested};
 use super::stop::{Group, Stop, Verdict};
 
-/// Failures of the culprit.
+/// Required failures of the culprit.
 const FAILURES: u64 = 3;
-/// This share of the rate of the bad versions is excluded for the version before the culprit ...
+/// This share of the rate of the bad versions is excluded for the version before the culprit, but at least
+/// [`LEAST_RATE`].
 const SHARE: f64 = 0.2;
-/// ... but no rate below this one.
+/// Lower bound of the excluded rate.
 const LEAST_RATE: f64 = 0.15;
-/// The share of the level for the comparison of the culprit with the version before it: the culprit was chosen because
-/// it failed.
+/// Share of the level for the comparison of the culprit with the version before it: the culprit was chosen because it
+/// failed.
 const APART: f64 = 0.25;
 /// Distances from the version before the culprit, as shares of the way to the good end, which is 1.
 const DISTANCES: [usize; 4] = [1, 2, 4, 8];
-/// Runs of an end after which a question about it stays open.
+/// Number of runs of an end after which a question about it stays open.
 const MOST_OF_AN_END: u64 = 60;
-/// The share of the level for the comparison of the newest version with the culprit: it is repeated after each run.
+/// Share of the level for the comparison of the newest version with the culprit: it is repeated after each run.
 const MORE_OFTEN: f64 = 0.5;
 
 impl Bisection {
     /// Returns the version before a group that failed most often, if one failed; of equals, the last. The good end
-    /// counts only where no other failed.
+    /// counts only if no other version failed.
     pub fn earlier_failing(&self, group: &Group) -> Option<Tested> {
         let earlier = self
             .tested()
@@ -49,8 +50,8 @@ impl Bisection {
         most.copied()
     }
 
-    /// Returns the version whose runs the check of the answer asks for next, and how many; nothing once the check is
-    /// over, or where there is no answer.
+    /// Returns the version that the check of the answer runs next, and how many runs; `None` once the check is over, or
+    /// without an answer.
     pub fn unchecked(&self, stop: &Stop) -> Option<(usize, u64)> {
         match self.verdict(stop) {
             Verdict::Known(group) => self.check(stop, &group),
@@ -58,7 +59,7 @@ impl Bisection {
         }
     }
 
-    /// The same of any group.
+    /// Returns the same for any group.
     pub(super) fn check(&self, stop: &Stop, group: &Group) -> Option<(usize, u64)> {
         let alpha = stop.check.filter(|_| group.last <= self.newest)?;
         let testable = |version: &usize| !self.untestable.contains(version);
@@ -144,7 +145,7 @@ mod tests {
             search.observe_many(version, 0, 1);
         }
         assert_eq!(search.check(&stop, &group), None);
-        // One failure in two runs takes 38 clean ones of the good end.
+        // One failure in two runs requires 38 clean ones of the good end.
         search.observe_many(30, 1, 1);
         assert_eq!(search.check(&stop, &group), Some((0, 37)));
         search.observe_many(0, 1, 1);

@@ -1,30 +1,28 @@
 //! Tests whether the list has a single boundary between good and bad versions.
 //!
-//! A failure that comes, goes and comes back breaks the assumption of every bisection. The check weighs
-//! two explanations of all runs by their probability: one boundary, as the search supposes, and
-//! versions that are bad or good each by the toss of a coin, at the same rates. Both are
-//! averaged over the same prior, so their ratio exceeds x with probability 1/x at most at any
-//! time if there is one boundary (Ville's inequality, for the average truth).
+//! A failure that comes, goes and comes back breaks the assumption of every bisection. The test compares two
+//! explanations of all runs by their probability: one boundary, as the search assumes, and versions that are each bad
+//! or good with probability 1/2, at the same rates. Both are averaged over the same prior, so their ratio exceeds x
+//! with probability 1/x at most at any time if there is one boundary (Ville's inequality, on average over the prior).
 //!
-//! In simulations of one boundary at most 1.3 % of searches raise the alarm (64 versions, p = .1, q = .01). A search left to itself
-//! hardly ever sees a contradiction, because it stays where it found a boundary: of failures that every
-//! second version has, 20 % are noticed at most. The check is for runs that were asked for elsewhere.
+//! In simulations of one boundary at most 1.3 % of searches raise the alarm (64 versions, p = .1, q = .01). A search
+//! alone hardly ever detects a contradiction, because it continues near the boundary that it found: of failures in
+//! every second version, 20 % are detected at most. The test is for runs that were requested elsewhere in the list.
 
 use super::super::convert::real;
 use super::posterior::{Bisection, Tested};
 
-/// The logarithm of the ratio from which on it is a contradiction: 10 to 1.
+/// Logarithm of the ratio that counts as a contradiction: 10 to 1.
 const ENOUGH: f64 = std::f64::consts::LN_10;
 
 /// Runs that do not fit one boundary.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Contradiction {
-    /// The logarithm of how many times likelier the runs are if versions are bad or good
-    /// independently.
+    /// Logarithm of how many times likelier the runs are if versions are bad or good independently.
     pub ln_evidence: f64,
-    /// A version that seems bad ...
+    /// A version that seems bad, although `passes` is later.
     pub fails: usize,
-    /// ... and a later one that seems good.
+    /// A later version that seems good.
     pub passes: usize,
 }
 
@@ -85,7 +83,7 @@ impl Bisection {
                 earlier = (bad, tested.version);
             }
         }
-        // One place alone contradicts nothing: it is how often it fails that is unlikely.
+        // A single version is not a contradiction, only an unlikely count.
         (best.0 >= 0.0).then_some(Contradiction {
             ln_evidence,
             fails: best.1,

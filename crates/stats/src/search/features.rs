@@ -1,19 +1,19 @@
 //! Uses the signatures and times of failures as evidence for the culprit.
 //!
-//! A failure has two features: its signature, and the time after which it came. Failures of bad versions draw the kind of
-//! each feature from one distribution, failures of good versions from another. Both are unknown, with symmetric
-//! Dirichlet priors. A failure that resembles those of the newest version is evidence that its version is bad. One that
-//! differs is evidence that its version is good. Both weigh more, the more failures of the newest version were seen.
+//! A failure has two features: its signature, and its time. Failures of bad versions draw the kind of each feature from
+//! one distribution, failures of good versions from another. Both are unknown, with symmetric Dirichlet priors. A
+//! failure that resembles failures of the newest version is evidence that its version is bad. One that differs is evidence
+//! that its version is good. Both weigh more, the more failures of the newest version were seen.
 //!
 //! Features may mislead, so three other explanations keep a share of the prior:
 //!
 //! * good and bad versions fail alike;
 //! * every failure is different, because a message holds a random word;
-//! * the bug has other features in older versions, where a function has another name. So a version that fails often
-//!   is bad, whatever its failures resemble.
+//! * the bug has other features in older versions, where a function has another name. So a version that fails often is
+//!   bad, whatever its failures resemble.
 //!
-//! Given the culprit, the features are taken to be independent of the rates. So they are one factor for each culprit, and
-//! the order of the runs does not matter.
+//! Given the culprit, the features are assumed to be independent of the rates. So they are one factor for each culprit,
+//! and the order of the runs does not matter.
 
 use std::collections::BTreeMap;
 
@@ -22,18 +22,18 @@ use super::super::special::ln_rising;
 use super::contradiction::ln_sum;
 use super::posterior::Tested;
 
-/// Kinds of a feature that are counted apart; all further ones count as the last.
+/// Number of kinds of a feature that are distinguished; all further kinds count as the last.
 pub(super) const KINDS: usize = 8;
-/// The weights of the priors of each distribution, in failures: with a small weight one kind is common, with a large
-/// one all are.
+/// Weights of the priors of each distribution, in failures: with a small weight one kind is common, with a large one
+/// all are.
 const WEIGHTS: [f64; 2] = [1.0, 8.0];
 /// The probability that good and bad versions fail alike.
 const ALIKE: f64 = 0.7;
 /// The probability that the features of bad versions change once, unless good and bad versions fail alike.
 const CHANGE: f64 = 0.1;
 
-/// The kind of each feature of a failure, numbered from 0 in the order in which the kinds were first seen; nothing
-/// if it is not known, or means nothing.
+/// The kind of each feature of a failure, numbered from 0 in the order in which the kinds were first seen; `None` if
+/// the kind is unknown or has no meaning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Features {
     pub signature: Option<usize>,
@@ -70,7 +70,7 @@ impl Seen {
     }
 }
 
-/// How many failures of each kind were seen.
+/// Number of failures of each kind.
 type Counts = [u64; KINDS];
 
 /// The kinds of one feature, by version.
@@ -109,7 +109,7 @@ impl Sums {
         Self(sums)
     }
 
-    /// Returns the logarithm of the probability of all kinds if the first so many of the failing versions are good.
+    /// Returns the logarithm of the probability of all kinds if the first `good` of the failing versions are good.
     fn ln_factor(&self, good: usize) -> f64 {
         let terms = WEIGHTS.map(|weight| {
             let apart = (1.0 - ALIKE).ln() + self.apart(good, weight);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::super::convert::real;
 
-/// The lengths of the blocks that a query is priced by.
+/// The block lengths for which a query is evaluated.
 pub(super) const BLOCKS: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 const RATES: u32 = 24;
@@ -14,14 +14,14 @@ const HIGHEST_RATE: f64 = 0.97;
 const ALWAYS: f64 = 0.1;
 /// The prior probability that good versions never fail this way.
 const NO_BACKGROUND: f64 = 0.5;
-/// From this share of the failure rate on a background is hard to tell from it.
+/// A background from this share of the failure rate on is hard to distinguish from it.
 const CLOSE: f64 = 0.25;
 const BACKGROUNDS: [f64; 5] = [0.001, 0.003, 0.01, 0.03, 0.1];
 
-/// What is taken for possible before the first run.
+/// Prior of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// Good versions cannot fail this way: failures are told apart by their signature.
+    /// Whether good versions cannot fail this way, because failures are distinguished by their signature.
     pub clean: bool,
     /// The prior weight of "bad at the good end already".
     pub already_bad: f64,
@@ -56,10 +56,10 @@ impl Cell {
     }
 }
 
-/// The chance that a block of each length shows a failure.
+/// Probability that a block of each length shows a failure.
 pub(super) type Blocks = [f64; BLOCKS.len()];
 
-/// All cells, by background as a share of the failure rate, and the tables that queries are priced by.
+/// All cells, ordered by background as a share of the failure rate, and tables for evaluating queries.
 #[derive(Debug, Clone)]
 pub struct Grid {
     cells: Vec<Cell>,
@@ -75,8 +75,7 @@ fn blocks(rate: f64) -> Blocks {
     BLOCKS.map(|m| -(real(m) * (-rate).ln_1p()).exp_m1())
 }
 
-/// Returns the failure rates with their prior weights: even on the scale of p^(1/2), and a share
-/// for "always".
+/// Returns the failure rates with their prior weights: uniform on the scale of p^(1/2), and a share for "always".
 fn rates() -> Vec<(f64, f64)> {
     let (low, high) = (LOWEST_RATE.ln(), HIGHEST_RATE.ln());
     let node = |i: u32| (low + (high - low) * f64::from(i) / f64::from(RATES - 1)).exp();
@@ -86,8 +85,7 @@ fn rates() -> Vec<(f64, f64)> {
     nodes.iter().map(weighted).chain([(1.0, ALWAYS)]).collect()
 }
 
-/// Returns the background rates that are possible at failure rate `p`: none is more than half of
-/// it.
+/// Returns the possible background rates at failure rate `p`: all are at most half of it.
 pub(super) fn backgrounds(p: f64) -> Vec<(f64, f64)> {
     let possible: Vec<f64> = BACKGROUNDS.into_iter().filter(|q| 2.0 * q <= p).collect();
     if possible.is_empty() {
@@ -118,7 +116,7 @@ impl Grid {
         Self::of(cells)
     }
 
-    /// Returns the grid of these cells, whatever their order and the sum of their weights.
+    /// Returns the grid of these cells, in any order and with any sum of weights.
     pub(super) fn of(mut cells: Vec<Cell>) -> Self {
         cells.sort_by(|a, b| a.closeness().total_cmp(&b.closeness()));
         let total: f64 = cells.iter().map(|cell| cell.weight).sum();
@@ -145,7 +143,7 @@ impl Grid {
         self.with_background..self.cells.len()
     }
 
-    /// Returns those of them in which good versions fail hardly less than bad ones.
+    /// Returns the cells in which good versions fail nearly as often as bad ones.
     pub(super) fn close(&self) -> Range<usize> {
         self.close..self.cells.len()
     }
@@ -160,7 +158,7 @@ impl Grid {
         &self.q
     }
 
-    /// Returns the chance of a failure in a block for each cell, if the version is bad.
+    /// Returns the probability of a failure in a block for each cell, if the version is bad.
     pub(super) fn bad_blocks(&self) -> &[Blocks] {
         &self.bad
     }

@@ -2,23 +2,23 @@
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | `grid` | what is possible: pairs of a failure rate and a background rate |
-//! | `posterior` | what is known: [`Bisection`], one row of cells for each segment between tested versions |
+//! | `grid` | the prior: pairs of a failure rate and a background rate |
+//! | `posterior` | the posterior: [`Bisection`], one row of cells for each segment between tested versions |
 //! | `features` | the signatures and times of failures, as evidence |
-//! | `query` | what to run next: the most information for its price |
+//! | `query` | what to run next: the most information for its cost |
 //! | `batch` | the same for many slots at once |
-//! | `stop` | when it is over: [`Stop`], [`Verdict`] |
+//! | `stop` | when the search is over: [`Stop`], [`Verdict`] |
 //! | `check` | whether a version before the culprit fails as well, less often |
 //! | `hedge` | weights of culprits that may be wrong |
 //! | `contradiction` | whether there is one boundary at all |
 //! | `reduce` | repeated bisection for the smallest set: [`Reduction`] |
-//! | `screen` | which things can be left out at all: [`Screen`] |
+//! | `screen` | which items can be left out at all: [`Screen`] |
 //! | `capacity` | how many runs it will take |
 //!
-//! `cargo run --release --example search` prints all figures given here: mean runs after a baseline of
-//! five failures, and the share of wrong answers at delta .05, over 250 to 1000 searches.
+//! `cargo run --release --example search` prints all figures given here: mean runs after a baseline of five failures,
+//! and the share of wrong answers at delta .05, over 250 to 1000 searches.
 //!
-//! | n, p, q | failures told apart (`clean`) | background possible |
+//! | n, p, q | failures distinguished (`clean`) | background possible |
 //! | --- | --- | --- |
 //! | 8, .5, 0 | 13.4, .02 | 18.8, .01 |
 //! | 8, .1, 0 | 72, .04 | 134, .01 |
@@ -29,16 +29,16 @@
 //! | 8, .03, .01 | | 1690, .05 |
 //! | 64, .03, .01 | | 2869, .06 |
 //!
-//! All cells, other rules in the same ones, slots, weights and reductions: `docs/statistics.md`.
+//! `docs/statistics.md` has all cells, and other rules, slots, weights and reductions in the same cells.
 //!
 //! # Rates that differ between bad versions
 //!
-//! All this supposes that bad versions fail at one rate. Where an earlier version fails less often, a search that
-//! trusts the model takes it for good. [`Stop::checked`] asks for evidence that needs no model (`check`).
+//! All this assumes that bad versions fail at one rate. If an earlier version fails less often, a search that trusts
+//! the model takes it for good. [`Stop::checked`] requires evidence that needs no model (`check`).
 //!
-//! Also tried: to put rising rates (f = 1, .3, .1 of the newest's at the culprit, linear between) into the grid.
-//! With weights .8, .1, .1 that costs more (30.4 runs where 22.7 do) for less (.10 wrong); with .5, .25, .25,
-//! .02 wrong for 41.5 runs.
+//! A rejected alternative puts rising rates (f = 1, .3, .1 of the newest's at the culprit, linear between) into the
+//! grid. With weights .8, .1, .1 it costs more (30.4 runs instead of 22.7) and has .10 wrong answers; with .5, .25,
+//! .25, it has .02 wrong answers at 41.5 runs.
 
 mod batch;
 mod capacity;

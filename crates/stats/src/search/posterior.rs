@@ -1,8 +1,8 @@
 //! Joint posterior of the culprit and the failure rates.
 //!
-//! Culprits between two neighbouring tested versions have one likelihood in common, so there is one
-//! row of cells for each such segment and, computed once, the sums of the prior. A run costs
-//! the tested versions times the cells, however many versions there are.
+//! Culprits between two neighbouring tested versions have the same likelihood, so there is one row of cells for each
+//! such segment and, computed once, the sums of the prior. A run costs the tested versions times the cells, however
+//! many versions there are.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,10 +12,10 @@ use super::super::convert::real;
 use super::features::{Features, Seen};
 use super::grid::{Cell, Grid, Model};
 
-/// Below this share of what was, a product is computed anew from logarithms.
+/// A product below this share of its former value is computed again from logarithms.
 const UNDERFLOW: f64 = 1e-200;
 
-/// A version that has runs.
+/// A tested version with its counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tested {
     pub version: usize,
@@ -23,8 +23,8 @@ pub struct Tested {
     pub runs: u64,
 }
 
-/// Returns the sum of some values, and their sums of products with two others, in four lanes that the
-/// compiler can keep side by side.
+/// Returns the sum of some values, and their sums of products with two others, in four lanes that the compiler can
+/// vectorize.
 pub(super) fn sums(values: &[f64], a: &[f64], b: &[f64]) -> [f64; 3] {
     let mut lanes = [[0.0; 4]; 3];
     let mut add = |values: &[f64], a: &[f64], b: &[f64]| {
@@ -61,14 +61,14 @@ pub(super) struct Rows {
     pub(super) grid: Arc<Grid>,
     newest: usize,
     pub(super) tested: Vec<Tested>,
-    /// One row of cells a segment, one segment more than tested versions.
+    /// One row of cells per segment; there is one segment more than tested versions.
     values: Vec<f64>,
     seen: Seen,
-    /// The logarithm of the factor that the features of failures put into the values of each segment.
+    /// The logarithm of the factor of the features of failures in the values of each segment.
     ln_features: Vec<f64>,
-    /// The part of it that is due to good and bad versions failing alike: the same for all segments.
+    /// The part of that factor from good and bad versions failing alike: the same for all segments.
     ln_alike: Option<f64>,
-    /// The logarithm of all that the values have been scaled by.
+    /// The logarithm of all scaling of the values so far.
     ln_scale: f64,
     bad: Vec<f64>,
     good: Vec<f64>,
@@ -78,7 +78,7 @@ fn outcome(rate: f64, failed: bool) -> f64 {
     if failed { rate } else { 1.0 - rate }
 }
 
-/// Multiplies with the chance of an outcome in each cell.
+/// Multiplies each cell with the probability of an outcome.
 fn multiply(factors: &mut [f64], rates: &[f64], failed: bool) {
     for (factor, rate) in factors.iter_mut().zip(rates) {
         *factor *= outcome(*rate, failed);
@@ -91,7 +91,7 @@ fn times(values: &mut [f64], factors: &[f64]) {
     }
 }
 
-/// Returns k ln x, where nothing of something impossible is nothing.
+/// Returns k ln x, with 0 for k = 0 even if x is 0.
 pub(super) fn times_ln(k: u64, ln: f64) -> f64 {
     if k == 0 { 0.0 } else { real(k) * ln }
 }
@@ -112,7 +112,7 @@ impl Rows {
         }
     }
 
-    /// Returns rows with the same counts, without what failures looked like.
+    /// Returns rows with the same counts, without features of failures.
     fn of_counts(&self, grid: Arc<Grid>) -> Self {
         let mut rows = Self::new(grid, self.newest);
         for tested in &self.tested {
@@ -131,7 +131,7 @@ impl Rows {
         &self.values[segment * width..(segment + 1) * width]
     }
 
-    /// Returns the hypotheses of a segment; the last goes on to "none".
+    /// Returns the hypotheses of a segment; the last segment includes "none".
     pub(super) fn hypotheses(&self, segment: usize) -> Range<usize> {
         let from = segment
             .checked_sub(1)
@@ -153,7 +153,7 @@ impl Rows {
             .partition_point(|tested| tested.version < version)
     }
 
-    /// Makes the version the end of a segment, and returns which.
+    /// Makes the version the end of a segment, and returns the index of the segment.
     fn split(&mut self, version: usize) -> usize {
         let segment = self.segment_of(version);
         if self
@@ -166,7 +166,7 @@ impl Rows {
         let width = self.width();
         let end = (segment + 1) * width;
         let before = self.values.len();
-        // The row and all after it once more, then those moved down to follow the row.
+        // The row and all after it are copied, then those after it are moved down.
         self.values.extend_from_within(end - width..);
         self.values.copy_within(before.., end);
         self.values.truncate(before + width);
@@ -182,7 +182,7 @@ impl Rows {
         segment
     }
 
-    /// Takes one run into account; `values` are not normalised afterwards.
+    /// Adds one run; `values` are not normalised afterwards.
     pub(super) fn observe(&mut self, version: usize, failed: bool) {
         let at = self.split(version);
         let tested = &mut self.tested[at];
@@ -206,7 +206,7 @@ impl Rows {
         }
     }
 
-    /// Takes the features of a failure into account that was observed.
+    /// Adds the features of a failure whose run was already added.
     fn add_features(&mut self, version: usize, features: Features) {
         self.seen.add(version, features);
         let ln_features = self.seen.ln_factors(&self.tested);
@@ -227,7 +227,7 @@ impl Rows {
         self.ln_alike.map_or(1.0, |ln_alike| ln(ln_alike).exp())
     }
 
-    /// Takes several runs into account at the price of one.
+    /// Adds several runs at the price of one.
     pub(super) fn observe_all(&mut self, runs: &[(usize, bool)]) {
         if let &[(version, failed)] = runs {
             return self.observe(version, failed);
@@ -239,8 +239,8 @@ impl Rows {
         let width = self.width();
         let mut sorted = runs.to_vec();
         sorted.sort_unstable();
-        // A version's runs say of the segments up to its own that it is bad, and of the rest that it is
-        // good: so the factors grow from segment to segment, from either end.
+        // The runs of a version imply that it is bad in the segments up to its own, and good in the rest: so the
+        // factors accumulate from segment to segment, from either end.
         let (mut good, mut bad) = (vec![1.0; width], vec![1.0; width]);
         let mut from = 0;
         for segment in 0..self.segments() {
@@ -266,7 +266,7 @@ impl Rows {
         }
     }
 
-    /// Adds runs without touching the likelihoods.
+    /// Adds runs without updating the likelihoods.
     fn count(&mut self, version: usize, failures: u64, runs: u64) {
         let at = self.split(version);
         self.tested[at].failures += failures;
@@ -291,7 +291,7 @@ impl Rows {
             + of(&sum(bad), cell.p)
     }
 
-    /// Computes everything anew from the counts, such that the largest value is one.
+    /// Computes everything again from the counts, so that the largest value is one.
     fn rebuild_all(&mut self) {
         let grid = Arc::clone(&self.grid);
         let of_segment = |s| grid.cells().iter().map(move |cell| (s, cell));
@@ -311,7 +311,7 @@ impl Rows {
         self.ln_scale += factor.ln();
     }
 
-    /// Keeps the values away from zero, where many products would take them.
+    /// Rescales the values, which would otherwise underflow after many products.
     pub(super) fn refresh(&mut self) {
         let most = self.values.iter().copied().fold(0.0, f64::max);
         if most > 0.0 && most < 1e-100 {
@@ -319,7 +319,7 @@ impl Rows {
         }
     }
 
-    /// Returns the rows of these cells only.
+    /// Returns the rows restricted to these cells.
     pub(super) fn only(&self, cells: &[usize]) -> Self {
         let kept = cells.iter().map(|&i| self.grid.cells()[i]).collect();
         let values = (0..self.segments())
@@ -341,10 +341,10 @@ impl Rows {
     }
 }
 
-/// A search for the version that made a failure possible, at a rate that nobody knows.
+/// A search for the version that made a failure possible, at an unknown rate.
 ///
-/// Versions are 0..=n: 0 is the good end, n the newest. Hypothesis c = 1..=n is "bad from version c
-/// on", 0 is "bad at the good end already", n+1 is "none is bad".
+/// Versions are 0..=n: 0 is the good end, n the newest. Hypothesis c = 1..=n is "bad from version c on", 0 is "bad at
+/// the good end already", n+1 is "none is bad".
 #[derive(Debug, Clone)]
 pub struct Bisection {
     pub(super) newest: usize,
@@ -355,10 +355,10 @@ pub struct Bisection {
 }
 
 impl Bisection {
-    /// Returns a search over the versions 0..=n, with a weight for each culprit 1..=n, even if none
-    /// are given.
+    /// Returns a search over the versions 0..=n, with a weight for each culprit 1..=n; without weights the prior is
+    /// uniform.
     ///
-    /// Weights are taken at their word; those that may be wrong are for [`hedged`](super::hedged) first.
+    /// The weights are trusted; pass weights that may be wrong through [`hedged`](super::hedged) first.
     pub fn new(n: usize, model: &Model, weights: Option<&[f64]>) -> Self {
         let even = vec![1.0; n];
         let weights = weights.unwrap_or(&even);
@@ -374,7 +374,7 @@ impl Bisection {
         Self::with(Grid::new(model), &prior)
     }
 
-    /// Returns the same search where good versions may fail as well.
+    /// Returns the same search with a possible background: good versions may fail as well.
     #[must_use]
     pub fn with_background(&self) -> Self {
         let grid = Arc::new(Grid::new(&Model::default()));
@@ -397,7 +397,7 @@ impl Bisection {
         search
     }
 
-    /// True unless good versions are supposed never to fail.
+    /// Returns whether good versions may fail.
     pub fn allows_background(&self) -> bool {
         !self.grid().background().is_empty()
     }
@@ -431,12 +431,12 @@ impl Bisection {
         }
     }
 
-    /// Takes one run into account.
+    /// Adds one run.
     pub fn observe(&mut self, version: usize, failed: bool) {
         self.observe_with_features(version, failed, Features::default());
     }
 
-    /// Takes one run into account, and the features of its failure.
+    /// Adds one run with the features of its failure.
     pub fn observe_with_features(&mut self, version: usize, failed: bool, features: Features) {
         self.exclude_none(version, failed);
         self.rows.observe(version, failed);
@@ -446,7 +446,7 @@ impl Bisection {
         self.normalise();
     }
 
-    /// Takes several runs of one version into account.
+    /// Adds several runs of one version.
     pub fn observe_many(&mut self, version: usize, failures: u64, runs: u64) {
         debug_assert!(failures <= runs && version <= self.newest);
         if runs == 0 {
@@ -458,19 +458,19 @@ impl Bisection {
         self.normalise();
     }
 
-    /// Says that a version cannot be run at all.
+    /// Marks a version as not testable.
     ///
-    /// It stays a possible culprit, together with its neighbours that no run can tell it from.
+    /// It stays a possible culprit, together with the neighbours that no run can distinguish from it.
     pub fn untestable(&mut self, version: usize) {
         self.untestable.insert(version);
     }
 
-    /// Says that two versions are identical: none after the first of them, up to the second, is the culprit.
+    /// Marks two versions as identical: none after the first of them, up to the second, is the culprit.
     pub fn identical(&mut self, first: usize, second: usize) {
         self.retain(|c| c <= first || c > second);
     }
 
-    /// Excludes all hypotheses but these, unless nothing is possible then.
+    /// Excludes all other hypotheses, unless nothing would be possible then.
     pub(super) fn retain(&mut self, kept: impl Fn(usize) -> bool) {
         let mut other = self.clone();
         let mut sum = 0.0;
@@ -486,7 +486,7 @@ impl Bisection {
         }
     }
 
-    /// A failure of the newest version is what the search is for.
+    /// Excludes "none is bad" after a failure of the newest version.
     fn exclude_none(&mut self, version: usize, failed: bool) {
         if version == self.newest && failed {
             let last = self.newest + 2;
@@ -540,7 +540,7 @@ impl Bisection {
         }
     }
 
-    /// Returns the logarithm of the probability of all outcomes in their order, before any was seen.
+    /// Returns the logarithm of the probability of all outcomes in their order.
     pub(super) fn ln_likelihood(&self) -> f64 {
         let counts = Self {
             rows: self.rows.of_counts(Arc::clone(&self.rows.grid)),
@@ -549,7 +549,7 @@ impl Bisection {
         counts.total().ln() - counts.rows.ln_scale
     }
 
-    /// Tells whether the runs cannot have come about in any way that the model knows.
+    /// Returns whether the runs are impossible under every hypothesis of the model.
     pub fn impossible(&self) -> bool {
         self.total() <= 0.0
     }

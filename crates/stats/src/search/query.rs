@@ -1,14 +1,13 @@
-//! Chooses the version to run next: the most information for its price.
+//! Chooses the version to run next: the most information for its cost.
 //!
-//! A query is a version and a block of m runs of which only "none failed" or "some failed" is
-//! used. The block sets the horizon of the price (a switch to another version is worth it for many
-//! runs, not for one); after each real run the choice is made anew.
+//! A query is a version and a block of m runs of which only "none failed" or "some failed" is used. The block sets the
+//! horizon of the cost: a switch to another version is worth it for many runs, not for one. After each real run the
+//! choice is made again.
 //!
-//! The information is that of the outcome about the culprit: h(F) less the mean of
-//! h(F given the culprit), where h is the entropy of a coin and F the chance of a failure in the block. Within a
-//! segment both parts are linear in the share x of the segment's prior at or below the version, so
-//! that the whole is concave in x and its maximum is known in closed form: the versions that have no runs need not
-//! be walked over.
+//! The information is that of the outcome about the culprit: h(F) minus the mean of h(F given the culprit), where h is
+//! the entropy of a Bernoulli variable and F the probability of a failure in the block. Within a segment both parts are
+//! linear in the share x of the segment's prior at or below the version, so that the whole is concave in x and its
+//! maximum is known in closed form: the versions without runs need not be enumerated.
 
 use std::ops::Range;
 
@@ -16,21 +15,21 @@ use super::super::convert::real;
 use super::grid::{BLOCKS, Blocks};
 use super::posterior::{Bisection, Rows, sum, sums};
 
-/// What a query costs, in any unit.
+/// Costs of a query, in any unit.
 #[derive(Debug, Clone, Copy)]
 pub struct Costs<'a> {
-    /// One run.
+    /// Cost of a run.
     pub run: f64,
-    /// To go on with another version than `current`.
+    /// Cost of a switch to another version than `current`.
     pub switch: f64,
-    /// To make a version that is not among `built`.
+    /// Cost of building a version that is not among `built`.
     pub build: f64,
     pub current: Option<usize>,
     pub built: &'a [usize],
 }
 
 impl Costs<'_> {
-    /// Runs are all that costs.
+    /// Costs if only runs cost anything.
     pub const RUNS: Self = Costs {
         run: 1.0,
         switch: 0.0,
@@ -51,11 +50,11 @@ impl Costs<'_> {
     }
 }
 
-/// What to do next.
+/// The next version to run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Query {
     pub version: usize,
-    /// The number of runs that the price was reckoned for.
+    /// The number of runs for which the cost was calculated.
     pub block: u64,
     /// The information of such a block about the culprit, in nats.
     pub gain: f64,
@@ -63,16 +62,16 @@ pub struct Query {
 
 /// Gains that differ by less than this share are equal.
 const TIE: f64 = 1e-9;
-/// A segment with less mass than this holds no best query inside.
+/// A segment with less mass than this is not searched for the best query.
 pub(super) const LITTLE: f64 = 1e-6;
-/// A gain below this is rounding.
+/// A gain below this is a rounding error.
 pub(super) const NOTHING: f64 = 1e-13;
 
 fn x_ln_x(x: f64) -> f64 {
     if x > 0.0 { x * x.ln() } else { 0.0 }
 }
 
-/// Returns the entropy of a coin that shows "failed" with `part` of `whole`, times the whole.
+/// Returns the entropy of a Bernoulli variable with probability `part` of `whole`, times the whole.
 fn entropy(part: f64, whole: f64) -> f64 {
     if whole <= 0.0 {
         return 0.0;
@@ -81,7 +80,7 @@ fn entropy(part: f64, whole: f64) -> f64 {
     x_ln_x(whole) - x_ln_x(part) - x_ln_x(whole - part)
 }
 
-/// A chance of failure summed over hypotheses, and the sum of the entropies given each of them.
+/// A probability of failure summed over hypotheses, and the sum of the entropies given each of them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     fails: f64,
@@ -108,7 +107,7 @@ impl Sum {
     }
 }
 
-/// What a segment expects of a version, by block.
+/// The expected outcomes of a version in a segment, by block.
 struct Expected<const BLOCKS: usize> {
     mass: f64,
     bad: [Sum; BLOCKS],
@@ -133,7 +132,7 @@ impl Inside {
             .gain()
     }
 
-    /// Returns the chance of a failure.
+    /// Returns the probability of a failure.
     fn fails(&self, share: f64) -> f64 {
         self.rest
             .plus(self.bad, share)
@@ -141,7 +140,7 @@ impl Inside {
             .fails
     }
 
-    /// Returns the change of the gain with the share.
+    /// Returns the derivative of the gain with respect to the share.
     pub(super) fn slope(&self, share: f64) -> f64 {
         let fails = self.fails(share);
         let noise = self.bad.noise - self.good.noise;
@@ -190,8 +189,8 @@ impl Outlook {
         Self::of(&segments.collect::<Vec<_>>(), rows, before)
     }
 
-    /// Returns the gains from the sums of each segment's row: its mass, and its failures by block if the
-    /// version is bad, and if it is good.
+    /// Returns the gains from the sums of each segment's row: its mass, and its failures by block if the version is
+    /// bad, and if it is good.
     fn of<const BLOCKS: usize>(
         segments: &[(f64, [f64; BLOCKS], [f64; BLOCKS])],
         rows: &Rows,
@@ -284,8 +283,8 @@ impl Bisection {
         self.weight(&(hypotheses.start..version + 1)) / all
     }
 
-    /// Returns the testable versions next to this share of the prior of some hypotheses: at or
-    /// below, and above.
+    /// Returns the testable versions next to this share of the prior of some hypotheses: one at or below it, and one
+    /// above.
     pub(super) fn next_to(&self, hypotheses: &Range<usize>, share: f64) -> [Option<usize>; 2] {
         let versions = hypotheses.start..hypotheses.end.min(self.newest + 1);
         let wanted = self.before[hypotheses.start] + share * self.weight(hypotheses);
@@ -300,7 +299,7 @@ impl Bisection {
         ]
     }
 
-    /// Returns the query that is best among these cells.
+    /// Returns the best query by these cells.
     pub(super) fn best_query(&self, costs: &Costs, cells: &Range<usize>) -> Option<Query> {
         let outlook = Outlook::new(&self.rows, &self.before, cells);
         let mut best = Best::default();

@@ -1,25 +1,24 @@
 //! Searches the smallest set of items that keeps the failure.
 //!
-//! Repeated noisy bisection. The things stand in an order; the failure needs some shortest prefix
-//! of it, and the last thing of that prefix is needed. It is found by a [`Bisection`] over the
-//! lengths of the prefix, is then always on, and the same is asked of the things before it, until
-//! those found suffice alone. What was learnt of the rates goes on from stage to stage. Stage s may be wrong
-//! with probability delta/(s(s+1)), which sums to delta however many there are.
+//! The method is repeated noisy bisection. The items have an order; the failure needs some shortest prefix of it, and
+//! the last item of that prefix is needed. A [`Bisection`] over the lengths of the prefix finds this item. The item is
+//! then always kept, and the search continues among the items before it, until the found items suffice alone. Each
+//! stage starts with the rates learned in the stages before. Stage s may be wrong with probability delta/(s(s+1)),
+//! which sums to delta for any number of stages.
 //!
-//! Once the last thing is likely it is also tried with nothing before it, in turns with the prefix that ends before
-//! it. The next stage would ask for that anyway, and where nothing else is needed it fails soon, which spares most of
-//! the clean runs: what fails holds all that is needed, where failures are told apart.
+//! Once the last item is likely, it is also tried with nothing before it, in turns with the prefix that ends before it.
+//! The next stage would try that anyway, and if nothing else is needed it fails soon, which saves most of the clean
+//! runs: if failures are distinguished, a failing set contains everything that is needed.
 //!
-//! All this supposes that more things on never hide the failure. The end check does not: what was
-//! found must fail alone, and must be clean without any one of its parts by the exact rule of
-//! [`clean_runs_needed`]. If a part turns out not to be needed the search begins anew within the set found,
-//! with that part last. A failure without the only thing found may be one of the background, and to leave that
-//! thing out ends the search: so it must be shown at any background, by a bound that holds however often one looks,
-//! and against runs of the thing in the same number.
+//! All this assumes that more items never hide the failure. The end check does not: the found set must fail alone, and
+//! must be clean without any one of its groups by the exact rule of [`clean_runs_needed`]. If a group turns out not to
+//! be needed the search begins anew within the found set, with that group last. A failure without the only found item
+//! may come from the background, and to leave that item out ends the search. So its being needless must be shown at any
+//! background, by a bound that holds after every run, and against the same number of runs of the item.
 //!
-//! Where sets cannot be run, as where one thing needs another, things come as a group that no prefix tells apart.
-//! Other prefixes may: so the search begins anew within the set found, in other orders, until that has helped in
-//! none of the last few.
+//! If some sets cannot be run, for example because one item needs another, the search may find a group of items that no
+//! prefix divides. Other prefixes may divide it: so the search begins anew within the found set, in other orders, until
+//! none of the last few orders improved the result.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -35,38 +34,38 @@ use super::posterior::{Bisection, times_ln};
 use super::query::Costs;
 use super::stop::{Stop, Verdict};
 
-/// The sizes of the set that the prior reckons with.
+/// Number of set sizes in the prior.
 const SIZES: u32 = 8;
 
-/// How likely the last thing must be before it is tried without those before it: earlier, more of these runs
-/// are in vain.
+/// Minimum probability of the last item before it is tried without the items before it. At a lower value, more of these
+/// runs are useless.
 const LIKELY: f64 = 0.8;
 
-/// How many failures it is given to do so: where it needs none of those before it, it has failed by then in seven of
-/// eight searches.
+/// Expected failures of the last item alone after which it is no longer tried in turns: if it needs none of the items
+/// before it, it has failed by then in seven of eight searches.
 const TRIES: f64 = 2.0;
 
-/// A set that has failed so often in the end check, and is neither good nor bad by then, fails at a rate in between.
+/// A set with this many failures in the end check that is still neither good nor bad fails at a rate in between.
 const MANY: u64 = 100;
 
-/// How often the search goes back to everything. If that does not help either, what was found fails at another
-/// rate than everything, which the check is to say.
+/// Number of times that the search goes back to all items. If that does not help either, the found set fails at another
+/// rate than all items together, and the check reports this.
 const BACKS: u64 = 2;
 
-/// If a difference as large as the one seen is less likely than this by chance, the set that was found seems to fail
-/// more rarely than larger sets. A lower value detects fewer real differences; 0.2 takes 2 % more runs.
+/// If a difference as large as the observed one is less likely than this by chance, the found set seems to fail less
+/// often than larger sets. A lower value detects fewer real differences; 0.2 takes 2 % more runs.
 const DOUBT: f64 = 0.1;
 
-/// Other orders that are tried in a row without a gain.
+/// Number of other orders that are tried in a row without a gain.
 const ORDERS: u64 = 3;
 
 /// Returns the prior of the shortest failing prefix having length 0, 1, ..., `remaining`.
 ///
-/// That of the last element of k things spread evenly, with weight 2^-k. That nothing more is
-/// needed is impossible at first and as likely as not later.
+/// This is the distribution of the last element of k items spread evenly, with weight 2^-k. In the first stage,
+/// "nothing more is needed" is impossible; later its prior is 1/2.
 pub fn stage_prior(remaining: usize, first: bool) -> Vec<f64> {
     let mut prior = vec![0.0; remaining + 1];
-    // choose(j-1, k-1) / choose(r, k), from k to k+1 by the ratio of neighbours.
+    // The ratio choose(j-1, k-1) / choose(r, k), computed from k to k+1 by the ratio of neighbours.
     let r = real(remaining as u64);
     for (j, prior) in prior.iter_mut().enumerate().skip(1) {
         let mut share = r.recip();
@@ -90,14 +89,14 @@ pub fn stage_prior(remaining: usize, first: bool) -> Vec<f64> {
     prior
 }
 
-/// Failures in runs.
+/// Counted failures and runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
     pub failures: u64,
     pub runs: u64,
 }
 
-/// How often the set that was found fails, against everything together.
+/// How often the found set fails, compared with all items together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
     pub of_all: Interval,
@@ -105,22 +104,22 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Returns how many times more rarely the set fails than everything together, at least and at
-    /// most, if that is certain.
+    /// Returns the lower and upper bound of the factor by which the set fails less often than all items together, if it
+    /// certainly does.
     pub fn times_rarer(&self) -> Option<(f64, f64)> {
         let least = self.of_all.lo / self.of_found.hi;
         (least > 1.0).then(|| (least, self.of_all.hi / self.of_found.lo))
     }
 }
 
-/// What is known of the smallest set.
+/// The present answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The things found to be needed, in groups that could not be told apart.
+    /// The needed items, in groups that could not be divided.
     pub needed: Vec<Vec<usize>>,
     /// Whether they suffice.
     pub sufficient: bool,
-    /// The groups, by index, of which it has not been shown that the failure needs them.
+    /// Indices of the groups that were not shown to be needed.
     pub open: Vec<usize>,
 }
 
@@ -131,19 +130,19 @@ enum Phase {
     Over,
 }
 
-/// A search for the smallest set of things that keeps a failure.
+/// A search for the smallest set of items that keeps a failure.
 #[derive(Debug, Clone)]
 pub struct Reduction {
-    /// All things, the most suspicious first, and in ascending order.
+    /// All items, the most suspicious first, and in ascending order.
     all: Vec<usize>,
     everything: Vec<usize>,
     clean: bool,
     delta: f64,
     baseline: Count,
     cells: Vec<Cell>,
-    /// The cells as they were before the first run.
+    /// The cells before the first run.
     unseen: Vec<Cell>,
-    /// The things not decided yet, the most suspicious first.
+    /// The undecided items, the most suspicious first.
     order: Vec<usize>,
     found: Vec<Vec<usize>>,
     stage: u64,
@@ -153,23 +152,22 @@ pub struct Reduction {
     untestable: Vec<Vec<usize>>,
     phase: Phase,
     restarts: usize,
-    /// How often it was found that something left out is needed.
+    /// How often an item that was left out turned out to be needed.
     backs: u64,
-    /// What is known already while another order is tried.
+    /// The answer so far, while another order is tried.
     settled: Option<Vec<Vec<usize>>>,
-    /// Other orders tried, and how many of them in a row without a gain.
+    /// Number of other orders tried, and the number of them in a row without a gain.
     orders: u64,
     in_vain: u64,
-    /// How often the set must fail alone, in the end check.
+    /// Required failures of the set alone, in the end check.
     failures: u64,
-    /// How many clean runs show that a group is needed, for so many of the set alone, and for so
-    /// many groups.
+    /// The cached number of clean runs that show a group to be needed, with the counts of the set alone and the number
+    /// of groups for which it was computed.
     wanted: ((Count, usize), Option<u64>),
 }
 
 impl Reduction {
-    /// Returns a search among the things 0..n, in the order of suspicion, after so many failures
-    /// with all of them on.
+    /// Returns a search among the items 0..n, in the order of suspicion, after the baseline counts with all items.
     pub fn new(order: Vec<usize>, clean: bool, baseline: Count, delta: f64) -> Self {
         let model = Model {
             clean,
@@ -206,7 +204,7 @@ impl Reduction {
         if things == 0 {
             new.begin_check();
         } else {
-            // Of a single thing it is known already.
+            // A single item needs no search.
             new.begin_anew(new.order.clone());
         }
         new
@@ -217,7 +215,7 @@ impl Reduction {
         Stop::literally(self.delta / (stage * (stage + 1.0)))
     }
 
-    /// Returns the set of what was found and the first so many of the rest; one more is everything.
+    /// Returns the found items and the first `length` of the rest; one more is all items.
     fn prefix(&self, length: usize) -> Vec<usize> {
         if length > self.order.len() {
             return self.everything.clone();
@@ -228,7 +226,7 @@ impl Reduction {
         set
     }
 
-    /// Returns what was found, without one group.
+    /// Returns the found items without one group.
     fn without(&self, group: usize) -> Vec<usize> {
         let others = self.found.iter().enumerate().filter(|(i, _)| *i != group);
         let mut set: Vec<usize> = others.flat_map(|(_, group)| group).copied().collect();
@@ -236,7 +234,7 @@ impl Reduction {
         set
     }
 
-    /// Returns the length of the prefix that a set is, in this stage.
+    /// Returns the length of the prefix that equals a set in this stage.
     fn length(&self, set: &[usize]) -> Option<usize> {
         if set == self.everything {
             return Some(self.search.newest());
@@ -250,12 +248,12 @@ impl Reduction {
         self.counts.get(set).copied().unwrap_or_default()
     }
 
-    /// Returns the set to run next, in ascending order, or nothing at the end.
+    /// Returns the set to run next, in ascending order, or `None` at the end.
     pub fn next(&self) -> Option<Vec<usize>> {
         self.next_batch(&[], 1, 0).pop()
     }
 
-    /// Returns the sets to run in so many free slots while others are under way.
+    /// Returns the sets to run in the free slots while others are in flight.
     pub fn next_batch(&self, in_flight: &[Vec<usize>], free: usize, seed: u64) -> Vec<Vec<usize>> {
         match self.phase {
             Phase::Over => Vec::new(),
@@ -271,7 +269,7 @@ impl Reduction {
         }
     }
 
-    /// Returns the prefixes that tell most.
+    /// Returns the prefixes with the most information.
     fn prefixes(&self, in_flight: &[Vec<usize>], free: usize, seed: u64) -> Vec<Vec<usize>> {
         let lengths = match free {
             0 => Vec::new(),
@@ -295,7 +293,7 @@ impl Reduction {
         prefixes.collect()
     }
 
-    /// Returns what was found together with the likeliest last thing, if it is time to see whether that is all.
+    /// Returns the found items together with the likeliest last item, if it is time to test whether they suffice.
     fn alone(&self) -> Option<Vec<usize>> {
         let likeliest = self.search.likeliest();
         if !self.clean || likeliest.first < 2 || likeliest.mass < LIKELY {
@@ -314,7 +312,7 @@ impl Reduction {
         (alone.failures == 0 && in_turn && !self.untestable.contains(&set)).then_some(set)
     }
 
-    /// Takes a run into account.
+    /// Adds a run.
     pub fn observe(&mut self, set: &[usize], failed: bool) {
         let count = self.counts.entry(set.to_vec()).or_default();
         count.runs += 1;
@@ -328,7 +326,7 @@ impl Reduction {
                     && self.clean
                     && self.prefix(0).iter().all(|thing| set.contains(thing))
                 {
-                    // It holds the last thing that is needed.
+                    // The set holds the last needed item.
                     let thing = |last: usize| self.order.get(last.checked_sub(1)?);
                     let holds = |last| thing(last).is_none_or(|thing| set.contains(thing));
                     self.search.retain(holds);
@@ -340,7 +338,7 @@ impl Reduction {
         }
     }
 
-    /// Says that a set cannot be run at all.
+    /// Marks a set as not testable.
     pub fn untestable(&mut self, set: &[usize]) {
         self.untestable.push(set.to_vec());
         match self.phase {
@@ -355,7 +353,7 @@ impl Reduction {
         }
     }
 
-    /// Goes on to the next stage if this one is decided.
+    /// Continues with the next stage if this one is decided.
     fn advance(&mut self) {
         while self.phase == Phase::Searching {
             let group = match self.search.verdict(&self.stop()) {
@@ -388,7 +386,7 @@ impl Reduction {
         }
     }
 
-    /// Searches once more, among these things, with all that is known of their prefixes.
+    /// Starts a new search among these items, with all known counts of their prefixes.
     fn begin_anew(&mut self, order: Vec<usize>) {
         let left_out = if order.len() < self.all.len() {
             self.delta
@@ -408,13 +406,13 @@ impl Reduction {
         self.advance();
     }
 
-    /// Takes into account what is known of a set, as the prefix of this length.
+    /// Adds the known counts of a set, as the prefix of this length.
     fn learn(&mut self, length: usize, set: &[usize]) {
         let known = self.count(set);
         self.search.observe_many(length, known.failures, known.runs);
     }
 
-    /// Something that was left out is needed after all.
+    /// Goes back to all items, because an item that was left out is needed after all.
     fn go_back(&mut self) {
         if self.backs == BACKS {
             if self.phase == Phase::Checking {
@@ -431,12 +429,12 @@ impl Reduction {
         self.begin_anew(self.all.clone());
     }
 
-    /// Begins a stage; that something which was left out is needed has this probability.
+    /// Begins a stage; `left_out` is the probability that an item which was left out is needed.
     fn begin_stage(&mut self, first: bool, left_out: f64) {
         let left_out = if self.clean { 0.0 } else { left_out };
         let prior = hypotheses(self.order.len(), first, left_out);
         self.search = Bisection::with(Grid::of(self.cells.clone()), &prior);
-        // The longest was tried before, too, and is in the cells.
+        // The longest prefix was tried before, too, so its runs are in the cells.
         for length in 0..self.order.len() {
             self.learn(length, &self.prefix(length));
         }
@@ -467,8 +465,8 @@ impl Reduction {
         clean_runs_needed(reference.failures, reference.runs, self.level())
     }
 
-    /// Returns the runs of the set that was found, together with those of all larger sets, which fail at
-    /// the same rate. Where it seems to fail more rarely than they do, its own runs count alone.
+    /// Returns the runs of the found set, together with the runs of all larger sets, which fail at the same rate. If the
+    /// found set seems to fail less often than they do, only its own runs count.
     fn with_larger_sets(&self, alone: Count) -> Count {
         let found = self.prefix(0);
         let larger = self.counts.iter().filter(|(set, _)| {
@@ -488,7 +486,7 @@ impl Reduction {
         }
     }
 
-    /// Returns how many more runs each set of the end check takes.
+    /// Returns how many more runs each set of the end check needs.
     fn missing(&self) -> Vec<(Vec<usize>, u64)> {
         let whole = self.prefix(0);
         let alone = self.count(&whole);
@@ -507,7 +505,8 @@ impl Reduction {
             } else {
                 u64::from(count.failures < MANY && self.improbable(count, true) > self.level())
             };
-            // How often nothing fails is only told from the rate of the thing if that is as well known.
+            // The rate without any item is only distinguishable from the rate of the item if that rate is known as
+            // well.
             let thing = self.found.len() == 1 && !self.untestable.contains(&whole);
             if more > 0 && count.failures > 0 && thing && alone.runs < count.runs {
                 return Some((whole.clone(), more));
@@ -517,8 +516,8 @@ impl Reduction {
         missing.collect()
     }
 
-    /// Returns the logarithm of how likely such runs of a set are, if its rate in each cell is this; of a single
-    /// thing, together with the runs of that thing alone.
+    /// Returns the log likelihood of the runs of a set, given its rate in each cell; for a single item, together with
+    /// the runs of that item alone.
     fn ln_likelihood(&self, count: Count, rate: impl Fn(&Cell) -> f64) -> f64 {
         let alone = if self.found.len() == 1 {
             self.count(&self.prefix(0))
@@ -532,8 +531,7 @@ impl Reduction {
         ln_sum(&terms)
     }
 
-    /// Returns the probability that a set which failed so often is bad, if `bad`, or good, had both
-    /// been as likely as not.
+    /// Returns the probability that a set with these counts is bad, if `bad`, or good, with a prior of 1/2 for each.
     fn improbable(&self, count: Count, bad: bool) -> f64 {
         let if_bad = self.ln_likelihood(count, |cell| cell.p);
         let if_good = self.ln_likelihood(count, |cell| cell.q);
@@ -545,11 +543,12 @@ impl Reduction {
         (1.0 + against.exp()).recip()
     }
 
-    /// Tells whether a set that failed so often is bad, such that a good one is ever taken for it with
-    /// probability [`level`](Self::level) at most, however often one looks.
+    /// Returns whether a set with these counts is bad, such that a good set is ever called bad with probability
+    /// [`level`](Self::level) at most, however often this is tested.
     ///
-    /// That holds at every background, not on average: by what it explains best, not by its weight. By
-    /// weight, the first failure of a background of 1 % would be enough, where most of the weight is on none.
+    /// This holds at every background, not on average: the test uses the background that explains the counts best, not
+    /// the prior weights. With prior weights, the first failure of a background of 1 % would be enough, because most of
+    /// the weight is on no background.
     fn is_bad_at_any_background(&self, count: Count) -> bool {
         let likeliest = |cell: &Cell| {
             let possible = backgrounds(cell.p).into_iter().map(|(q, _)| q);
@@ -561,10 +560,10 @@ impl Reduction {
         self.ln_likelihood(count, |cell| cell.p) - if_good >= -self.level().ln()
     }
 
-    /// Tells whether a group is not needed, by the runs without it.
+    /// Returns whether the runs without a group show that it is not needed.
     fn is_needless(&self, without: Count) -> bool {
         let shown = || {
-            // A search that begins anew can find a group again. Without the only one all is over.
+            // A search that begins anew can find a group again. Leaving out the only group ends the search.
             if self.found.len() == 1 {
                 self.is_bad_at_any_background(without)
             } else {
@@ -588,7 +587,7 @@ impl Reduction {
         sets
     }
 
-    /// Ends the check if nothing is missing, or begins anew if a part is not needed.
+    /// Ends the check if nothing is missing, or begins anew if a group is not needed.
     fn check(&mut self) {
         let alone = self.count(&self.prefix(0));
         self.wanted = ((alone, self.found.len()), self.clean_runs());
@@ -600,7 +599,7 @@ impl Reduction {
         let needless =
             (0..self.found.len()).find(|&group| self.is_needless(self.count(&self.without(group))));
         match needless {
-            // Without the only one nothing is left, and that fails, too.
+            // Without the only group no item is left, and the program still fails.
             Some(_) if self.found.len() == 1 => {
                 self.found.clear();
                 self.order.clear();
@@ -618,7 +617,7 @@ impl Reduction {
         }
     }
 
-    /// Ends the search, unless another order may take a group apart.
+    /// Ends the search, unless another order may divide a group.
     fn end(&mut self) {
         if let Some(before) = self.settled.take() {
             if unsettled(&before) <= unsettled(&self.found) {
@@ -641,7 +640,7 @@ impl Reduction {
         self.begin_anew(order);
     }
 
-    /// Returns the search as it was before it went to look for a better answer.
+    /// Returns the search as it was before it tried another order.
     fn as_settled(&self) -> Cow<'_, Self> {
         let Some(found) = &self.settled else {
             return Cow::Borrowed(self);
@@ -654,7 +653,7 @@ impl Reduction {
         })
     }
 
-    /// Returns about how many more runs it takes if no more than one of the open things is needed.
+    /// Returns the approximate number of remaining runs if at most one of the undecided items is needed.
     pub fn runs_left(&self) -> f64 {
         let missing = || self.missing().iter().map(|(_, more)| real(*more)).sum();
         match self.phase {
@@ -672,17 +671,17 @@ impl Reduction {
         }
     }
 
-    /// Tells whether no further run is wanted.
+    /// Returns whether the search needs no further run.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }
 
-    /// Tells whether the set is found; what is left is the end check.
+    /// Returns whether the set is found, so that only the end check is left.
     pub fn is_found(&self) -> bool {
         self.settled.is_some() || self.phase != Phase::Searching
     }
 
-    /// Returns what is known of the smallest set.
+    /// Returns the present answer.
     pub fn answer(&self) -> Answer {
         let this = self.as_settled();
         let alone = this.count(&this.prefix(0));
@@ -702,8 +701,8 @@ impl Reduction {
         }
     }
 
-    /// Returns how often the set found fails, and everything together; each interval
-    /// holds at all moments with probability 1 - alpha/2, so both do with 1 - alpha.
+    /// Returns the rates of the found set and of all items together; each interval holds at all times with probability
+    /// 1 - alpha/2, so both do with 1 - alpha.
     pub fn rates(&self, alpha: f64) -> Rates {
         let this = self.as_settled();
         let interval = |count: Count| confidence_sequence(count.failures, count.runs, alpha / 2.0);
@@ -714,19 +713,19 @@ impl Reduction {
     }
 }
 
-/// Returns the logarithm of the chance of such runs, in their order, at a rate.
+/// Returns the logarithm of the probability of these runs, in their order, at a rate.
 fn ln_chance(count: Count, rate: f64) -> f64 {
     times_ln(count.failures, rate.ln()) + times_ln(count.runs - count.failures, (-rate).ln_1p())
 }
 
-/// Returns how far from settled an answer is: by the things it has, then by those not told apart.
+/// Returns the size of an answer for comparison: its number of items, then the number of items in undivided groups.
 fn unsettled(found: &[Vec<usize>]) -> (usize, usize) {
     let things: usize = found.iter().map(Vec::len).sum();
     (things, things - found.len())
 }
 
-/// Returns the prior of a stage as that of a bisection: nothing is for "not even everything fails". With a share for
-/// what was left out, everything is one more place, after the longest prefix.
+/// Returns the prior of a stage as that of a bisection: "not even all items fail" has weight 0. With a probability for
+/// items that were left out, the set of all items is one more candidate, after the longest prefix.
 fn hypotheses(remaining: usize, first: bool, left_out: f64) -> Vec<f64> {
     let mut prior = stage_prior(remaining, first);
     let total: f64 = prior.iter().sum();
@@ -738,7 +737,7 @@ fn hypotheses(remaining: usize, first: bool, left_out: f64) -> Vec<f64> {
     prior
 }
 
-/// Returns the cells with their weights as they are now.
+/// Returns the cells with their present weights.
 fn weighted(search: &Bisection) -> Vec<Cell> {
     let cells = search.grid().cells().iter().zip(search.cell_masses());
     cells
@@ -755,7 +754,7 @@ mod tests {
         runs: 10,
     };
 
-    /// Runs a reduction to its end where a set always fails or never does.
+    /// Runs a reduction to its end; every set always fails or never does.
     fn reduce(n: usize, untestable: &[&[usize]], fails: impl Fn(&[usize]) -> bool) -> Reduction {
         let mut search = Reduction::new((0..n).collect(), true, BASELINE, 0.05);
         for set in untestable {
@@ -805,7 +804,7 @@ mod tests {
 
     #[test]
     fn a_part_that_turns_out_needless_is_left_out() {
-        // Thing 2 hides the failure unless thing 5 is on as well.
+        // Item 2 hides the failure unless item 5 is kept as well.
         let hidden = |set: &[usize]| set.contains(&1) && (!set.contains(&2) || set.contains(&5));
         let search = reduce(8, &[], hidden);
         assert_eq!(sorted(&search), [1]);
@@ -875,7 +874,7 @@ mod tests {
                     break;
                 };
                 assert!(run < 3000, "{seed}: no end");
-                // At first it fails without thing 3 as well.
+                // At first it fails without item 3 as well.
                 let bad = set.contains(&1) && (set.contains(&3) || run < 8);
                 let rate = if bad { 0.5 } else { 0.05 };
                 search.observe(&set, drawn(*seed, run, 1) < rate);
@@ -886,8 +885,8 @@ mod tests {
         assert!(misled <= 6, "{misled} of 100");
     }
 
-    /// Returns in how many of 300 end checks a single thing is found to be needless, where it fails at rate .5
-    /// and nothing at rate `q`.
+    /// Returns in how many of 300 end checks a single item is found to be needless, if it fails at rate .5 and the
+    /// empty set at rate `q`.
     fn needless(q: f64) -> usize {
         let baseline = Count {
             failures: 5,

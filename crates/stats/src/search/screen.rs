@@ -1,27 +1,27 @@
 //! Finds the items without which a program does not run at all.
 //!
-//! Without some of its imports a program does not run, whatever else it may do then: that says nothing
-//! of its failure, and things of this kind are not worth a search. They are found by leaving out everything,
-//! and then the halves of whatever could not be left out: one run each, for a program without what it needs
-//! fails at once. Few of many take few runs; many take three for each.
+//! Without some of its imports a program does not run at all. Such a trial gives no information about the failure, so
+//! these items are excluded from the search. The screen leaves out all items, and then halves of each set that could
+//! not be left out. Each set takes one run, because a program without a required item fails at once. A few required
+//! items among many take few runs; many required items take three runs each.
 //!
-//! A run may also end otherwise for a reason of its own. Halves are tried anew, so that does little harm before it
-//! comes to a single thing, which would stay for ever: so that takes a second run.
+//! A run may also end differently for another reason. Halves are tried again, so this does little harm except for a
+//! single item, which would count as required for good: a single item takes a second run.
 
-/// A search for the things that must stay.
+/// A search for the required items.
 #[derive(Debug, Clone)]
 pub struct Screen {
     things: usize,
-    /// Things of which it is not known yet whether they can be left out together.
+    /// Sets of items that may or may not be left out together.
     open: Vec<Vec<usize>>,
-    /// Things that could not be left out, in a single run.
+    /// Items that could not be left out, in a single run.
     doubtful: Vec<usize>,
     free: Vec<usize>,
     required: Vec<usize>,
 }
 
 impl Screen {
-    /// Returns a search among the things 0..n.
+    /// Returns a search among the items 0..n.
     pub fn new(things: usize) -> Self {
         Self {
             things,
@@ -32,7 +32,7 @@ impl Screen {
         }
     }
 
-    /// Returns the set to run next, in ascending order, unless it is under way.
+    /// Returns the set to run next, in ascending order, unless it is in flight.
     pub fn next(&self, in_flight: &[Vec<usize>]) -> Option<Vec<usize>> {
         let sets = self.open.iter().map(|out| self.without(out));
         let mut sets = sets.filter(|set| !in_flight.contains(set));
@@ -44,7 +44,7 @@ impl Screen {
         (0..self.things).filter(kept).collect()
     }
 
-    /// Takes a run into account: whether the program ran as ever, whatever came of it.
+    /// Adds a run: `ran` says whether the program ran as usual, with any outcome.
     pub fn observe(&mut self, set: &[usize], ran: bool) {
         let Some(out) = self.asked(set) else {
             return;
@@ -60,20 +60,20 @@ impl Screen {
         self.free.sort_unstable();
     }
 
-    /// Says that a set cannot be run at all, however often one tries.
+    /// Marks a set as not testable, however often it is tried.
     pub fn untestable(&mut self, set: &[usize]) {
         if let Some(out) = self.asked(set) {
             self.divide(&out);
         }
     }
 
-    /// Returns what is left out of a set, if that was asked for, and is not open any more.
+    /// Removes and returns the items that are left out of a set, if the screen asked for that set.
     fn asked(&mut self, set: &[usize]) -> Option<Vec<usize>> {
         let asked = self.open.iter().position(|out| self.without(out) == set);
         asked.map(|at| self.open.remove(at))
     }
 
-    /// Takes into account that these cannot be left out together.
+    /// Splits a set of items that cannot be left out together.
     fn divide(&mut self, out: &[usize]) {
         if let [one] = out {
             self.required.push(*one);
@@ -84,17 +84,17 @@ impl Screen {
         }
     }
 
-    /// Tells whether all is known.
+    /// Returns whether all items are decided.
     pub fn is_over(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Returns the things that can be left out.
+    /// Returns the items that can be left out.
     pub fn free(&self) -> &[usize] {
         &self.free
     }
 
-    /// Returns the things without which the program does not run.
+    /// Returns the items without which the program does not run.
     pub fn required(&self) -> &[usize] {
         &self.required
     }

@@ -1,21 +1,20 @@
 //! Decides when a search ends.
 //!
-//! One culprit, or a group that no testable version divides, must hold 1 - delta of the
-//! probability. While a background is possible it must hold as much of the probability inside
-//! the class "good versions fail too", and inside the class where a background is a quarter of the failure rate
-//! or more: a few of its failures, come early, look like those of a bad version. A class has no say where what it
-//! holds against the answer is a trifle, a tenth of delta. What counts is what it holds against it: a class that
-//! is improbable, but all for another answer, is how a search went wrong that took failures of the background
-//! for the bug. (64 versions, p = .03, q = .01: .058 wrong; where a class had no say below .02, .08.)
+//! One culprit, or a group that no testable version divides, must hold 1 - delta of the probability. While a background
+//! is possible it must hold as much of the probability inside the class "good versions fail too", and inside the class
+//! where the background is a quarter of the failure rate or more: a few early background failures look like failures of a
+//! bad version. A class is ignored if it holds only a tenth of delta against the answer. This share matters, not the
+//! probability of the class: in wrong searches, an improbable class that was entirely for another answer took
+//! background failures for the bug. (64 versions, p = .03, q = .01: .058 wrong; if a class below .02 is ignored, .08.)
 
 use super::posterior::{Bisection, sum};
 use super::query::{Costs, Query};
 use std::ops::Range;
 
-/// The share of the error that a class of the model may hold against the answer and have no say.
+/// Share of the error that an ignored class of the model may hold against the answer.
 const TRIFLE: f64 = 0.1;
 
-/// Neighbouring hypotheses that no testable version tells apart.
+/// Neighbouring hypotheses that no testable version distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Group {
     pub first: usize,
@@ -23,44 +22,44 @@ pub struct Group {
     pub mass: f64,
 }
 
-/// What the search has come to.
+/// The present result of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Verdict {
-    /// The culprit is one of these versions, most often a single one.
+    /// The culprit is one of these versions, usually a single one.
     Known(Group),
     /// The good end fails at the rate of the others.
     AlreadyBad(f64),
     /// The newest version does not fail.
     NoneBad(f64),
-    /// Too early to say; the likeliest so far.
+    /// Not decided yet; the likeliest group so far.
     Open(Group),
-    /// The runs contradict each other whatever the culprit.
+    /// The runs contradict each other for every culprit.
     Impossible,
 }
 
-/// How a search is stopped.
+/// The conditions under which a search stops.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stop {
     /// The probability that the posterior may leave to all other answers.
     pub(super) rest: f64,
-    /// The same where the posterior is too sure of itself.
+    /// The same for cases in which the posterior is overconfident.
     pub(super) strict: f64,
-    /// The probability that may be left to other answers when the check of the likeliest begins: its runs are
-    /// evidence like all others.
+    /// The probability of other answers at which the check of the likeliest group begins: its runs are evidence like
+    /// all others.
     pub(super) early: f64,
-    /// The level of the check; nothing if the model is trusted.
+    /// Level of the check; `None` if the model is trusted.
     pub(super) check: Option<f64>,
 }
 
-/// The share of the error that the posterior may leave where no background is possible, or where there is one.
-/// Where the true rate is low, a baseline of five failures makes it look higher more
-/// often than lower, and a posterior that leaves 5 % is wrong in 6 % of searches.
+/// Share of the error that the posterior may leave if no background is possible, or if there is one. If the true rate
+/// is low, a baseline of five failures makes it look higher more often than lower, and a posterior that leaves 5 % is
+/// wrong in 6 % of searches.
 const OPTIMISM: f64 = 0.8;
-/// The probability that may be left to other answers when the check of the likeliest begins.
+/// The probability of other answers at which the check of the likeliest group begins.
 const EARLY: f64 = 0.2;
 
 impl Stop {
-    /// All bad versions fail at one rate; the answer is wrong with probability `delta`.
+    /// Assumes that all bad versions fail at one rate; the answer is wrong with probability `delta`.
     pub fn at(delta: f64) -> Self {
         Self {
             rest: delta,
@@ -70,7 +69,7 @@ impl Stop {
         }
     }
 
-    /// Bad versions may fail at different rates: the versions before the culprit are checked.
+    /// Allows different rates of bad versions: the versions before the culprit are checked.
     pub fn checked(delta: f64) -> Self {
         Self {
             early: EARLY,
@@ -79,7 +78,7 @@ impl Stop {
         }
     }
 
-    /// The posterior is taken at its word.
+    /// Trusts the posterior without correction.
     pub(super) fn literally(delta: f64) -> Self {
         Self {
             strict: delta,
@@ -88,11 +87,11 @@ impl Stop {
     }
 }
 
-/// What keeps a search from being over.
+/// What prevents the end of a search.
 pub(super) enum Lacks {
     Mass,
     MassInside(Range<usize>),
-    /// Runs of a version, about so many.
+    /// Approximate number of runs of a version.
     Runs {
         version: usize,
         about: u64,
@@ -142,7 +141,7 @@ impl Bisection {
         best
     }
 
-    /// Returns the group that has 1 - delta, if there is one.
+    /// Returns the group that holds 1 - delta, if there is one.
     fn settled(&self, delta: f64) -> Option<Group> {
         let heavy = (0..self.rows.segments()).find_map(|segment| {
             let density = sum(self.rows.row(segment));
@@ -153,8 +152,8 @@ impl Bisection {
         (group.mass >= 1.0 - delta).then_some(group)
     }
 
-    /// Returns the group that holds enough of the probability, also where there is a background; otherwise what
-    /// keeps the search open.
+    /// Returns the group that holds enough of the probability, with a background as well; otherwise what keeps the
+    /// search open.
     fn answer(&self, stop: &Stop) -> Result<Group, Lacks> {
         let (background, close) = (self.grid().background(), self.grid().close());
         let rest = if background.is_empty() {
@@ -191,8 +190,8 @@ impl Bisection {
         }
     }
 
-    /// Returns the probability of a class of cells, and that of the class and the group together. Of each segment
-    /// only a share counts.
+    /// Returns the probability of a class of cells, and that of the class and the group together. `share` is the
+    /// counted share of each segment.
     fn class(
         &self,
         cells: &Range<usize>,
@@ -210,7 +209,7 @@ impl Bisection {
         (inside.sum(), of_group)
     }
 
-    /// Returns what the search has come to.
+    /// Returns the present verdict.
     pub fn verdict(&self, stop: &Stop) -> Verdict {
         if self.impossible() {
             return Verdict::Impossible;
@@ -223,7 +222,7 @@ impl Bisection {
         }
     }
 
-    /// Returns what to run next, or nothing if the search is over or no run can tell more.
+    /// Returns the next query, or `None` if the search is over or no run gives more information.
     pub fn choose(&self, stop: &Stop, costs: &Costs) -> Option<Query> {
         let all = 0..self.rows.width();
         match self.lacks(stop) {
@@ -287,7 +286,8 @@ mod tests {
 
     #[test]
     fn what_a_close_background_would_explain_keeps_the_search_open() {
-        // Version 6 fails at a third of the rate of the newest: probably bad, and if not, then by a background.
+        // Version 6 fails at a third of the rate of the newest: probably bad; if not, its failures come from a
+        // background.
         let verdict = |clean_before: u64| {
             let mut search = Bisection::new(8, &Model::default(), None);
             search.observe_many(8, 5, 100);

@@ -1,16 +1,16 @@
-//! Exact binomial weights and a seeded source of chance.
+//! Exact binomial weights and a seeded random source.
 
 use provoke_stats as stats;
 use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
-/// The rates that the exact tests walk over: 0.001, then every 0.002 up to 0.5.
+/// Returns the rates of the exact tests: 0.001, then every 0.002 up to 0.5.
 pub(super) fn rates() -> impl Iterator<Item = f64> {
     std::iter::once(0.001).chain((1..=250).map(|i| f64::from(i) * 0.002))
 }
 
-/// Returns the probabilities of 0..=n failures in `n` runs, by the ratio of neighbours outward
-/// from the largest, so that no gamma function is involved.
+/// Returns the probabilities of 0..=n failures in `n` runs. They are computed from the ratio of neighbours outward from
+/// the largest, without a gamma function.
 pub(super) fn binomial(n: u32, p: f64) -> Vec<f64> {
     let size = n as usize + 1;
     if p <= 0.0 || p >= 1.0 {
@@ -52,7 +52,7 @@ pub(super) fn negative_binomial(k: u32, p: f64) -> Vec<(u32, f64)> {
     weights
 }
 
-/// A seeded source of chance.
+/// A seeded random source.
 pub(super) struct Chance(Pcg64Mcg);
 
 impl Chance {
@@ -69,13 +69,13 @@ impl Chance {
         self.uniform() < p
     }
 
-    /// Returns which run of many is the first to fail.
+    /// Returns the number of the first failing run.
     pub(super) fn first_failure(&mut self, p: f64) -> u64 {
         let runs = (-self.uniform()).ln_1p() / (-p).ln_1p();
         stats::whole(runs.floor()) + 1
     }
 
-    /// Returns how many runs it takes until so many have failed.
+    /// Returns the number of runs until this many have failed.
     pub(super) fn runs_until_failures(&mut self, failures: u64, p: f64) -> u64 {
         (0..failures).map(|_| self.first_failure(p)).sum()
     }
@@ -91,7 +91,7 @@ impl Chance {
             .1
     }
 
-    /// Returns how many runs of such a batch pass before the first that fails.
+    /// Returns the number of passing runs of such a batch before its first failure.
     pub(super) fn clumped_clean(&mut self, n: u32, p: f64, icc: f64) -> u32 {
         (0..n)
             .take_while(|&run| !self.fails(urn(run, 0, p, icc)))
@@ -100,14 +100,13 @@ impl Chance {
     }
 }
 
-/// Returns the rate of the next run of a batch by Polya's urn.
+/// Returns the rate of the next run of a batch, drawn by Polya's urn.
 fn urn(run: u32, failures: u32, p: f64, icc: f64) -> f64 {
     let weight = if icc > 0.0 { (1.0 - icc) / icc } else { 1e12 };
     (p * weight + f64::from(failures)) / (weight + f64::from(run))
 }
 
-/// Returns the share of `hits` in `trials` and two standard errors of a share that is really
-/// `nominal`.
+/// Returns the share of `hits` in `trials` and two standard errors of a share whose true value is `nominal`.
 pub(super) fn share(hits: u32, trials: u32, nominal: f64) -> (f64, f64) {
     let trials = f64::from(trials);
     (

@@ -11,13 +11,13 @@ enum End {
     Failures(usize),
 }
 
-/// Trials in blocks, of which this share has failures at that rate. A block of one trial has no
+/// Blocks of trials: the length, the share of blocks with failures, and the rate in these. A block of one trial has no
 /// clumps.
 #[derive(Clone, Copy, Debug)]
 struct Blocks(u64, f64, f64);
 
 impl Blocks {
-    /// Calls `fails` with each trial until it returns true.
+    /// Calls `ends` with each trial until it returns true.
     fn run(self, chance: &mut Chance, mut ends: impl FnMut(u64, bool) -> bool) {
         let Self(length, bad, inside) = self;
         let mut is_bad = false;
@@ -47,8 +47,8 @@ impl Blocks {
         (places, trials)
     }
 
-    /// Returns the share of baselines with a failure that warn, and that let the unchanged program
-    /// be called fixed.
+    /// Returns the share of baselines with a failure that warn, and the share after which an unchanged program is
+    /// called fixed.
     fn shares(self, end: End, repetitions: u32) -> (f64, f64) {
         let mut chance = Chance::new(70);
         let (mut seen, mut warnings, mut fixed) = (0, 0, 0);
@@ -114,7 +114,7 @@ fn clumps_in_a_long_baseline_do_not_make_an_unchanged_program_look_fixed() {
 
 #[test]
 fn clumps_in_a_baseline_of_three_failures_are_mostly_seen() {
-    // Measured shares with room: a clump at the very beginning looks like a high rate.
+    // Measured shares with a margin: a clump at the very beginning looks like a high rate.
     for (length, least_warned, most_fixed) in [(8, 0.55, 0.26), (20, 0.75, 0.21), (50, 0.8, 0.17)] {
         let (warned, fixed) = Blocks(length, 0.1, 0.5).shares(End::Failures(3), 200);
         assert!(

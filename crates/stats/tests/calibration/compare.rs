@@ -6,7 +6,7 @@ const ALPHA: f64 = 0.05;
 const TRIALS: u32 = 1000;
 const PAIRS: u32 = 300;
 
-/// Asserts that a wrong "different" comes at most as often as promised, in 1000 trials.
+/// Asserts that a wrong "different" is at most as frequent as promised, in 1000 trials.
 #[track_caller]
 fn assert_seldom(what: &str, trial: impl FnMut() -> bool) {
     let wrong = share_of(trial);
@@ -34,7 +34,7 @@ fn equal_rates_are_seldom_told_apart_by_one_who_looks_after_every_pair() {
     }
 }
 
-/// Runs batches of eight trials of each variant, which end in an order of their own.
+/// Runs batches of eight trials of each variant; the trials of a batch end in the given order.
 fn in_bursts(chance: &mut Chance, p: f64, arrive: fn(&mut [bool])) -> bool {
     let mut process = EProcess::new();
     for _ in 0..PAIRS / 8 {
@@ -61,8 +61,8 @@ fn pairs_may_come_in_bursts() {
 
 #[test]
 fn an_order_of_ending_within_bursts_did_no_harm() {
-    // Nothing promises this: crashes that end before the passes that were started with them, or
-    // after them. It is why the order of starting is asked for and not relied on.
+    // This error is not bounded: crashes end before or after the passes that were started with them. Therefore trials
+    // are pushed in the order of their starts.
     let mut chance = Chance::new(42);
     for p in [0.5, 0.1, 0.03] {
         assert_seldom(&format!("p {p}, failures first"), || {
@@ -88,7 +88,7 @@ fn strata_may_have_rates_of_their_own() {
         }
         contrast.ln_e_max() >= -ALPHA.ln()
     });
-    // The same trials as one heap, where one side has more of the strata that fail.
+    // The same trials in one stratum, if one side has more trials under failing conditions.
     let heap = share_of(|| {
         let mut process = EProcess::new();
         for pair in 0..PAIRS {
@@ -136,7 +136,7 @@ fn several_others_may_be_compared_with_one_reference() {
     }
 }
 
-/// Returns the pair that tells the rates apart, or `None` if none of so many does.
+/// Returns the number of pairs that distinguishes the rates, or `None` if none of the pairs does.
 fn telling_pair(chance: &mut Chance, a: f64, b: f64, alpha: f64, pairs: u64) -> Option<u64> {
     let mut process = EProcess::new();
     (1..=pairs).find(|_| {

@@ -11,8 +11,8 @@ fn power(base: f64, exponent: u64) -> f64 {
     base.powf(f64::from(u32::try_from(exponent).unwrap()))
 }
 
-/// Returns the probability of calling an unchanged program fixed: a baseline of `n0` runs with at
-/// least one failure, then as many clean runs as the rule asks for.
+/// Returns the probability of calling an unchanged program fixed after a baseline of `n0` runs with at least one
+/// failure, and the clean runs that the rule requires.
 fn false_fixed_after_runs(p: f64, n0: u32, rule: fn(u64, u64) -> u64) -> f64 {
     let weights = binomial(n0, p);
     let wrong: f64 = (1..=n0)
@@ -21,7 +21,7 @@ fn false_fixed_after_runs(p: f64, n0: u32, rule: fn(u64, u64) -> u64) -> f64 {
     wrong / (1.0 - weights[0])
 }
 
-/// Returns the same for a baseline that stops at its `k0`-th failure.
+/// Returns the same probability for a baseline that stops at its `k0`-th failure.
 fn false_fixed_after_failures(p: f64, k0: u32, rule: fn(u64, u64) -> u64) -> f64 {
     negative_binomial(k0, p)
         .into_iter()
@@ -33,7 +33,7 @@ fn ours(k0: u64, n0: u64) -> u64 {
     clean_runs_needed(k0, n0, ALPHA).unwrap()
 }
 
-/// The rule of the textbooks: take the measured rate for the true one.
+/// The rule of the textbooks: treat the measured rate as the true one.
 fn flat(k0: u64, n0: u64) -> u64 {
     let count = |x: u64| f64::from(u32::try_from(x).unwrap());
     clean_runs_at_known_rate(count(k0) / count(n0), ALPHA).unwrap()
@@ -55,8 +55,8 @@ fn an_unchanged_program_is_called_fixed_once_in_twenty_at_most() {
 
 #[test]
 fn without_the_condition_on_a_failure_the_promise_has_no_exception() {
-    // A baseline that shows no failure is refused, which counts as "not called fixed". Only given
-    // that a rare failure did show up can the share exceed alpha: it then showed up by luck.
+    // A baseline without a failure is refused, which counts as "not called fixed". Only under the condition that a rare
+    // failure did occur can the share exceed alpha: the failure occurred by luck.
     for n0 in [5_u32, 30, 100, 300] {
         for p in [0.9, 0.5, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001] {
             let seen = 1.0 - binomial(n0, p)[0];
@@ -84,7 +84,7 @@ fn taking_the_measured_rate_for_known_breaks_the_promise() {
 
 #[test]
 fn three_failures_make_the_cheapest_baseline() {
-    // Baseline and clean runs together, on average, at a rate of one in ten.
+    // Mean of baseline and clean runs together, at a rate of one in ten.
     let total = |k0: u32| -> f64 {
         negative_binomial(k0, 0.1)
             .into_iter()
@@ -111,7 +111,7 @@ fn a_fix_that_halves_the_rate_is_missed_about_one_time_in_four() {
 fn a_fix_that_halves_the_rate_is_excluded_once_twice_the_clean_runs_are_asked_for() {
     let exclude = |k0: u64, n0: u64| clean_runs_to_exclude_half(k0, n0, 1.0, ALPHA).unwrap();
     let squared = |k0: u64, n0: u64| clean_runs_needed(k0, n0, ALPHA * ALPHA).unwrap();
-    // Exact, for a baseline that stops at its k0-th failure.
+    // Exact probability, for a baseline that stops at its k0-th failure.
     let passes = |p: f64, k0: u32, rule: &dyn Fn(u64, u64) -> u64| -> f64 {
         negative_binomial(k0, p)
             .into_iter()
@@ -123,7 +123,7 @@ fn a_fix_that_halves_the_rate_is_excluded_once_twice_the_clean_runs_are_asked_fo
             let wrong = passes(p, k0, &exclude);
             assert!(wrong <= ALPHA, "p {p}, stopped at {k0}: {wrong}");
         }
-        // And of a planned number of runs, of which one failed at least.
+        // The same for a planned number of runs with at least one failure.
         for n0 in [10, 30, 100_u32] {
             let weights = binomial(n0, p);
             let wrong: f64 = (1..=n0)
@@ -135,7 +135,7 @@ fn a_fix_that_halves_the_rate_is_excluded_once_twice_the_clean_runs_are_asked_fo
             assert!(wrong <= ALPHA, "p {p}, {n0} runs: {wrong}");
         }
     }
-    // It is not wasteful at the baseline that is the default, as the squared level is.
+    // The rule does not waste runs after the default baseline, as the squared level does.
     assert!(passes(0.03, 3, &exclude) > 0.045);
     assert!(passes(0.03, 3, &squared) < 0.015);
     assert!(passes(0.9, 30, &squared) > 0.1);
@@ -161,8 +161,7 @@ fn an_unfixed_program_is_found_out_as_quickly_as_stated() {
 
 #[test]
 fn going_on_with_a_weak_baseline_saves_what_was_said() {
-    // On average, at a rate of one in ten: one failure seen, then clean runs at once, or two more
-    // failures first.
+    // Mean runs at a rate of one in ten: clean runs after one failure, or two more failures first.
     let mean = |failures: u32| -> f64 {
         negative_binomial(failures, 0.1)
             .into_iter()
@@ -178,19 +177,18 @@ fn going_on_with_a_weak_baseline_saves_what_was_said() {
     assert!((saved - 110.0).abs() < 15.0, "{saved}");
 }
 
-/// Where failures clump: what a rule makes of a program that is unchanged.
+/// Results of the rules for an unchanged program whose failures clump.
 #[derive(Debug)]
 struct Clumped {
-    /// The share that is called fixed by the plain rule.
+    /// The share that the plain rule calls fixed.
     plain: f64,
-    /// The share that is called fixed by the rule with the design effect of the baseline, which is
-    /// used where the baseline warns.
+    /// The share that is called fixed by the rule with the design effect of the baseline, if the baseline warns.
     effective: f64,
     /// The share of baselines that warn.
     warned: f64,
 }
 
-/// Runs batches of eight with a correlation of .1, at least so many batches and failures.
+/// Runs batches of eight with a correlation of .1, at least this many batches and failures.
 fn clumped(p: f64, batches: usize, failures: u32) -> Clumped {
     const TRIALS: u32 = 400;
     const ICC: f64 = 0.1;
@@ -226,9 +224,9 @@ fn clumped(p: f64, batches: usize, failures: u32) -> Clumped {
 
 #[test]
 fn where_failures_clump_a_long_baseline_keeps_the_promise_and_a_short_one_does_not() {
-    // What is bounded: nothing exactly. The rule is exact for independent runs; the design effect
-    // is an estimate, and a baseline of three failures is too short to warn, so that the
-    // plain rule is all there is. These shares are what was measured, with room.
+    // Nothing is bounded exactly here. The rule is exact for independent runs; the design effect is an estimate, and a
+    // baseline of three failures is too short to warn, so that only the plain rule is left. The limits are measured
+    // shares with a margin.
     for (p, batches, failures, most_plain, most_effective, least_warned) in [
         (0.1, 1, 3, 0.13, 0.13, 0.0),
         (0.1, 1, 10, 0.13, 0.12, 0.08),

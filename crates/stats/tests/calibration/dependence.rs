@@ -8,7 +8,7 @@ fn draw(chance: &mut Chance, batches: u32, runs: u32, p: f64, icc: f64) -> Batch
         .collect()
 }
 
-/// Returns how many of `trials` drawn sets of batches are warned about.
+/// Returns how many of `trials` random sets of batches cause a warning.
 fn warnings(trials: u32, batches: u32, runs: u32, p: f64, icc: f64) -> u32 {
     let mut chance = Chance::new(u64::from(batches * 1000 + runs));
     (0..trials)
@@ -68,14 +68,14 @@ fn the_design_effect_restores_most_of_the_coverage() {
 
 #[test]
 fn the_approximation_raises_as_few_false_alarms() {
-    // Enough failures and passes that nothing is dealt out.
+    // The counts are so large that the p-value is approximated.
     const TRIALS: u32 = 60;
     for (batches, runs) in [(5200, 8), (100, 420)] {
         let mut chance = Chance::new(u64::from(batches));
         let (mut alarms, mut halves) = (0, 0);
         for _ in 0..TRIALS {
             let seen = draw(&mut chance, batches, runs, 0.5, 0.0);
-            // Twenty thousand of each are just below what is needed in some draws.
+            // In some draws, the failures or passes are just below the twenty thousand that are needed.
             let Some(dependence) = seen.dependence() else {
                 continue;
             };

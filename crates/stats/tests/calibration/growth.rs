@@ -2,7 +2,7 @@ use provoke_stats::growth::{Point, growth};
 
 use super::chance::{Chance, share};
 
-/// A normal variable, by Box and Muller.
+/// Returns a normal variable, by the Box-Muller transform.
 fn normal(chance: &mut Chance) -> f64 {
     let radius = (-2.0 * (1.0 - chance.uniform()).ln()).sqrt();
     radius * (std::f64::consts::TAU * chance.uniform()).cos()
@@ -20,7 +20,7 @@ fn series(chance: &mut Chance, n: u32, alike: f64, level: impl Fn(f64) -> f64) -
     at.map(|x| (x, level(x) + next())).collect()
 }
 
-/// Returns the share of series that warn, as one of `tested` quantities, and what chance may add.
+/// Returns the share of warnings, as one of `tested` quantities, and its random error.
 fn alarms(
     chance: &mut Chance,
     trials: u32,
@@ -57,7 +57,7 @@ fn noise_of_few_values_is_seldom_called_growth() {
     assert!(found.0 <= 0.01 + found.1, "{found:?}");
 }
 
-/// The likeness is estimated from the same few points, and comes out a little too small.
+/// The correlation is estimated from the same few points, so the estimate is a little too small.
 #[test]
 fn likeness_of_neighbours_raises_few_more_alarms() {
     let mut chance = Chance::new(33);

@@ -3,7 +3,7 @@ use provoke_stats::{Interval, clopper_pearson, confidence_sequence, mtbf, upper_
 use super::chance::{Chance, binomial, negative_binomial, rates, share};
 
 const ALPHA: f64 = 0.05;
-/// Room for the rounding of sums over all outcomes.
+/// Tolerance for rounding in sums over all outcomes.
 const ROUNDING: f64 = 1e-9;
 
 type Method = fn(u64, u64, f64) -> Interval;
@@ -41,7 +41,7 @@ fn clopper_pearson_covers_every_rate_at_a_fixed_number_of_runs() {
 
 #[test]
 fn clopper_pearson_is_not_wider_than_it_must_be() {
-    // With many runs the coverage comes down to what was promised.
+    // With many runs the coverage comes down to the nominal one.
     let (least, mean) = coverage_over_rates(427, clopper_pearson);
     assert!(least < 0.952 && mean < 0.962, "least {least}, mean {mean}");
 }
@@ -62,7 +62,7 @@ fn clopper_pearson_covers_when_stopped_at_the_kth_failure() {
 
 #[test]
 fn one_over_the_first_failing_run_overstates_the_rate() {
-    // Why no percentage is printed after stopping at the first failure. E[1/N] = -p ln p / (1-p).
+    // After stopping at the first failure, the share is biased, so no percentage is printed. E[1/N] = -p ln p / (1-p).
     for (p, factor) in [(0.5, 1.386), (0.1, 2.558), (0.03, 3.615)] {
         let mean: f64 = negative_binomial(1, p)
             .into_iter()
@@ -79,7 +79,7 @@ fn the_zero_failure_bound_is_wrong_once_in_twenty_at_most() {
         let unseen = (1.0 - bound).powi(i32::try_from(n).unwrap());
         assert!((unseen - ALPHA).abs() < 1e-9, "n {n}: {unseen}");
     }
-    // And after any number of failures, at every rate.
+    // The same after any number of failures, at every rate.
     for n in [10_u32, 100] {
         let bounds: Vec<f64> = (0..=n)
             .map(|k| upper_one_sided(k.into(), n.into(), ALPHA))
@@ -97,11 +97,10 @@ fn the_zero_failure_bound_is_wrong_once_in_twenty_at_most() {
     }
 }
 
-/// Returns the probability that an interval looked at after every run ever excludes the true rate,
-/// within so many runs: exact, by carrying the distribution of the count of failures of all
-/// histories without an exclusion so far.
+/// Returns the probability that an interval ever excludes the true rate if it is checked after every run. It is exact:
+/// the distribution of the failures of all histories without an exclusion so far is updated run by run.
 fn ever_excludes(p: f64, runs: u32, method: Method) -> f64 {
-    let mut alive = vec![1.0]; // by failures, starting at `first`
+    let mut alive = vec![1.0]; // by number of failures, starting at `first`
     let mut first = 0_u32;
     for n in 1..=runs {
         let mut next = vec![0.0; alive.len() + 1];
@@ -109,7 +108,7 @@ fn ever_excludes(p: f64, runs: u32, method: Method) -> f64 {
             next[i] += weight * (1.0 - p);
             next[i + 1] += weight * p;
         }
-        // The counts that do not exclude p are neighbours, so look from both ends.
+        // The counts that do not exclude p are consecutive, so the search starts from both ends.
         let excluded = |k: usize| {
             let k = first + u32::try_from(k).unwrap();
             !method(k.into(), n.into(), ALPHA).contains(p)
@@ -134,14 +133,14 @@ fn the_confidence_sequence_may_be_watched_live() {
 
 #[test]
 fn clopper_pearson_must_not_be_watched_live() {
-    // The test above can fail: the fixed interval does, many times over.
+    // The test above can fail: the fixed interval exceeds the limit many times over.
     for (p, least) in [(0.5, 0.40), (0.1, 0.32), (0.03, 0.25)] {
         let wrong = ever_excludes(p, 1000, clopper_pearson);
         assert!(wrong > least, "p {p}: {wrong}");
     }
 }
 
-/// Runs one lane until `budget` seconds are over; a run that is cut off does not count.
+/// Runs one slot until `budget` seconds are over; a run that is cut off does not count.
 fn until_out_of_time(chance: &mut Chance, p: f64, budget: f64, pass: f64, fail: f64) -> (u64, u64) {
     let (mut k, mut n, mut time) = (0, 0, 0.0);
     loop {
@@ -157,7 +156,7 @@ fn until_out_of_time(chance: &mut Chance, p: f64, budget: f64, pass: f64, fail: 
 
 #[test]
 fn the_confidence_sequence_survives_a_time_budget() {
-    // Hangs last a hundred passes, or crashes a tenth of one; the counts depend on the outcomes.
+    // Hangs last a hundred passes, crashes a tenth of a pass; the counts depend on the outcomes.
     const TRIALS: u32 = 1000;
     let mut chance = Chance::new(1);
     for (p, fail) in [(0.05, 10.0), (0.05, 0.01), (0.3, 10.0), (0.3, 0.01)] {
@@ -179,7 +178,7 @@ fn the_confidence_sequence_survives_a_time_budget() {
 
 #[test]
 fn the_mean_time_between_failures_is_covered() {
-    // Failures of a Poisson stream with mean 1 in a watch of planned length, exactly.
+    // Failures of a Poisson process with mean 1 in an observation of planned length, computed exactly.
     for length in [0.5, 3.0, 20.0, 100.0_f64] {
         let mut weight = (-length).exp();
         let (mut two_sided, mut one_sided, mut total) = (0.0, 0.0, 0.0);

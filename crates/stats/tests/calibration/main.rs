@@ -1,6 +1,5 @@
-//! Do the numbers keep their promises? Each test compares a promise (95 % coverage, 5 % false
-//! alarms) with what really happens, by exact enumeration where all outcomes can be counted and by
-//! seeded simulation elsewhere.
+//! Compares each promise of the crate (95 % coverage, 5 % false alarms) with the true rate, by exact enumeration if all
+//! outcomes can be counted and by seeded simulation otherwise.
 
 mod chance;
 mod clumps;

@@ -1,5 +1,5 @@
-//! A fix that changes nothing, held against several runs that count together: how often is it called
-//! FIXED, however the runs came to be?
+//! Tests how often an ineffective fix is called FIXED if several runs count together, for several ways in which the
+//! runs arose.
 
 use provoke_stats::{clean_runs_needed, pool};
 
@@ -7,13 +7,13 @@ use super::chance::{Chance, binomial, negative_binomial};
 
 const ALPHA: f64 = 0.05;
 
-/// Returns the probability that an unchanged program passes the clean runs that these runs ask for.
+/// Returns the probability that an unchanged program passes the clean runs that these runs require.
 fn passes(p: f64, named: (u64, u64), others: &[(u64, u64)]) -> f64 {
     let all = pool(named, others);
     clean_runs_needed(all.failures, all.trials, ALPHA).map_or(0.0, |clean| power(1.0 - p, clean))
 }
 
-/// The same where the named run counts alone.
+/// Returns the same probability if only the named run counts.
 fn passes_alone(p: f64, (failures, trials): (u64, u64)) -> f64 {
     clean_runs_needed(failures, trials, ALPHA).map_or(0.0, |clean| power(1.0 - p, clean))
 }
@@ -22,7 +22,7 @@ fn power(base: f64, exponent: u64) -> f64 {
     i32::try_from(exponent).map_or(0.0, |exponent| base.powi(exponent))
 }
 
-/// Two runs of planned lengths, of which the named one failed.
+/// Two runs of planned lengths; the named one failed.
 fn two_planned(p: f64, named: u32, other: u32) -> f64 {
     let (ours, theirs) = (binomial(named, p), binomial(other, p));
     let wrong: f64 = (1..=named)
@@ -35,7 +35,7 @@ fn two_planned(p: f64, named: u32, other: u32) -> f64 {
     wrong / (1.0 - ours[0])
 }
 
-/// The named run ends with its k-th failure, another has a planned length.
+/// The named run ends with its k-th failure; another has a planned length.
 fn until_failures_and_planned(p: f64, k: u32, other: u32) -> f64 {
     let theirs = binomial(other, p);
     negative_binomial(k, p)
@@ -48,8 +48,8 @@ fn until_failures_and_planned(p: f64, k: u32, other: u32) -> f64 {
         .sum()
 }
 
-/// Runs of one length are repeated until one of them fails, which is then named. Returns the same
-/// also for the named run alone.
+/// Runs of one length are repeated until one of them fails, which is then named. Returns the probability with all runs,
+/// and with the named run alone.
 fn repeated_until_one_fails(p: f64, length: u32) -> [f64; 2] {
     let weights = binomial(length, p);
     let clean = weights[0];
@@ -61,7 +61,7 @@ fn repeated_until_one_fails(p: f64, length: u32) -> [f64; 2] {
             let weight = before * weights[k as usize];
             if weight > 1e-9 {
                 let named = (k.into(), length.into());
-                // Runs without a failure count as one of their trials together does.
+                // Runs without a failure count like a single run with all their trials.
                 wrong[0] += weight * passes(p, named, &[(0, trials)]);
                 wrong[1] += weight * passes_alone(p, named);
             }
@@ -72,7 +72,7 @@ fn repeated_until_one_fails(p: f64, length: u32) -> [f64; 2] {
     wrong
 }
 
-/// Means over seeded histories: together, and the named run alone.
+/// Returns the means over seeded histories: with all runs, and with the named run alone.
 fn simulated(
     p: f64,
     histories: u32,
@@ -106,7 +106,7 @@ fn runs_of_planned_lengths_keep_the_promise() {
             assert!(wrong <= ALPHA, "p {p}, {named} and {other}: {wrong}");
         }
     }
-    // Rarer failures are shown by a lucky few; among all that are named, few are wrong.
+    // Rarer failures occur in few histories; among all named runs, few are wrong.
     for p in [0.03, 0.01, 0.003] {
         for (named, other) in [(10, 30), (30, 30), (30, 10)] {
             let seen = 1.0 - binomial(named, p)[0];
@@ -134,7 +134,7 @@ fn to_repeat_a_run_until_it_fails_keeps_the_promise() {
             assert!(together <= ALPHA, "p {p}, {length}: {together}");
         }
     }
-    // The last run alone would be wrong more often than not.
+    // With the last run alone, most answers would be wrong.
     let [_, alone] = repeated_until_one_fails(0.01, 3);
     assert!(alone > 0.5, "{alone}");
 }
@@ -160,7 +160,7 @@ fn runs_until_their_first_failure_keep_the_promise() {
         let [together, alone] = simulated(p, 300, 8, |chance| {
             let all = (0..runs).map(|_| (1, chance.first_failure(p)));
             let mut all: Vec<(u64, u64)> = all.collect();
-            // The shortest is named: it failed after the fewest trials.
+            // The shortest run is named: it failed after the fewest trials.
             all.sort_unstable_by_key(|(_, trials)| std::cmp::Reverse(*trials));
             Some((all.pop()?, all))
         });

@@ -15,7 +15,7 @@ fn share(k: u64, n: u64) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 64,
-        failure_persistence: None, // a failing case belongs in a test of its own
+        failure_persistence: None, // a failing case gets its own test
         ..ProptestConfig::default()
     })]
 

@@ -9,14 +9,14 @@ const TRIALS: u32 = 1000;
 const VARIANTS: [u64; 3] = [2, 4, 8];
 const RATES: [f64; 3] = [0.5, 0.1, 0.03];
 
-/// How a race ended.
+/// The result of a race.
 struct Ending {
-    /// Some variant was called clean that fails.
+    /// Whether a failing variant was called clean.
     wrong: bool,
     runs: u64,
 }
 
-/// Runs a variant that fails until it is decided.
+/// Runs a failing variant until it is decided.
 fn judge(chance: &mut Chance, p: f64, m: u64, ending: &mut Ending) {
     let first = chance.first_failure(p);
     ending.wrong |= first > m;
@@ -52,7 +52,7 @@ fn a_race_at_a_known_rate_keeps_its_promise_at_the_stated_price() {
             let (wrong, runs) = races(|| {
                 let mut ending = Ending {
                     wrong: false,
-                    runs: m, // the clean one
+                    runs: m, // of the clean variant
                 };
                 for _ in 1..k {
                     judge(&mut chance, p, m, &mut ending);
@@ -67,7 +67,7 @@ fn a_race_at_a_known_rate_keeps_its_promise_at_the_stated_price() {
     }
 }
 
-/// Runs a race against a baseline from elsewhere that stopped at its third failure.
+/// Runs a race with a separate baseline that stopped at its third failure.
 fn with_baseline(chance: &mut Chance, p: f64, clean: u64, bad: u64, alpha: f64) -> Ending {
     let n0 = chance.runs_until_failures(3, p);
     let m = clean_runs_needed(3, n0, alpha).unwrap();
@@ -93,8 +93,8 @@ fn a_race_against_a_measured_baseline_keeps_its_promise() {
     }
 }
 
-/// Returns the exact probability that one of so many which all fail at the rate `p` passes the
-/// clean trials that a baseline of three failures asks for at level `alpha`.
+/// Returns the exact probability that any of `judged` variants which all fail at the rate `p` passes the clean trials
+/// that a baseline of three failures requires at level `alpha`.
 fn any_passes(p: f64, judged: i32, alpha: f64) -> f64 {
     negative_binomial(3, p)
         .into_iter()
@@ -115,20 +115,21 @@ fn where_all_may_be_bad_the_level_is_split_over_all() {
             assert!(wrong <= ALPHA, "k {k}, p {p}: {wrong}");
         }
     }
-    // Split over one less, it is not: the level of a race supposes that one cannot be wronged.
+    // If all are judged, a split over one less is too lax: the level of a race assumes that one variant cannot be
+    // wrongly called clean.
     let careless = any_passes(0.03, 2, race_alpha(2, ALPHA));
     assert!((0.08..0.1).contains(&careless), "{careless}");
 }
 
-/// What counts for the others where the first to fail becomes the reference.
+/// Which trials of the others count after the first failing variant becomes the reference.
 #[derive(Clone, Copy, PartialEq)]
 enum Counts {
     FromTheirStart,
     SinceThereIsAReference,
 }
 
-/// Runs a race without a baseline, all taking turns: the first to fail goes on until it has failed
-/// three more times, and is what the others are judged by.
+/// Runs a race without a baseline, in which all variants take turns: the first to fail continues until it has failed
+/// three more times, and is the reference for the others.
 fn without_baseline(
     chance: &mut Chance,
     p: f64,
@@ -136,7 +137,7 @@ fn without_baseline(
     alpha: f64,
     counts: Counts,
 ) -> Ending {
-    // The clean ones stand first; a round takes one trial of each.
+    // The clean variants come first; a round takes one trial of each.
     let failures: Vec<u64> = (0..bad).map(|_| chance.first_failure(p)).collect();
     let (reference, &round) = failures
         .iter()
@@ -183,11 +184,11 @@ fn the_first_to_fail_may_serve_as_the_reference_if_all_begin_anew() {
 
 #[test]
 fn trials_from_before_there_was_a_reference_must_not_count() {
-    // The first to fail was chosen because the others were still clean. If what they did before
-    // counts, *any* of the k that is clean for long enough is called clean, since such a one is
-    // never the first to fail: the error is that of k variants, not of k-1. Exactly, at rates of
-    // .5, .1 and .03: .045, .078 and .085 for two variants, .009, .044 and .049 for four, .004, .031
-    // and .035 for eight. Anew: .023, .044 and .048; .007, .035 and .040; .004, .028 and .032.
+    // The first to fail was chosen while the others were still clean. If their earlier trials count, *any* of the k
+    // variants that is clean for long enough is called clean, since it is never the first to fail: the error is that of
+    // k variants, not of k-1. The exact errors at rates of .5, .1 and .03 are .045, .078 and .085 for two variants,
+    // .009, .044 and .049 for four, .004, .031 and .035 for eight. If counting begins anew, they are .023, .044 and
+    // .048; .007, .035 and .040; .004, .028 and .032.
     let mut chance = Chance::new(54);
     let mut most = 0.0_f64;
     for k in VARIANTS {
@@ -207,9 +208,9 @@ fn trials_from_before_there_was_a_reference_must_not_count() {
 
 #[test]
 fn to_begin_anew_is_cheaper_than_a_stricter_level() {
-    // The other way to keep the promise is to split the level over k and to count everything. Mean
-    // runs of two variants with one clean, counted from the start at the level that is too lax:
-    // 88 and 300; anew: 99 and 334; at the stricter level: 111 and 373.
+    // The alternative with the same error splits the level over k and counts everything. Mean runs of two variants with
+    // one clean: counted from the start at the level that is too lax, 88 and 300; counted anew, 99 and 334; at the
+    // stricter level, 111 and 373.
     let mut chance = Chance::new(55);
     for p in [0.1, 0.03] {
         let mut mean = |alpha: f64, counts: Counts| {

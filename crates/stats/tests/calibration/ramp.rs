@@ -1,4 +1,4 @@
-//! From which level of load on does it fail: how often that is wrong, and what it costs.
+//! Tests the search for the lowest failing load level: its error rate and its cost.
 
 use super::chance::Chance;
 use provoke_stats::ramp::{Next, Ramp, Rule};
@@ -18,11 +18,11 @@ const RULE: Rule = Rule {
     above: false,
 };
 
-/// What really is, and what it may cost.
+/// A true state, and the limits of the cost.
 struct Cell {
     /// The rate at the first level that fails.
     p: f64,
-    /// It rises with the level.
+    /// Whether the rate rises with the level.
     rises: bool,
     searches: u32,
     lives: f64,
@@ -64,7 +64,7 @@ impl Search {
     }
 }
 
-/// Asserts that few searches are wrong: the promise, and two standard errors.
+/// Asserts that few searches are wrong: the promised share plus two standard errors.
 fn assert_rare(wrong: u32, cell: &Cell) {
     let (wrong, all) = (f64::from(wrong), f64::from(cell.searches));
     let error = (DELTA * (1.0 - DELTA) / all).sqrt();
@@ -76,7 +76,7 @@ fn assert_cheap(lives: f64, cell: &Cell) {
     assert!(mean <= cell.lives, "{}, {}: {mean}", cell.p, cell.rises);
 }
 
-/// The top has failed five times before, and nothing guards the answer.
+/// The top level has failed five times before, and the search has no guard phase.
 #[test]
 fn the_level_is_narrowed_down_in_few_lives() {
     for (p, rises, lives) in [(0.5, false, 30.0), (0.5, true, 28.0), (1.0, false, 18.0)] {
@@ -132,7 +132,7 @@ fn a_whole_search_keeps_its_promise_down_to_the_rate_that_is_asked_for() {
                     over => break over,
                 }
             };
-            // To say that it is not known is no wrong answer.
+            // An inconclusive search is not a wrong answer.
             let right = [Next::From(search.first), Next::Stuck];
             wrong += u32::from(!right.contains(&found));
             all += search.lives;

@@ -1,4 +1,4 @@
-//! Searches with a known answer: how often they are wrong, and what they cost.
+//! Tests searches with a known answer: their error rate and their cost.
 
 use provoke_stats::search::{
     Answer, Bisection, Channel, Costs, Count, Features, Model, Reduction, Slots, Stop, Verdict,
@@ -7,14 +7,14 @@ use provoke_stats::search::{
 
 use super::chance::Chance;
 
-/// What really is, and what it may cost.
+/// A true state, and the limits of the cost.
 struct Cell {
     n: usize,
     clean: bool,
     p: f64,
     q: f64,
     trials: u32,
-    /// About the mean of a thousand searches.
+    /// The approximate mean of a thousand searches.
     runs: f64,
 }
 
@@ -24,7 +24,7 @@ struct Ending {
     alarm: bool,
 }
 
-/// Returns a search after a baseline of five failures of the newest version, or ten of ten.
+/// Returns a search after a baseline of five failures of the newest version, or of ten if all of ten runs failed.
 fn begun(n: usize, clean: bool, rate: f64, chance: &mut Chance) -> Bisection {
     let model = Model {
         clean,
@@ -202,15 +202,15 @@ fn many_slots_take_few_rounds() {
             matches!(search.verdict(&stop), Verdict::Known(group) if group.first == culprit);
         wrong += u32::from(!right);
     }
-    // One after the other it takes 32 rounds.
+    // One run at a time takes 32 rounds.
     assert!(
         rounds <= 6 * 30 && wrong <= 3,
         "{rounds} rounds, {runs} runs, {wrong} wrong"
     );
 }
 
-/// Returns the mean runs and the wrong answers of searches with these weights, where the culprit
-/// is drawn from those.
+/// Returns the mean runs and the wrong answers of searches that get the weights `told`, if the culprit is drawn from
+/// the weights `real`.
 fn weighted(told: Option<&[f64]>, real: &[f64]) -> (f64, u32) {
     let mut chance = Chance::new(73);
     let n = real.len();
@@ -239,7 +239,7 @@ fn weighted(told: Option<&[f64]>, real: &[f64]) -> (f64, u32) {
 
 #[test]
 fn hedged_weights_save_runs_where_they_are_right_and_do_no_harm_where_they_are_wrong() {
-    // A few hold most of the weight, as where commits differ in size.
+    // A few weights hold most of the total, as when commits differ in size.
     let weights: Vec<f64> = (0..64_u32)
         .map(|i| f64::from(37 * i % 64 + 1).powi(-3))
         .collect();
@@ -257,8 +257,8 @@ fn hedged_weights_save_runs_where_they_are_right_and_do_no_harm_where_they_are_w
     );
 }
 
-/// Returns the mean runs and the answers of reductions to the end, where sets that lack a needed
-/// thing fail at rate `q` and some sets are refused.
+/// Returns the mean runs and the answers of complete reductions, if sets that lack a needed item fail at rate `q` and
+/// some sets are refused.
 fn reduced(
     n: usize,
     needed: &[usize],
@@ -308,7 +308,7 @@ fn a_reduction_stands_a_background() {
 
 #[test]
 fn a_reduction_ends_and_lacks_nothing_where_sets_are_refused() {
-    // Three in ten sets, other ones in every trial; never all things, nor those needed alone.
+    // Three in ten sets are refused, others in every trial; never the set of all items, nor the needed ones alone.
     let needed = [3, 20];
     let refuses = |set: &[usize], trial: u64| {
         let mix = |sum: u64, thing: &usize| {

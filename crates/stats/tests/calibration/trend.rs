@@ -2,8 +2,7 @@ use provoke_stats::laplace;
 
 use super::chance::{Chance, share};
 
-/// Runs `n` trials whose rate goes linearly from `from` to `to`, and returns the positions of the
-/// failures.
+/// Runs `n` trials whose rate changes linearly from `from` to `to`, and returns the positions of the failures.
 fn positions(chance: &mut Chance, n: u32, from: f64, to: f64) -> Vec<f64> {
     (0..n)
         .filter_map(|run| {
