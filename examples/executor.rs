@@ -112,6 +112,6 @@ async fn main() {
     let report = Report::new(&state, true);
     println!(
         "{}",
-        words::headline(&report.variants[0], report.confidence)
+        words::rate_headline(&report.variants[0], report.confidence)
     );
 }

@@ -81,7 +81,7 @@ fn main() {
         .build()
         .expect("a runtime");
     let before = cpu();
-    let seen = runtime.block_on(load::drive(life));
+    let seen = runtime.block_on(load::drive_service(life));
     let cpu = cpu() - before;
     let _ = fs::remove_dir_all(folder); // it is empty, and usually removed already
     let micros = |share| seen.latency.quantile(share).unwrap_or_default().as_micros();

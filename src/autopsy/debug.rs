@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Opens a file as an ELF file.
 pub(super) fn open(path: &Path) -> Option<Elf> {
-    Elf::parse(files::program(path).ok()?).ok()
+    Elf::parse(files::map_program(path).ok()?).ok()
 }
 
 /// Finds the debug file of a program, by its build id or by the name in its debug link.
@@ -36,7 +36,7 @@ pub(super) fn companion(
         places.push(folder.join(below).join(name));
     }
     places.into_iter().find_map(|place| {
-        let bytes = files::program(&place).ok()?;
+        let bytes = files::map_program(&place).ok()?;
         let same = match (build_id, Layout::read(bytes)?.build_id) {
             (Some(wanted), Some(found)) => wanted == found,
             _ => crc32(bytes) == checksum,

@@ -87,7 +87,7 @@ impl Dump {
             path: path.to_owned(),
             why,
         };
-        let file = files::regular(path).map_err(unreadable)?;
+        let file = files::open_regular_file(path).map_err(unreadable)?;
         let about = file.metadata().map_err(unreadable)?;
         let mut dump = Self {
             file,

@@ -58,7 +58,7 @@ pub(super) fn files(notes: &Notes, dump: &Dump, settings: &Settings) -> Vec<Mapp
 fn list(notes: &Notes, dump: &Dump, settings: &Settings) -> Option<(String, u64)> {
     let program = path(dump, notes.told(AT_EXECFN)?, settings)?;
     let layout = match &settings.program {
-        Some(elsewhere) => Layout::read(files::program(elsewhere).ok()?)?,
+        Some(elsewhere) => Layout::read(files::map_program(elsewhere).ok()?)?,
         None => layout(settings, &program)?,
     };
     let bias = notes.told(AT_PHDR)?.wrapping_sub(layout.headers?);
@@ -73,7 +73,7 @@ fn list(notes: &Notes, dump: &Dump, settings: &Settings) -> Option<(String, u64)
 }
 
 fn layout(settings: &Settings, path: &str) -> Option<Layout> {
-    Layout::read(files::program(&settings.place(path)).ok()?)
+    Layout::read(files::map_program(&settings.place(path)).ok()?)
 }
 
 fn words<const N: usize>(dump: &Dump, address: u64) -> Option<[u64; N]> {

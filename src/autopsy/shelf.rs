@@ -42,7 +42,7 @@ impl Shelf {
 
     /// Returns the index of the file with this path.
     pub(super) fn file(&mut self, settings: &Settings, path: &Path) -> Option<usize> {
-        let bytes = files::program(path).ok()?;
+        let bytes = files::map_program(path).ok()?;
         self.content(settings, path, bytes)
     }
 

@@ -44,7 +44,7 @@ impl Tool {
     /// Returns the path of the tool, if it is installed.
     pub fn find(self) -> Option<PathBuf> {
         let path = std::env::var_os("PATH");
-        spawn::find(self.name().as_ref(), path.as_deref(), Path::new(".")).ok()
+        spawn::find_program(self.name().as_ref(), path.as_deref(), Path::new(".")).ok()
     }
 
     /// Returns the tool's output about a core; `None` if the tool fails.
@@ -74,7 +74,8 @@ impl Tool {
                 program.as_ref(),
             ],
         };
-        let said = tool::run(&self.find()?, &words, Instant::now() + patience, MOST).ok()?;
+        let said =
+            tool::run_program(&self.find()?, &words, Instant::now() + patience, MOST).ok()?;
         // The kernel pads a command line with zeros.
         let said = said.replace('\0', "");
         Some(said).filter(|said| !said.trim().is_empty())

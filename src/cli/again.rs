@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::rerun::{Limits, repeat, rerun, say_output};
 use crate::model::{Depth, Failure, Keep, Observation, Outcome, Plan, Site, Trial};
 use crate::oracle;
-use crate::report::{Report, groups, words};
+use crate::report::{Report, group_failures, words};
 use crate::state::State;
 use crate::term::{self, Command, Counter, Screen};
 use crate::untrusted::shell_word;
@@ -39,8 +39,8 @@ impl Again {
         plan.keep = Keep::None;
         let variant = plan.variant(trial.variant);
         Self {
-            was: was(&report, &trial, before.as_ref()),
-            rate: rate(&report, &trial),
+            was: describe_before(&report, &trial, before.as_ref()),
+            rate: rate_sentence(&report, &trial),
             reference: format!("{}#{}", shell_word(reference.as_ref()), trial.id.0),
             in_container: variant.actors.iter().any(|actor| actor.container.is_some()),
             plan,
@@ -50,24 +50,24 @@ impl Again {
     }
 
     /// Runs the trial once, and prints its outcome.
-    pub(super) fn once(&self, scratch: &Path) -> Result<Exit, CliError> {
+    pub(super) fn run_once(&self, scratch: &Path) -> Result<Exit, CliError> {
         let seen = rerun(&self.plan, &self.trial, scratch)?;
         say_output(scratch);
-        let outcome = self.judge(&seen);
-        let took = words::seconds(seen.elapsed.as_secs_f64());
+        let outcome = self.judge_trial(&seen);
+        let took = words::format_seconds(seen.elapsed.as_secs_f64());
         let now = match &outcome {
             Outcome::Pass if self.before == Some(Outcome::Pass) => {
                 format!(", and passed again ({took})")
             }
             Outcome::Pass => format!("; this time it passed ({took})"),
             Outcome::Fail(failure) | Outcome::Other(failure) => {
-                self.failed("this time it failed", "", failure, &took)
+                self.describe_failed("this time it failed", "", failure, &took)
             }
             Outcome::Void(void) => format!("; this time it was inconclusive: {void}"),
         };
         let mut screen = Screen::on_stdout();
-        screen.text(0, &format!("{} {}{now}.", self.trial.id, self.was));
-        self.end(screen, &outcome, "")?;
+        screen.push_text(0, &format!("{} {}{now}.", self.trial.id, self.was));
+        self.print_end(screen, &outcome, "")?;
         Ok(match outcome {
             Outcome::Pass => Exit::Hoped,
             Outcome::Fail(_) | Outcome::Other(_) => Exit::OtherWay,
@@ -77,11 +77,11 @@ impl Again {
 
     /// Runs the trial until it fails as it did before, and prints the result.
     pub(super) fn until_it_fails(&self, scratch: &Path, limits: &Limits) -> Result<Exit, CliError> {
-        term::say(&format!(
+        term::print_message(&format!(
             "  repeating {}, at most {} times or {} (-n and -d change this)",
             self.trial.id,
             limits.trials,
-            words::seconds(limits.time.as_secs_f64()),
+            words::format_seconds(limits.time.as_secs_f64()),
         ));
         let counter = Counter::default();
         let (mut count, mut passed) = (0_u64, 0_u64);
@@ -89,7 +89,7 @@ impl Again {
         let mut failed: Option<(Box<Failure>, f64)> = None;
         let stopped = repeat(&self.plan, &self.trial, scratch, limits, |seen| {
             count += 1;
-            match self.judge(seen) {
+            match self.judge_trial(seen) {
                 Outcome::Pass => passed += 1,
                 Outcome::Fail(failure) | Outcome::Other(failure) if self.is_it(&failure) => {
                     failed = Some((failure, seen.elapsed.as_secs_f64()));
@@ -102,28 +102,28 @@ impl Again {
                     *others.entry(format!("inconclusive: {void}")).or_default() += 1;
                 }
             }
-            counter.show(&format!("{count} of {}   {passed} passed", limits.trials));
+            counter.show_text(&format!("{count} of {}   {passed} passed", limits.trials));
             ControlFlow::Continue(())
         })?;
         drop(counter);
         let mut screen = Screen::on_stdout();
-        let replays = words::plural(count, "replay");
+        let replays = words::format_count(count, "replay");
         let now = match (&failed, passed) {
             (Some((failure, took)), _) => {
                 say_output(scratch);
                 let at = format!(" in replay {count}");
-                self.failed("it failed", &at, failure, &words::seconds(*took))
+                self.describe_failed("it failed", &at, failure, &words::format_seconds(*took))
             }
             (None, _) if count == 0 => "; it was stopped in the first replay".to_owned(),
             (None, _) => format!("; it passed in {passed} of {replays}"),
         };
-        screen.text(0, &format!("{} {}{now}.", self.trial.id, self.was));
+        screen.push_text(0, &format!("{} {}{now}.", self.trial.id, self.was));
         for (other, count) in &others {
-            screen.text(2, &format!("{count}x {}", words::sanitize(other)));
+            screen.push_text(2, &format!("{count}x {}", words::sanitize_line(other)));
         }
         let outcome = failed.map_or(Outcome::Pass, |(failure, _)| Outcome::Fail(failure));
         let more = format!(" -n {}", limits.trials.saturating_mul(10));
-        self.end(screen, &outcome, &more)?;
+        self.print_end(screen, &outcome, &more)?;
         Ok(match (outcome, stopped) {
             (Outcome::Fail(_), _) => Exit::OtherWay,
             (_, Some(signal)) => Exit::Stopped(signal),
@@ -134,7 +134,7 @@ impl Again {
         })
     }
 
-    fn judge(&self, seen: &Observation) -> Outcome {
+    fn judge_trial(&self, seen: &Observation) -> Outcome {
         let variant = self.plan.variant(self.trial.variant);
         oracle::judge(&self.plan.rules, variant, seen)
     }
@@ -146,7 +146,7 @@ impl Again {
     }
 
     /// Prints that it failed, and whether in the same way.
-    fn failed(&self, what: &str, at: &str, now: &Failure, took: &str) -> String {
+    fn describe_failed(&self, what: &str, at: &str, now: &Failure, took: &str) -> String {
         match self.before.as_ref().and_then(Outcome::failure) {
             Some(before) if is_same(before, now) => {
                 format!("; {what} in the same way{at} ({took})")
@@ -157,9 +157,14 @@ impl Again {
     }
 
     /// Prints the failure rate and the suggested commands; after a pass with these limits.
-    fn end(&self, mut screen: Screen, outcome: &Outcome, limits: &str) -> Result<(), CliError> {
+    fn print_end(
+        &self,
+        mut screen: Screen,
+        outcome: &Outcome,
+        limits: &str,
+    ) -> Result<(), CliError> {
         if let Some(rate) = &self.rate {
-            screen.text(0, rate);
+            screen.push_text(0, rate);
         }
         let replay = format!("provoke replay {}", self.reference);
         let next = match outcome {
@@ -173,9 +178,9 @@ impl Again {
             )),
             _ => None,
         };
-        screen.gap();
-        screen.commands(next.as_slice());
-        term::tell(&screen.finish()).map_err(CliError::could_not)
+        screen.push_gap();
+        screen.push_commands(next.as_slice());
+        term::print_result(&screen.into_text()).map_err(CliError::could_not)
     }
 }
 
@@ -201,7 +206,7 @@ fn is_same(before: &Failure, now: &Failure) -> bool {
 }
 
 /// Describes the recorded outcome of a trial, with the best evidence of the whole run.
-fn was(report: &Report, trial: &Trial, outcome: Option<&Outcome>) -> String {
+fn describe_before(report: &Report, trial: &Trial, outcome: Option<&Outcome>) -> String {
     let failure = match outcome {
         None => return "did not end".to_owned(),
         Some(Outcome::Pass) => return "passed".to_owned(),
@@ -209,17 +214,17 @@ fn was(report: &Report, trial: &Trial, outcome: Option<&Outcome>) -> String {
         Some(Outcome::Fail(failure) | Outcome::Other(failure)) => failure,
     };
     let variant = report.variants.get(trial.variant.index());
-    let groups = variant.map(groups).unwrap_or_default();
+    let groups = variant.map(group_failures).unwrap_or_default();
     let group = groups
         .iter()
-        .find(|group| group.trials().any(|id| id == trial.id.0));
+        .find(|group| group.measured_trials().any(|id| id == trial.id.0));
     // Captured trials may have the source line.
     let site = group.and_then(|group| Site::only(&group.is.sites));
     match site.filter(|_| failure.sites.is_empty()) {
         Some(site) => format!(
             "was {} at {}",
             failure.kind.name(),
-            words::sanitize(&site.place())
+            words::sanitize_line(&site.place())
         ),
         None => format!("was {}", in_words(failure)),
     }
@@ -231,22 +236,22 @@ fn in_words(failure: &Failure) -> String {
         Some(site) => format!("{} at {}", failure.kind.name(), site.place()),
         None => failure.signature.title.clone(),
     };
-    words::sanitize(&text)
+    words::sanitize_line(&text)
 }
 
 /// Describes the failure rate of the variant of a trial.
-fn rate(report: &Report, trial: &Trial) -> Option<String> {
+fn rate_sentence(report: &Report, trial: &Trial) -> Option<String> {
     let variant = report.variants.get(trial.variant.index())?;
     let (failures, trials) = (variant.failures, variant.trials);
     match (failures, variant.rate.point) {
         (0, _) => None,
         (_, Some(point)) if failures < trials => Some(format!(
             "It fails in about {} % of trials.",
-            words::percent(point)
+            words::format_percent(point)
         )),
         _ => Some(format!(
             "It failed in {failures} of {}.",
-            words::plural(trials, "trial")
+            words::format_count(trials, "trial")
         )),
     }
 }

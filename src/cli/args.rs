@@ -102,7 +102,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "KIND", value_delimiter = ',', help_heading = JUDGE)]
     only: Vec<OnlyRule>,
     /// How to treat processes still running after a trial [default: fail]
-    #[arg(long, value_name = "off|report|fail", value_parser = leaks, help_heading = JUDGE, hide_short_help = true)]
+    #[arg(long, value_name = "off|report|fail", value_parser = parse_leaks, help_heading = JUDGE, hide_short_help = true)]
     leaks: Option<Leaks>,
     /// Treat containers, volumes and networks that a trial leaves behind as leaks
     ///
@@ -129,7 +129,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "LINE", help_heading = TRIAL)]
     shell: Option<String>,
     /// Set an environment variable (K=V), or remove it (K)
-    #[arg(short, long = "env", value_name = "K=V", value_parser = variable, help_heading = TRIAL)]
+    #[arg(short, long = "env", value_name = "K=V", value_parser = parse_variable, help_heading = TRIAL)]
     env: Vec<(String, EnvValue)>,
     /// Run a variant for each value of {VAR} in the command
     ///
@@ -179,12 +179,12 @@ pub(super) struct Flags {
     /// Limit the memory of all processes of a trial together: 500M, 2G
     ///
     /// Above the limit, the kernel kills one of them (outcome `oom`).
-    #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = TRIAL, hide_short_help = true)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory, help_heading = TRIAL, hide_short_help = true)]
     memory: Option<Amount>,
     /// Limit a resource of every process: as=4G, nofile=64
     ///
     /// core=4G also turns on the capture of cores.
-    #[arg(long, value_name = "NAME=N", value_delimiter = ',', value_parser = limit, help_heading = TRIAL, hide_short_help = true)]
+    #[arg(long, value_name = "NAME=N", value_delimiter = ',', value_parser = parse_limit, help_heading = TRIAL, hide_short_help = true)]
     rlimit: Vec<(ResourceName, Amount)>,
     /// Run this shell command once before all trials
     ///
@@ -202,7 +202,7 @@ pub(super) struct Flags {
     cleanup: Option<String>,
 
     /// Keep the output of failing trials, of all trials, or none [default: fail]
-    #[arg(long, value_name = "fail|all|none", value_parser = keep, help_heading = RESULT, hide_short_help = true)]
+    #[arg(long, value_name = "fail|all|none", value_parser = parse_keep, help_heading = RESULT, hide_short_help = true)]
     keep: Option<Keep>,
     /// Keep all evidence of N trials per crash signature [default: 5]
     #[arg(long, value_name = "N", help_heading = RESULT, hide_short_help = true)]
@@ -211,10 +211,10 @@ pub(super) struct Flags {
     ///
     /// `auto` dumps them in a few extra trials after the measurement, `on` in every trial, `off` never;
     /// `trace` follows every process with a tracer.
-    #[arg(long, value_name = "auto|off|on|trace", value_parser = capture, help_heading = RESULT, hide_short_help = true)]
+    #[arg(long, value_name = "auto|off|on|trace", value_parser = parse_capture, help_heading = RESULT, hide_short_help = true)]
     capture: Option<Capture>,
     /// Core contents: `light` omits the memory of huge processes [default: full]
-    #[arg(long, value_name = "full|light", value_parser = cores, help_heading = RESULT, hide_short_help = true)]
+    #[arg(long, value_name = "full|light", value_parser = parse_core_size, help_heading = RESULT, hide_short_help = true)]
     cores: Option<CoreSize>,
 
     /// Run the commands of a run that belongs to another user or was copied
@@ -328,7 +328,7 @@ pub(super) struct EarlierNames {
 
 impl Flags {
     /// Returns errors in the flags that the parser cannot detect.
-    pub(super) fn refusal(&self) -> Option<String> {
+    pub(super) fn refusal_hint(&self) -> Option<String> {
         let value = self.p.as_ref()?;
         let jobs = value.as_deref().unwrap_or("4");
         Some(format!(
@@ -358,13 +358,13 @@ impl Flags {
     }
 
     /// Overrides a scenario with the flags of the command line.
-    pub(super) fn overlay(self, command: Vec<String>, scenario: &mut Scenario) {
-        fn set<T>(field: &mut Option<T>, said: Option<T>) {
+    pub(super) fn overlay_scenario(self, command: Vec<String>, scenario: &mut Scenario) {
+        fn set_option<T>(field: &mut Option<T>, said: Option<T>) {
             if said.is_some() {
                 *field = said;
             }
         }
-        fn add<T>(field: &mut Vec<T>, said: Vec<T>) {
+        fn replace_if_given<T>(field: &mut Vec<T>, said: Vec<T>) {
             if !said.is_empty() {
                 *field = said;
             }
@@ -373,58 +373,58 @@ impl Flags {
             scenario.command = (!command.is_empty()).then_some(command);
             scenario.shell = self.shell;
         }
-        set(&mut scenario.runs, self.runs);
-        set(&mut scenario.jobs, self.jobs);
-        set(&mut scenario.copies, self.copies);
-        set(&mut scenario.wave, self.wave);
-        set(&mut scenario.warmup, self.warmup);
-        set(&mut scenario.delay, self.delay);
-        set(&mut scenario.seed, self.seed);
-        set(&mut scenario.timeout, self.timeout);
-        set(&mut scenario.grace, self.grace);
-        set(&mut scenario.duration, self.duration);
-        set(&mut scenario.fail_fast, self.fail_fast.then_some(true));
-        set(&mut scenario.max_fail, self.max_fail);
-        set(&mut scenario.width, self.width);
-        set(&mut scenario.conf, self.conf);
-        set(&mut scenario.ok, self.ok);
-        set(&mut scenario.skip, self.skip);
-        add(&mut scenario.fail_if_out, self.fail_if_out);
-        add(&mut scenario.ok_if_out, self.ok_if_out);
-        add(&mut scenario.only, self.only);
-        set(&mut scenario.leaks, self.leaks);
-        set(
+        set_option(&mut scenario.runs, self.runs);
+        set_option(&mut scenario.jobs, self.jobs);
+        set_option(&mut scenario.copies, self.copies);
+        set_option(&mut scenario.wave, self.wave);
+        set_option(&mut scenario.warmup, self.warmup);
+        set_option(&mut scenario.delay, self.delay);
+        set_option(&mut scenario.seed, self.seed);
+        set_option(&mut scenario.timeout, self.timeout);
+        set_option(&mut scenario.grace, self.grace);
+        set_option(&mut scenario.duration, self.duration);
+        set_option(&mut scenario.fail_fast, self.fail_fast.then_some(true));
+        set_option(&mut scenario.max_fail, self.max_fail);
+        set_option(&mut scenario.width, self.width);
+        set_option(&mut scenario.conf, self.conf);
+        set_option(&mut scenario.ok, self.ok);
+        set_option(&mut scenario.skip, self.skip);
+        replace_if_given(&mut scenario.fail_if_out, self.fail_if_out);
+        replace_if_given(&mut scenario.ok_if_out, self.ok_if_out);
+        replace_if_given(&mut scenario.only, self.only);
+        set_option(&mut scenario.leaks, self.leaks);
+        set_option(
             &mut scenario.watch_engine,
             self.watch_engine.then_some(true),
         );
-        set(&mut scenario.leak_grace, self.leak_grace);
-        set(&mut scenario.expect, self.expect);
-        set(&mut scenario.max_rate, self.max_rate);
+        set_option(&mut scenario.leak_grace, self.leak_grace);
+        set_option(&mut scenario.expect, self.expect);
+        set_option(&mut scenario.max_rate, self.max_rate);
         scenario.env.extend(self.env);
         scenario.matrix.overlay(self.matrix);
-        set(&mut scenario.env_clear, self.env_clear.then_some(true));
-        set(&mut scenario.cwd, absolute(self.cwd));
-        set(&mut scenario.stdin, absolute(self.stdin));
-        set(&mut scenario.tmp_per_run, self.tmp_per_run.then_some(true));
-        set(&mut scenario.image, self.image);
-        set(&mut scenario.engine, self.engine);
-        add(&mut scenario.mount, self.mount);
-        set(&mut scenario.network, self.network);
-        add(&mut scenario.container, self.container);
-        set(&mut scenario.user, self.user);
-        set(&mut scenario.wrap, self.wrap);
+        set_option(&mut scenario.env_clear, self.env_clear.then_some(true));
+        set_option(&mut scenario.cwd, absolute_path(self.cwd));
+        set_option(&mut scenario.stdin, absolute_path(self.stdin));
+        set_option(&mut scenario.tmp_per_run, self.tmp_per_run.then_some(true));
+        set_option(&mut scenario.image, self.image);
+        set_option(&mut scenario.engine, self.engine);
+        replace_if_given(&mut scenario.mount, self.mount);
+        set_option(&mut scenario.network, self.network);
+        replace_if_given(&mut scenario.container, self.container);
+        set_option(&mut scenario.user, self.user);
+        set_option(&mut scenario.wrap, self.wrap);
         scenario.trust |= self.trust;
-        set(&mut scenario.memory, self.memory);
+        set_option(&mut scenario.memory, self.memory);
         scenario.rlimit.extend(self.rlimit);
-        set(&mut scenario.setup, self.setup);
-        set(&mut scenario.prepare, self.prepare);
-        set(&mut scenario.conclude, self.conclude);
-        set(&mut scenario.cleanup, self.cleanup);
-        set(&mut scenario.keep, self.keep);
-        set(&mut scenario.keep_per_sig, self.keep_per_sig);
-        set(&mut scenario.capture, self.capture);
-        set(&mut scenario.cores, self.cores);
-        set(
+        set_option(&mut scenario.setup, self.setup);
+        set_option(&mut scenario.prepare, self.prepare);
+        set_option(&mut scenario.conclude, self.conclude);
+        set_option(&mut scenario.cleanup, self.cleanup);
+        set_option(&mut scenario.keep, self.keep);
+        set_option(&mut scenario.keep_per_sig, self.keep_per_sig);
+        set_option(&mut scenario.capture, self.capture);
+        set_option(&mut scenario.cores, self.cores);
+        set_option(
             &mut scenario.ignore_child_crashes,
             self.ignore_child_crashes.then_some(true),
         );
@@ -432,11 +432,11 @@ impl Flags {
 }
 
 /// Resolves a path on the command line relative to the working directory.
-fn absolute(path: Option<PathBuf>) -> Option<PathBuf> {
+fn absolute_path(path: Option<PathBuf>) -> Option<PathBuf> {
     path.map(|path| std::path::absolute(&path).unwrap_or(path))
 }
 
-fn variable(text: &str) -> Result<(String, EnvValue), String> {
+fn parse_variable(text: &str) -> Result<(String, EnvValue), String> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value.to_owned())),
         None => (text, None),
@@ -447,18 +447,18 @@ fn variable(text: &str) -> Result<(String, EnvValue), String> {
     Ok((name.to_owned(), EnvValue(value)))
 }
 
-fn memory(text: &str) -> Result<Amount, String> {
+fn parse_memory(text: &str) -> Result<Amount, String> {
     let amount = text.parse().ok();
     let limit = amount.filter(|amount: &Amount| amount.0.is_some());
     limit.ok_or_else(|| format!("`{text}` is not a size such as `500M` or `2G`"))
 }
 
-fn limit(text: &str) -> Result<(ResourceName, Amount), String> {
+fn parse_limit(text: &str) -> Result<(ResourceName, Amount), String> {
     let (name, amount) = text.split_once('=').ok_or("write NAME=N, such as as=4G")?;
     Ok((name.parse()?, amount.parse()?))
 }
 
-fn leaks(text: &str) -> Result<Leaks, String> {
+fn parse_leaks(text: &str) -> Result<Leaks, String> {
     match text {
         "off" => Ok(Leaks::Off),
         "report" => Ok(Leaks::Report),
@@ -467,7 +467,7 @@ fn leaks(text: &str) -> Result<Leaks, String> {
     }
 }
 
-fn capture(text: &str) -> Result<Capture, String> {
+fn parse_capture(text: &str) -> Result<Capture, String> {
     match text {
         "auto" => Ok(Capture::Auto),
         "off" => Ok(Capture::Off),
@@ -477,7 +477,7 @@ fn capture(text: &str) -> Result<Capture, String> {
     }
 }
 
-fn cores(text: &str) -> Result<CoreSize, String> {
+fn parse_core_size(text: &str) -> Result<CoreSize, String> {
     match text {
         "full" => Ok(CoreSize::Full),
         "light" => Ok(CoreSize::Light),
@@ -485,7 +485,7 @@ fn cores(text: &str) -> Result<CoreSize, String> {
     }
 }
 
-fn keep(text: &str) -> Result<Keep, String> {
+fn parse_keep(text: &str) -> Result<Keep, String> {
     match text {
         "fail" => Ok(Keep::Fail),
         "all" => Ok(Keep::All),

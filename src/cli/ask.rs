@@ -366,7 +366,7 @@ pub(super) struct CompareFlags {
     /// Find the variants that fail, or find out whether the rates differ
     ///
     /// [default: different for two variants, failing for three or more]
-    #[arg(long, value_name = "failing|different", value_parser = find, help_heading = COMPARISON)]
+    #[arg(long, value_name = "failing|different", value_parser = parse_find, help_heading = COMPARISON)]
     find: Option<Find>,
     /// Compare the other variants with this one [default: the first]
     #[arg(long, value_name = "VARIANT", help_heading = COMPARISON)]
@@ -393,25 +393,25 @@ pub(super) struct CompareFlags {
 }
 
 impl Confirm {
-    pub(super) fn execute(self) -> Result<Exit, CliError> {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let about = self.about;
         let overlay = |scenario: &mut Scenario| {
             scenario.ask = Some(Ask::Confirm);
-            about.clone().overlay(scenario);
+            about.clone().overlay_scenario(scenario);
         };
-        self.rest.ask(overlay)
+        self.rest.ask_question(overlay)
     }
 }
 
 impl Compare {
-    pub(super) fn execute(self) -> Result<Exit, CliError> {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let about = self.about;
         let overlay = |scenario: &mut Scenario| {
             scenario.ask = Some(Ask::Compare);
-            about.clone().overlay(scenario);
+            about.clone().overlay_scenario(scenario);
         };
         let command = self.rest.command.clone();
-        let done = self.rest.ask(overlay);
+        let done = self.rest.ask_question(overlay);
         done.map_err(|error| stored_runs(&command).unwrap_or(error))
     }
 }
@@ -428,22 +428,22 @@ fn stored_runs(command: &[OsString]) -> Option<CliError> {
     let runs = command.iter().map(|run| shell_word(run).to_string());
     let runs = runs.collect::<Vec<_>>().join(" ");
     let error = anyhow::anyhow!("`provoke compare` compares programs, and these are stored runs");
-    Some(CliError::usage(error).hinted(format!("to compare stored runs: provoke diff {runs}")))
+    Some(CliError::usage(error).with_hint(format!("to compare stored runs: provoke diff {runs}")))
 }
 
 impl Bisect {
-    pub(super) fn execute(self) -> Result<Exit, CliError> {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let about = self.about;
         let overlay = |scenario: &mut Scenario| {
             scenario.ask = Some(Ask::Bisect);
-            about.clone().overlay(scenario);
+            about.clone().overlay_scenario(scenario);
         };
-        self.rest.ask(overlay)
+        self.rest.ask_question(overlay)
     }
 }
 
 impl BisectFlags {
-    fn overlay(self, scenario: &mut Scenario) {
+    fn overlay_scenario(self, scenario: &mut Scenario) {
         let packages = [&self.pip, &self.cargo, &self.apt, &self.npm, &self.git];
         let typed = packages.into_iter().any(Option::is_some);
         if typed || !self.over.is_empty() || self.range.is_some() {
@@ -468,12 +468,12 @@ impl BisectFlags {
         scenario.prior = self.prior.or(scenario.prior.take());
         scenario.log = self.log.or(scenario.log.take());
         scenario.all = self.all.then_some(true).or(scenario.all);
-        self.search.overlay(scenario);
+        self.search.overlay_scenario(scenario);
     }
 }
 
 impl ReduceFlags {
-    fn overlay(self, scenario: &mut Scenario) {
+    fn overlay_scenario(self, scenario: &mut Scenario) {
         let files = [&self.imports, &self.statements, &self.lines];
         let typed = files.into_iter().any(|files| !files.is_empty())
             || self.files.is_some()
@@ -493,12 +493,12 @@ impl ReduceFlags {
             scenario.to = self.to;
         }
         scenario.apply = self.apply.then_some(true).or(scenario.apply);
-        self.search.overlay(scenario);
+        self.search.overlay_scenario(scenario);
     }
 }
 
 impl SearchFlags {
-    fn overlay(self, scenario: &mut Scenario) {
+    fn overlay_scenario(self, scenario: &mut Scenario) {
         scenario.python = self.python.or(scenario.python.take());
         scenario.builds = self.builds.or(scenario.builds);
         scenario.build_limit = self.build_limit.or(scenario.build_limit);
@@ -512,31 +512,33 @@ impl SearchFlags {
 }
 
 impl Reduce {
-    pub(super) fn execute(self) -> Result<Exit, CliError> {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let about = self.about;
         let overlay = |scenario: &mut Scenario| {
             scenario.ask = Some(Ask::Reduce);
-            about.clone().overlay(scenario);
+            about.clone().overlay_scenario(scenario);
         };
-        self.rest.ask(overlay)
+        self.rest.ask_question(overlay)
     }
 }
 
 impl Rest {
     /// Runs a question with the command line, or with a scenario file.
-    pub(super) fn ask(self, question: impl Fn(&mut Scenario)) -> Result<Exit, CliError> {
+    pub(super) fn ask_question(self, question: impl Fn(&mut Scenario)) -> Result<Exit, CliError> {
         refuse(&self.flags)?;
         let command = super::words(self.command)?;
         let overlay = |scenario: &mut Scenario| {
             question(scenario);
-            self.flags.clone().overlay(command.clone(), scenario);
+            self.flags
+                .clone()
+                .overlay_scenario(command.clone(), scenario);
         };
         let plan = match self.file {
             Some(file) => from_file(&file, overlay)?,
             None => {
                 let (plan, chosen) = from_words(overlay)?;
                 if let Some(chosen) = chosen.filter(|_| !self.output.talk.quiet) {
-                    chosen.say(&report::command_line(&plan, VariantId(0)));
+                    chosen.print_choice(&report::command_line(&plan, VariantId(0)));
                 }
                 plan
             }
@@ -547,20 +549,26 @@ impl Rest {
 
 impl Rest {
     /// Reduces the load of a run to the part that its crash needs.
-    pub(super) fn shrink(self, run: &str, more: impl Fn(&mut Scenario)) -> Result<Exit, CliError> {
+    pub(super) fn shrink_run(
+        self,
+        run: &str,
+        more: impl Fn(&mut Scenario),
+    ) -> Result<Exit, CliError> {
         refuse(&self.flags)?;
         let command = super::words(self.command)?;
         let plan = super::shrink::plan(run, |scenario| {
             more(scenario);
-            self.flags.clone().overlay(command.clone(), scenario);
+            self.flags
+                .clone()
+                .overlay_scenario(command.clone(), scenario);
         })?;
         begin(plan, &self.output)
     }
 }
 
 impl ConfirmFlags {
-    fn overlay(self, scenario: &mut Scenario) {
-        baseline(scenario, self.baseline, self.of);
+    fn overlay_scenario(self, scenario: &mut Scenario) {
+        overlay_baseline(scenario, self.baseline, self.of);
         scenario.assume_rate = self.assume_rate.or(scenario.assume_rate);
         scenario.exclude_half = self.exclude_half.or(scenario.exclude_half);
         scenario.independent = self.independent.then_some(true).or(scenario.independent);
@@ -571,8 +579,8 @@ impl ConfirmFlags {
 }
 
 impl CompareFlags {
-    fn overlay(self, scenario: &mut Scenario) {
-        baseline(scenario, self.baseline, self.of);
+    fn overlay_scenario(self, scenario: &mut Scenario) {
+        overlay_baseline(scenario, self.baseline, self.of);
         accept_different_conditions(scenario, self.accept_different_conditions);
         ignore_earlier_runs(scenario, self.ignore_earlier_runs);
         scenario.find = self.find.or(scenario.find);
@@ -590,12 +598,12 @@ fn ignore_earlier_runs(scenario: &mut Scenario, said: bool) {
     scenario.ignore_earlier_runs = said.then_some(true).or(scenario.ignore_earlier_runs);
 }
 
-fn baseline(scenario: &mut Scenario, baseline: Option<String>, of: Option<String>) {
+fn overlay_baseline(scenario: &mut Scenario, baseline: Option<String>, of: Option<String>) {
     scenario.baseline = baseline.or(scenario.baseline.take());
     scenario.of = of.or(scenario.of.take());
 }
 
-fn find(text: &str) -> Result<Find, String> {
+fn parse_find(text: &str) -> Result<Find, String> {
     match text {
         "failing" => Ok(Find::Failing),
         "different" => Ok(Find::Different),

@@ -55,7 +55,7 @@ pub(super) struct Chosen {
 
 impl Chosen {
     /// Prints the baseline of a fix, unless the user named it and the command is the same.
-    pub(super) fn say(&self, command: &str) {
+    pub(super) fn print_choice(&self, command: &str) {
         if !self.is_newest && self.command == command {
             return;
         }
@@ -64,7 +64,7 @@ impl Chosen {
         } else {
             ""
         };
-        crate::term::say(&format!(
+        crate::term::print_message(&format!(
             "  baseline: run {}, {} of {} trials failed{other}\n    {}",
             self.run.safe(),
             self.failures,
@@ -76,7 +76,7 @@ impl Chosen {
 
 impl Baseline {
     /// Reads the baseline that a scenario names, if it names one.
-    pub(super) fn of(scenario: &Scenario) -> Result<Option<Self>, Refusal> {
+    pub(super) fn of_scenario(scenario: &Scenario) -> Result<Option<Self>, Refusal> {
         let looked_for = match scenario.only.as_slice() {
             _ if scenario.takes_any_failure() => LookedFor::Any,
             [] => LookedFor::AsThere,
@@ -85,11 +85,11 @@ impl Baseline {
         let Some(text) = &scenario.baseline else {
             let confirms = scenario.ask == Some(Ask::Confirm) && scenario.assume_rate.is_none();
             return Ok(confirms
-                .then(|| Self::newest(scenario, &looked_for))
+                .then(|| Self::find_newest_failing(scenario, &looked_for))
                 .flatten());
         };
-        match counts(text) {
-            Some(_) if scenario.of.is_some() => Err(refuse(
+        match parse_counts(text) {
+            Some(_) if scenario.of.is_some() => Err(refuse_field(
                 "of",
                 format!("the counts `{text}` have no variants"),
                 "leave `of` out, or give a run as the baseline",
@@ -98,12 +98,12 @@ impl Baseline {
                 measured: counts?,
                 ..Self::default()
             })),
-            None => Self::run(text, scenario, &looked_for).map(Some),
+            None => Self::of_run(text, scenario, &looked_for).map(Some),
         }
     }
 
     /// Reads `K/N`, or the run of this name. Only its counts are used; none of its commands are run.
-    pub(super) fn read(
+    pub(super) fn read_measured(
         text: &str,
         of: Option<&str>,
         ignore_earlier_runs: bool,
@@ -115,7 +115,7 @@ impl Baseline {
             ignore_earlier_runs: Some(ignore_earlier_runs),
             ..Scenario::default()
         };
-        Ok(Self::of(&scenario)?.unwrap_or_default())
+        Ok(Self::of_scenario(&scenario)?.unwrap_or_default())
     }
 
     /// Finds the newest run with failures that measured a rate. Only its counts are used; none of its commands are run.
@@ -126,11 +126,11 @@ impl Baseline {
             ignore_earlier_runs: Some(ignore_earlier_runs),
             ..Scenario::default()
         };
-        Self::newest(&scenario, &LookedFor::AsThere)
+        Self::find_newest_failing(&scenario, &LookedFor::AsThere)
     }
 
     /// Finds the newest run with failures that measured a rate, if one exists.
-    fn newest(asked: &Scenario, looked_for: &LookedFor) -> Option<Self> {
+    fn find_newest_failing(asked: &Scenario, looked_for: &LookedFor) -> Option<Self> {
         let folders = Folder::all(&default_root()).unwrap_or_default();
         let mut newest_first = folders.iter().rev();
         newest_first.find_map(|folder| {
@@ -146,7 +146,7 @@ impl Baseline {
             if !measures {
                 return None;
             }
-            let found = Self::run(&folder.name(), asked, looked_for).ok()?;
+            let found = Self::of_run(&folder.name(), asked, looked_for).ok()?;
             let chosen = found.chosen.filter(|chosen| chosen.failures > 0)?;
             Some(Self {
                 chosen: Some(Chosen {
@@ -158,7 +158,7 @@ impl Baseline {
         })
     }
 
-    fn run(name: &str, asked: &Scenario, looked_for: &LookedFor) -> Result<Self, Refusal> {
+    fn of_run(name: &str, asked: &Scenario, looked_for: &LookedFor) -> Result<Self, Refusal> {
         let read = Folder::find(name, &default_root())
             .and_then(|folder| folder.trusted(asked.trust))
             .and_then(|folder| {
@@ -168,7 +168,7 @@ impl Baseline {
         if let Ok((_, state)) = &read
             && state.stopped == Some(StopCause::AllAlike)
         {
-            return Err(refuse(
+            return Err(refuse_field(
                 "baseline",
                 format!(
                     "the run {} stopped early, because every trial failed in the same way",
@@ -184,21 +184,21 @@ impl Baseline {
                 _ => error.hint(),
             };
             let hint = hint.unwrap_or_else(|| "give counts instead: --baseline 3/30".to_owned());
-            refuse(
+            refuse_field(
                 "baseline",
                 format!("cannot read the baseline: {error}"),
                 hint,
             )
         })?;
-        let variant = variant(&state, asked.of.as_deref())?;
+        let variant = find_variant(&state, asked.of.as_deref())?;
         let again = Scenario::again(&state.plan, state.plan.variant(variant));
         let alone = asked.ignore_earlier_runs.unwrap_or(false);
         let measured = match &state.plan.question {
             // A further fix is compared with the baseline of the first one.
-            Question::Confirm(asked) => before(&state, asked)?,
-            _ if alone => measured(&state, variant, looked_for),
+            Question::Confirm(asked) => baseline_of_confirm(&state, asked)?,
+            _ if alone => measure_variant(&state, variant, looked_for),
             _ => {
-                let base = measured(&state, variant, looked_for);
+                let base = measure_variant(&state, variant, looked_for);
                 earlier::add_to(base, &state, variant, &folder, looked_for)
             }
         };
@@ -217,7 +217,7 @@ impl Baseline {
     }
 }
 
-fn refuse(field: &str, what: impl Into<String>, hint: impl Into<String>) -> Refusal {
+fn refuse_field(field: &str, what: impl Into<String>, hint: impl Into<String>) -> Refusal {
     Refusal {
         what: what.into(),
         at: vec![field.to_owned()],
@@ -226,13 +226,13 @@ fn refuse(field: &str, what: impl Into<String>, hint: impl Into<String>) -> Refu
 }
 
 /// Reads `3/30`; returns `None` for text of any other form.
-fn counts(text: &str) -> Option<Result<Measured, Refusal>> {
+fn parse_counts(text: &str) -> Option<Result<Measured, Refusal>> {
     let (failures, trials) = text.split_once('/')?;
     let (failures, trials): (u64, u64) = (failures.parse().ok()?, trials.parse().ok()?);
     Some(if failures > trials || trials == 0 {
         let what = format!("`{text}` is not FAILURES/TRIALS");
         let hint = "write it as 3/30: 3 failures in 30 trials";
-        Err(refuse("baseline", what, hint))
+        Err(refuse_field("baseline", what, hint))
     } else {
         Ok(Measured {
             failures,
@@ -243,10 +243,10 @@ fn counts(text: &str) -> Option<Result<Measured, Refusal>> {
 }
 
 /// Returns the baseline of a run of `confirm`.
-fn before(state: &State, asked: &Confirm) -> Result<Measured, Refusal> {
+fn baseline_of_confirm(state: &State, asked: &Confirm) -> Result<Measured, Refusal> {
     match &asked.baseline {
         model::Baseline::Measured(measured) => Ok(measured.as_ref().clone()),
-        model::Baseline::Assumed(_) => Err(refuse(
+        model::Baseline::Assumed(_) => Err(refuse_field(
             "baseline",
             format!(
                 "the run {} has no measured baseline: its failure rate was assumed",
@@ -258,7 +258,7 @@ fn before(state: &State, asked: &Confirm) -> Result<Measured, Refusal> {
 }
 
 /// Returns the variant with this name.
-fn variant(state: &State, of: Option<&str>) -> Result<VariantId, Refusal> {
+fn find_variant(state: &State, of: Option<&str>) -> Result<VariantId, Refusal> {
     let variants = || (0..).map(VariantId).zip(&state.plan.variants);
     let names = || {
         let names = variants().map(|(_, variant)| format!("`{}`", variant.name));
@@ -267,7 +267,7 @@ fn variant(state: &State, of: Option<&str>) -> Result<VariantId, Refusal> {
     let run = &state.run;
     match (of, state.plan.variants.len()) {
         (None, 1) => Ok(VariantId(0)),
-        (None, several) => Err(refuse(
+        (None, several) => Err(refuse_field(
             "baseline",
             format!("the run {run} has {several} variants"),
             format!("choose the variant with --of: {}", names()),
@@ -276,16 +276,21 @@ fn variant(state: &State, of: Option<&str>) -> Result<VariantId, Refusal> {
             let found = variants().find(|(_, variant)| variant.name == name);
             found.map(|(id, _)| id).ok_or_else(|| {
                 let what = format!("the run {run} has no variant `{name}`");
-                refuse("of", what, format!("its variants: {}", names()))
+                refuse_field("of", what, format!("its variants: {}", names()))
             })
         }
     }
 }
 
 /// Counts the failures of a variant that are the bug: by the rules of the run, or by others.
-pub(super) fn measured(state: &State, variant: VariantId, looked_for: &LookedFor) -> Measured {
+pub(super) fn measure_variant(
+    state: &State,
+    variant: VariantId,
+    looked_for: &LookedFor,
+) -> Measured {
     let tally = state.tally(variant);
-    let as_a_bug = |group: &Group| bug(group, state.captured(variant), &state.plan.rules.only);
+    let as_a_bug =
+        |group: &Group| bug_names(group, state.captured(variant), &state.plan.rules.only);
     let is_bug = |group: &Group| {
         let failure = Failure {
             kind: group.kind.clone(),
@@ -329,7 +334,7 @@ pub(super) fn with_other_runs(state: &State, folder: &Folder) -> Option<Pooled> 
     let [_] = state.plan.variants.as_slice() else {
         return None;
     };
-    let alone = measured(state, VariantId(0), &LookedFor::AsThere);
+    let alone = measure_variant(state, VariantId(0), &LookedFor::AsThere);
     let alike = state.stopped == Some(StopCause::AllAlike);
     if alone.failures == 0 || alone.one_life || alike {
         return None;
@@ -372,7 +377,7 @@ fn earlier_attempts(baseline: &Measured) -> u64 {
 
 /// Completes the question of a plan with a baseline. Refuses a baseline that cannot give an answer, because the failure
 /// rate may differ from it for another reason than the fix.
-pub(super) fn check(plan: &mut Plan, host: &Host) -> Result<(), CliError> {
+pub(super) fn complete_question(plan: &mut Plan, host: &Host) -> Result<(), CliError> {
     let (base, accepts, answer) = match &mut plan.question {
         Question::Confirm(asked) => {
             let model::Baseline::Measured(base) = &asked.baseline else {
@@ -403,7 +408,7 @@ pub(super) fn check(plan: &mut Plan, host: &Host) -> Result<(), CliError> {
     let error = anyhow::anyhow!("{}", lines.join("\n    ")).context(
         "cannot compare with the baseline: its conditions differ, which may change the failure rate",
     );
-    Err(CliError::undecided(error).hinted(format!(
+    Err(CliError::undecided(error).with_hint(format!(
         "{answer} under the conditions of the baseline, or measure a baseline under these conditions; if the differences cannot change the failure rate, add --accept-different-conditions",
     )))
 }
@@ -418,7 +423,7 @@ fn refuse_drift(base: &Measured) -> Result<(), CliError> {
         drift.trials,
         if drift.late { "first" } else { "second" },
     );
-    Err(CliError::undecided(error).hinted(
+    Err(CliError::undecided(error).with_hint(
         "measure the baseline again; or run the old and the new program in turns, so that a changing rate affects both: provoke compare --find different",
     ))
 }
@@ -431,7 +436,7 @@ fn refuse_drift(base: &Measured) -> Result<(), CliError> {
 /// in a file; and to a hang, whose threads may be anywhere in their loop when their stacks are read.
 ///
 /// If the run searched for a family, any failure of that family is the bug.
-fn bug(group: &Group, captured: &Tally, only: &[Only]) -> Bug {
+fn bug_names(group: &Group, captured: &Tally, only: &[Only]) -> Bug {
     let seen = &group.signature;
     let weak = (seen.depth, seen.id);
     let deeper = captured.groups.values().map(|group| &group.signature);

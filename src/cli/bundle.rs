@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use crate::exec::STORY;
-use crate::report::{Format, Report, export};
+use crate::report::{Format, Report, export_report};
 use crate::store::{Folder, Secrets, Shared, copy_to_share};
 use crate::sys::files;
 use crate::term;
@@ -24,7 +24,7 @@ type Archive = tar::Builder<GzEncoder<File>>;
 
 /// Writes a run into a compressed archive. Unpacked, it is the directory of a run that `report`, `list`, `explain` and
 /// `diff` read. Secrets are masked, and data that are not `shared` are left out.
-pub(super) fn write(
+pub(super) fn write_bundle(
     folder: &Folder,
     report: &Report,
     shared: Shared,
@@ -41,7 +41,7 @@ pub(super) fn write(
     let beside = PathBuf::from(beside);
     let to = files::create_private(&beside).map_err(|error| cannot_write(error.into()))?;
     let mut archive = tar::Builder::new(GzEncoder::new(to, Compression::default()));
-    let written = fill(&mut archive, folder, report, shared, &secrets);
+    let written = fill_archive(&mut archive, folder, report, shared, &secrets);
     let finished = written.and_then(|()| Ok(archive.into_inner()?.finish()?.sync_all()?));
     let finished = finished.and_then(|()| Ok(fs::rename(&beside, file)?));
     if let Err(error) = finished {
@@ -49,8 +49,8 @@ pub(super) fn write(
         return Err(cannot_write(error));
     }
     let about = fs::metadata(file).map_or(0, |about| about.len());
-    let size = crate::report::words::bytes(about);
-    term::say(&format!("wrote {} ({size})", file.safe()));
+    let size = crate::report::words::format_bytes(about);
+    term::print_message(&format!("wrote {} ({size})", file.safe()));
     let left_out = [
         ("environment", shared.environment),
         ("cores", shared.cores),
@@ -59,7 +59,7 @@ pub(super) fn write(
     let left_out = left_out.iter().filter(|(_, shared)| !shared);
     let left_out: Vec<&str> = left_out.map(|(name, _)| *name).collect();
     if !left_out.is_empty() {
-        term::say(&format!(
+        term::print_message(&format!(
             "  left out: {} (--with adds them)",
             left_out.join(", ")
         ));
@@ -67,7 +67,7 @@ pub(super) fn write(
     Ok(())
 }
 
-fn fill(
+fn fill_archive(
     archive: &mut Archive,
     folder: &Folder,
     report: &Report,
@@ -77,13 +77,13 @@ fn fill(
     let top = PathBuf::from(folder.name());
     let mut journal = Vec::new();
     copy_to_share(&folder.journal(), shared, &mut journal)?;
-    add(archive, &top.join("events.jsonl"), &journal)?;
+    append_file(archive, &top.join("events.jsonl"), &journal)?;
     for (name, format) in REPORTS {
         let mut text = Vec::new();
-        export(format, folder, report, shared.environment, &mut text)?;
-        add(archive, &top.join(name), &text)?;
+        export_report(format, folder, report, shared.environment, &mut text)?;
+        append_file(archive, &top.join(name), &text)?;
     }
-    for trial in entries(&folder.trials())? {
+    for trial in folder_entries(&folder.trials())? {
         let number = trial.file_name().unwrap_or_default().to_owned();
         if number
             .to_str()
@@ -105,20 +105,21 @@ fn add_trial(
     shared: Shared,
     secrets: &Secrets,
 ) -> Result<(), anyhow::Error> {
-    for path in entries(trial)? {
+    for path in folder_entries(trial)? {
         let name = path.file_name().unwrap_or_default();
         let inside = inside.join(name);
-        match Sort::of(name) {
+        match Sort::of_file_name(name) {
             Some(Sort::Output) => add_text(archive, &path, &inside, secrets)?,
             Some(Sort::Story) => {
                 // A truncated file is no longer valid JSON.
-                if let Some(json) = read(&path).filter(|json| json.len() as u64 <= LARGEST) {
+                if let Some(json) = read_regular(&path).filter(|json| json.len() as u64 <= LARGEST)
+                {
                     let story: serde_json::Value = secrets.parse_masked(&json)?;
-                    add(archive, &inside, &serde_json::to_vec(&story)?)?;
+                    append_file(archive, &inside, &serde_json::to_vec(&story)?)?;
                 }
             }
             Some(Sort::Request) if shared.requests && is_folder(&path) => {
-                for file in entries(&path)? {
+                for file in folder_entries(&path)? {
                     let name = file.file_name().unwrap_or_default();
                     add_text(archive, &file, &inside.join(name), secrets)?;
                 }
@@ -147,7 +148,7 @@ enum Sort {
 }
 
 impl Sort {
-    fn of(name: &OsStr) -> Option<Self> {
+    fn of_file_name(name: &OsStr) -> Option<Self> {
         let name = name.to_str()?;
         let end = name.rsplit('.').next().unwrap_or_default();
         match (name, end) {
@@ -169,19 +170,19 @@ fn add_text(
     inside: &Path,
     secrets: &Secrets,
 ) -> Result<(), anyhow::Error> {
-    match read(path) {
+    match read_regular(path) {
         Some(mut text) => {
             if text.len() as u64 > LARGEST {
                 text.truncate(usize::try_from(LARGEST).unwrap_or(usize::MAX));
                 text.extend_from_slice(b"\n[provoke: further bytes are not kept here]\n");
             }
-            add(archive, inside, &secrets.masked(&text))
+            append_file(archive, inside, &secrets.masked(&text))
         }
         None => Ok(()),
     }
 }
 
-fn add(archive: &mut Archive, inside: &Path, text: &[u8]) -> Result<(), anyhow::Error> {
+fn append_file(archive: &mut Archive, inside: &Path, text: &[u8]) -> Result<(), anyhow::Error> {
     let mut header = tar::Header::new_gnu();
     header.set_size(text.len() as u64);
     header.set_mode(0o600);
@@ -189,7 +190,7 @@ fn add(archive: &mut Archive, inside: &Path, text: &[u8]) -> Result<(), anyhow::
 }
 
 /// Reads a regular file, up to one byte more than is shared.
-fn read(path: &Path) -> Option<Vec<u8>> {
+fn read_regular(path: &Path) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let file = files::regular_itself(path).ok()?;
     file.take(LARGEST + 1).read_to_end(&mut text).ok()?;
@@ -202,7 +203,7 @@ fn is_folder(path: &Path) -> bool {
 }
 
 /// Returns the sorted entries of a directory; empty if it does not exist.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, anyhow::Error> {
+fn folder_entries(folder: &Path) -> Result<Vec<PathBuf>, anyhow::Error> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,

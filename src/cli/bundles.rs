@@ -49,7 +49,7 @@ impl Sink for Bundles {
                         "Trial {} of {}: the requests in flight at the crash, and the requests before",
                         trial.0, state.run
                     );
-                    let text = replay(&state.plan, variant, seen, &folder, &about);
+                    let text = replay_scenario(&state.plan, variant, seen, &folder, &about);
                     // The evidence itself is stored in any case.
                     let path = folder.join(REPLAY);
                     let _ = text.map(|text| create_private(&path)?.write_all(text.as_bytes()));
@@ -61,7 +61,7 @@ impl Sink for Bundles {
 }
 
 /// Returns a scenario that sends the last requests of a trial; `None` if they are not known.
-fn replay(
+fn replay_scenario(
     plan: &Plan,
     variant: VariantId,
     seen: &LoadSeen,
@@ -70,7 +70,7 @@ fn replay(
 ) -> Option<String> {
     let variant = plan.variant(variant);
     let planned = plan.load_of(variant)?;
-    let requests = sent(&planned, folder);
+    let requests = sent_requests(&planned, folder);
     if requests.is_empty() {
         return None;
     }
@@ -94,7 +94,7 @@ fn replay(
 }
 
 /// Returns each request in flight or before the crash once, with its number of occurrences as weight.
-fn sent(load: &Load, folder: &Path) -> Vec<RequestPlan> {
+fn sent_requests(load: &Load, folder: &Path) -> Vec<RequestPlan> {
     let mut order: Vec<(String, String, Option<String>, u32)> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     // Requests in flight come first, then the earlier ones, the latest first.

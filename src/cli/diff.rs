@@ -47,12 +47,12 @@ Examples:
     provoke diff runs/host1 runs/host2 runs/host3";
 
 impl Diff {
-    pub(super) fn execute(self) -> Result<Exit, CliError> {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         if !self.more.is_empty() {
-            return self.part();
+            return self.compare_many();
         }
-        let (left, right) = (read(&self.left)?, read(&self.right)?);
-        let found = differences(side(&left), side(&right)).into_iter();
+        let (left, right) = (read_state(&self.left)?, read_state(&self.right)?);
+        let found = differences(side_of_state(&left), side_of_state(&right)).into_iter();
         let found: Vec<Difference> = found
             .map(|one| if self.all { one } else { one.discreet() })
             .collect();
@@ -60,8 +60,8 @@ impl Diff {
         let chance = report::chance_of_difference(&left, &right);
         let compared = Compared {
             format: Compared::FORMAT,
-            left: about(&left),
-            right: about(&right),
+            left: run_of_state(&left),
+            right: run_of_state(&right),
             p_value: chance.as_ref().ok().copied(),
             not_comparable: chance.err(),
             differences: found,
@@ -69,29 +69,29 @@ impl Diff {
         let text = if self.json {
             compared.json()
         } else {
-            term::differences(&compared, self.all)
+            term::format_differences(&compared, self.all)
         };
-        term::tell(&text).map_err(CliError::could_not)?;
+        term::print_result(&text).map_err(CliError::could_not)?;
         Ok(if matters { Exit::OtherWay } else { Exit::Hoped })
     }
 }
 
 impl Diff {
     /// Compares failing with passing runs.
-    fn part(self) -> Result<Exit, CliError> {
+    fn compare_many(self) -> Result<Exit, CliError> {
         let names = [self.left, self.right].into_iter().chain(self.more);
         let states = names
-            .map(|name| read(&name))
+            .map(|name| read_state(&name))
             .collect::<Result<Vec<State>, _>>()?;
-        let runs: Vec<Run> = states.iter().map(about).collect();
+        let runs: Vec<Run> = states.iter().map(run_of_state).collect();
         if let Some(empty) = runs.iter().find(|run| run.trials == 0) {
             let error = anyhow::anyhow!("all trials of the run {} were inconclusive", empty.run);
-            return Err(CliError::usage(error).hinted("leave it out"));
+            return Err(CliError::usage(error).with_hint("leave it out"));
         }
         let failed = |run: &Run| run.failures > 0;
         let sides: Vec<_> = states
             .iter()
-            .map(side)
+            .map(side_of_state)
             .zip(runs.iter().map(failed))
             .collect();
         let failing = runs.iter().filter(|run| failed(run)).count() as u64;
@@ -103,15 +103,15 @@ impl Diff {
             } else {
                 Vec::new()
             },
-            chance: report::partings::chance(failing, others),
+            chance: report::partings::chance_of_coincidence(failing, others),
             runs,
         };
         let text = if self.json {
             parted.json()
         } else {
-            term::partings(&parted)
+            term::format_distinguishing_facts(&parted)
         };
-        term::tell(&text).map_err(CliError::could_not)?;
+        term::print_result(&text).map_err(CliError::could_not)?;
         Ok(if parted.by.is_empty() {
             Exit::Hoped
         } else {
@@ -120,12 +120,12 @@ impl Diff {
     }
 }
 
-fn read(name: &str) -> Result<State, CliError> {
+fn read_state(name: &str) -> Result<State, CliError> {
     let folder = Folder::find(name, &default_root())?;
     Ok(store::read(&folder.journal(), policy::is_done, |_, _| {})?)
 }
 
-fn side(state: &State) -> Side<'_> {
+fn side_of_state(state: &State) -> Side<'_> {
     Side {
         plan: &state.plan,
         host: &state.host,
@@ -133,7 +133,7 @@ fn side(state: &State) -> Side<'_> {
     }
 }
 
-fn about(state: &State) -> Run {
+fn run_of_state(state: &State) -> Run {
     let (failures, trials) = state.tallies().fold((0, 0), |(k, n), (_, tally)| {
         (k + tally.failures, n + tally.trials())
     });

@@ -20,16 +20,16 @@ pub(super) struct Doctor {
 }
 
 impl Doctor {
-    pub(super) fn execute(self) -> Result<Exit, CliError> {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let here = std::env::current_dir().map_err(CliError::could_not)?;
         let ourselves = std::env::current_exe().map_err(CliError::could_not)?;
         let found = checkup(&Machine::look(&here, crash(&ourselves)));
         let text = if self.json {
             found.json()
         } else {
-            term::checkup(&found)
+            term::format_checkup(&found)
         };
-        term::tell(&text).map_err(CliError::could_not)?;
+        term::print_result(&text).map_err(CliError::could_not)?;
         Ok(if found.can.cores {
             Exit::Hoped
         } else {

@@ -3,7 +3,7 @@
 //! Whether a run counts depends on what was run, never on its results: a run may have been named as a baseline because
 //! it failed, and runs without a failure must count as well.
 
-use super::baseline::{LookedFor, measured};
+use super::baseline::{LookedFor, measure_variant};
 use crate::model::{
     EarlierTrials, Event, Host, LeftOut, Measured, Plan, Question, RatesDiffer, RunCounts,
     StopCause, Survey, VariantId,
@@ -48,7 +48,7 @@ pub(super) fn add_to(
         return base;
     }
     let wanted = Wanted {
-        side: side(&state.plan, &state.host, &state.survey),
+        side: make_side(&state.plan, &state.host, &state.survey),
         variant,
         folder: Some(folder.path()),
         searched: false,
@@ -57,9 +57,9 @@ pub(super) fn add_to(
         LookedFor::AsThere => LookedFor::Like(base.bugs.clone()),
         other => other.clone(),
     };
-    let (found, left_out) = find(&wanted, &looked_for);
+    let (found, left_out) = find_earlier_runs(&wanted, &looked_for);
     base.left_out = left_out;
-    let counts: Vec<(u64, u64)> = found.iter().map(Found::counts).collect();
+    let counts: Vec<(u64, u64)> = found.iter().map(Found::failures_and_trials).collect();
     let pool = stats::pool((base.failures, base.trials), &counts);
     base.left_out.extend(
         pool.more_often
@@ -124,7 +124,7 @@ pub(super) fn add_to_search(plan: &mut Plan, host: &Host, survey: &Survey) {
 
 fn of_bad_end(plan: &Plan, host: &Host, survey: &Survey) -> Option<EarlierTrials> {
     let wanted = Wanted {
-        side: side(plan, host, survey),
+        side: make_side(plan, host, survey),
         variant: State::FAILING,
         folder: None,
         searched: true,
@@ -139,8 +139,8 @@ fn of_bad_end(plan: &Plan, host: &Host, survey: &Survey) -> Option<EarlierTrials
     } else {
         LookedFor::Any
     };
-    let (found, mut left_out) = find(&wanted, &looked_for);
-    let counts: Vec<(u64, u64)> = found.iter().map(Found::counts).collect();
+    let (found, mut left_out) = find_earlier_runs(&wanted, &looked_for);
+    let counts: Vec<(u64, u64)> = found.iter().map(Found::failures_and_trials).collect();
     let pool = stats::pool((0, 0), &counts);
     left_out.extend(
         pool.more_often
@@ -159,24 +159,24 @@ fn of_bad_end(plan: &Plan, host: &Host, survey: &Survey) -> Option<EarlierTrials
     })
 }
 
-fn side<'a>(plan: &'a Plan, host: &'a Host, survey: &'a Survey) -> Side<'a> {
+fn make_side<'a>(plan: &'a Plan, host: &'a Host, survey: &'a Survey) -> Side<'a> {
     Side { plan, host, survey }
 }
 
 /// Finds the runs of the same program, the oldest first, and the runs of the same command that do not count.
-fn find(wanted: &Wanted, looked_for: &LookedFor) -> (Vec<Found>, Vec<LeftOut>) {
+fn find_earlier_runs(wanted: &Wanted, looked_for: &LookedFor) -> (Vec<Found>, Vec<LeftOut>) {
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
     let mut seeds = BTreeSet::from([wanted.side.plan.seed]);
     for folder in Folder::all(&default_root()).unwrap_or_default() {
         if wanted.folder == folder.path().canonicalize().ok().as_deref() {
             continue;
         }
-        let Some((variants, refused)) = alike(&folder, wanted, &mut seeds) else {
+        let Some((variants, refused)) = matching_variants(&folder, wanted, &mut seeds) else {
             continue;
         };
         let one = match refused {
             Some(why) => Err(why),
-            None => read(&folder, &variants, looked_for, wanted),
+            None => read_measured(&folder, &variants, looked_for, wanted),
         };
         match one {
             Ok(one) if one.measured.trials == 0 => {}
@@ -192,7 +192,7 @@ fn find(wanted: &Wanted, looked_for: &LookedFor) -> (Vec<Found>, Vec<LeftOut>) {
 
 /// Returns the variants of a run with the same command, each with the reason if it does not count; `None` if the run
 /// has no such variant.
-fn alike(
+fn matching_variants(
     folder: &Folder,
     wanted: &Wanted,
     seeds: &mut BTreeSet<u64>,
@@ -203,7 +203,7 @@ fn alike(
     else {
         return None;
     };
-    let there = side(&plan, &host, &survey);
+    let there = make_side(&plan, &host, &survey);
     let is_search = plan.question.search().is_some();
     let ids = (0..).map(VariantId).take(plan.variants.len());
     let ids = ids.filter(|id| !is_search || *id == State::FAILING);
@@ -244,7 +244,7 @@ fn alike(
 }
 
 /// Reads the counts of a run, or returns why they do not count.
-fn read(
+fn read_measured(
     folder: &Folder,
     variants: &[VariantId],
     looked_for: &LookedFor,
@@ -261,7 +261,7 @@ fn read(
         kinds: BTreeSet::new(),
     };
     for &id in variants {
-        let one = measured(&state, id, looked_for);
+        let one = measure_variant(&state, id, looked_for);
         if one.drift.is_some() {
             return Err("its failure rate changed while it ran".to_owned());
         }
@@ -280,12 +280,12 @@ fn read(
 }
 
 impl Found {
-    fn counts(&self) -> (u64, u64) {
+    fn failures_and_trials(&self) -> (u64, u64) {
         (self.measured.failures, self.measured.trials)
     }
 
     fn run_counts(&self) -> RunCounts {
-        let (failures, trials) = self.counts();
+        let (failures, trials) = self.failures_and_trials();
         RunCounts {
             run: self.run.clone(),
             failures,
@@ -295,7 +295,7 @@ impl Found {
 
     /// Returns why it does not count: it failed more often than the others.
     fn failed_more_often(&self, p_value: f64) -> LeftOut {
-        let ((failures, trials), chance) = (self.counts(), words::p_value(p_value));
+        let ((failures, trials), chance) = (self.failures_and_trials(), words::p_value(p_value));
         LeftOut {
             run: self.run.clone(),
             why: format!("it failed more often than the others ({failures}/{trials}, {chance})"),

@@ -24,13 +24,13 @@ pub(super) struct Trouble {
 
 impl From<Trouble> for CliError {
     fn from(Trouble { what, hint }: Trouble) -> Self {
-        Self::could_not(anyhow::Error::msg(what)).hinted(hint)
+        Self::could_not(anyhow::Error::msg(what)).with_hint(hint)
     }
 }
 
 impl Trouble {
     /// Converts it to a refusal of the scenario.
-    pub(super) fn refusal(self) -> Refusal {
+    pub(super) fn into_refusal(self) -> Refusal {
         Refusal {
             what: self.what,
             at: vec!["image".to_owned()],
@@ -40,10 +40,10 @@ impl Trouble {
 }
 
 /// Returns the engine that responds: the named one, or the first.
-pub(super) fn engine(named: Option<&str>) -> Result<&str, Trouble> {
+pub(super) fn find_engine(named: Option<&str>) -> Result<&str, Trouble> {
     let mut silent = None;
     for name in named.map_or_else(|| ENGINES.to_vec(), |name| vec![name]) {
-        match ask(name, &["version", "--format", "{{.Server.Version}}"]) {
+        match ask_engine(name, &["version", "--format", "{{.Server.Version}}"]) {
             Ok(_) => return Ok(name),
             Err(Some(why)) => silent = silent.or(Some((name, why))),
             Err(None) => {}
@@ -69,11 +69,11 @@ pub(super) fn engine(named: Option<&str>) -> Result<&str, Trouble> {
 
 /// Checks that an image is on this machine.
 pub(super) fn has_image(engine: &str, image: &str) -> Result<(), Trouble> {
-    if ask(engine, &["image", "inspect", "--format", "{{.Id}}", image]).is_ok() {
+    if ask_engine(engine, &["image", "inspect", "--format", "{{.Id}}", image]).is_ok() {
         return Ok(());
     }
     let list = ["image", "ls", "--format", "{{.Repository}}:{{.Tag}}"];
-    let there = ask(engine, &list).unwrap_or_default();
+    let there = ask_engine(engine, &list).unwrap_or_default();
     let there: Vec<&str> = there
         .lines()
         .filter(|name| !name.contains("<none>"))
@@ -92,7 +92,7 @@ pub(super) fn has_image(engine: &str, image: &str) -> Result<(), Trouble> {
 }
 
 /// Runs an engine; an error without text means that the program does not exist.
-fn ask(engine: &str, words: &[&str]) -> Result<String, Option<String>> {
+fn ask_engine(engine: &str, words: &[&str]) -> Result<String, Option<String>> {
     let said = Command::new(engine).args(words).output();
     let said = said.map_err(|_| None)?;
     if said.status.success() {
@@ -106,7 +106,7 @@ fn ask(engine: &str, words: &[&str]) -> Result<String, Option<String>> {
 }
 
 /// Sets the engine of the containers in a plan, unless the plan names one.
-pub(super) fn choose(plan: &mut Plan) -> Result<(), CliError> {
+pub(super) fn choose_engine(plan: &mut Plan) -> Result<(), CliError> {
     let template = plan.space.as_mut().map(|space| &mut space.template);
     let variants = plan.variants.iter_mut().chain(template);
     let actors = variants.flat_map(|variant| &mut variant.actors);
@@ -114,7 +114,7 @@ pub(super) fn choose(plan: &mut Plan) -> Result<(), CliError> {
     for container in actors.filter_map(|actor| actor.container.as_mut()) {
         if chosen.is_none() {
             let named = Some(&*container.engine).filter(|name| !name.is_empty());
-            chosen = Some(engine(named)?.to_owned());
+            chosen = Some(find_engine(named)?.to_owned());
         }
         container.engine = chosen.clone().unwrap_or_default();
     }
@@ -122,20 +122,20 @@ pub(super) fn choose(plan: &mut Plan) -> Result<(), CliError> {
 }
 
 /// Returns the containers of a plan.
-pub(super) fn containers(plan: &Plan) -> impl Iterator<Item = &Container> {
+pub(super) fn plan_containers(plan: &Plan) -> impl Iterator<Item = &Container> {
     let actors = plan.variants.iter().flat_map(|variant| &variant.actors);
     actors.filter_map(|actor| actor.container.as_ref())
 }
 
 /// Returns a limit of containers that the engine ignores: without root, podman sets none if only cgroups v1 exist, and
 /// a program may exhaust the memory of the machine.
-pub(super) fn unheeded(plan: &Plan) -> Option<String> {
-    let limits = containers(plan).filter(|one| one.engine == "podman");
+pub(super) fn unheeded_limit(plan: &Plan) -> Option<String> {
+    let limits = plan_containers(plan).filter(|one| one.engine == "podman");
     let limits = limits.flat_map(|one| &one.options).map(Text::to_string);
     let mut names = limits.filter_map(|one| Some(one.split_once('=')?.0.to_owned()));
     let name = names.find(|name| LIMITS.contains(&name.as_str()))?;
     let format = "{{.Host.Security.Rootless}} {{.Host.CgroupsVersion}}";
-    let said = ask("podman", &["info", "--format", format]).ok()?;
+    let said = ask_engine("podman", &["info", "--format", format]).ok()?;
     (said == "true v1").then(|| {
         format!(
             "`{name}` has no effect: rootless podman ignores it with control groups of version 1"
@@ -144,42 +144,47 @@ pub(super) fn unheeded(plan: &Plan) -> Option<String> {
 }
 
 /// Removes the objects of killed runs whose slots were killed as well.
-pub(super) fn sweep(plan: &Plan) {
-    let engine = containers(plan).next();
-    let engine = engine.and_then(|one| Engine::find(&one.engine));
-    let daemon = Daemon::usual().filter(|_| plan.watch_engine);
+pub(super) fn sweep_containers(plan: &Plan) {
+    let engine = plan_containers(plan).next();
+    let engine = engine.and_then(|one| Engine::find_in_path(&one.engine));
+    let daemon = Daemon::from_environment().filter(|_| plan.watch_engine);
     let said = |left: usize, one: &str, many: &str| match left {
         0 => {}
-        1 => term::say(&format!(
+        1 => term::print_message(&format!(
             "note: removed {one} that an earlier run left behind"
         )),
-        _ => term::say(&format!(
+        _ => term::print_message(&format!(
             "note: removed {left} {many} that earlier runs left behind"
         )),
     };
     if let Some(daemon) = daemon {
         let many = "containers, volumes or networks";
-        said(daemon.sweep(), "a container, volume or network", many);
+        said(
+            daemon.remove_orphans(),
+            "a container, volume or network",
+            many,
+        );
     }
     if let Some(engine) = engine {
-        said(engine.sweep(None), "a container", "containers");
+        said(engine.remove_orphans(None), "a container", "containers");
     }
 }
 
 /// Checks that an engine is available whose objects can be tracked.
-pub(super) fn watchable(plan: &Plan) -> Result<(), CliError> {
+pub(super) fn check_watchable(plan: &Plan) -> Result<(), CliError> {
     if !plan.watch_engine {
         return Ok(());
     }
     let trouble = |why: &str| {
         let error = anyhow::anyhow!("cannot watch a container engine: {why}");
-        CliError::could_not(error).hinted(
+        CliError::could_not(error).with_hint(
             "start Docker, or set the socket of a compatible engine: DOCKER_HOST=unix:///PATH",
         )
     };
-    let daemon = Daemon::usual().ok_or_else(|| trouble("DOCKER_HOST is not a socket"))?;
-    let at = daemon.socket().safe();
-    match daemon.answers() {
+    let daemon =
+        Daemon::from_environment().ok_or_else(|| trouble("DOCKER_HOST is not a socket"))?;
+    let at = daemon.socket_path().safe();
+    match daemon.answers_ping() {
         Ok(true) => Ok(()),
         Ok(false) => Err(trouble(&format!(
             "the service at `{at}` is not a container engine"
@@ -189,7 +194,7 @@ pub(super) fn watchable(plan: &Plan) -> Result<(), CliError> {
 }
 
 /// Checks that the image of an actor exists, if its name is already known.
-pub(super) fn startable(actor: &ActorPlan, variant: &str) -> Result<(), CliError> {
+pub(super) fn check_image(actor: &ActorPlan, variant: &str) -> Result<(), CliError> {
     let Some(container) = &actor.container else {
         return Ok(());
     };

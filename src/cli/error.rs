@@ -4,7 +4,7 @@ use super::exit::Exit;
 use crate::prepare::Unready;
 use crate::scenario::Refusal;
 use crate::store::StoreError;
-use crate::term::{say, say_as_it_is};
+use crate::term::{print_message, say_as_it_is};
 use crate::untrusted::SafeText;
 use console::style;
 
@@ -52,7 +52,7 @@ impl CliError {
     }
 
     /// An error with its own layout.
-    pub(super) fn rendered(text: String) -> Self {
+    pub(super) fn already_rendered(text: String) -> Self {
         Self {
             exit: Exit::Usage,
             what: Shown::Rendered(text),
@@ -61,7 +61,7 @@ impl CliError {
     }
 
     /// Adds a hint.
-    pub(super) fn hinted(mut self, hint: impl Into<String>) -> Self {
+    pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
@@ -79,14 +79,14 @@ impl CliError {
     }
 
     /// Prints it to stderr.
-    pub(super) fn say(&self) {
+    pub(super) fn print_to_stderr(&self) {
         match &self.what {
             Shown::Rendered(text) => say_as_it_is(text.trim_end()),
             Shown::Chain(error) => {
                 let what = SafeText::lines(&error.to_string());
-                say(&format!("{} {what}", style("error:").red().bold()));
+                print_message(&format!("{} {what}", style("error:").red().bold()));
                 for cause in error.chain().skip(1) {
-                    say(&format!(
+                    print_message(&format!(
                         "  caused by: {}",
                         SafeText::lines(&cause.to_string())
                     ));
@@ -95,7 +95,7 @@ impl CliError {
         }
         if let Some(hint) = &self.hint {
             let hint = SafeText::lines(hint);
-            say(&format!("\n{} {hint}", style("hint:").green().bold()));
+            print_message(&format!("\n{} {hint}", style("hint:").green().bold()));
         }
     }
 }
@@ -126,7 +126,7 @@ impl From<Unready> for CliError {
 }
 
 /// Converts it to a refusal of the scenario.
-pub(super) fn refusal(unready: Unready) -> Refusal {
+pub(super) fn into_refusal(unready: Unready) -> Refusal {
     match unready {
         Unready::Refused { what, at, hint } => Refusal { what, at, hint },
         io @ Unready::Io { .. } => Refusal {
@@ -140,6 +140,6 @@ pub(super) fn refusal(unready: Unready) -> Refusal {
 impl From<Refusal> for CliError {
     fn from(refusal: Refusal) -> Self {
         let hint = refusal.hint.clone();
-        Self::usage(refusal).hinted(hint)
+        Self::usage(refusal).with_hint(hint)
     }
 }

@@ -23,7 +23,7 @@ pub(super) enum Exit {
 
 impl Exit {
     /// Returns the exit of a verdict, given the expected result.
-    pub(super) fn of(verdict: Verdict, expect: Expect) -> Self {
+    pub(super) fn of_verdict(verdict: Verdict, expect: Expect) -> Self {
         match verdict {
             Verdict::Clean if expect == Expect::Fail => Self::OtherWay,
             Verdict::Failing if expect == Expect::Fail => Self::Hoped,

@@ -45,7 +45,7 @@ pub(super) struct Experiment<'a> {
 }
 
 /// Returns the facts of this place that a plan needs.
-pub(super) fn surroundings(base: PathBuf) -> Surroundings {
+pub(super) fn current_surroundings(base: PathBuf) -> Surroundings {
     let environment = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
     // As random as the keys of the standard library's maps; 53 bits, as for trials.
     let seed = std::hash::RandomState::new().build_hasher().finish() >> 11;
@@ -72,7 +72,7 @@ struct Told {
 
 impl<'a> Experiment<'a> {
     /// Makes all checks that are possible before anything runs, and writes the first line of the journal.
-    pub(super) fn begin(plan: Plan, output: &'a Output) -> Result<Self, CliError> {
+    pub(super) fn begin_run(plan: Plan, output: &'a Output) -> Result<Self, CliError> {
         Self::begin_in(plan, output.out.as_deref(), output)
     }
 
@@ -80,12 +80,12 @@ impl<'a> Experiment<'a> {
     fn begin_in(mut plan: Plan, out: Option<&Path>, output: &'a Output) -> Result<Self, CliError> {
         signals::survive_file_size_limit();
         check(&plan)?;
-        engine::choose(&mut plan)?;
+        engine::choose_engine(&mut plan)?;
         find_ourselves(&mut plan);
         let root = default_root();
-        prepare::check(&plan, &[&root]).map_err(|unready| placed(&plan, unready))?;
+        prepare::check(&plan, &[&root]).map_err(|unready| locate_refusal(&plan, unready))?;
         check_program(&plan)?;
-        let facts = host::facts();
+        let facts = host::host_facts();
         let host = Host {
             name: facts.name,
             kernel: facts.kernel,
@@ -94,7 +94,7 @@ impl<'a> Experiment<'a> {
             cpus: facts.cpus,
             memory: facts.memory,
         };
-        baseline::check(&mut plan, &host)?;
+        baseline::complete_question(&mut plan, &host)?;
         output.exports.touch()?;
         user::become_user(&mut plan)?;
         let folder = Folder::create(out, &root)?;
@@ -105,7 +105,7 @@ impl<'a> Experiment<'a> {
         plan.no_cores = no_cores(&plan);
         let coarse = do_not_queue_for_cores(&mut plan);
         plan.widen();
-        let survey = output.survey(&plan, &[&root, folder.path()]);
+        let survey = output.record_survey(&plan, &[&root, folder.path()]);
         earlier::add_to_search(&mut plan, &host, &survey);
         // The time of the journal file and that of its first event are compared before its commands are run again.
         let at = jiff::Timestamp::now().as_second();
@@ -129,36 +129,36 @@ impl<'a> Experiment<'a> {
             output,
             printed: Vec::new(),
         };
-        experiment.caution();
+        experiment.note_cautions();
         let asked = experiment.state.plan.question.search();
         if asked.is_some_and(|asked| asked.raise_rate) && experiment.state.raise.is_none() {
             let text =
                 "--raise-rate has no other setting to try: -j and --copies are high enough already";
-            experiment.note(Level::Info, text.to_owned());
+            experiment.record_note(Level::Info, text.to_owned());
         }
         if let Some(coarse) = coarse {
-            experiment.note(Level::Info, coarse);
+            experiment.record_note(Level::Info, coarse);
         }
         Ok(experiment)
     }
 
     /// Prints and records warnings about the plan itself.
-    fn caution(&mut self) {
+    fn note_cautions(&mut self) {
         for (level, text) in survey::cautions(&self.state.plan) {
-            let text = words::sanitize(&text);
+            let text = words::sanitize_line(&text);
             if level == Level::Warning {
                 self.printed.push(text.clone());
             }
-            self.note(level, text);
+            self.record_note(level, text);
         }
-        if let Some(text) = engine::unheeded(&self.state.plan) {
-            self.note(Level::Warning, text);
+        if let Some(text) = engine::unheeded_limit(&self.state.plan) {
+            self.record_note(Level::Warning, text);
         }
     }
 
     /// Runs trials until the question is answered or the run is interrupted, and then the trials of the next question, if
     /// there is one.
-    pub(super) fn run(self) -> Result<Exit, CliError> {
+    pub(super) fn run_to_end(self) -> Result<Exit, CliError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -167,8 +167,8 @@ impl<'a> Experiment<'a> {
         let signals = runtime.block_on(async { listen() });
         let mut signals = signals.map_err(CliError::could_not)?;
         let mut once = |mut run: Self| {
-            let complete = runtime.block_on(run.trials(&mut signals))?;
-            run.tell(complete, !came())
+            let complete = runtime.block_on(run.run_trials(&mut signals))?;
+            run.report_result(complete, !came())
         };
         let mut told = once(self)?;
         while let Some(plan) = told.next.take() {
@@ -183,33 +183,33 @@ impl<'a> Experiment<'a> {
                 Ok(further) if further.adds_nothing => told.next = further.next,
                 Ok(further) => told = further,
                 Err(error) => {
-                    output.export(&told.folder, &told.report)?;
+                    output.export_reports(&told.folder, &told.report)?;
                     return Err(error);
                 }
             }
         }
-        output.export(&told.folder, &told.report)?;
+        output.export_reports(&told.folder, &told.report)?;
         Ok(told.exit)
     }
 
-    async fn trials(&mut self, signals: &mut Signals) -> Result<bool, CliError> {
-        engine::sweep(&self.state.plan);
+    async fn run_trials(&mut self, signals: &mut Signals) -> Result<bool, CliError> {
+        engine::sweep_containers(&self.state.plan);
         match cgroup::clean_up_after_dead_runs() {
             0 => {}
-            1 => term::say("note: killed a process that an earlier run left behind"),
-            killed => term::say(&format!(
+            1 => term::print_message("note: killed a process that an earlier run left behind"),
+            killed => term::print_message(&format!(
                 "note: killed {killed} processes that earlier runs left behind"
             )),
         }
         let executor = Local::new(&self.state.plan, &self.folder.trials());
         let executor = Arc::new(executor.map_err(CliError::could_not)?);
         let done = self.between_hooks(&executor, signals).await;
-        for complaint in executor.close().await {
-            self.warn(complaint);
+        for complaint in executor.close_slots().await {
+            self.warn_user(complaint);
         }
         done?;
         if let Some(error) = self.journal.trouble() {
-            term::say(&format!(
+            term::print_message(&format!(
                 "warning: the journal could not be written for a while: {error}"
             ));
         }
@@ -224,7 +224,7 @@ impl<'a> Experiment<'a> {
     ) -> Result<(), CliError> {
         let hooks = self.state.plan.hooks.clone();
         if let Some(setup) = &hooks.setup {
-            match hook(executor, None, setup, signals).await? {
+            match run_hook(executor, None, setup, signals).await? {
                 Hooked::Done => {}
                 Hooked::Failed(seen) => return Err(hook_failed(&seen)),
                 Hooked::Stopped(signal) => return self.stopped_by(signal),
@@ -233,8 +233,8 @@ impl<'a> Experiment<'a> {
         let mut set_up = Vec::new();
         let ready = self.set_up(executor, signals, &mut set_up).await;
         if let Ok(true) = ready {
-            self.announce();
-            self.repeat(Arc::clone(executor), signals).await;
+            self.announce_start();
+            self.repeat_trials(Arc::clone(executor), signals).await;
         }
         set_up.extend(executor.set_up());
         for id in set_up {
@@ -248,7 +248,7 @@ impl<'a> Experiment<'a> {
                     .await;
             }
         }
-        let kept = report::answer::kept(&self.state);
+        let kept = report::answer::kept_variants(&self.state);
         if self.state.finished && self.state.plan.space.is_some() {
             executor.clean_up(&self.folder.variants(), &kept);
         }
@@ -276,7 +276,7 @@ impl<'a> Experiment<'a> {
         let mut failed: Vec<(VariantId, CliError)> = Vec::new();
         for &id in &ids {
             if let Some(setup) = self.state.plan.variant(id).hooks.setup.clone() {
-                match hook(executor, Some(id), &setup, signals).await? {
+                match run_hook(executor, Some(id), &setup, signals).await? {
                     Hooked::Done => {}
                     Hooked::Failed(seen) => {
                         failed.push((id, hook_failed(&seen)));
@@ -300,7 +300,7 @@ impl<'a> Experiment<'a> {
         for (variant, error) in failed {
             let why = error.in_a_line();
             let name = &self.state.plan.variant(variant).name;
-            self.warn(words::sanitize(&format!(
+            self.warn_user(words::sanitize_line(&format!(
                 "cannot test the variant `{name}`: {why}"
             )));
             let at = self.state.worked;
@@ -319,15 +319,17 @@ impl<'a> Experiment<'a> {
         command: &Text,
         name: &str,
     ) {
-        match hook(executor, variant, command, signals).await {
+        match run_hook(executor, variant, command, signals).await {
             Ok(Hooked::Done) => {}
-            Ok(Hooked::Failed(seen)) => self.warn(format!("{name} failed: {}", seen.ending)),
-            Ok(Hooked::Stopped(_)) => self.warn(format!("{name} did not finish: it was stopped")),
-            Err(error) => self.warn(format!("{name} did not finish: {}", error.in_a_line())),
+            Ok(Hooked::Failed(seen)) => self.warn_user(format!("{name} failed: {}", seen.ending)),
+            Ok(Hooked::Stopped(_)) => {
+                self.warn_user(format!("{name} did not finish: it was stopped"));
+            }
+            Err(error) => self.warn_user(format!("{name} did not finish: {}", error.in_a_line())),
         }
     }
 
-    async fn repeat(&mut self, executor: Arc<Local>, signals: &mut Signals) {
+    async fn repeat_trials(&mut self, executor: Arc<Local>, signals: &mut Signals) {
         let Talk {
             quiet,
             verbose,
@@ -340,13 +342,13 @@ impl<'a> Experiment<'a> {
         let mut live = match (style, progress) {
             _ if quiet => None,
             (Style::Ticks, _) => None,
-            (Style::Line, Progress::Auto) if terminal => Some(Live::moving(verbose)),
-            (_, Progress::None) => Some(Live::still(verbose)),
-            _ => Some(Live::plain(verbose)),
+            (Style::Line, Progress::Auto) if terminal => Some(Live::with_moving_line(verbose)),
+            (_, Progress::None) => Some(Live::failures_only(verbose)),
+            _ => Some(Live::with_plain_lines(verbose)),
         };
         live = live.map(|line| {
-            line.with(executor.live().map(super::load::watch))
-                .forecasting(executor.live().map(super::load::rate))
+            line.with_trial_status(executor.live_load().map(super::load::watch_progress))
+                .with_forecast(executor.live_load().map(super::load::watch_rate))
         });
         let mut bundles = Bundles::new(self.folder.trials());
         let mut sinks: Vec<&mut dyn Sink> = vec![&mut self.journal, &mut bundles];
@@ -363,7 +365,7 @@ impl<'a> Experiment<'a> {
         };
         drive(&mut driver).await;
         if let Some(live) = live {
-            live.finish();
+            live.clear_line();
         }
     }
 
@@ -379,19 +381,19 @@ impl<'a> Experiment<'a> {
     }
 
     /// Describes the run before it starts.
-    fn announce(&self) {
+    fn announce_start(&self) {
         if self.output.talk.quiet {
             return;
         }
-        for line in report::answer::beforehand(&self.state) {
-            term::say(&format!("  {line}"));
+        for line in report::answer::lines_before_start(&self.state) {
+            term::print_message(&format!("  {line}"));
         }
         let only = &self.state.plan.rules.only;
         if !only.is_empty() && matches!(self.state.plan.question, Question::Rate) {
             let only: Vec<String> = only.iter().map(ToString::to_string).collect();
             let only = only.join(", ");
             let text = format!("counting only {only}; other failures are counted separately");
-            term::say(&format!("  {text}"));
+            term::print_message(&format!("  {text}"));
         }
         let stop = &self.state.plan.stop;
         let limits = match (stop.trials, stop.duration()) {
@@ -403,18 +405,18 @@ impl<'a> Experiment<'a> {
             }
             _ => return,
         };
-        term::say(&format!("  {limits}"));
+        term::print_message(&format!("  {limits}"));
     }
 
-    fn warn(&mut self, text: String) {
-        self.note(Level::Warning, text);
+    fn warn_user(&mut self, text: String) {
+        self.record_note(Level::Warning, text);
     }
 
-    fn note(&mut self, level: Level, text: String) {
+    fn record_note(&mut self, level: Level, text: String) {
         match level {
-            Level::Warning => term::say(&format!("warning: {text}")),
+            Level::Warning => term::print_message(&format!("warning: {text}")),
             Level::Info if self.output.talk.quiet => {}
-            Level::Info => term::say(&format!("note: {text}")),
+            Level::Info => term::print_message(&format!("note: {text}")),
         }
         let note = Event::Note { level, text };
         self.journal.event(&note, &self.state);
@@ -423,15 +425,15 @@ impl<'a> Experiment<'a> {
     }
 
     /// Reports the result of a run.
-    pub(super) fn conclude(self) -> Result<Exit, CliError> {
+    pub(super) fn conclude_run(self) -> Result<Exit, CliError> {
         let output = self.output;
-        let told = self.tell(true, false)?;
-        output.export(&told.folder, &told.report)?;
+        let told = self.report_result(true, false)?;
+        output.export_reports(&told.folder, &told.report)?;
         Ok(told.exit)
     }
 
     /// Prints the result, and returns the next question if the run continues.
-    fn tell(self, journal_complete: bool, goes_on: bool) -> Result<Told, CliError> {
+    fn report_result(self, journal_complete: bool, goes_on: bool) -> Result<Told, CliError> {
         let Self {
             state,
             folder,
@@ -449,19 +451,19 @@ impl<'a> Experiment<'a> {
             Err(error) => (Vec::new(), Some(error)),
         };
         let summary = if output.talk.quiet {
-            term::verdict(&report)
+            term::format_verdict(&report)
         } else {
             let reference = folder.shortest_reference(&default_root());
             let pooled = baseline::with_other_runs(&state, &folder);
             let notes = report.notes.clone();
             report.notes.retain(|note| !printed.contains(note));
-            let summary = term::summary(
+            let summary = term::format_summary(
                 &report,
                 folder.path(),
                 &reference,
                 pooled,
                 more,
-                term::width(),
+                term::stdout_width(),
             );
             report.notes = notes;
             summary
@@ -469,28 +471,28 @@ impl<'a> Experiment<'a> {
         if output.exports.takes_stdout() {
             term::say_as_it_is(summary.trim_end());
         } else {
-            term::tell(&summary).map_err(CliError::could_not)?;
+            term::print_result(&summary).map_err(CliError::could_not)?;
         }
-        let merge = Merge::found(&state, &report);
+        let merge = Merge::from_answer(&state, &report);
         let next = merge.as_ref().filter(|_| goes_on);
-        let next = next.and_then(|merge| merge.search(&state, &report));
+        let next = next.and_then(|merge| merge.plan_merged_search(&state, &report));
         let stretch = stretch::search(&state, &report).filter(|_| goes_on && next.is_none());
         let exit = match state.stopped {
             Some(StopCause::Signal(signal)) => Exit::Stopped(signal),
             Some(StopCause::NothingCounts | StopCause::CannotMake | StopCause::AllAlike) | None => {
-                Exit::of(report.verdict, state.plan.expect)
+                Exit::of_verdict(report.verdict, state.plan.expect)
             }
         };
         // The result is printed and exported even if the patch cannot be written.
         if let Some(error) = failed {
-            output.export(&folder, &report)?;
+            output.export_reports(&folder, &report)?;
             return Err(error);
         }
         let adds_nothing = report.verdict == Verdict::NotThere && stretch::follows(&state);
-        let merge = merge.map(|merge| merge.say(next.is_some()));
+        let merge = merge.map(|merge| merge.describe_next(next.is_some()));
         let (stretch, text) = stretch.unzip();
         for line in merge.iter().chain(&text) {
-            term::say(line);
+            term::print_message(line);
         }
         Ok(Told {
             folder,
@@ -518,12 +520,12 @@ fn check_program(plan: &Plan) -> Result<(), CliError> {
 }
 
 /// Shows why a variant cannot be prepared, with the position in the scenario, if there is one.
-fn placed(plan: &Plan, unready: Unready) -> CliError {
+fn locate_refusal(plan: &Plan, unready: Unready) -> CliError {
     match (unready, &plan.scenario) {
         (Unready::Refused { what, at, hint }, Some(file)) => {
             let refusal = Refusal { what, at, hint };
             let complaint = scenario::complain(Path::new(file.as_os_str()), refusal);
-            CliError::rendered(complaint.render(console::colors_enabled_stderr()))
+            CliError::already_rendered(complaint.render(console::colors_enabled_stderr()))
         }
         (unready, _) => unready.into(),
     }
@@ -534,7 +536,7 @@ fn placed(plan: &Plan, unready: Unready) -> CliError {
 fn do_not_queue_for_cores(plan: &mut Plan) -> Option<String> {
     let confirms = matches!(plan.question, Question::Confirm(_));
     let queues = plan.capture == Capture::On && plan.no_cores.is_none() && plan.jobs > 1;
-    if !(confirms && queues && core_pattern::overwrites()) {
+    if !(confirms && queues && core_pattern::cores_overwrite_each_other()) {
         return None;
     }
     plan.capture = Capture::Auto;
@@ -547,7 +549,7 @@ fn no_cores(plan: &Plan) -> Option<String> {
     if plan.capture == Capture::Trace {
         return None;
     }
-    let destination = match core_pattern::read() {
+    let destination = match core_pattern::read_destination() {
         Ok(destination) => destination,
         Err(error) => {
             return Some(format!(
@@ -562,12 +564,12 @@ fn no_cores(plan: &Plan) -> Option<String> {
         mains.map(move |main| (main, Path::new(made.unwrap_or(&main.cwd).as_os_str())))
     });
     mains.find_map(|(main, folder)| match &main.container {
-        None => core_pattern::obstacle(&destination, folder),
+        None => core_pattern::core_obstacle(&destination, folder),
         // A core in the container's own file system is copied out of it.
         Some(container) => {
             let shared = container.sees_folder() && container.enters;
             let template = destination
-                .template()
+                .core_template()
                 .filter(|one| shared && !one.is_rooted());
             template?.overwrites_in(folder)
         }
@@ -576,7 +578,7 @@ fn no_cores(plan: &Plan) -> Option<String> {
 
 impl Output {
     /// Records the environment of the trials. Files at these paths and reports are not files of the program.
-    fn survey(&self, plan: &Plan, ours: &[&Path]) -> Survey {
+    fn record_survey(&self, plan: &Plan, ours: &[&Path]) -> Survey {
         let mut survey = survey::survey(plan);
         let reports = self.exports.wanted().map(|(_, path)| path);
         let ours = ours.iter().copied().chain(reports);
@@ -586,7 +588,7 @@ impl Output {
     }
 
     /// Writes the requested reports.
-    fn export(&self, folder: &Folder, report: &Report) -> Result<(), CliError> {
+    fn export_reports(&self, folder: &Folder, report: &Report) -> Result<(), CliError> {
         self.exports.write(folder, report, self.talk.quiet)
     }
 }
@@ -600,14 +602,14 @@ enum Hooked {
 }
 
 /// Runs a hook of the whole run to its end: others may follow it.
-async fn hook(
+async fn run_hook(
     executor: &Arc<Local>,
     variant: Option<VariantId>,
     command: &Text,
     signals: &mut Signals,
 ) -> Result<Hooked, CliError> {
     let (halt, halted) = watch::channel(Halt::No);
-    let mut running = pin!(executor.hook(variant, command, halted));
+    let mut running = pin!(executor.run_hook(variant, command, halted));
     tokio::select! {
         seen = &mut running => Ok(match seen.map_err(CliError::could_not)? {
             None => Hooked::Done,
@@ -665,8 +667,9 @@ pub(super) fn run_and_trial(text: &str) -> Result<(&str, TrialId), CliError> {
     match parts {
         Some((run, id)) if id > 0 => Ok((if run.is_empty() { "last" } else { run }, TrialId(id))),
         _ => Err(
-            CliError::usage(anyhow::anyhow!("`{text}` is not a trial reference"))
-                .hinted("write RUN#TRIAL, such as last#17; `provoke report` lists failing trials"),
+            CliError::usage(anyhow::anyhow!("`{text}` is not a trial reference")).with_hint(
+                "write RUN#TRIAL, such as last#17; `provoke report` lists failing trials",
+            ),
         ),
     }
 }

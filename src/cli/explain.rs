@@ -11,7 +11,7 @@ use crate::exec::STORY;
 use crate::model::{Autopsy, Event, Observation, Outcome, Signature, TrialId, VariantId, Void};
 use crate::oracle;
 use crate::policy;
-use crate::report::story::{InFlight, Told, story, trial_story};
+use crate::report::story::{InFlight, Told, crash_story, trial_story};
 use crate::report::{Report, words};
 use crate::store::{self, Folder, StoreError, default_root};
 use crate::sys::host;
@@ -44,10 +44,10 @@ pub(super) struct Explain {
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// CPU that the program ran on, as a QEMU model such as SandyBridge [default: this CPU]
-    #[arg(long, value_name = "MODEL", value_parser = model)]
+    #[arg(long, value_name = "MODEL", value_parser = parse_model)]
     cpu: Option<BTreeSet<String>>,
     /// Add the output of these tools: gdb, eu-stack, pystack, py-spy
-    #[arg(long, value_name = "TOOL", value_delimiter = ',', value_parser = tool)]
+    #[arg(long, value_name = "TOOL", value_delimiter = ',', value_parser = parse_tool)]
     with: Vec<Tool>,
     /// Show every register and every thread in full
     #[arg(short, long)]
@@ -67,28 +67,28 @@ Examples:
     provoke explain core.1234";
 
 impl Explain {
-    pub(super) fn execute(self) -> Result<Exit, CliError> {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let name = self.what.to_string_lossy();
         if !self.what.is_file() {
             if name.contains('#') {
-                return self.trial(&name);
+                return self.explain_trial(&name);
             }
             return match Folder::find(&name, &default_root()) {
-                Ok(folder) => self.trial(&best_of(&folder)?),
+                Ok(folder) => self.explain_trial(&best_of(&folder)?),
                 Err(no_run @ StoreError::NoRun { .. }) => {
                     let error = anyhow::anyhow!("found neither a core file nor a run `{name}`");
-                    Err(CliError::usage(error).hinted(no_run.hint().unwrap_or_default()))
+                    Err(CliError::usage(error).with_hint(no_run.hint().unwrap_or_default()))
                 }
                 Err(error) => Err(error.into()),
             };
         }
-        let autopsy = self.read(&self.what)?;
-        self.say(&autopsy, || {
-            story(&autopsy, self.verbose, term::page_width())
+        let autopsy = self.read_core(&self.what)?;
+        self.print_story(&autopsy, || {
+            crash_story(&autopsy, self.verbose, term::page_width())
         })
     }
 
-    fn read(&self, core: &Path) -> Result<Autopsy, CliError> {
+    fn read_core(&self, core: &Path) -> Result<Autopsy, CliError> {
         let mut settings = Settings {
             root: self.root.clone(),
             program: self.program.clone(),
@@ -117,7 +117,7 @@ impl Explain {
         Ok(autopsy)
     }
 
-    fn trial(&self, name: &str) -> Result<Exit, CliError> {
+    fn explain_trial(&self, name: &str) -> Result<Exit, CliError> {
         let (run, id) = run_and_trial(name)?;
         let folder = Folder::find(run, &default_root())?;
         let mut known: Vec<(TrialId, Signature)> = Vec::new();
@@ -162,7 +162,7 @@ impl Explain {
                 (*trial, command)
             })
         });
-        let stories = self.stories(&folder, id, &seen)?;
+        let stories = self.trial_stories(&folder, id, &seen)?;
         let was_stopped = outcome == Outcome::Void(Void::Interrupted);
         let seeming_hang = was_stopped
             .then(|| oracle::seeming_hang(state.plan.variant(variant), &seen))
@@ -181,11 +181,11 @@ impl Explain {
             verbose: self.verbose,
             width: term::page_width(),
         };
-        self.say(&stories, || trial_story(&told))
+        self.print_story(&stories, || trial_story(&told))
     }
 
     /// Returns the analyses of the cores of a trial: the stored ones, or new ones if another tool is requested.
-    fn stories(
+    fn trial_stories(
         &self,
         folder: &Folder,
         id: TrialId,
@@ -196,7 +196,9 @@ impl Explain {
         if !self.with.is_empty() {
             // The run may have been moved since.
             let names = cores.filter_map(|core| Path::new(core.file.as_os_str()).file_name());
-            return names.map(|name| self.read(&place.join(name))).collect();
+            return names
+                .map(|name| self.read_core(&place.join(name)))
+                .collect();
         }
         let written = fs::read(place.join(STORY)).ok();
         let written = written.and_then(|text| serde_json::from_slice(&text).ok());
@@ -213,7 +215,7 @@ impl Explain {
         }))
     }
 
-    fn say<T: serde::Serialize>(
+    fn print_story<T: serde::Serialize>(
         &self,
         what: &T,
         story: impl FnOnce() -> String,
@@ -224,7 +226,7 @@ impl Explain {
         } else {
             story()
         };
-        term::tell(&text).map_err(CliError::could_not)?;
+        term::print_result(&text).map_err(CliError::could_not)?;
         Ok(Exit::Hoped)
     }
 }
@@ -238,7 +240,7 @@ fn no_trial(run: &str, id: TrialId, mut finished: Vec<u64>, mut failed: Vec<u64>
     finished.sort_unstable();
     failed.sort_unstable();
     let trials = words::trial_list(&finished, LISTED);
-    CliError::usage(error).hinted(match (finished.as_slice(), failed.as_slice()) {
+    CliError::usage(error).with_hint(match (finished.as_slice(), failed.as_slice()) {
         ([], _) => "none of its trials finished".to_owned(),
         (_, []) => format!("its trials are {trials}; none of them failed"),
         (_, failed) => {
@@ -313,13 +315,13 @@ fn best_of(folder: &Folder) -> Result<String, CliError> {
         .ok_or_else(|| CliError::usage(anyhow::anyhow!("no trial of the run {} failed", state.run)))
 }
 
-fn model(name: &str) -> Result<BTreeSet<String>, String> {
+fn parse_model(name: &str) -> Result<BTreeSet<String>, String> {
     flags_of_model(name).ok_or_else(|| {
         format!("`{name}` is no processor that is known here; `qemu-x86_64 -cpu help` lists those that QEMU has")
     })
 }
 
-fn tool(name: &str) -> Result<Tool, String> {
+fn parse_tool(name: &str) -> Result<Tool, String> {
     let known = Tool::ALL.into_iter().find(|tool| tool.name() == name);
     known.ok_or_else(|| "write gdb, eu-stack, pystack or py-spy".to_owned())
 }
@@ -327,7 +329,7 @@ fn tool(name: &str) -> Result<Tool, String> {
 impl From<Error> for CliError {
     fn from(error: Error) -> Self {
         match error {
-            Error::NoCore { .. } => Self::usage(error).hinted(
+            Error::NoCore { .. } => Self::usage(error).with_hint(
                 "a core is what the kernel writes when a program crashes: `ulimit -c unlimited`",
             ),
             Error::Unreadable { .. } => Self::usage(error),

@@ -3,7 +3,7 @@
 use super::error::CliError;
 use super::exit::Exit;
 use crate::policy;
-use crate::report::{Listing, when};
+use crate::report::{Listing, relative_time};
 use crate::store::{self, Folder, StoreError, default_root};
 use crate::term::{self, StoredRun};
 use crate::untrusted::{Untrusted as _, shell_word};
@@ -19,11 +19,11 @@ pub(super) struct List {}
 
 impl List {
     #[expect(clippy::unused_self, reason = "every command is executed alike")]
-    pub(super) fn execute(self) -> Result<Exit, CliError> {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let root = default_root();
         let folders = Folder::all(&root).unwrap_or_default();
         if folders.is_empty() {
-            term::say(&format!("there are no runs in `{}`", root.safe()));
+            term::print_message(&format!("there are no runs in `{}`", root.safe()));
             return Ok(Exit::Hoped);
         }
         let references = Folder::shortest_references(&folders, &root);
@@ -37,20 +37,20 @@ impl List {
                 reference: shell_word(reference.as_ref()).into_string(),
                 when: state
                     .as_ref()
-                    .map_or(String::new(), |state| begun(state.begun, &now)),
+                    .map_or(String::new(), |state| format_start_time(state.begun, &now)),
                 listing: state.as_ref().map(Listing::new),
             });
         }
-        term::tell(&term::runs(&runs)).map_err(CliError::could_not)?;
+        term::print_result(&term::format_runs(&runs)).map_err(CliError::could_not)?;
         for error in errors {
-            term::say(&format!("warning: {}", error.to_string().safe()));
+            term::print_message(&format!("warning: {}", error.to_string().safe()));
         }
         Ok(Exit::Hoped)
     }
 }
 
 /// Formats the start of a run, given in seconds since 1970.
-fn begun(seconds: i64, now: &Zoned) -> String {
+fn format_start_time(seconds: i64, now: &Zoned) -> String {
     let at = Timestamp::from_second(seconds).unwrap_or_default();
-    when(&at.to_zoned(TimeZone::system()), now)
+    relative_time(&at.to_zoned(TimeZone::system()), now)
 }

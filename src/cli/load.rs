@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 #[command(mut_arg("timeout", |flag| flag.hide(true)))]
 #[command(mut_arg("ok", |flag| flag.hide(true)))]
 #[command(mut_arg("skip", |flag| flag.hide(true)))]
-#[command(mut_arg("runs", trials))]
+#[command(mut_arg("runs", describe_trials_flag))]
 // The first word is the URL.
 #[command(mut_arg("command", |command| command.trailing_var_arg(false).last(true)))]
 pub(super) struct Load {
@@ -63,7 +63,7 @@ Examples:
     provoke load http://127.0.0.1:8080/ --serve ./old --fixed ./new";
 
 /// Describes `-n`, which counts starts of the service.
-fn trials(flag: clap::Arg) -> clap::Arg {
+fn describe_trials_flag(flag: clap::Arg) -> clap::Arg {
     flag.help("Start the service this many times [default: 20]")
         .long_help(
             "Start the service this many times [default: 20]\n\n\
@@ -118,7 +118,7 @@ struct LoadFlags {
     #[arg(short = 'X', long, value_name = "METHOD", help_heading = LOAD)]
     method: Option<String>,
     /// Send this header, such as 'content-type: image/jpeg'
-    #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = header, help_heading = LOAD)]
+    #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = parse_header, help_heading = LOAD)]
     header: Vec<(String, String)>,
     /// Send this body; or take bodies from files: @images/*.jpg
     #[arg(short, long, value_name = "TEXT|@FILE", help_heading = LOAD)]
@@ -146,7 +146,7 @@ struct LoadFlags {
     exact: bool,
 
     /// HTTP version [default: 1.1]
-    #[arg(long, value_name = "1.1|2|2-prior-knowledge", value_parser = http, help_heading = CONNECTION, hide_short_help = true)]
+    #[arg(long, value_name = "1.1|2|2-prior-knowledge", value_parser = parse_http, help_heading = CONNECTION, hide_short_help = true)]
     http: Option<Http>,
     /// Connect to this Unix socket instead of host and port
     #[arg(long, value_name = "SOCKET", help_heading = CONNECTION, hide_short_help = true)]
@@ -182,7 +182,7 @@ const LOAD: &str = "Load";
 const CONNECTION: &str = "Connections";
 
 impl Load {
-    pub(super) fn execute(self) -> Result<Exit, CliError> {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let Self {
             target,
             shrink,
@@ -197,51 +197,51 @@ impl Load {
         if let Some(file) = &file
             && !file.is_file()
         {
-            return Err(neither(file));
+            return Err(neither_url_nor_file(file));
         }
         if let Some((flag, hint)) = rest.flags.not_for_service() {
             let error = anyhow::anyhow!("`{flag}` does not apply to a service under load");
-            return Err(CliError::usage(error).hinted(hint));
+            return Err(CliError::usage(error).with_hint(hint));
         }
         rest.file = rest.file.or(file);
         if about.exact {
-            crate::term::say(
+            crate::term::print_message(
                 "hint: leave out --exact: every load level of the range is a candidate",
             );
         }
         for command in [&about.serve, &about.fixed].into_iter().flatten() {
-            words(command)?;
+            split_words(command)?;
         }
         let overlay = |scenario: &mut Scenario| {
-            about.clone().overlay(url.clone(), scenario);
+            about.clone().overlay_scenario(url.clone(), scenario);
         };
         match shrink {
-            Some(run) => rest.shrink(&run, overlay),
-            None => rest.ask(overlay),
+            Some(run) => rest.shrink_run(&run, overlay),
+            None => rest.ask_question(overlay),
         }
     }
 }
 
-fn neither(file: &Path) -> CliError {
+fn neither_url_nor_file(file: &Path) -> CliError {
     let error = anyhow::anyhow!("`{}` is neither a URL nor a file", file.safe());
-    CliError::usage(error).hinted("a URL begins with http:// or https://")
+    CliError::usage(error).with_hint("a URL begins with http:// or https://")
 }
 
-fn words(command: &str) -> Result<Vec<String>, CliError> {
+fn split_words(command: &str) -> Result<Vec<String>, CliError> {
     let words = shlex::split(command).filter(|words| !words.is_empty());
     words.ok_or_else(|| {
         let error = anyhow::anyhow!("`{command}` is not a command");
         CliError::usage(error)
-            .hinted("check that every quote is closed and that the command is not empty")
+            .with_hint("check that every quote is closed and that the command is not empty")
     })
 }
 
 /// Describes the progress of the running trial.
-pub(super) fn watch(live: Arc<Live>) -> Box<dyn Fn() -> String> {
+pub(super) fn watch_progress(live: Arc<Live>) -> Box<dyn Fn() -> String> {
     let last = Cell::new((Instant::now(), 0_u64, 0.0));
     Box::new(move || {
         let of = |what: &AtomicU64| what.load(Ordering::Relaxed);
-        let stage = match live.stage() {
+        let stage = match live.current_stage() {
             Stage::Starting => return "starting".to_owned(),
             Stage::WarmUp => "warm-up",
             Stage::Loading => "load",
@@ -258,11 +258,11 @@ pub(super) fn watch(live: Arc<Live>) -> Box<dyn Fn() -> String> {
         } else {
             rate
         };
-        let latency = words::seconds(real(of(&live.latency_us)) / 1e6);
+        let latency = words::format_seconds(real(of(&live.latency_us)) / 1e6);
         format!(
             "{stage} {rate:.0}/s, {} in flight, {latency}, {} so far",
             of(&live.in_flight),
-            errors(&live.errors()),
+            describe_errors(&live.frequent_errors()),
         )
     })
 }
@@ -271,10 +271,10 @@ pub(super) fn watch(live: Arc<Live>) -> Box<dyn Fn() -> String> {
 const MEASURED: Duration = Duration::from_secs(1);
 
 /// Returns a function for the responses per second of the first service trial, once they are known.
-pub(super) fn rate(live: Arc<Live>) -> Box<dyn Fn() -> Option<f64>> {
+pub(super) fn watch_rate(live: Arc<Live>) -> Box<dyn Fn() -> Option<f64>> {
     let began: Cell<Option<(Instant, u64)>> = Cell::new(None);
     Box::new(move || {
-        if live.stage() != Stage::Loading {
+        if live.current_stage() != Stage::Loading {
             return None;
         }
         let served = live.served.load(Ordering::Relaxed);
@@ -289,14 +289,14 @@ pub(super) fn rate(live: Arc<Live>) -> Box<dyn Fn() -> Option<f64>> {
 }
 
 /// Lists the errors by kind, the most frequent first.
-fn errors(all: &[(String, u64)]) -> String {
+fn describe_errors(all: &[(String, u64)]) -> String {
     let sum = all.iter().map(|(_, count)| count).sum();
-    let sum = words::plural(sum, "error");
+    let sum = words::format_count(sum, "error");
     if all.is_empty() {
         return sum;
     }
     let shown = all.iter().take(ERRORS);
-    let shown = shown.map(|(name, count)| format!("{count} {}", words::sanitize(name)));
+    let shown = shown.map(|(name, count)| format!("{count} {}", words::sanitize_line(name)));
     let mut shown: Vec<String> = shown.collect();
     if all.len() > ERRORS {
         shown.push("others".to_owned());
@@ -305,12 +305,20 @@ fn errors(all: &[(String, u64)]) -> String {
 }
 
 impl LoadFlags {
-    fn overlay(self, url: Option<String>, scenario: &mut Scenario) {
-        if let Some(words) = self.serve.as_deref().and_then(|line| words(line).ok()) {
+    fn overlay_scenario(self, url: Option<String>, scenario: &mut Scenario) {
+        if let Some(words) = self
+            .serve
+            .as_deref()
+            .and_then(|line| split_words(line).ok())
+        {
             scenario.command = Some(words);
             scenario.shell = None;
         }
-        if let Some(words) = self.fixed.as_deref().and_then(|line| words(line).ok()) {
+        if let Some(words) = self
+            .fixed
+            .as_deref()
+            .and_then(|line| split_words(line).ok())
+        {
             let variant = |name: &str, command| Variant {
                 name: name.to_owned(),
                 command,
@@ -331,51 +339,51 @@ impl LoadFlags {
             }];
         }
         let load = scenario.load.get_or_insert_with(Said::default);
-        set(&mut load.url, url);
-        set(&mut load.attach, self.attach);
-        set(&mut load.ready, self.ready);
-        set(&mut load.ready_limit, self.ready_limit);
-        set(&mut load.hang_after, self.hang_after);
-        set(&mut load.quiet_time, self.quiet_time);
+        set_if_given(&mut load.url, url);
+        set_if_given(&mut load.attach, self.attach);
+        set_if_given(&mut load.ready, self.ready);
+        set_if_given(&mut load.ready_limit, self.ready_limit);
+        set_if_given(&mut load.hang_after, self.hang_after);
+        set_if_given(&mut load.quiet_time, self.quiet_time);
         if self.clients.is_some() || self.rate.is_some() {
             (load.clients, load.rate) = (self.clients, self.rate);
         }
-        set(&mut load.connections, self.connections);
+        set_if_given(&mut load.connections, self.connections);
         if self.requests.is_some() || self.time.is_some() {
             (load.requests, load.time) = (self.requests, self.time);
         }
-        set(&mut load.warm_requests, self.warm_requests);
-        set(&mut load.think, self.think);
-        set(&mut load.spread, self.spread);
-        set(&mut load.detect, self.detect);
-        set(&mut load.http, self.http);
-        set(&mut load.unix, self.unix);
-        set(
+        set_if_given(&mut load.warm_requests, self.warm_requests);
+        set_if_given(&mut load.think, self.think);
+        set_if_given(&mut load.spread, self.spread);
+        set_if_given(&mut load.detect, self.detect);
+        set_if_given(&mut load.http, self.http);
+        set_if_given(&mut load.unix, self.unix);
+        set_if_given(
             &mut load.requests_per_connection,
             self.requests_per_connection,
         );
-        set(&mut load.connect_limit, self.connect_limit);
-        set(&mut load.request_limit, self.request_limit);
-        set(&mut load.ca, self.ca);
-        set(&mut load.insecure, self.insecure.then_some(true));
-        set(&mut load.log_requests, self.log_requests.then_some(true));
-        set(&mut load.own_target, self.own_target);
+        set_if_given(&mut load.connect_limit, self.connect_limit);
+        set_if_given(&mut load.request_limit, self.request_limit);
+        set_if_given(&mut load.ca, self.ca);
+        set_if_given(&mut load.insecure, self.insecure.then_some(true));
+        set_if_given(&mut load.log_requests, self.log_requests.then_some(true));
+        set_if_given(&mut load.own_target, self.own_target);
     }
 }
 
 /// Sets a field if a value was given.
-fn set<T>(field: &mut Option<T>, given: Option<T>) {
+fn set_if_given<T>(field: &mut Option<T>, given: Option<T>) {
     if given.is_some() {
         *field = given;
     }
 }
 
-fn header(text: &str) -> Result<(String, String), String> {
+fn parse_header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("write NAME: VALUE")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-fn http(text: &str) -> Result<Http, String> {
+fn parse_http(text: &str) -> Result<Http, String> {
     match text {
         "1.1" => Ok(Http::One),
         "2" => Ok(Http::Two),
@@ -392,14 +400,14 @@ mod tests {
     fn the_live_line_says_which_errors() {
         let all = [("refused", 9), ("status 503", 4), ("timeout (head)", 1)];
         let mut all: Vec<(String, u64)> = all.map(|(name, n)| (name.to_owned(), n)).into();
-        assert_eq!(errors(&[]), "0 errors");
+        assert_eq!(describe_errors(&[]), "0 errors");
         assert_eq!(
-            errors(&all),
+            describe_errors(&all),
             "14 errors (9 refused, 4 status 503, 1 timeout (head))"
         );
         all.push(("TLS: \x1b[1m".to_owned(), 1));
         assert_eq!(
-            errors(&all),
+            describe_errors(&all),
             "15 errors (9 refused, 4 status 503, 1 timeout (head), others)"
         );
     }

@@ -18,7 +18,7 @@ pub(super) struct Merge {
 
 impl Merge {
     /// Returns the merge if it is the culprit.
-    pub(super) fn found(state: &State, report: &Report) -> Option<Self> {
+    pub(super) fn from_answer(state: &State, report: &Report) -> Option<Self> {
         let space = state.plan.space.as_ref()?;
         let root = space.repository.as_ref()?;
         let Some(Answer::Bisect(answer)) = &report.answer else {
@@ -36,7 +36,7 @@ impl Merge {
 
     /// Returns the search of the merged commits within the remaining budget; `None` if it is not wanted, or not
     /// possible.
-    pub(super) fn search(&self, state: &State, report: &Report) -> Option<Plan> {
+    pub(super) fn plan_merged_search(&self, state: &State, report: &Report) -> Option<Plan> {
         let [range] = self.ranges.as_slice() else {
             return None;
         };
@@ -64,13 +64,13 @@ impl Merge {
         let clean = Search::of(state).and_then(|search| search.clean_trials_needed(alpha));
         asked.reproduce = asked.reproduce.max(clean.unwrap_or(0));
         if plan.rules.only.is_empty() && !asked.any_failure {
-            plan.rules.only = bugs(state);
+            plan.rules.only = searched_bugs(state);
         }
         with_what_is_left(plan, state)
     }
 
     /// Describes the next search.
-    pub(super) fn say(&self, goes_on: bool) -> String {
+    pub(super) fn describe_next(&self, goes_on: bool) -> String {
         let ranges = self.ranges.join(", or --git ");
         if goes_on {
             format!(
@@ -97,7 +97,7 @@ pub(super) fn with_what_is_left(mut plan: Plan, state: &State) -> Option<Plan> {
 }
 
 /// Returns the searched failures: a following search looks for the same ones.
-pub(super) fn bugs(state: &State) -> Vec<Only> {
+pub(super) fn searched_bugs(state: &State) -> Vec<Only> {
     let groups = state.tally(State::FAILING).groups.values();
     let bugs = groups.filter(|group| group.is_the_bug);
     let bugs: BTreeMap<String, Only> = bugs

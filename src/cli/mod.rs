@@ -137,13 +137,13 @@ pub fn main() -> ExitCode {
     }
     let args: Vec<OsString> = std::env::args_os().collect();
     // A command line that begins with a program is a `run`.
-    let args = typo::with_run(&args, &command()).unwrap_or(args);
-    match parse(&args) {
-        Ok(cli) => dispatch(cli.command),
+    let args = typo::with_run(&args, &build_command()).unwrap_or(args);
+    match parse_arguments(&args) {
+        Ok(cli) => dispatch_command(cli.command),
         Err(error) => {
             match typo::explained(&error, &args) {
-                Some(explained) => explained.say(),
-                None => show(&error, &args),
+                Some(explained) => explained.print_to_stderr(),
+                None => show_message(&error, &args),
             }
             let code = if error.use_stderr() {
                 Exit::Usage
@@ -161,20 +161,20 @@ const MAX_WIDTH: usize = 100;
 const DEFAULT_WIDTH: u16 = 80;
 
 /// Returns the parser, for help texts as wide as the terminal.
-fn command() -> clap::Command {
+fn build_command() -> clap::Command {
     let terminal = console::Term::stdout().size_checked();
     let width = terminal.map_or(DEFAULT_WIDTH, |(_, width)| width);
     let width = usize::from(width).min(MAX_WIDTH);
     Cli::command().term_width(width)
 }
 
-fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
-    let matches = command().try_get_matches_from(args)?;
+fn parse_arguments(args: &[OsString]) -> Result<Cli, clap::Error> {
+    let matches = build_command().try_get_matches_from(args)?;
     Cli::from_arg_matches(&matches)
 }
 
 /// Prints the help, or the error in the command line, which quotes it.
-fn show(message: &clap::Error, args: &[OsString]) {
+fn show_message(message: &clap::Error, args: &[OsString]) {
     let text = message.render();
     let plain = args
         .iter()
@@ -189,29 +189,29 @@ fn show(message: &clap::Error, args: &[OsString]) {
     };
     if message.use_stderr() {
         let text = typo::with_own_closing(&laid_out(console::colors_enabled_stderr()), args);
-        crate::term::say(&text);
+        crate::term::print_message(&text);
     } else {
         // An error in printing help cannot be reported.
-        let _ = crate::term::tell(&laid_out(console::colors_enabled()));
+        let _ = crate::term::print_result(&laid_out(console::colors_enabled()));
     }
 }
 
-fn dispatch(command: Command) -> ExitCode {
+fn dispatch_command(command: Command) -> ExitCode {
     let done = match command {
         Command::Run(run) => run.execute(),
-        Command::Confirm(confirm) => confirm.execute(),
-        Command::Compare(compare) => compare.execute(),
-        Command::Bisect(bisect) => bisect.execute(),
-        Command::Reduce(reduce) => reduce.execute(),
-        Command::Load(load) => load.execute(),
+        Command::Confirm(confirm) => confirm.execute_command(),
+        Command::Compare(compare) => compare.execute_command(),
+        Command::Bisect(bisect) => bisect.execute_command(),
+        Command::Reduce(reduce) => reduce.execute_command(),
+        Command::Load(load) => load.execute_command(),
         Command::Scenario(file) => file.execute(),
         Command::Resume(resume) => resume.execute(),
         Command::Report(make) => make.execute(),
         Command::Replay(replay) => replay.execute(),
-        Command::Explain(explain) => explain.execute(),
-        Command::List(list) => list.execute(),
-        Command::Diff(diff) => diff.execute(),
-        Command::Doctor(doctor) => doctor.execute(),
+        Command::Explain(explain) => explain.execute_command(),
+        Command::List(list) => list.execute_command(),
+        Command::Diff(diff) => diff.execute_command(),
+        Command::Doctor(doctor) => doctor.execute_command(),
         Command::Plan(planner) => planner.execute(),
         Command::Victim(args) => return provoke_victim::run(args),
         Command::Completions { shell } => {
@@ -231,14 +231,14 @@ fn dispatch(command: Command) -> ExitCode {
     match done {
         Ok(exit) => exit.into(),
         Err(error) => {
-            error.say();
+            error.print_to_stderr();
             error.exit.into()
         }
     }
 }
 
 fn tell(text: &[u8]) -> Result<Exit, CliError> {
-    crate::term::tell(&String::from_utf8_lossy(text)).map_err(CliError::could_not)?;
+    crate::term::print_result(&String::from_utf8_lossy(text)).map_err(CliError::could_not)?;
     Ok(Exit::Hoped)
 }
 
@@ -248,7 +248,7 @@ fn words(command: Vec<OsString>) -> Result<Vec<String>, CliError> {
         word.into_string().map_err(|word| {
             let what = format!("the argument `{}` is not UTF-8", word.safe());
             CliError::usage(anyhow::Error::msg(what))
-                .hinted("pass it in a file or an environment variable")
+                .with_hint("pass it in a file or an environment variable")
         })
     };
     let words = command
@@ -280,7 +280,7 @@ fn note_misplaced_flag(command: &[String]) {
         .find(|word| PROBABLE.contains(&word.as_str()));
     if let Some(flag) = misplaced {
         let program = program.safe();
-        crate::term::say(&format!(
+        crate::term::print_message(&format!(
             "note: `{flag}` is passed to `{program}`; flags of provoke stand before the program"
         ));
     }

@@ -90,11 +90,11 @@ impl Planner {
         let measured = baseline.map(|found| found.measured);
         let prospect = Prospect::new(self.rate, measured, self.conf.0)?;
         let mut screen = Screen::on_stdout();
-        screen.text(0, &prospect.known());
+        screen.push_text(0, &prospect.known());
         if let Some(line) = chosen {
-            screen.text(2, &line);
+            screen.push_text(2, &line);
         }
-        screen.gap();
+        screen.push_gap();
         let mut table = Table {
             seconds,
             jobs: u64::from(self.jobs.get()),
@@ -104,30 +104,30 @@ impl Planner {
         let versions = u64::from(self.versions.get());
         let search = prospect.rows(&mut table, self.width, variants, versions);
         for row in table.lines() {
-            screen.row(&row);
+            screen.push_row(&row);
         }
-        screen.gap();
+        screen.push_gap();
         if search >= LONG_SEARCH {
             let hint = "note: `bisect --raise-rate` first looks for a setting with more failures";
-            screen.text(2, hint);
+            screen.push_text(2, hint);
         }
         let time = match (seconds, self.jobs.get()) {
             (None, _) => "add --time to see how long that takes".to_owned(),
-            (Some(seconds), 1) => format!("a trial takes {}", words::seconds(seconds)),
+            (Some(seconds), 1) => format!("a trial takes {}", words::format_seconds(seconds)),
             (Some(seconds), jobs) => {
-                let seconds = words::seconds(seconds);
+                let seconds = words::format_seconds(seconds);
                 format!("a trial takes {seconds}, also with {jobs} parallel trials")
             }
         };
         let confidence = self.conf.0.confidence();
-        screen.text(
+        screen.push_text(
             2,
             &format!(
                 "assumes: independent trials and a constant failure rate; {confidence} % confidence"
             ),
         );
-        screen.text(2, &time);
-        term::tell(&screen.finish()).map_err(CliError::could_not)?;
+        screen.push_text(2, &time);
+        term::print_result(&screen.into_text()).map_err(CliError::could_not)?;
         Ok(Exit::Hoped)
     }
 
@@ -138,13 +138,13 @@ impl Planner {
             return Ok(None);
         }
         if let Some(text) = &self.baseline {
-            return Ok(Some(Baseline::read(text, of, alone)?));
+            return Ok(Some(Baseline::read_measured(text, of, alone)?));
         }
         let newest = Baseline::newest_failing(of, alone).ok_or_else(|| {
             CliError::usage(anyhow::anyhow!(
                 "no failure rate is given, and no run stored here has failures"
             ))
-            .hinted(
+            .with_hint(
                 "give counts or a rate: provoke plan --baseline 3/30, or provoke plan --rate 5%",
             )
         })?;
@@ -168,7 +168,7 @@ impl Prospect {
                 let error = anyhow::anyhow!(
                     "none of {trials} trials failed: the rate is below {bound} %, which is not enough to plan with"
                 );
-                return Err(CliError::usage(error).hinted(
+                return Err(CliError::usage(error).with_hint(
                     "reproduce the failure first, or plan with an assumed rate: provoke plan --rate 1%",
                 ));
             }
@@ -182,7 +182,7 @@ impl Prospect {
 
     /// Describes the source of the rate.
     fn known(&self) -> String {
-        let rate = words::percent(self.rate);
+        let rate = words::format_percent(self.rate);
         match &self.baseline {
             None => format!("It fails in {rate} % of trials (assumed)."),
             Some(base) => {
@@ -197,7 +197,7 @@ impl Prospect {
                     base.failures,
                     base.trials,
                     self.confidence.confidence(),
-                    words::interval([within.lo, within.hi])
+                    words::format_interval([within.lo, within.hi])
                 )
             }
         }
@@ -210,7 +210,7 @@ impl Prospect {
         if let Some(base) = &self.baseline {
             let least = stats::clopper_pearson(base.failures, base.trials, alpha).lo;
             table.exact(
-                &format!("  if it fails in only {} %", words::percent(least)),
+                &format!("  if it fails in only {} %", words::format_percent(least)),
                 stats::runs_to_see_one(least, 1.0 - alpha),
             );
         }
@@ -219,7 +219,7 @@ impl Prospect {
             table.exact(
                 &format!(
                     "measure the rate: interval {} points wide",
-                    words::percent(width)
+                    words::format_percent(width)
                 ),
                 stats::runs_for_width(rate, width, alpha),
             );
@@ -305,7 +305,7 @@ impl Table {
     fn row(&mut self, question: &str, trials: String, count: Option<u64>) {
         let time = self.seconds.zip(count).map(|(seconds, count)| {
             let time = real(count.div_ceil(self.jobs)) * seconds;
-            words::seconds(time)
+            words::format_seconds(time)
         });
         self.rows.push(Row {
             question: question.to_owned(),

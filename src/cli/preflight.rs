@@ -23,7 +23,7 @@ const DESCRIPTORS: u64 = 32;
 pub(super) fn check(plan: &Plan) -> Result<(), CliError> {
     loadable(plan)?;
     limitable(plan)?;
-    engine::watchable(plan)?;
+    engine::check_watchable(plan)?;
     let processes = |actors: &[ActorPlan]| actors.iter().map(|actor| u64::from(actor.copies)).sum();
     let most: u64 = plan
         .variants
@@ -47,7 +47,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), CliError> {
         if needed > allowed {
             let what = format!("{what} need {needed} open files, and the limit is {allowed}");
             let hint = format!("raise the limit with `ulimit -n {needed}`, or use fewer {fewer}");
-            return Err(CliError::could_not(anyhow::Error::msg(what)).hinted(hint));
+            return Err(CliError::could_not(anyhow::Error::msg(what)).with_hint(hint));
         }
     }
     Ok(())
@@ -63,21 +63,21 @@ fn limitable(plan: &Plan) -> Result<(), CliError> {
     if load.is_some_and(|load| load.owner != Owner::Provoke) {
         let error =
             anyhow::anyhow!("cannot limit the memory of a service that provoke does not start");
-        return Err(CliError::usage(error).hinted("leave out --memory"));
+        return Err(CliError::usage(error).with_hint("leave out --memory"));
     }
     if !plan.variants.iter().any(here) || SlotGroup::can_limit_memory(bytes) {
         return Ok(());
     }
     let error =
         anyhow::anyhow!("cannot limit the memory of a trial: cannot create a memory control group");
-    let way_out = match cgroup::version() {
+    let way_out = match cgroup::memory_version() {
         Some(Version::Two) => {
             "run provoke in its own group: systemd-run --user --scope -p Delegate=yes provoke ..."
         }
         Some(Version::One) => "run provoke as root",
         None => "mount a control group file system with the memory controller",
     };
-    Err(CliError::could_not(error).hinted(format!(
+    Err(CliError::could_not(error).with_hint(format!(
         "{way_out}; or limit the address space of each process: --rlimit as=SIZE"
     )))
 }
@@ -93,7 +93,7 @@ fn loadable(plan: &Plan) -> Result<(), CliError> {
         "{variant}" => (mark, none()),
         _ => (mark, "0".to_owned()),
     });
-    load::check(load, &fill).map_err(|error| {
+    load::check_target(load, &fill).map_err(|error| {
         let hint = match &error {
             load::Error::Elsewhere { host, .. } => Some(format!(
                 "load on a machine that you do not own is an attack; if you own it, add --i-own-this-target {host}"
@@ -105,7 +105,7 @@ fn loadable(plan: &Plan) -> Result<(), CliError> {
         };
         let error = CliError::usage(anyhow::Error::new(error));
         match hint {
-            Some(hint) => error.hinted(hint),
+            Some(hint) => error.with_hint(hint),
             None => error,
         }
     })
@@ -123,7 +123,7 @@ pub(super) fn startable(plan: &Plan, variant: VariantId) -> Result<(), CliError>
     }
     for actor in &plan.variant(variant).actors {
         if let Some(container) = &actor.container {
-            engine::startable(actor, &plan.variant(variant).name)?;
+            engine::check_image(actor, &plan.variant(variant).name)?;
             if !container.sees_folder() {
                 continue;
             }
@@ -131,7 +131,7 @@ pub(super) fn startable(plan: &Plan, variant: VariantId) -> Result<(), CliError>
         let cwd = Path::new(actor.cwd.as_os_str());
         if !cwd.is_dir() {
             let error = anyhow::anyhow!("the working directory `{}` does not exist", actor.cwd);
-            return Err(CliError::could_not(error).hinted("choose another directory with --cwd"));
+            return Err(CliError::could_not(error).with_hint("choose another directory with --cwd"));
         }
         // Programs in an image cannot be checked here.
         let Some(name) = actor.command.first().filter(|_| actor.container.is_none()) else {
@@ -140,7 +140,7 @@ pub(super) fn startable(plan: &Plan, variant: VariantId) -> Result<(), CliError>
         if name.as_bytes().contains(&b'{') {
             continue;
         }
-        match spawn::find(name.as_os_str(), path_of(plan, actor), cwd) {
+        match spawn::find_program(name.as_os_str(), path_of(plan, actor), cwd) {
             Ok(program) => executable(name, &program, actor, cwd, path_of(plan, actor))?,
             Err(_) => return Err(not_found(plan, name, actor, cwd)),
         }
@@ -162,19 +162,19 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
     };
     let error = |why: &str| CliError::could_not(anyhow::anyhow!("cannot run `{name}`: {why}"));
     if is_path && here.is_dir() {
-        return error("it is a directory").hinted("name a program in it");
+        return error("it is a directory").with_hint("name a program in it");
     }
     if let Some(flag) = typo::file_of_flag(typed) {
-        return error("it is not a program").hinted(format!("did you mean `{flag}`?"));
+        return error("it is not a program").with_hint(format!("did you mean `{flag}`?"));
     }
-    let is_executable = spawn::find(here.as_os_str(), path_of(plan, actor), cwd).is_ok();
+    let is_executable = spawn::find_program(here.as_os_str(), path_of(plan, actor), cwd).is_ok();
     match SourceFile::of(&here).filter(|_| here.is_file()) {
         Some(SourceFile::Script(_)) if is_executable => {}
         Some(source) => return as_source(name, actor, source),
         None => {}
     }
     if is_path && here.exists() {
-        return error("it is not executable").hinted(format!(
+        return error("it is not executable").with_hint(format!(
             "make it executable: chmod +x {}",
             shell_word(typed)
         ));
@@ -191,14 +191,14 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
             [] => "CMD".to_owned(),
             command => words(command),
         };
-        return error("it is an assignment, not a program").hinted(format!(
+        return error("it is an assignment, not a program").with_hint(format!(
             "set environment variables with -e: {}",
             typo::retyped(typed, &format!("{flags} -- {command}"))
         ));
     }
     if bytes.iter().any(|byte| b" |;&<>".contains(byte)) {
         let line = format!("--shell {}", shell_word(typed));
-        return error("there is no such program").hinted(format!(
+        return error("there is no such program").with_hint(format!(
             "to run a line of shell: {}",
             typo::retyped(typed, &line)
         ));
@@ -209,7 +209,7 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
             let directory = directory.map_or("DIR".to_owned(), |one| {
                 shell_word(one.as_os_str()).to_string()
             });
-            return error("it is a command of the shell").hinted(format!(
+            return error("it is a command of the shell").with_hint(format!(
                 "choose the working directory with --cwd {directory}"
             ));
         }
@@ -217,7 +217,7 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
         | b"if" | b"for" | b"while" => {
             let line = words(&actor.command);
             let line = format!("--shell {}", shell_word(OsStr::new(&line)));
-            return error("it is a command of the shell").hinted(format!(
+            return error("it is a command of the shell").with_hint(format!(
                 "to run a line of shell: {}",
                 typo::retyped(typed, &line)
             ));
@@ -234,17 +234,17 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
                 format!("the path is relative to the working directory `{cwd}`")
             }
         };
-        return error("there is no such file").hinted(hint);
+        return error("there is no such file").with_hint(hint);
     }
     if here.is_file() {
         let word = shell_word(typed);
-        return error("it is not in PATH").hinted(if is_executable {
+        return error("it is not in PATH").with_hint(if is_executable {
             format!("did you mean `./{word}`?")
         } else {
             format!("to run the file here: chmod +x {word}, then ./{word}")
         });
     }
-    error("there is no such program").hinted("is it installed, and is its directory in PATH?")
+    error("there is no such program").with_hint("is it installed, and is its directory in PATH?")
 }
 
 /// Explains that a file is source code, and how to run it.
@@ -262,11 +262,11 @@ fn as_source(name: &Text, actor: &ActorPlan, source: SourceFile) -> CliError {
                 }
                 None => "compile it first, and run the program that the compiler writes".to_owned(),
             };
-            error.hinted(hint)
+            error.with_hint(hint)
         }
         SourceFile::Script(interpreter) => {
             let command = format!("{interpreter} {}", shell_word(typed));
-            error("it is a script that is not executable").hinted(format!(
+            error("it is a script that is not executable").with_hint(format!(
                 "name its interpreter: {}",
                 typo::retyped(typed, &with_arguments(&command, actor))
             ))
@@ -330,7 +330,7 @@ fn executable(
                 "its interpreter `{}` does not exist",
                 interpreter.safe()
             ))
-            .hinted(format!(
+            .with_hint(format!(
                 "install the interpreter, or correct the first line of `{name}`"
             ))
         };
@@ -342,7 +342,7 @@ fn executable(
         let is_name =
             !argument.is_empty() && !argument.starts_with(b"-") && !argument.contains(&b'=');
         let argument = OsStr::from_bytes(argument);
-        if is_env && is_name && spawn::find(argument, path, cwd).is_err() {
+        if is_env && is_name && spawn::find_program(argument, path, cwd).is_err() {
             return Err(missing(argument));
         }
         return Ok(());
@@ -361,7 +361,7 @@ fn executable(
             0 => "it is empty",
             _ => "it is a text file without a #! line",
         };
-        return Err(error(why.to_owned()).hinted(format!(
+        return Err(error(why.to_owned()).with_hint(format!(
             "add a first line such as {line}, or name the interpreter: {}",
             typo::retyped(name.as_os_str(), &with_arguments(&command, actor))
         )));
@@ -371,7 +371,7 @@ fn executable(
             "its dynamic loader `{}` does not exist",
             loader.safe()
         ))
-        .hinted(
+        .with_hint(
             "it was built for another system or C library: build it here, or run it with --image",
         )),
         None => Ok(()),
@@ -387,8 +387,9 @@ pub(super) fn find_ourselves(plan: &mut Plan) {
             .filter(|name| name.as_os_str() == "provoke");
         let cwd = Path::new(actor.cwd.as_os_str());
         let here = actor.container.is_none();
-        here && name
-            .is_some_and(|name| spawn::find(name.as_os_str(), path_of(plan, actor), cwd).is_err())
+        here && name.is_some_and(|name| {
+            spawn::find_program(name.as_os_str(), path_of(plan, actor), cwd).is_err()
+        })
     };
     let Ok(ourselves) = std::env::current_exe() else {
         return;

@@ -123,7 +123,7 @@ impl Replay {
             };
             again.until_it_fails(scratch.path(), &limits)
         } else {
-            again.once(scratch.path())
+            again.run_once(scratch.path())
         }
     }
 }
@@ -136,9 +136,8 @@ fn choose(text: &str) -> Result<Chosen, CliError> {
         (text, None)
     };
     let folder = Folder::find(run, &default_root()).map_err(|error| match error {
-        StoreError::NoRun { .. } if text.parse::<u64>().is_ok() => {
-            CliError::usage(error).hinted(format!("a trial of the last run is written last#{text}"))
-        }
+        StoreError::NoRun { .. } if text.parse::<u64>().is_ok() => CliError::usage(error)
+            .with_hint(format!("a trial of the last run is written last#{text}")),
         error => error.into(),
     })?;
     let mut found: Option<(Trial, Option<Outcome>)> = None;
@@ -167,7 +166,7 @@ fn choose(text: &str) -> Result<Chosen, CliError> {
         return Err(not_there(&state, id));
     };
     if id.is_none() {
-        term::say(&format!(
+        term::print_message(&format!(
             "{} is the first failing trial of the run {}",
             trial.id,
             state.run.safe()
@@ -194,9 +193,9 @@ fn not_there(state: &State, id: Option<TrialId>) -> CliError {
     let last = state.next_id().0 - 1;
     match id {
         Some(id) => CliError::usage(anyhow::anyhow!("the run {} has no trial {id}", state.run))
-            .hinted(format!("choose a trial from #1 to #{last}")),
+            .with_hint(format!("choose a trial from #1 to #{last}")),
         None => CliError::usage(anyhow::anyhow!("no trial of the run {} failed", state.run))
-            .hinted("to repeat one that passed, give its number, such as last#1"),
+            .with_hint("to repeat one that passed, give its number, such as last#1"),
     }
 }
 
@@ -205,20 +204,20 @@ fn in_terminal(plan: &Plan, trial: &Trial, wrap: &str, scratch: &Path) -> Result
     runtime()?.block_on(async {
         let executor = Local::new(plan, scratch).map_err(CliError::could_not)?;
         let made = make(&executor, plan, trial).await;
-        executor.close().await;
+        executor.close_slots().await;
         made
     })?;
     let prefix = shlex::split(wrap)
         .filter(|words| !words.is_empty())
         .ok_or_else(|| {
             CliError::usage(anyhow::anyhow!("`{wrap}` is not a command prefix"))
-                .hinted("check that every quote is closed")
+                .with_hint("check that every quote is closed")
         })?;
     let (numbers, actor) = main_actor(plan, trial, plan.scratch.then_some(scratch));
     if actor.container.is_some() {
         let error =
             anyhow::anyhow!("the command runs in a container, and `{wrap}` would run outside");
-        return Err(CliError::usage(error).hinted(
+        return Err(CliError::usage(error).with_hint(
             "leave --wrap out to rerun the trial; `wrap` in the scenario runs in the container",
         ));
     }
@@ -238,7 +237,7 @@ fn in_terminal(plan: &Plan, trial: &Trial, wrap: &str, scratch: &Path) -> Result
             anyhow::Error::new(error).context(format!("cannot run `{}`", prefix[0])),
         )
     })?;
-    term::say(&format!("{} under `{wrap}`: {status}", trial.id));
+    term::print_message(&format!("{} under `{wrap}`: {status}", trial.id));
     Ok(if status.success() {
         Exit::Hoped
     } else {
@@ -277,7 +276,7 @@ fn show(plan: &Plan, trial: &Trial) -> Result<Exit, CliError> {
     let input = process
         .stdin
         .map_or(OsStr::new("/dev/null"), Path::as_os_str);
-    term::tell(&format!(
+    term::print_result(&format!(
         "cd {} && {} < {}\n",
         quoted(process.cwd.as_os_str()),
         words.join(" "),

@@ -5,7 +5,7 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::{baseline, bundle, typo};
 use crate::policy;
-use crate::report::{Answer, Format, Report, export};
+use crate::report::{Answer, Format, Report, export_report};
 use crate::store::{self, Folder, Shared, default_root};
 use crate::term;
 use crate::untrusted::{Untrusted as _, shell_word};
@@ -66,14 +66,14 @@ impl Make {
         if self.runs.len() > 1 && to_files {
             let error = anyhow::anyhow!("cannot write several runs to one file");
             return Err(
-                CliError::usage(error).hinted("report one run at a time, or write to stdout")
+                CliError::usage(error).with_hint("report one run at a time, or write to stdout")
             );
         }
         for run in &self.runs {
             let folder = Folder::find(run, &default_root()).map_err(|error| {
                 let error = CliError::from(error);
                 match typo::file_of_flag(run.as_ref()) {
-                    Some(flag) => error.hinted(format!("did you mean `{flag}`?")),
+                    Some(flag) => error.with_hint(format!("did you mean `{flag}`?")),
                     None => error,
                 }
             })?;
@@ -90,7 +90,7 @@ impl Make {
                     cores: self.with.contains(&Extra::Cores),
                     requests: self.with.contains(&Extra::Requests),
                 };
-                bundle::write(&folder, &report, shared, file)?;
+                bundle::write_bundle(&folder, &report, shared, file)?;
             }
             let mut exports = self.exports.wanted();
             if exports.any(|(format, _)| format == Format::Md) {
@@ -100,19 +100,19 @@ impl Make {
             let nothing_written = self.bundle.is_none() && self.exports.wanted().next().is_none();
             if nothing_written {
                 let summary = if self.quiet {
-                    term::verdict(&report)
+                    term::format_verdict(&report)
                 } else {
                     let reference = folder.shortest_reference(&default_root());
-                    term::summary(
+                    term::format_summary(
                         &report,
                         folder.path(),
                         &reference,
                         baseline::with_other_runs(&state, &folder),
                         Vec::new(),
-                        term::width(),
+                        term::stdout_width(),
                     )
                 };
-                term::tell(&summary).map_err(CliError::could_not)?;
+                term::print_result(&summary).map_err(CliError::could_not)?;
             }
         }
         Ok(Exit::Hoped)
@@ -129,7 +129,7 @@ fn name_failing_run(report: &Report) {
     let run = baseline.and_then(|baseline| baseline.run.as_deref());
     if let Some(run) = run.filter(|_| failures == 0) {
         let run = shell_word(run.as_ref());
-        term::say(&format!(
+        term::print_message(&format!(
             "hint: no trial of this run failed; a bug report of its baseline: provoke report {run} --md"
         ));
     }
@@ -187,7 +187,7 @@ impl Exports {
         for (format, path) in self.wanted() {
             write(format, path, folder, report)?;
             if is_file(path) && !quiet {
-                term::say(&format!("wrote {}", path.safe()));
+                term::print_message(&format!("wrote {}", path.safe()));
             }
         }
         Ok(())
@@ -204,9 +204,9 @@ fn write(format: Format, path: &Path, folder: &Folder, report: &Report) -> Resul
     let done = if is_file(path) {
         let file = File::create(path).map_err(|error| cannot_write(path, error))?;
         let mut file = BufWriter::new(file);
-        export(format, folder, report, true, &mut file).and_then(|()| Ok(file.flush()?))
+        export_report(format, folder, report, true, &mut file).and_then(|()| Ok(file.flush()?))
     } else {
-        export(format, folder, report, true, &mut io::stdout().lock())
+        export_report(format, folder, report, true, &mut io::stdout().lock())
     };
     match done {
         // The reader closed the pipe.

@@ -104,7 +104,7 @@ fn with_executor(
             Err(error) => Err(error),
         };
         executor.keep(trial.lane, scratch.join(KEPT)).await;
-        executor.close().await;
+        executor.close_slots().await;
         done
     })
 }
@@ -121,7 +121,7 @@ pub(super) fn say_output(scratch: &Path) {
     {
         let text = fs::read(file.path()).unwrap_or_default();
         for line in String::from_utf8_lossy(&text).lines() {
-            let line = words::sanitize(line);
+            let line = words::sanitize_line(line);
             term::say_as_it_is(&format!("{}: {line}", file.file_name().safe()));
         }
     }

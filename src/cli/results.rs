@@ -8,7 +8,7 @@ use crate::report::{self, Report, words};
 use crate::scenario::under_load;
 use crate::state::State;
 use crate::store::Folder;
-use crate::term::{Command, near};
+use crate::term::{Command, relative_to_cwd};
 use crate::untrusted::{Untrusted as _, shell_word};
 use std::fs;
 use std::path::Path;
@@ -20,12 +20,15 @@ pub(super) fn write(
     folder: &Folder,
 ) -> Result<Vec<Command>, CliError> {
     let mut lines = Vec::new();
-    if let Some(log) = report::log(report) {
+    if let Some(log) = report::bisect_log(report) {
         let path = folder.path().join("bisect.log");
         fs::write(&path, log).map_err(|error| cannot_write(&path, error))?;
         lines.push(
-            Command::new("log of the search", near(&path).safe().to_string())
-                .with("edit it, and continue with --log FILE"),
+            Command::new(
+                "log of the search",
+                relative_to_cwd(&path).safe().to_string(),
+            )
+            .with_remark("edit it, and continue with --log FILE"),
         );
     }
     if let (Verdict::Found, Some(known)) = (report.verdict, policy::Shrinking::of(state))
@@ -37,13 +40,16 @@ pub(super) fn write(
         if let Ok(text) = text {
             let path = folder.path().join(report::answer::SMALLEST);
             fs::write(&path, text).map_err(|error| cannot_write(&path, error))?;
-            let line = format!("provoke load {}", shell_word(near(&path).as_os_str()));
+            let line = format!(
+                "provoke load {}",
+                shell_word(relative_to_cwd(&path).as_os_str())
+            );
             lines.push(Command::new("send the smallest load", line));
         }
     }
     if let (Verdict::Found, Some(space)) = (report.verdict, &state.plan.space)
         && state.reduction.is_some()
-        && let [variant] = report::answer::kept(state).as_slice()
+        && let [variant] = report::answer::kept_variants(state).as_slice()
     {
         let variant = state.plan.variant(*variant);
         lines.extend(files(space, variant, folder)?);
@@ -57,7 +63,10 @@ pub(super) fn write(
         } else if !patch.is_empty() {
             let path = folder.path().join("reduced.patch");
             fs::write(&path, patch).map_err(|error| cannot_write(&path, error))?;
-            let line = format!("patch -p1 < {}", shell_word(near(&path).as_os_str()));
+            let line = format!(
+                "patch -p1 < {}",
+                shell_word(relative_to_cwd(&path).as_os_str())
+            );
             lines.push(Command::new("remove the unneeded parts", line));
         }
     }
@@ -81,7 +90,7 @@ fn files(
             let path = Path::new(root.as_os_str()).join(file.as_os_str());
             fs::remove_file(&path).map_err(|error| cannot_write(&path, error))?;
         }
-        let count = words::plural(files.len() as u64, "file");
+        let count = words::format_count(files.len() as u64, "file");
         return Ok(Some(Command::new(
             "removed",
             format!("{count} that are not needed"),
@@ -92,7 +101,7 @@ fn files(
     fs::write(&path, all.as_bytes()).map_err(|error| cannot_write(&path, error))?;
     Ok(Some(Command::new(
         "files that are not needed",
-        near(&path).safe().to_string(),
+        relative_to_cwd(&path).safe().to_string(),
     )))
 }
 

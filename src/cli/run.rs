@@ -4,7 +4,7 @@ use super::args::{Flags, Output, STOP};
 use super::baseline::{Baseline, Chosen};
 use super::error::CliError;
 use super::exit::Exit;
-use super::experiment::{Experiment, surroundings};
+use super::experiment::{Experiment, current_surroundings};
 use super::search::searched;
 use crate::model::{Event, Limits, Plan, Question};
 use crate::policy::{self, Step};
@@ -112,7 +112,8 @@ impl Run {
         let command = super::words(self.command)?;
         let flags = self.flags;
         let stops_early = flags.may_stop_early() && !self.keep_going;
-        let overlay = |scenario: &mut Scenario| flags.clone().overlay(command.clone(), scenario);
+        let overlay =
+            |scenario: &mut Scenario| flags.clone().overlay_scenario(command.clone(), scenario);
         let (mut plan, _) = from_words(overlay)?;
         plan.stop.all_alike = stops_early && plan.variants.len() == 1;
         begin(plan, &self.output)
@@ -124,7 +125,9 @@ impl FromFile {
         refuse(&self.flags)?;
         let command = super::words(self.command)?;
         let flags = self.flags;
-        let plan = from_file(&self.file, move |scenario| flags.overlay(command, scenario))?;
+        let plan = from_file(&self.file, move |scenario| {
+            flags.overlay_scenario(command, scenario);
+        })?;
         begin(plan, &self.output)
     }
 }
@@ -137,7 +140,7 @@ pub(super) fn from_words(
     let here = std::env::current_dir().map_err(CliError::could_not)?;
     let mut scenario = Scenario::default();
     overlay(&mut scenario);
-    let baseline = Baseline::of(&scenario)?;
+    let baseline = Baseline::of_scenario(&scenario)?;
     if let Some(again) = baseline.as_ref().and_then(|found| found.scenario.clone()) {
         let typed = scenario.command.is_some() || scenario.shell.is_some();
         let same_question = scenario.ask == Some(Ask::Confirm);
@@ -163,7 +166,7 @@ pub(super) fn from_words(
     let around = Surroundings {
         baseline: measured,
         searched: searched(&scenario, &here)?,
-        ..surroundings(here)
+        ..current_surroundings(here)
     };
     let plan = scenario.plan(around).map_err(|refusal| {
         if scenario.command.is_none() && scenario.shell.is_none() && scenario.actors.is_empty() {
@@ -172,7 +175,7 @@ pub(super) fn from_words(
             } else {
                 "add the program and its arguments: -- ./program argument"
             };
-            CliError::usage(anyhow::anyhow!("there is no command to run")).hinted(hint)
+            CliError::usage(anyhow::anyhow!("there is no command to run")).with_hint(hint)
         } else {
             refusal.into()
         }
@@ -186,7 +189,7 @@ pub(super) fn become_main(scenario: &mut Scenario) -> Result<(), CliError> {
     let mut mains: Vec<&mut Actor> = scenario.actors.iter_mut().filter(is_main).collect();
     let [main] = mains.as_mut_slice() else {
         let error = anyhow::anyhow!("the baseline has {} main processes", mains.len());
-        return Err(CliError::usage(error).hinted(
+        return Err(CliError::usage(error).with_hint(
             "leave the command out to run the same processes, or define them in a scenario file: --file FILE",
         ));
     };
@@ -202,17 +205,17 @@ pub(super) fn from_file(
 ) -> Result<Plan, CliError> {
     let styled = console::colors_enabled_stderr();
     let mut plan = crate::scenario::plan_file(file, overlay, around)
-        .map_err(|complaint| CliError::rendered(complaint.render(styled)))?;
+        .map_err(|complaint| CliError::already_rendered(complaint.render(styled)))?;
     plan.scenario = Some(file.into());
     Ok(plan)
 }
 
 fn around(scenario: &Scenario, base: &Path) -> Result<Surroundings, Refusal> {
-    let baseline = Baseline::of(scenario)?;
+    let baseline = Baseline::of_scenario(scenario)?;
     Ok(Surroundings {
         baseline: baseline.map(|found| found.measured),
         searched: searched(scenario, base)?,
-        ..surroundings(base.to_owned())
+        ..current_surroundings(base.to_owned())
     })
 }
 
@@ -228,7 +231,7 @@ impl Resume {
             journal.add(&changed)?;
         }
         if state.finished {
-            crate::term::say(&format!("the run {} is finished; its result:", state.run));
+            crate::term::print_message(&format!("the run {} is finished; its result:", state.run));
             let experiment = Experiment {
                 state,
                 folder,
@@ -236,7 +239,7 @@ impl Resume {
                 output: &self.output,
                 printed: Vec::new(),
             };
-            return experiment.conclude();
+            return experiment.conclude_run();
         }
         let resumed = Event::RunResumed {
             at: jiff::Timestamp::now().as_second(),
@@ -250,7 +253,7 @@ impl Resume {
             output: &self.output,
             printed: Vec::new(),
         }
-        .run()
+        .run_to_end()
     }
 
     /// Returns the limits that the flags set, if they set any.
@@ -283,24 +286,24 @@ impl Resume {
             return Ok(());
         }
         let error = anyhow::anyhow!("under these limits, the run {} is complete", state.run);
-        Err(CliError::usage(error).hinted(format!(
+        Err(CliError::usage(error).with_hint(format!(
             "it has {} in {}, and -n and -d are totals; `provoke report {}` shows the result",
-            words::plural(state.last_counted.0, "trial"),
-            words::seconds(state.worked.as_secs_f64()),
+            words::format_count(state.last_counted.0, "trial"),
+            words::format_seconds(state.worked.as_secs_f64()),
             self.run,
         )))
     }
 }
 
 pub(super) fn refuse(flags: &Flags) -> Result<(), CliError> {
-    match flags.refusal() {
+    match flags.refusal_hint() {
         Some(hint) => {
-            Err(CliError::usage(anyhow::anyhow!("there is no flag `-p` here")).hinted(hint))
+            Err(CliError::usage(anyhow::anyhow!("there is no flag `-p` here")).with_hint(hint))
         }
         None => Ok(()),
     }
 }
 
 pub(super) fn begin(plan: Plan, output: &Output) -> Result<Exit, CliError> {
-    Experiment::begin(plan, output)?.run()
+    Experiment::begin_run(plan, output)?.run_to_end()
 }

@@ -40,7 +40,7 @@ pub(super) fn replay(folder: &Folder, most: usize) -> Result<Exit, CliError> {
             state.run
         );
         return Err(CliError::usage(anyhow::Error::msg(what))
-            .hinted("run more trials: `provoke run -n 100 -- CMD`"));
+            .with_hint("run more trials: `provoke run -n 100 -- CMD`"));
     }
     let mut plan = state.plan;
     plan.keep = crate::model::Keep::None;
@@ -59,11 +59,11 @@ pub(super) fn replay(folder: &Folder, most: usize) -> Result<Exit, CliError> {
                 Outcome::Void(void) => format!("not counted: {void}"),
             };
             let id = trial.id;
-            term::say(&format!("  {id} {before} with seed {}, {now}", trial.seed));
+            term::print_message(&format!("  {id} {before} with seed {}, {now}", trial.seed));
         }
     }
     let (text, exit) = verdict(&failing, &passing);
-    term::tell(&format!("{text}\n")).map_err(CliError::could_not)?;
+    term::print_result(&format!("{text}\n")).map_err(CliError::could_not)?;
     Ok(exit)
 }
 
@@ -117,7 +117,7 @@ fn trials(folder: &Folder, most: usize) -> Result<(State, Again, Again), CliErro
 
 /// Describes whether the seed determines the outcome.
 fn verdict(failing: &Again, passing: &Again) -> (String, Exit) {
-    let seeds = |count| words::plural(count, "seed");
+    let seeds = |count| words::format_count(count, "seed");
     let counts = format!(
         "{} of {} from failing trials failed again, {} of {} from passing trials passed again",
         failing.failed,

@@ -1,7 +1,7 @@
 //! `load --shrink`: starts the search for the part of a load that a crash needs.
 
 use super::error::CliError;
-use super::experiment::{run_and_trial, surroundings};
+use super::experiment::{current_surroundings, run_and_trial};
 use super::run::become_main;
 use crate::model::{Event, Kind, Only, Plan, Signal, TrialId, VariantId};
 use crate::policy;
@@ -34,7 +34,7 @@ pub(super) fn plan(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, 
     if state.plan.load.is_none() {
         let what = format!("the run {} is not a run of `provoke load`", state.run);
         return Err(CliError::usage(anyhow::Error::msg(what))
-            .hinted("choose a run of `provoke load`; use `provoke reduce` for other failures"));
+            .with_hint("choose a run of `provoke load`; use `provoke reduce` for other failures"));
     }
     let (variant, kinds) = match trial {
         Some(trial) => of_life(&state, of, trial)?,
@@ -44,7 +44,7 @@ pub(super) fn plan(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, 
     let mut scenario = Scenario::again(&state.plan, failing).map_err(|_| {
         let what = "the command of the run is not UTF-8 text";
         CliError::usage(anyhow::Error::msg(what))
-            .hinted("define the command in a scenario file, and load that")
+            .with_hint("define the command in a scenario file, and load that")
     })?;
     scenario.loaded = state.plan.load_of(failing);
     // The `only` setting of the earlier run does not apply.
@@ -56,7 +56,7 @@ pub(super) fn plan(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, 
     }
     let here = std::env::current_dir().map_err(CliError::could_not)?;
     let bounded = scenario.runs.is_some() || scenario.duration.is_some();
-    let mut plan = scenario.plan(surroundings(here))?;
+    let mut plan = scenario.plan(current_surroundings(here))?;
     let lives = &state.tally(variant).lives;
     let requests = lives.sent.checked_div(lives.lives);
     shrink(&mut plan, requests, bounded)?;
@@ -78,7 +78,7 @@ fn of_run(state: &State) -> Result<(VariantId, Vec<Kind>), CliError> {
     let worst = failing.max_by(|(a, _), (b, _)| rate(*a).total_cmp(&rate(*b)));
     let Some((variant, tally)) = worst else {
         let what = format!("no trial of the run {} crashed", state.run);
-        return Err(CliError::usage(anyhow::Error::msg(what)).hinted(
+        return Err(CliError::usage(anyhow::Error::msg(what)).with_hint(
             "choose a run with crashes; more clients or requests make crashes more likely",
         ));
     };
@@ -96,7 +96,7 @@ fn of_life(
         let last = state.next_id().0 - 1;
         let what = format!("the run {} has no trial {trial}", state.run);
         return Err(CliError::usage(anyhow::Error::msg(what))
-            .hinted(format!("choose a trial from #1 to #{last}")));
+            .with_hint(format!("choose a trial from #1 to #{last}")));
     };
     let is_it = |group: &&Group| group.trials.contains(&trial);
     let mut groups = state.tally(variant).groups.values();
@@ -104,7 +104,7 @@ fn of_life(
         Some(group) => Ok((variant, vec![group.kind.clone()])),
         None => {
             let what = format!("trial {trial} of the run {} did not crash", state.run);
-            Err(CliError::usage(anyhow::Error::msg(what)).hinted("choose a trial that crashed"))
+            Err(CliError::usage(anyhow::Error::msg(what)).with_hint("choose a trial that crashed"))
         }
     }
 }

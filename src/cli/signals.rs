@@ -35,9 +35,13 @@ pub(super) fn listen() -> std::io::Result<Signals> {
         tokio::spawn(async move {
             while signals.recv().await.is_some() {
                 match COUNT.fetch_add(1, Ordering::Relaxed) {
-                    0 => term::say("\nstopping running trials; press Ctrl-C again to kill them"),
+                    0 => term::print_message(
+                        "\nstopping running trials; press Ctrl-C again to kill them",
+                    ),
                     1 => {
-                        term::say("killing running trials; press Ctrl-C again to exit immediately");
+                        term::print_message(
+                            "killing running trials; press Ctrl-C again to exit immediately",
+                        );
                     }
                     _ => leave(known),
                 }

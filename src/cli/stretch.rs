@@ -1,7 +1,7 @@
 //! Starts two further searches if the ends of a search agree, but a candidate between them differs. With `--all`, two
 //! more follow every search that found a boundary.
 
-use super::merge::{bugs, with_what_is_left};
+use super::merge::{searched_bugs, with_what_is_left};
 use crate::model::{Choices, Place, Plan, Question, Section, Space, Stretch};
 use crate::policy::{Bisect, Search, Verdict};
 use crate::report::{Answer, Report};
@@ -54,7 +54,7 @@ pub(super) fn search(state: &State, report: &Report) -> Option<(Plan, String)> {
     asked.fixed = section.fixed;
     asked.inside = section.agree;
     asked.reproduce = section.agree.unwrap_or(reproduce);
-    let bugs = bugs(state);
+    let bugs = searched_bugs(state);
     if plan.rules.only.is_empty() && !asked.any_failure && !bugs.is_empty() {
         plan.rules.only = bugs;
     }

@@ -141,7 +141,7 @@ pub(super) fn plain(error: &clap::Error, message: String) -> String {
 pub(super) fn with_own_closing(message: &str, args: &[OsString]) -> String {
     let text = message.split("For more information, try").next();
     let text = text.unwrap_or_default().trim_end();
-    let all = super::command();
+    let all = super::build_command();
     let name = args.get(1).and_then(|word| word.to_str());
     let command = name.filter(|name| all.find_subcommand(name).is_some());
     let command = command.map_or(String::new(), |name| format!("{name} "));
@@ -161,7 +161,7 @@ fn unknown_command(word: &str, args: &[OsString]) -> CliError {
     let what = anyhow::anyhow!("there is no command `{}`", SafeText::line(word));
     let rest = args.get(2..).unwrap_or_default();
     let instead = |command: &str| line(&[&["provoke".into(), command.into()], rest].concat());
-    let all = super::command();
+    let all = super::build_command();
     let near = similar_field(word, all.get_subcommands().map(clap::Command::get_name));
     let known = COMMANDS.iter().find(|(words, _)| words.contains(&word));
     let hint = if word == "show" {
@@ -188,7 +188,7 @@ fn unknown_command(word: &str, args: &[OsString]) -> CliError {
             line(&[&["provoke".into(), "run".into()], &args[1..]].concat())
         )
     };
-    CliError::usage(what).hinted(hint)
+    CliError::usage(what).with_hint(hint)
 }
 
 fn unknown_argument(argument: &str, args: &[OsString]) -> CliError {
@@ -209,13 +209,13 @@ fn unknown_argument(argument: &str, args: &[OsString]) -> CliError {
             }
             _ => format!("`provoke {command} --help` shows what it accepts"),
         };
-        return CliError::usage(what).hinted(hint);
+        return CliError::usage(what).with_hint(hint);
     }
     if command.starts_with('-') {
         let what = anyhow::anyhow!("there is no command before `{command}`");
         let with_run = [&["run".into()], &args[1..]].concat();
         return CliError::usage(what)
-            .hinted(format!("to run a program: provoke {}", line(&with_run)));
+            .with_hint(format!("to run a program: provoke {}", line(&with_run)));
     }
     let what = anyhow::anyhow!(
         "`provoke {command}` has no flag `{}`",
@@ -267,7 +267,7 @@ fn unknown_argument(argument: &str, args: &[OsString]) -> CliError {
     } else {
         format!("`provoke {command} --help` lists all flags")
     };
-    CliError::usage(what).hinted(hint)
+    CliError::usage(what).with_hint(hint)
 }
 
 /// Returns the flag for a format of reports, or for a file with the extension of a format: `junit`, `ci.xml`.
@@ -295,7 +295,7 @@ pub(super) fn file_of_flag(word: &OsStr) -> Option<String> {
 /// Returns the flag of a command that other tools call by this name.
 fn similar_flag(flag: &str, command: &str) -> Option<String> {
     let flag = flag.strip_prefix("--")?;
-    let all = super::command();
+    let all = super::build_command();
     let flags = all.find_subcommand(command)?.get_arguments();
     let flags = flags.filter(|flag| !flag.is_hide_set());
     let spellings = flags.filter_map(|flag| {
@@ -326,7 +326,7 @@ fn has_trials(command: &str) -> bool {
 /// Returns whether a command has the flag at the beginning of a text such as `-n V`.
 fn has_flag(command: &str, flag: &str) -> bool {
     let flag = flag.split([' ', '=']).next().unwrap_or_default();
-    let all = super::command();
+    let all = super::build_command();
     all.find_subcommand(command).is_some_and(|command| {
         command.get_arguments().any(|argument| {
             let short = argument.get_short().map(|short| format!("-{short}"));
@@ -338,7 +338,7 @@ fn has_flag(command: &str, flag: &str) -> bool {
 
 /// Returns whether a flag takes a value.
 fn takes_value(flag: &str) -> bool {
-    super::command()
+    super::build_command()
         .get_subcommands()
         .flat_map(clap::Command::get_arguments)
         .any(|argument| {
@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn every_flag_and_command_suggested_exists() {
-        let root = super::super::command();
+        let root = super::super::build_command();
         let names: Vec<&str> = root
             .get_subcommands()
             .map(clap::Command::get_name)

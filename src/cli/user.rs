@@ -11,9 +11,9 @@ pub(super) fn become_user(plan: &mut Plan) -> Result<(), CliError> {
         return Ok(());
     };
     let refuse = |what: String, hint: &str| {
-        Err(CliError::usage(anyhow::Error::msg(what)).hinted(hint.to_owned()))
+        Err(CliError::usage(anyhow::Error::msg(what)).with_hint(hint.to_owned()))
     };
-    let Some(user) = user::find(name) else {
+    let Some(user) = user::find_user(name) else {
         return refuse(
             format!("there is no user `{}`", name.safe()),
             "choose a user from `getent passwd`",

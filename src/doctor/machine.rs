@@ -83,9 +83,9 @@ pub struct CoreFolder {
 impl Machine {
     /// Examines this machine from this directory. `proof` is the result of a real crash.
     pub fn look(cwd: &Path, proof: Proof) -> Self {
-        let destination = core_pattern::read().ok();
+        let destination = core_pattern::read_destination().ok();
         let core_folder = destination.as_ref().map(|destination| {
-            let template = destination.template();
+            let template = destination.core_template();
             let folder = template.and_then(|template| template.folder.clone());
             CoreFolder::new(folder.unwrap_or_else(|| cwd.to_owned()))
         });
@@ -96,7 +96,7 @@ impl Machine {
         let rights = field_of(&status, "CapEff").unwrap_or_default();
         let rights = u64::from_str_radix(rights.trim(), 16).unwrap_or(0);
         Self {
-            core_limit: limits::all()
+            core_limit: limits::all_limits()
                 .find(|(name, ..)| *name == "core")
                 .map_or(Some(0), |(_, _, hard)| hard),
             core_pattern: line("/proc/sys/kernel/core_pattern"),
@@ -111,9 +111,9 @@ impl Machine {
                 .and_then(|text| text.parse().ok()),
             cap_ptrace: rights & (1 << CAP_SYS_PTRACE) != 0,
             kernel_log: host::kernel_log_is_readable(),
-            memory_group: SlotGroup::create()
-                .is_some_and(|group| MemoryGroup::enter(group.path()).is_some()),
-            cgroup: cgroup::version(),
+            memory_group: SlotGroup::try_create()
+                .is_some_and(|group| MemoryGroup::move_into(group.path()).is_some()),
+            cgroup: cgroup::memory_version(),
             tools: TOOLS
                 .map(|(name, _)| name)
                 .into_iter()
@@ -154,7 +154,7 @@ fn line(file: &str) -> Option<String> {
 
 fn is_there(name: &str) -> bool {
     let path = std::env::var_os("PATH");
-    spawn::find(OsStr::new(name), path.as_deref(), Path::new("/")).is_ok()
+    spawn::find_program(OsStr::new(name), path.as_deref(), Path::new("/")).is_ok()
 }
 
 /// Returns whether the debug symbols of the C library are installed, for exactly this build.

@@ -38,8 +38,8 @@ pub fn crash(provoke: &Path) -> Proof {
 }
 
 fn crash_in(folder: &Path, provoke: &Path) -> io::Result<Proof> {
-    let destination = core_pattern::read()?;
-    let place = destination.template().map(|template| {
+    let destination = core_pattern::read_destination()?;
+    let place = destination.core_template().map(|template| {
         let place = template.folder.clone();
         (place.unwrap_or_else(|| folder.to_owned()), template)
     });
@@ -90,7 +90,7 @@ fn crash_in(folder: &Path, provoke: &Path) -> io::Result<Proof> {
 /// Returns an existing core file that the new core would overwrite.
 fn overwritten(place: &Path, template: &Template) -> Option<PathBuf> {
     let mut names = names(place).into_iter();
-    let same = names.find(|name| template.fits(&name.to_string_lossy()));
+    let same = names.find(|name| template.fits_name(&name.to_string_lossy()));
     same.filter(|_| !template.has_pid)
         .map(|name| place.join(name))
 }
@@ -107,7 +107,7 @@ fn core(
         .filter(|name| !before.contains(name));
     let mut ours = new.filter(|name| {
         let name = name.to_string_lossy();
-        template.fits(&name) && (!template.has_pid || name.contains(&pid.to_string()))
+        template.fits_name(&name) && (!template.has_pid || name.contains(&pid.to_string()))
     });
     ours.next().map(|name| place.join(name))
 }
@@ -125,8 +125,8 @@ mod tests {
     fn nobodys_core_is_overwritten() {
         let place = tempfile::tempdir().unwrap();
         let template = |pattern| {
-            let destination = core_pattern::parse(pattern, false);
-            destination.template().cloned().unwrap()
+            let destination = core_pattern::parse_pattern(pattern, false);
+            destination.core_template().cloned().unwrap()
         };
         let file = place.path().join("core");
         assert_eq!(overwritten(place.path(), &template("core")), None);
@@ -139,8 +139,8 @@ mod tests {
     #[test]
     fn of_files_only_a_new_one_of_this_process_is_its_core() {
         let place = tempfile::tempdir().unwrap();
-        let destination = core_pattern::parse("core.%p", false);
-        let template = destination.template().unwrap();
+        let destination = core_pattern::parse_pattern("core.%p", false);
+        let template = destination.core_template().unwrap();
         fs::write(place.path().join("core.12"), "old").unwrap();
         let before = names(place.path());
         assert_eq!(core(place.path(), template, &before, 12), None);

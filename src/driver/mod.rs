@@ -135,7 +135,7 @@ pub async fn drive(driver: &mut Driver<'_>) {
         cannot_make: false,
         wave: 0,
         last_void: BTreeMap::new(),
-        kept_cores: KeptCores::of(&driver.evidence),
+        kept_cores: KeptCores::of_interrupted_run(&driver.evidence),
         told_of_cores: false,
         cannot_start: false,
         first_words: BTreeMap::new(),
@@ -552,7 +552,7 @@ impl Run<'_, '_> {
     /// Removes the cores of a failure if the run keeps enough of them.
     fn limit_cores(&mut self, outcome: &Outcome, seen: &mut Observation) {
         let signature = outcome.failure().map(|failure| failure.signature.id);
-        let Some(why) = signature.and_then(|id| self.kept_cores.add(id, seen)) else {
+        let Some(why) = signature.and_then(|id| self.kept_cores.add_failure(id, seen)) else {
             return;
         };
         remove_cores(seen);

@@ -30,7 +30,7 @@ struct Next {
 
 impl Watch {
     /// Sets the process below which to measure, or `None` if it has ended.
-    pub(super) fn below(&self, steward: Option<i32>) {
+    pub(super) fn set_steward(&self, steward: Option<i32>) {
         let next = |steward| Next {
             steward,
             at: Instant::now(),
@@ -39,13 +39,13 @@ impl Watch {
     }
 
     /// Measures if the pause is over and any process runs.
-    pub(super) fn look(&self) -> Option<Around> {
+    pub(super) fn sample_size(&self) -> Option<Around> {
         let mut next = self.0.lock().expect("no panic");
         let next = next.as_mut()?;
         if Instant::now() < next.at {
             return None;
         }
-        let seen = size_of(&process::descendants(next.steward));
+        let seen = size_of(&process::descendant_pids(next.steward));
         next.at = Instant::now() + pause_after(seen.processes);
         (seen.threads > 0).then_some(seen)
     }
@@ -53,7 +53,10 @@ impl Watch {
 
 /// Returns the total size of processes.
 pub(super) fn size_of(pids: &[i32]) -> Around {
-    let sizes: Vec<process::Size> = pids.iter().filter_map(|pid| process::size(*pid)).collect();
+    let sizes: Vec<process::Size> = pids
+        .iter()
+        .filter_map(|pid| process::process_size(*pid))
+        .collect();
     let sum = |part: fn(&process::Size) -> u64| sizes.iter().map(part).sum();
     Around {
         rss_kib: sum(|size| size.rss_kib),
@@ -76,9 +79,9 @@ mod tests {
     #[test]
     fn where_nothing_lives_nothing_is_seen() {
         let watch = Watch::default();
-        assert_eq!(watch.look(), None);
+        assert_eq!(watch.sample_size(), None);
         // No process has this id.
-        watch.below(Some(i32::MAX));
-        assert_eq!(watch.look(), None);
+        watch.set_steward(Some(i32::MAX));
+        assert_eq!(watch.sample_size(), None);
     }
 }

@@ -5,7 +5,7 @@
 //! missing responses show its end.
 
 use super::Halt;
-use super::life::{Lives, Sizes, ended, fill};
+use super::life::{Lives, Sizes, fill_values, finished_load};
 use crate::load;
 use crate::model::{ActorSeen, Ending, LoadSeen, Observation, Owner, Signal, Trial, VariantPlan};
 use crate::sys::child::Status;
@@ -26,7 +26,7 @@ const ASKED: Duration = Duration::from_secs(1);
 
 impl Lives {
     /// Waits for a service that another program starts, and puts it under load.
-    pub(super) async fn attach(
+    pub(super) async fn attach_to_service(
         &self,
         trial: &Trial,
         variant: &VariantPlan,
@@ -34,7 +34,7 @@ impl Lives {
     ) -> Observation {
         let begun = Instant::now();
         let found = tokio::select! {
-            found = self.find(trial, variant) => found,
+            found = self.find_service(trial, variant) => found,
             _ = halt.wait_for(|level| *level != Halt::No) => {
                 return Observation { interrupted: true, ..Observation::default() };
             }
@@ -53,26 +53,26 @@ impl Lives {
             }
         };
         let pid = held.as_ref().map(|(pid, _)| *pid);
-        let mut clients = self.begin(trial, variant, pid.into_iter().collect());
-        let mut sizes = Sizes::of(pid.into_iter().collect());
+        let mut clients = self.start_clients(trial, variant, pid.into_iter().collect());
+        let mut sizes = Sizes::of_pids(pid.into_iter().collect());
         let mut dead = false;
         let mut interrupted = false;
         let load = loop {
             tokio::select! {
-                load = ended(&mut clients) => break load,
-                () = self.dies(trial, variant, held.as_ref()), if !dead => {
+                load = finished_load(&mut clients) => break load,
+                () = self.wait_for_death(trial, variant, held.as_ref()), if !dead => {
                     dead = true;
-                    clients.mourn(Duration::ZERO);
+                    clients.report_death(Duration::ZERO);
                 }
-                () = sizes.next(), if !dead => sizes.look(&self.live),
+                () = sizes.wait_for_next(), if !dead => sizes.sample_now(&self.live),
                 _ = halt.wait_for(|level| *level != Halt::No), if !interrupted => {
                     interrupted = true;
-                    clients.stop();
+                    clients.ask_to_end();
                 }
             }
         };
         let ending = match held {
-            Some((pid, held)) if dead => ending(pid, &held).await,
+            Some((pid, held)) if dead => service_ending(pid, &held).await,
             _ => Ending::Stopped,
         };
         let elapsed = begun.elapsed();
@@ -94,24 +94,24 @@ impl Lives {
     }
 
     /// Waits for a listening process, and opens a pidfd of it.
-    async fn find(
+    async fn find_service(
         &self,
         trial: &Trial,
         variant: &VariantPlan,
     ) -> Result<Option<(i32, Pidfd)>, String> {
         let until = Instant::now() + self.load.ready_limit;
-        let fill = fill(trial, variant);
+        let fill = fill_values(trial, variant);
         loop {
             let asked = match self.load.owner {
-                Owner::Process(pid) if process::state(pid).is_some() => Some(pid),
-                _ => load::owner(&self.load, &fill).await,
+                Owner::Process(pid) if process::process_state(pid).is_some() => Some(pid),
+                _ => load::find_owner(&self.load, &fill).await,
             };
             if let Some(pid) = asked {
                 // If the process has ended meanwhile, search again.
-                if let Ok(held) = Pidfd::open(pid) {
+                if let Ok(held) = Pidfd::of_process(pid) {
                     return Ok(Some((pid, held)));
                 }
-            } else if load::answers(&self.load, &fill).await {
+            } else if load::accepts_connections(&self.load, &fill).await {
                 return Ok(None);
             }
             if Instant::now() >= until {
@@ -122,28 +122,33 @@ impl Lives {
     }
 
     /// Waits for the end of the service.
-    async fn dies(&self, trial: &Trial, variant: &VariantPlan, held: Option<&(i32, Pidfd)>) {
+    async fn wait_for_death(
+        &self,
+        trial: &Trial,
+        variant: &VariantPlan,
+        held: Option<&(i32, Pidfd)>,
+    ) {
         if let Some((_, held)) = held {
             while !held.has_ended() {
                 sleep(BLINK).await;
             }
             return;
         }
-        let fill = fill(trial, variant);
+        let fill = fill_values(trial, variant);
         let mut silent = 0;
         while silent < SILENT {
             sleep(PAUSE).await;
-            let answers = load::answers(&self.load, &fill).await;
+            let answers = load::accepts_connections(&self.load, &fill).await;
             silent = if answers { 0 } else { silent + 1 };
         }
     }
 }
 
 /// Returns how the process ended, after its parent has reaped it.
-async fn ending(pid: i32, held: &Pidfd) -> Ending {
+async fn service_ending(pid: i32, held: &Pidfd) -> Ending {
     let until = Instant::now() + ASKED;
     loop {
-        match held.status().or_else(|| process::ended(pid)) {
+        match held.exit_status().or_else(|| process::zombie_status(pid)) {
             Some(Status::Exited(code)) => return Ending::Exited(code),
             Some(Status::Signaled(signal, core)) => return Ending::Signaled(Signal(signal), core),
             // The status is unknown; only the clients noticed the end.

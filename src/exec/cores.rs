@@ -24,7 +24,7 @@ pub struct KeptCores {
 
 impl KeptCores {
     /// Returns the cores that an interrupted run kept; each trial has a folder below `trials`.
-    pub fn of(trials: &Path) -> Self {
+    pub fn of_interrupted_run(trials: &Path) -> Self {
         let folders = fs::read_dir(trials).into_iter().flatten().flatten();
         let files = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten());
         let files = files.flatten().filter(|file| {
@@ -39,12 +39,16 @@ impl KeptCores {
     }
 
     /// Keeps the cores of a failure, or returns the reason why not.
-    pub fn add(&mut self, signature: SignatureId, seen: &mut Observation) -> Option<String> {
-        let bytes: u64 = cores(seen).map(|core| size(core)).sum();
+    pub fn add_failure(
+        &mut self,
+        signature: SignatureId,
+        seen: &mut Observation,
+    ) -> Option<String> {
+        let bytes: u64 = all_cores(seen).map(|core| core_size(core)).sum();
         if bytes == 0 {
             return None;
         }
-        let folder = cores(seen).find_map(|core| {
+        let folder = all_cores(seen).find_map(|core| {
             let folder = Path::new(core.file.as_os_str()).parent();
             folder.map(Path::to_owned)
         });
@@ -74,7 +78,7 @@ impl KeptCores {
 }
 
 /// Returns every core of a trial: of crashes, of hangs, and of leaked processes.
-fn cores(seen: &mut Observation) -> impl Iterator<Item = &mut CoreSeen> {
+fn all_cores(seen: &mut Observation) -> impl Iterator<Item = &mut CoreSeen> {
     let hung = seen.hang.iter_mut().flat_map(|hang| &mut hang.cores);
     let left = seen.residue.leaked.iter_mut();
     let left = left.filter_map(|process| process.core.as_mut());
@@ -85,7 +89,7 @@ fn cores(seen: &mut Observation) -> impl Iterator<Item = &mut CoreSeen> {
 /// any.
 pub fn remove_cores(seen: &mut Observation) -> bool {
     let mut any = false;
-    for core in cores(seen) {
+    for core in all_cores(seen) {
         let file = std::mem::take(&mut core.file);
         // The file may be missing, and other errors have no consequence here.
         let _ = fs::remove_file(file.as_os_str());
@@ -94,7 +98,7 @@ pub fn remove_cores(seen: &mut Observation) -> bool {
     any
 }
 
-fn size(core: &CoreSeen) -> u64 {
+fn core_size(core: &CoreSeen) -> u64 {
     fs::metadata(core.file.as_os_str()).map_or(0, |about| about.blocks() * 512)
 }
 
@@ -124,22 +128,22 @@ mod tests {
         let mut kept = KeptCores::default();
         for number in 0..SIGNATURES as u64 {
             let id = SignatureId(u32::try_from(number).unwrap());
-            assert_eq!(kept.add(id, &mut seen(folder.path(), number)), None);
+            assert_eq!(kept.add_failure(id, &mut seen(folder.path(), number)), None);
         }
         let mut other = seen(folder.path(), 100);
-        let refused = kept.add(SignatureId(1000), &mut other).unwrap();
+        let refused = kept.add_failure(SignatureId(1000), &mut other).unwrap();
         assert_eq!(refused, "20 different failures have cores");
         assert!(remove_cores(&mut other));
         assert!(!folder.path().join("100/core.7").exists());
         // A failure whose cores were kept before may have more.
         assert_eq!(
-            kept.add(SignatureId(0), &mut seen(folder.path(), 101)),
+            kept.add_failure(SignatureId(0), &mut seen(folder.path(), 101)),
             None
         );
-        let again = KeptCores::of(folder.path());
+        let again = KeptCores::of_interrupted_run(folder.path());
         assert_eq!(again.bytes, kept.bytes);
         kept.bytes = BYTES;
-        let refused = kept.add(SignatureId(0), &mut seen(folder.path(), 102));
+        let refused = kept.add_failure(SignatureId(0), &mut seen(folder.path(), 102));
         assert_eq!(refused.unwrap(), "the cores of a run take up at most 8 GiB");
     }
 }

@@ -55,13 +55,13 @@ struct Door {
 
 impl Doors {
     /// Opens the sockets, below this folder if possible.
-    pub(super) fn open(lanes: u32, below: &Path) -> io::Result<Self> {
-        let engine = Daemon::usual();
+    pub(super) fn open_for_lanes(lanes: u32, below: &Path) -> io::Result<Self> {
+        let engine = Daemon::from_environment();
         let engine = engine.ok_or_else(|| io::Error::other("DOCKER_HOST is not a socket"))?;
         let mut doors = Self {
             folder: engine::folder_for_sockets(below, ".engine")?,
             engine,
-            mark: engine::mark(std::process::id().cast_signed()),
+            mark: engine::process_mark(std::process::id().cast_signed()),
             trials: Vec::new(),
             tasks: Vec::new(),
         };
@@ -72,10 +72,10 @@ impl Doors {
     }
 
     fn open_one(&mut self, lane: u32) -> io::Result<()> {
-        let socket = daemon::door(self.folder.as_os_str(), lane);
+        let socket = daemon::lane_socket(self.folder.as_os_str(), lane);
         let listener = UnixListener::bind(&socket)?;
         // The proxy has the same access rights as the engine's socket.
-        let like = fs::metadata(self.engine.socket())?;
+        let like = fs::metadata(self.engine.socket_path())?;
         let _ = std::os::unix::fs::chown(&socket, Some(like.uid()), Some(like.gid()));
         fs::set_permissions(&socket, Permissions::from_mode(like.mode() & 0o777))?;
         let trial = Arc::new(AtomicU64::default());
@@ -84,36 +84,36 @@ impl Doors {
             engine: self.engine.clone(),
             mark: self.mark.clone(),
             trial,
-            unlabelled: daemon::unlabelled(self.folder.as_os_str(), lane),
+            unlabelled: daemon::unlabelled_file(self.folder.as_os_str(), lane),
         });
         self.tasks
-            .push(tokio::spawn(door.stand(listener)).abort_handle());
+            .push(tokio::spawn(door.accept_connections(listener)).abort_handle());
         Ok(())
     }
 
     /// Returns the data about the proxy that a slot needs.
-    pub(super) fn known(&self) -> wire::Door {
+    pub(super) fn for_slot(&self) -> wire::Door {
         wire::Door {
             folder: self.folder.as_os_str().into(),
-            engine: self.engine.socket().as_os_str().into(),
+            engine: self.engine.socket_path().as_os_str().into(),
             mark: self.mark.clone(),
         }
     }
 
     /// Attributes new objects of the trial's slot to this trial from now on.
-    pub(super) fn enter(&self, trial: &Trial) {
+    pub(super) fn enter_trial(&self, trial: &Trial) {
         self.trials[trial.lane.index()].store(trial.id.0, Ordering::Relaxed);
     }
 
     /// Removes the objects of a trial whose slot was lost.
-    pub(super) fn tidy(&self, lane: Lane) {
+    pub(super) fn remove_objects_of_lane(&self, lane: Lane) {
         let trial = self.trials[lane.index()].load(Ordering::Relaxed);
-        let labels = daemon::labels(&self.mark, Some(trial));
-        let unlabelled = daemon::unlabelled(self.folder.as_os_str(), lane.0);
-        let mut all = self.engine.labelled(&labels);
+        let labels = daemon::trial_labels(&self.mark, Some(trial));
+        let unlabelled = daemon::unlabelled_file(self.folder.as_os_str(), lane.0);
+        let mut all = self.engine.labelled_objects(&labels);
         all.extend(self.engine.volumes_in(&unlabelled));
         for object in &all {
-            self.engine.remove(object);
+            self.engine.remove_object(object);
         }
         // The next trial must not inherit these names.
         let _ = fs::remove_file(unlabelled);
@@ -129,14 +129,14 @@ impl Drop for Doors {
 
 impl Door {
     /// Accepts connections, and serves each in a task.
-    async fn stand(self: Arc<Self>, listener: UnixListener) {
+    async fn accept_connections(self: Arc<Self>, listener: UnixListener) {
         loop {
             let Ok((line, _)) = listener.accept().await else {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };
             let door = Arc::clone(&self);
-            let pass = service_fn(move |request| Arc::clone(&door).pass(request));
+            let pass = service_fn(move |request| Arc::clone(&door).handle_request(request));
             let served = server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(line), pass)
                 .with_upgrades();
@@ -144,28 +144,30 @@ impl Door {
         }
     }
 
-    async fn pass(
+    async fn handle_request(
         self: Arc<Self>,
         request: Request<Incoming>,
     ) -> Result<Response<Body>, Infallible> {
-        let passed = if makes(&request, "containers") {
-            self.container(request).await
-        } else if makes(&request, "volumes") || makes(&request, "networks") {
-            self.marked(request).await
+        let passed = if is_create_request(&request, "containers") {
+            self.create_container(request).await
+        } else if is_create_request(&request, "volumes") || is_create_request(&request, "networks")
+        {
+            self.forward_labelled(request).await
         } else {
-            self.ask(request.map(BodyExt::boxed_unsync)).await
+            self.forward_request(request.map(BodyExt::boxed_unsync))
+                .await
         };
         Ok(passed.unwrap_or_else(|error| {
             let words = json!({ "message": format!("the engine does not respond: {error}") });
-            let mut response = Response::new(whole(words.to_string()));
+            let mut response = Response::new(full_body(words.to_string()));
             *response.status_mut() = StatusCode::BAD_GATEWAY;
             response
         }))
     }
 
     /// Forwards a request, and any data after an upgrade of the connection.
-    async fn ask(&self, mut request: Request<Body>) -> Result<Response<Body>, Error> {
-        let line = UnixStream::connect(self.engine.socket()).await?;
+    async fn forward_request(&self, mut request: Request<Body>) -> Result<Response<Body>, Error> {
+        let line = UnixStream::connect(self.engine.socket_path()).await?;
         let (mut sender, connection) =
             client::conn::http1::handshake::<_, Body>(TokioIo::new(line)).await?;
         tokio::spawn(connection.with_upgrades());
@@ -188,22 +190,23 @@ impl Door {
     }
 
     /// Forwards a request that creates an object, with the label added.
-    async fn marked(&self, request: Request<Incoming>) -> Result<Response<Body>, Error> {
+    async fn forward_labelled(&self, request: Request<Incoming>) -> Result<Response<Body>, Error> {
         let (mut head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
-        let labels = daemon::labels(&self.mark, Some(self.trial.load(Ordering::Relaxed)));
+        let labels = daemon::trial_labels(&self.mark, Some(self.trial.load(Ordering::Relaxed)));
         head.headers.remove(CONTENT_LENGTH);
         head.headers.remove(TRANSFER_ENCODING);
-        let body = labelled(&body, &labels).map_or(body, Bytes::from);
-        self.ask(Request::from_parts(head, whole(body))).await
+        let body = with_labels(&body, &labels).map_or(body, Bytes::from);
+        self.forward_request(Request::from_parts(head, full_body(body)))
+            .await
     }
 
     /// Forwards a request that creates a container, with the label added, and records the
     /// container's volumes.
-    async fn container(&self, request: Request<Incoming>) -> Result<Response<Body>, Error> {
+    async fn create_container(&self, request: Request<Incoming>) -> Result<Response<Body>, Error> {
         let engine = self.engine.clone();
-        let before = tokio::task::spawn_blocking(move || engine.volumes()).await?;
-        let (head, body) = self.marked(request).await?.into_parts();
+        let before = tokio::task::spawn_blocking(move || engine.volume_names()).await?;
+        let (head, body) = self.forward_labelled(request).await?.into_parts();
         let body = body.collect().await?.to_bytes();
         let said: Value = serde_json::from_slice(&body).unwrap_or_default();
         if let Some((before, id)) = before.zip(said["Id"].as_str()) {
@@ -220,18 +223,18 @@ impl Door {
                 file.and_then(|mut file| file.write_all(names.as_bytes()))?;
             }
         }
-        Ok(Response::from_parts(head, whole(body)))
+        Ok(Response::from_parts(head, full_body(body)))
     }
 }
 
 /// Returns whether the request creates an object of this type, in any version of the protocol.
-fn makes(request: &Request<Incoming>, what: &str) -> bool {
+fn is_create_request(request: &Request<Incoming>, what: &str) -> bool {
     let mut path = request.uri().path().rsplit('/');
     request.method() == Method::POST && path.next() == Some("create") && path.next() == Some(what)
 }
 
 /// Adds labels to the description of an object; returns `None` if the description is invalid.
-fn labelled(body: &[u8], labels: &[daemon::Label]) -> Option<Vec<u8>> {
+fn with_labels(body: &[u8], labels: &[daemon::Label]) -> Option<Vec<u8>> {
     let mut all: Value = serde_json::from_slice(body).ok()?;
     let own = all.as_object_mut()?.entry("Labels").or_insert(Value::Null);
     if own.is_null() {
@@ -244,7 +247,7 @@ fn labelled(body: &[u8], labels: &[daemon::Label]) -> Option<Vec<u8>> {
     serde_json::to_vec(&all).ok()
 }
 
-fn whole(body: impl Into<Bytes>) -> Body {
+fn full_body(body: impl Into<Bytes>) -> Body {
     Full::new(body.into())
         .map_err(|never| match never {})
         .boxed_unsync()
@@ -256,9 +259,9 @@ mod tests {
 
     #[test]
     fn labels_are_added_to_those_that_are_there() {
-        let labels = daemon::labels("m", Some(7));
+        let labels = daemon::trial_labels("m", Some(7));
         let with = |body: &str| {
-            let body = labelled(body.as_bytes(), &labels)?;
+            let body = with_labels(body.as_bytes(), &labels)?;
             Some(String::from_utf8(body).unwrap())
         };
         let ours = r#""provoke":"1","provoke.pid":"m","provoke.trial":"7""#;

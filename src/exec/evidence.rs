@@ -70,7 +70,7 @@ impl Collector {
     }
 
     /// Takes and reads the cores of a trial that started at `began`.
-    pub(super) fn collect(
+    pub(super) fn collect_cores(
         &self,
         trial: &Trial,
         variant: &VariantPlan,
@@ -78,10 +78,10 @@ impl Collector {
         seen: &mut Observation,
     ) {
         let folder = self.trials.join(trial.id.0.to_string());
-        let Ok(destination) = core_pattern::read() else {
+        let Ok(destination) = core_pattern::read_destination() else {
             return;
         };
-        let cores = found(
+        let cores = find_cores(
             &destination,
             variant,
             &folder.join("dir"),
@@ -108,7 +108,8 @@ impl Collector {
             }
             let taken = folder.join(format!("core.{}", owner.pid));
             let size = fs::metadata(&core).map_or(0, |about| about.len());
-            if let Err(error) = fs::create_dir_all(&folder).and_then(|()| take(&core, &taken)) {
+            if let Err(error) = fs::create_dir_all(&folder).and_then(|()| move_file(&core, &taken))
+            {
                 seen.cores.push(CoreSeen {
                     pid: owner.pid,
                     file: core.into_os_string().into(),
@@ -127,22 +128,22 @@ impl Collector {
             });
         }
         let of_another = || {
-            let template = destination.template()?;
+            let template = destination.core_template()?;
             let scratch = folder.join("dir");
-            let all = candidates(template, variant, &scratch, began, seen);
+            let all = candidate_files(template, variant, &scratch, began, seen);
             all.into_iter().find(|path| is_of_another(path))
         };
         let of_another = of_another();
-        if let Some(template) = destination.template() {
-            let all = candidates(template, variant, &folder.join("dir"), began, seen);
+        if let Some(template) = destination.core_template() {
+            let all = candidate_files(template, variant, &folder.join("dir"), began, seen);
             take_cut_short(all, &folder, seen);
         }
-        Self::miss(seen, of_another.as_deref());
+        Self::record_missing_cores(seen, of_another.as_deref());
     }
 
     /// Records the processes whose core was dumped but not found, or may not be read.
-    fn miss(seen: &mut Observation, of_another: Option<&Path>) {
-        let missed = missing(seen);
+    fn record_missing_cores(seen: &mut Observation, of_another: Option<&Path>) {
+        let missed = missing_cores(seen);
         seen.cores.extend(missed.into_iter().map(|pid| CoreSeen {
             pid,
             file: of_another.unwrap_or(Path::new("")).as_os_str().into(),
@@ -152,10 +153,10 @@ impl Collector {
     }
 
     /// Reads every core of a trial, and writes the complete analysis.
-    pub(super) fn examine(&self, trial: u64, variant: &VariantPlan, seen: &mut Observation) {
+    pub(super) fn examine_cores(&self, trial: u64, variant: &VariantPlan, seen: &mut Observation) {
         let main = variant.actors.iter().find(|actor| actor.role.decides());
         let folder = main.map_or(Path::new(""), |actor| Path::new(actor.cwd.as_os_str()));
-        let processor = emulated(variant).or_else(host::processor_flags);
+        let processor = emulated_cpu_flags(variant).or_else(host::processor_flags);
         let mut stories = Vec::new();
         let contained = seen
             .actors
@@ -169,13 +170,13 @@ impl Collector {
                 let known = numbers.find(|(_, here)| *here == core.pid);
                 known.map(|(inside, _)| *inside)
             },
-            root: self.root(core, variant, &own),
+            root: self.root_of_core(core, variant, &own),
             folder,
             processor: processor.as_ref(),
         };
         for core in &mut seen.cores {
             let around = around(core);
-            let Some(mut story) = self.read(core, around) else {
+            let Some(mut story) = self.read_core(core, around) else {
                 continue;
             };
             let thread = story.threads.first_mut();
@@ -192,7 +193,7 @@ impl Collector {
         if let Some(hang) = &mut seen.hang {
             for core in &mut hang.cores {
                 let around = around(core);
-                if let Some(story) = self.read(core, around) {
+                if let Some(story) = self.read_core(core, around) {
                     stories.push(story);
                     self.name_locks(core, &mut hang.threads);
                 }
@@ -208,7 +209,7 @@ impl Collector {
         for process in &mut seen.residue.leaked {
             if let Some(core) = &mut process.core {
                 let around = around(core);
-                stories.extend(self.read(core, around));
+                stories.extend(self.read_core(core, around));
             }
         }
         if !stories.is_empty()
@@ -262,7 +263,7 @@ impl Collector {
 
     /// Returns a folder with the files of the container in which a process ran. The container of a
     /// child is unknown; the first container of the trial is used.
-    fn root(
+    fn root_of_core(
         &self,
         core: &CoreSeen,
         variant: &VariantPlan,
@@ -279,7 +280,7 @@ impl Collector {
     }
 
     /// Reads and analyses a core.
-    fn read(&self, core: &mut CoreSeen, around: Around<'_>) -> Option<Autopsy> {
+    fn read_core(&self, core: &mut CoreSeen, around: Around<'_>) -> Option<Autopsy> {
         if core.unread.is_some() {
             return None;
         }
@@ -309,7 +310,7 @@ impl Collector {
 
 /// Returns the CPU flags of a main process whose command gives an emulator a CPU model:
 /// `qemu-x86_64 -cpu SandyBridge ./program`.
-fn emulated(variant: &VariantPlan) -> Option<BTreeSet<String>> {
+fn emulated_cpu_flags(variant: &VariantPlan) -> Option<BTreeSet<String>> {
     let mains = variant.actors.iter();
     let mains = mains.filter(|actor| actor.role.decides());
     let mut models = mains.filter_map(|actor| Emulator::among(&actor.command)?.model);
@@ -326,7 +327,7 @@ fn program_named(variant: &VariantPlan, module: &str) -> Option<PathBuf> {
             .flat_map(|words| words.split([' ', '\t', '\n', ';']));
         let name = names.find(|name| oracle::bare_module(name) == module)?;
         let folder = Path::new(actor.cwd.as_os_str());
-        spawn::find(name.as_ref(), path.as_deref(), folder).ok()
+        spawn::find_program(name.as_ref(), path.as_deref(), folder).ok()
     })
 }
 
@@ -364,7 +365,7 @@ fn has_dumped(actor: &ActorSeen) -> bool {
 ///
 /// Each has a flag: true if the kernel reported a core dump, false if only the engine reported a
 /// signal. The pid of a container's first process may be known nevertheless.
-fn unnumbered(seen: &Observation, numbers: &[(i32, i32)]) -> Vec<(i32, bool)> {
+fn unnumbered_processes(seen: &Observation, numbers: &[(i32, i32)]) -> Vec<(i32, bool)> {
     if seen.actors.iter().all(|actor| actor.container.is_none()) {
         return Vec::new();
     }
@@ -384,7 +385,7 @@ fn unnumbered(seen: &Observation, numbers: &[(i32, i32)]) -> Vec<(i32, bool)> {
 }
 
 /// Returns the actors whose core was dumped but is not known.
-fn missing(seen: &Observation) -> Vec<i32> {
+fn missing_cores(seen: &Observation) -> Vec<i32> {
     let actors = seen.actors.iter();
     let dumped = actors
         .filter(|actor| matches!(actor.ending, Ending::Signaled(_, true)) || has_dumped(actor));
@@ -400,7 +401,7 @@ fn missing(seen: &Observation) -> Vec<i32> {
 /// The core is taken if exactly one actor lacks its core, and exactly one new file begins like a
 /// core. Without removal it would block all later cores.
 fn take_cut_short(candidates: Vec<PathBuf>, folder: &Path, seen: &mut Observation) {
-    let missing = missing(seen);
+    let missing = missing_cores(seen);
     let [pid] = missing.as_slice() else {
         return;
     };
@@ -412,7 +413,7 @@ fn take_cut_short(candidates: Vec<PathBuf>, folder: &Path, seen: &mut Observatio
     };
     let size = fs::metadata(&path).map_or(0, |about| about.len());
     let taken = folder.join(format!("core.{pid}"));
-    let moved = fs::create_dir_all(folder).and_then(|()| take(&path, &taken));
+    let moved = fs::create_dir_all(folder).and_then(|()| move_file(&path, &taken));
     let file = if moved.is_ok() { taken } else { path };
     seen.cores.push(CoreSeen {
         pid: *pid,
@@ -439,7 +440,7 @@ fn begins_as_core(path: &Path) -> bool {
 
 /// Returns the cores of this trial's processes, with their owners and the pid that each core
 /// contains.
-fn found(
+fn find_cores(
     destination: &Destination,
     variant: &VariantPlan,
     scratch: &Path,
@@ -455,7 +456,7 @@ fn found(
         .filter_map(|actor| actor.container.as_ref());
     let is_contained = contained.clone().next().is_some();
     let numbers: Vec<(i32, i32)> = contained.flat_map(|one| one.numbers.clone()).collect();
-    let unnumbered = unnumbered(seen, &numbers);
+    let unnumbered = unnumbered_processes(seen, &numbers);
     let of_this_trial = |owner: &autopsy::Owner| {
         known.contains(&owner.pid) || own.contains(&owner.session) || known.contains(&owner.ppid)
     };
@@ -471,8 +472,11 @@ fn found(
     // Only provoke can create files or symlinks in this folder.
     let folder = scratch.with_file_name("");
     let copied = folder.join("container");
-    for path in candidates(template, variant, scratch, began, seen) {
-        let path = match packed.then(|| unpacked(&path, &known, &folder)).flatten() {
+    for path in candidate_files(template, variant, scratch, began, seen) {
+        let path = match packed
+            .then(|| unpack_core(&path, &known, &folder))
+            .flatten()
+        {
             Some(path) => path,
             None => path,
         };
@@ -518,7 +522,7 @@ fn found(
 }
 
 /// Returns the files whose path, name and time fit cores of this trial.
-fn candidates(
+fn candidate_files(
     template: &Template,
     variant: &VariantPlan,
     scratch: &Path,
@@ -553,7 +557,7 @@ fn candidates(
         .iter()
         .filter_map(|folder| fs::read_dir(folder).ok());
     let names = entries.flatten().flatten();
-    let fits = |name: &str| template.fits(name) || is_of_emulator(name);
+    let fits = |name: &str| template.fits_name(name) || is_of_emulator(name);
     let fitting = names.filter(|entry| entry.file_name().to_str().is_some_and(fits));
     fitting.map(|entry| entry.path()).filter(fresh).collect()
 }
@@ -572,7 +576,7 @@ fn is_of_emulator(name: &str) -> bool {
 }
 
 /// Writes a core that systemd has stored compressed to a file.
-fn unpacked(path: &Path, pids: &[i32], into: &Path) -> Option<PathBuf> {
+fn unpack_core(path: &Path, pids: &[i32], into: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let pid = pids.iter().find(|pid| name.contains(&format!(".{pid}.")))?;
     fs::create_dir_all(into).ok()?;
@@ -585,12 +589,12 @@ fn unpacked(path: &Path, pids: &[i32], into: &Path) -> Option<PathBuf> {
         to.as_os_str(),
     ];
     let until = Instant::now() + UNPACKED_WITHIN;
-    let done = tool::run(Path::new("coredumpctl"), &words, until, 0);
+    let done = tool::run_program(Path::new("coredumpctl"), &words, until, 0);
     done.is_ok().then_some(to)
 }
 
 /// Moves a file, also to another file system.
-fn take(from: &Path, to: &Path) -> io::Result<()> {
+fn move_file(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
             fs::copy(from, to)?;
@@ -686,9 +690,10 @@ mod tests {
             let there = folder.join(name);
             fs::copy(&core, place.path().join("kept")).unwrap();
             fs::rename(&core, &there).unwrap();
-            let destination = core_pattern::parse(setting, uses_pid);
-            let found =
-                |seen: &Observation| found(&destination, &variant(&cwd), &cwd, (began, 0), seen);
+            let destination = core_pattern::parse_pattern(setting, uses_pid);
+            let found = |seen: &Observation| {
+                find_cores(&destination, &variant(&cwd), &cwd, (began, 0), seen)
+            };
             let mine = found(&saw(pid));
             assert_eq!(mine.len(), 1, "{setting}");
             assert_eq!((&mine[0].0, mine[0].1.pid), (&there, pid));

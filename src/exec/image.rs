@@ -36,7 +36,7 @@ impl Images {
         variant: &str,
         core: &Path,
     ) -> Option<PathBuf> {
-        let engine = Engine::find(&container.engine)?;
+        let engine = Engine::find_in_path(&container.engine)?;
         let image = container
             .image
             .filled(&[("{variant}", variant)])
@@ -52,11 +52,14 @@ impl Images {
         if !fresh.is_empty() {
             let me = std::process::id().cast_signed();
             let name = format!("provoke-files-{me}-{number}");
-            let there = engine.create(&name, &engine::mark(me), &image);
+            let there = engine.create_container(&name, &engine::process_mark(me), &image);
             for file in fresh {
                 let to = root.join(file.strip_prefix("/").unwrap_or(&file));
                 let _ = to.parent().map(fs::create_dir_all);
-                let copied = there && engine.copy(&name, &file.to_string_lossy(), &to).is_ok();
+                let copied = there
+                    && engine
+                        .copy_file(&name, &file.to_string_lossy(), &to)
+                        .is_ok();
                 if !copied || !is_file(&to) {
                     // Remove folders and links from the image, because the path of the next file
                     // may lead through them.

@@ -44,11 +44,11 @@ pub(super) struct Slot {
 
 impl Slot {
     /// Starts a slot from the running binary.
-    pub(super) fn start(binary: &Path) -> io::Result<Self> {
+    pub(super) fn start_from(binary: &Path) -> io::Result<Self> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let (input, output) = (OwnedFd::from(theirs.try_clone()?), OwnedFd::from(theirs));
-        let group = SlotGroup::create();
+        let group = SlotGroup::try_create();
         let mut command = Command::new(binary);
         command
             .arg(slot::COMMAND)
@@ -77,77 +77,77 @@ impl Slot {
         self.child.id().cast_signed()
     }
 
-    pub(super) async fn learn(&mut self, id: VariantId, recipe: &Recipe) -> io::Result<()> {
+    pub(super) async fn learn_variant(&mut self, id: VariantId, recipe: &Recipe) -> io::Result<()> {
         if self.knows.insert(id) {
-            self.order(&Order::Learn(id, Box::new(recipe.clone())))
+            self.send_order(&Order::Learn(id, Box::new(recipe.clone())))
                 .await?;
         }
         Ok(())
     }
 
     /// Runs a trial; an error means that the slot is lost.
-    pub(super) async fn run(
+    pub(super) async fn run_trial(
         &mut self,
         trial: &Trial,
         halt: &mut watch::Receiver<Halt>,
     ) -> io::Result<Observation> {
-        self.order(&Order::Run(trial.clone())).await?;
+        self.send_order(&Order::Run(trial.clone())).await?;
         let mut told = Halt::No;
         loop {
             tokio::select! {
-                reply = self.reply() => match reply? {
+                reply = self.next_reply() => match reply? {
                     Reply::Finished(id, seen) if id == trial.id => return Ok(*seen),
                     _ => {}
                 },
-                level = raised(halt, told) => {
+                level = wait_for_raise(halt, told) => {
                     told = level;
-                    self.order(&stop(level)).await?;
+                    self.send_order(&stop_order(level)).await?;
                 }
             }
         }
     }
 
-    pub(super) async fn hook(
+    pub(super) async fn run_hook(
         &mut self,
         hook: &Hook,
         halt: &mut watch::Receiver<Halt>,
     ) -> io::Result<Option<HookSeen>> {
-        self.order(&Order::Hook(hook.clone())).await?;
+        self.send_order(&Order::Hook(hook.clone())).await?;
         let mut told = Halt::No;
         loop {
             tokio::select! {
-                reply = self.reply() => if let Reply::Hooked(seen) = reply? {
+                reply = self.next_reply() => if let Reply::Hooked(seen) = reply? {
                     return Ok(seen);
                 },
-                level = raised(halt, told) => {
+                level = wait_for_raise(halt, told) => {
                     told = level;
-                    self.order(&stop(level)).await?;
+                    self.send_order(&stop_order(level)).await?;
                 }
             }
         }
     }
 
-    pub(super) async fn keep(&mut self, folder: PathBuf) -> io::Result<()> {
-        self.order(&Order::Keep(folder.into_os_string().into()))
+    pub(super) async fn keep_folder(&mut self, folder: PathBuf) -> io::Result<()> {
+        self.send_order(&Order::Keep(folder.into_os_string().into()))
             .await
     }
 
     /// Closes the connection, and waits for the slot to kill its processes and end.
-    pub(super) async fn close(mut self) -> Vec<String> {
+    pub(super) async fn shut_down(mut self) -> Vec<String> {
         let _ = self.line.get_mut().shutdown().await;
         self.answer_within(CLOSE_WITHIN);
-        while self.reply().await.is_ok() {}
+        while self.next_reply().await.is_ok() {}
         let until = Instant::now() + END_WITHIN;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
-            self.wake();
+            self.continue_if_stopped();
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.end();
+        self.kill_and_wait();
         self.complaints
     }
 
     /// Kills the slot; returns how it ended.
-    pub(super) fn end(&mut self) -> String {
+    pub(super) fn kill_and_wait(&mut self) -> String {
         let _ = self.child.kill();
         let ended = self.child.wait();
         ended.map_or_else(|error| error.to_string(), |status| status.to_string())
@@ -159,12 +159,12 @@ impl Slot {
     }
 
     /// Continues the slot if it was stopped by a signal.
-    fn wake(&mut self) {
-        let state = process::state(self.pid());
+    fn continue_if_stopped(&mut self) {
+        let state = process::process_state(self.pid());
         if state.is_some_and(|(state, _)| state == 'T') {
             self.was_stopped = true;
             // A slot that cannot be continued is killed at its deadline.
-            let _ = signals::send(self.pid(), Signal::CONT);
+            let _ = signals::send_signal(self.pid(), Signal::CONT);
         }
     }
 
@@ -174,13 +174,13 @@ impl Slot {
         std::mem::take(&mut self.was_stopped)
     }
 
-    pub(super) async fn order(&mut self, order: &Order) -> io::Result<()> {
+    pub(super) async fn send_order(&mut self, order: &Order) -> io::Result<()> {
         let mut line = serde_json::to_vec(order)?;
         line.push(b'\n');
         let written = self.line.get_mut().write_all(&line).await;
         if written.is_err() {
             // The slot has ended; its last messages may contain the reason.
-            while self.reply().await.is_ok() {}
+            while self.next_reply().await.is_ok() {}
         }
         written
     }
@@ -188,7 +188,7 @@ impl Slot {
     /// Waits for the next reply, and continues a slot that was stopped.
     ///
     /// The future can be dropped: data that was read is kept.
-    pub(super) async fn reply(&mut self) -> io::Result<Reply> {
+    pub(super) async fn next_reply(&mut self) -> io::Result<Reply> {
         loop {
             tokio::select! {
                 read = self.line.read_until(b'\n', &mut self.unread) => {
@@ -196,7 +196,7 @@ impl Slot {
                 }
                 () = tokio::time::sleep_until(self.look_at) => {
                     self.look_at = tokio::time::Instant::now() + LOOK;
-                    self.wake();
+                    self.continue_if_stopped();
                     if self.answer_until.is_some_and(|until| Instant::now() > until) {
                         let text = "it did not respond in time";
                         return Err(io::Error::new(io::ErrorKind::TimedOut, text));
@@ -219,7 +219,7 @@ impl Slot {
 }
 
 /// Returns the order that ends the trial of a slot.
-pub(super) fn stop(level: Halt) -> Order {
+pub(super) fn stop_order(level: Halt) -> Order {
     match level {
         Halt::TimedOut => Order::Over { hung: true },
         _ => Order::Stop {
@@ -230,7 +230,7 @@ pub(super) fn stop(level: Halt) -> Order {
 }
 
 /// Waits until the halt level is higher than `told`.
-pub(super) async fn raised(halt: &mut watch::Receiver<Halt>, told: Halt) -> Halt {
+pub(super) async fn wait_for_raise(halt: &mut watch::Receiver<Halt>, told: Halt) -> Halt {
     let level = halt
         .wait_for(|level| *level > told)
         .await

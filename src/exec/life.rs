@@ -2,7 +2,7 @@
 
 use super::Halt;
 use super::around::{pause_after, size_of};
-use super::lane::{Slot, raised, stop};
+use super::lane::{Slot, stop_order, wait_for_raise};
 use crate::load::{self, Life, Live};
 use crate::model::{Around, Choice, Load, LoadSeen, Observation, Stage, Trial, VariantPlan};
 use crate::slot::wire::{Order, Reply};
@@ -40,7 +40,7 @@ impl Lives {
         trial: &Trial,
         variant: &VariantPlan,
     ) -> Option<Observation> {
-        let trouble = load::taken(&self.load, &fill(trial, variant)).await?;
+        let trouble = load::describe_listener(&self.load, &fill_values(trial, variant)).await?;
         Some(Observation {
             load: Some(Box::new(LoadSeen {
                 trouble: Some(trouble),
@@ -51,14 +51,14 @@ impl Lives {
     }
 
     /// Puts the service of a slot under load; an error means that the slot is lost.
-    pub(super) async fn run(
+    pub(super) async fn run_under_load(
         &self,
         slot: &mut Slot,
         trial: &Trial,
         variant: &VariantPlan,
         halt: &mut watch::Receiver<Halt>,
     ) -> io::Result<Observation> {
-        slot.order(&Order::Run(trial.clone())).await?;
+        slot.send_order(&Order::Run(trial.clone())).await?;
         let mut told = Halt::No;
         let mut clients: Option<Clients> = None;
         let mut load: Option<LoadSeen> = None;
@@ -66,24 +66,24 @@ impl Lives {
         loop {
             let under_way = load.is_none();
             tokio::select! {
-                reply = slot.reply() => match reply? {
+                reply = slot.next_reply() => match reply? {
                     Reply::Started(pids) => {
                         // The size of a container engine's client is irrelevant.
                         let sized = if is_contained(variant) { Vec::new() } else { pids.clone() };
-                        sizes = Sizes::of(sized);
-                        clients = Some(self.begin(trial, variant, pids));
+                        sizes = Sizes::of_pids(sized);
+                        clients = Some(self.start_clients(trial, variant, pids));
                     }
-                    Reply::Said => tell(clients.as_ref(), |one| one.said.send_replace(true)),
+                    Reply::Said => tell_clients(clients.as_ref(), |one| one.said.send_replace(true)),
                     Reply::Died(at) => {
                         // The message arrives later, when another process may already have replaced
                         // the crashed one.
-                        let ago = host::now().saturating_sub(at);
-                        tell(clients.as_ref(), |one| one.mourn(ago));
+                        let ago = host::monotonic_now().saturating_sub(at);
+                        tell_clients(clients.as_ref(), |one| one.report_death(ago));
                     }
                     Reply::Finished(id, mut seen) if id == trial.id => {
-                        tell(clients.as_ref(), |one| one.mourn(Duration::ZERO));
+                        tell_clients(clients.as_ref(), |one| one.report_death(Duration::ZERO));
                         if load.is_none() && let Some(clients) = &mut clients {
-                            load = Some(ended(clients).await);
+                            load = Some(finished_load(clients).await);
                         }
                         seen.load = Some(Box::new(LoadSeen {
                             sizes: sizes.seen,
@@ -93,22 +93,27 @@ impl Lives {
                     }
                     _ => {}
                 },
-                level = raised(halt, told) => {
+                level = wait_for_raise(halt, told) => {
                     told = level;
-                    tell(clients.as_ref(), Clients::stop);
-                    slot.order(&stop(level)).await?;
+                    tell_clients(clients.as_ref(), Clients::ask_to_end);
+                    slot.send_order(&stop_order(level)).await?;
                 }
-                () = sizes.next(), if under_way => sizes.look(&self.live),
-                seen = of(clients.as_mut()), if under_way => {
+                () = sizes.wait_for_next(), if under_way => sizes.sample_now(&self.live),
+                seen = wait_for_load(clients.as_mut()), if under_way => {
                     let hung = seen.death.as_ref().is_some_and(|death| death.hung);
                     load = Some(seen);
-                    slot.order(&Order::Over { hung }).await?;
+                    slot.send_order(&Order::Over { hung }).await?;
                 }
             }
         }
     }
 
-    pub(super) fn begin(&self, trial: &Trial, variant: &VariantPlan, pids: Vec<i32>) -> Clients {
+    pub(super) fn start_clients(
+        &self,
+        trial: &Trial,
+        variant: &VariantPlan,
+        pids: Vec<i32>,
+    ) -> Clients {
         let (said, has_said) = watch::channel(false);
         let (death, has_died) = watch::channel(None);
         let (halt, is_halted) = watch::channel(false);
@@ -120,7 +125,7 @@ impl Lives {
             load: cut.map_or_else(|| Arc::clone(&self.load), Arc::new),
             clients: variant.clients,
             seed: trial.seed,
-            fill: fill(trial, variant),
+            fill: fill_values(trial, variant),
             contained: is_contained(variant),
             pids,
             started: Instant::now(),
@@ -130,7 +135,7 @@ impl Lives {
             folder: self.evidence.join(trial.id.0.to_string()),
             live: Arc::clone(&self.live),
         };
-        let task = tokio::spawn(load::drive(life));
+        let task = tokio::spawn(load::drive_service(life));
         Clients {
             task,
             said,
@@ -142,12 +147,12 @@ impl Lives {
 
 impl Clients {
     /// Asks the clients to end.
-    pub(super) fn stop(&self) -> bool {
+    pub(super) fn ask_to_end(&self) -> bool {
         self.halt.send_replace(true)
     }
 
     /// Tells the clients that the service crashed this long ago.
-    pub(super) fn mourn(&self, ago: Duration) -> bool {
+    pub(super) fn report_death(&self, ago: Duration) -> bool {
         let now = Instant::now();
         let at = now.checked_sub(ago).unwrap_or(now);
         self.death.send_if_modified(|death| {
@@ -168,12 +173,12 @@ pub(super) struct Sizes {
 
 impl Default for Sizes {
     fn default() -> Self {
-        Self::of(Vec::new())
+        Self::of_pids(Vec::new())
     }
 }
 
 impl Sizes {
-    pub(super) fn of(pids: Vec<i32>) -> Self {
+    pub(super) fn of_pids(pids: Vec<i32>) -> Self {
         Self {
             pids,
             since: None,
@@ -183,7 +188,7 @@ impl Sizes {
     }
 
     /// Waits for the time of the next measurement.
-    pub(super) async fn next(&self) {
+    pub(super) async fn wait_for_next(&self) {
         if self.pids.is_empty() {
             std::future::pending::<()>().await;
         }
@@ -192,12 +197,15 @@ impl Sizes {
 
     /// Measures the service while it is under load, at growing intervals, so that long trials do
     /// not fill the journal.
-    pub(super) fn look(&mut self, live: &Live) {
-        let below = self.pids.iter().flat_map(|pid| process::descendants(*pid));
+    pub(super) fn sample_now(&mut self, live: &Live) {
+        let below = self
+            .pids
+            .iter()
+            .flat_map(|pid| process::descendant_pids(*pid));
         let all: Vec<i32> = self.pids.iter().copied().chain(below).collect();
         let pause = pause_after(all.len() as u64);
         self.next = Instant::now() + pause;
-        if live.stage() != Stage::Loading {
+        if live.current_stage() != Stage::Loading {
             return;
         }
         let after = self.since.get_or_insert_with(Instant::now).elapsed();
@@ -207,19 +215,19 @@ impl Sizes {
     }
 }
 
-fn tell<T>(clients: Option<&Clients>, what: impl FnOnce(&Clients) -> T) {
+fn tell_clients<T>(clients: Option<&Clients>, what: impl FnOnce(&Clients) -> T) {
     clients.map(what);
 }
 
 /// Waits for the end of the clients, if there are any.
-async fn of(clients: Option<&mut Clients>) -> LoadSeen {
+async fn wait_for_load(clients: Option<&mut Clients>) -> LoadSeen {
     match clients {
-        Some(clients) => ended(clients).await,
+        Some(clients) => finished_load(clients).await,
         None => std::future::pending().await,
     }
 }
 
-pub(super) async fn ended(clients: &mut Clients) -> LoadSeen {
+pub(super) async fn finished_load(clients: &mut Clients) -> LoadSeen {
     // Only a bug in provoke can end the task with an error; the trial is then inconclusive.
     (&mut clients.task).await.unwrap_or_else(|error| LoadSeen {
         stage: Stage::Starting,
@@ -234,7 +242,7 @@ fn is_contained(variant: &VariantPlan) -> bool {
 }
 
 /// Returns the placeholders in the target of requests, and their values.
-pub(super) fn fill(trial: &Trial, variant: &VariantPlan) -> Vec<(&'static str, String)> {
+pub(super) fn fill_values(trial: &Trial, variant: &VariantPlan) -> Vec<(&'static str, String)> {
     vec![
         ("{trial}", trial.id.0.to_string()),
         ("{slot}", trial.lane.0.to_string()),

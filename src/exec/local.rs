@@ -79,13 +79,13 @@ impl Local {
     /// Creates an executor for a plan; each trial has a folder below `trials`.
     pub fn new(plan: &Plan, trials: &Path) -> io::Result<Self> {
         child::become_subreaper()?;
-        let service = service(plan, trials);
+        let service = start_service(plan, trials);
         let doors = plan
             .watch_engine
-            .then(|| Doors::open(plan.most_jobs(), trials));
+            .then(|| Doors::open_for_lanes(plan.most_jobs(), trials));
         let doors = doors.transpose()?;
         let identity = plan.user.as_deref().map(|name| {
-            let user = user::find(name).map(|user| user.identity());
+            let user = user::find_user(name).map(|user| user.process_identity());
             user.ok_or_else(|| io::Error::other(format!("there is no user `{}`", name.safe())))
         });
         let identity = identity.transpose()?;
@@ -106,8 +106,10 @@ impl Local {
             grace: plan.grace,
             settle: plan.settle,
             leaks: plan.rules.leaks,
-            service: service.as_ref().map(|one| one.socket().as_os_str().into()),
-            door: doors.as_ref().map(Doors::known),
+            service: service
+                .as_ref()
+                .map(|one| one.socket_path().as_os_str().into()),
+            door: doors.as_ref().map(Doors::for_slot),
             patterns: oracle::patterns(&plan.rules),
             ready: plan.load.as_ref().and_then(|load| match &load.ready {
                 Ready::Log(line) => Some(line.clone()),
@@ -131,13 +133,13 @@ impl Local {
             }),
             around: Watch::default(),
             doors,
-            one_dump: core_pattern::overwrites().then(Mutex::default),
+            one_dump: core_pattern::cores_overwrite_each_other().then(Mutex::default),
             pids: Register::new(service.iter().map(Service::pid).collect()),
             service: Register::new(service),
             complaints: Register::default(),
         };
         for (id, variant) in (0..).map(VariantId).zip(&plan.variants) {
-            shared.learn(id, variant);
+            shared.learn_variant(id, variant);
         }
         Ok(Self {
             shared: Arc::new(shared),
@@ -149,7 +151,7 @@ impl Local {
 
     /// Runs a hook of the run, for one variant or for all, until it ends or is halted. Processes
     /// that it leaves running continue until the end of the run.
-    pub async fn hook(
+    pub async fn run_hook(
         &self,
         variant: Option<VariantId>,
         command: &Text,
@@ -161,11 +163,13 @@ impl Local {
             command: command.clone(),
             cwd: self.cwd.clone().filter(|_| variant.is_none()),
         };
-        self.shared.steward(&self.steward, &hook, &mut halt).await
+        self.shared
+            .run_steward_hook(&self.steward, &hook, &mut halt)
+            .await
     }
 
     /// Returns the live state of the load, if there is a load.
-    pub fn live(&self) -> Option<Arc<Live>> {
+    pub fn live_load(&self) -> Option<Arc<Live>> {
         let lives = self.shared.lives.as_ref();
         lives.map(|lives| Arc::clone(&lives.live))
     }
@@ -182,7 +186,7 @@ impl Local {
     }
 
     /// Ends every slot and all processes below the slots. Returns the errors.
-    pub async fn close(&self) -> Vec<String> {
+    pub async fn close_slots(&self) -> Vec<String> {
         let mut slots = vec![self.steward.lock().await.take()];
         for lane in &self.lanes {
             slots.push(lane.lock().await.take());
@@ -192,25 +196,25 @@ impl Local {
         }
         let mut complaints = std::mem::take(&mut *self.shared.complaints.lock().expect("no panic"));
         for slot in slots.into_iter().flatten() {
-            complaints.extend(slot.close().await);
+            complaints.extend(slot.shut_down().await);
         }
-        let complaints = folded(complaints);
+        let complaints = fold_complaints(complaints);
         drop(self.shared.service.lock().expect("no panic").take());
         // A slot that crashed may have left orphans, which are now children of provoke.
         self.shared.pids.lock().expect("no panic").clear();
-        self.shared.sweep();
+        self.shared.kill_orphans();
         complaints
     }
 }
 
 impl Executor for Local {
     fn learn(&self, id: VariantId, variant: &VariantPlan) {
-        self.shared.learn(id, variant);
+        self.shared.learn_variant(id, variant);
     }
 
     fn make(&self, id: VariantId, mut halt: watch::Receiver<Halt>) -> Answer<Made> {
         let (shared, steward) = (Arc::clone(&self.shared), Arc::clone(&self.steward));
-        Box::pin(async move { shared.make(&steward, id, &mut halt).await })
+        Box::pin(async move { shared.make_variant(&steward, id, &mut halt).await })
     }
 
     fn make_room(&self) -> Vec<VariantId> {
@@ -236,25 +240,28 @@ impl Executor for Local {
         Box::pin(async move {
             let _used = used;
             let mut lane = lane.lock().await;
-            let alone = shared.one_dump.as_ref().filter(|_| shared.dumps(&trial));
+            let alone = shared
+                .one_dump
+                .as_ref()
+                .filter(|_| shared.dumps_cores(&trial));
             let _alone = match alone {
                 Some(alone) => Some(alone.lock().await),
                 None => None,
             };
             let began = SystemTime::now();
-            let mut done = shared.run(&mut lane, &trial, &mut halt).await;
+            let mut done = shared.run_trial(&mut lane, &trial, &mut halt).await;
             if let Ok(seen) = &mut done {
-                seen.around = shared.around.look();
+                seen.around = shared.around.sample_size();
             }
             match done {
-                Ok(seen) if leaves_more(&seen) || shared.dumps(&trial) => {
+                Ok(seen) if leaves_more(&seen) || shared.dumps_cores(&trial) => {
                     Arc::clone(&shared).look_closer(&trial, began, seen).await
                 }
                 Ok(seen) => seen,
                 Err(error) => {
-                    let lost = shared.lose(&mut lane, &error);
+                    let lost = shared.reap_lost_slot(&mut lane, &error);
                     if let Some(doors) = &shared.doors {
-                        doors.tidy(trial.lane);
+                        doors.remove_objects_of_lane(trial.lane);
                     }
                     Observation {
                         lost: Some(lost),
@@ -273,26 +280,26 @@ impl Executor for Local {
         Box::pin(async move {
             let mut lane = lane.lock().await;
             if let Some(slot) = &mut *lane
-                && let Err(error) = slot.keep(folder).await
+                && let Err(error) = slot.keep_folder(folder).await
             {
-                shared.lose(&mut lane, &error);
+                shared.reap_lost_slot(&mut lane, &error);
             }
         })
     }
 }
 
 /// Starts the API service of the engine that runs the containers of a plan, if there are any.
-fn service(plan: &Plan, trials: &Path) -> Option<Service> {
+fn start_service(plan: &Plan, trials: &Path) -> Option<Service> {
     let template = plan.space.iter().map(|space| &space.template);
     let variants = plan.variants.iter().chain(template);
     let mut actors = variants.flat_map(|variant| &variant.actors);
     let container = actors.find_map(|actor| actor.container.as_ref())?;
     // Without the service, provoke queries the engine with its command line client.
-    Service::start(&Engine::find(&container.engine)?, trials).ok()
+    Service::start_for_engine(&Engine::find_in_path(&container.engine)?, trials).ok()
 }
 
 /// Returns each distinct complaint once, with the number of its occurrences.
-fn folded(complaints: Vec<String>) -> Vec<String> {
+fn fold_complaints(complaints: Vec<String>) -> Vec<String> {
     let mut folded: Vec<(String, u64)> = Vec::new();
     for text in complaints {
         match folded.iter_mut().find(|(known, _)| *known == text) {
@@ -308,7 +315,7 @@ fn folded(complaints: Vec<String>) -> Vec<String> {
 }
 
 /// Returns the longest time that a slot may take for a trial: the sum of all time limits.
-fn longest(trial: &Trial, recipe: &Recipe) -> Duration {
+fn longest_duration(trial: &Trial, recipe: &Recipe) -> Duration {
     let hooks = [&recipe.prepare, &recipe.conclude];
     let hooks = hooks.into_iter().flatten().count();
     let hooks = (slot::HOOK_TIMEOUT + recipe.grace) * u32::try_from(hooks).unwrap_or(0);
@@ -331,21 +338,22 @@ fn leaves_more(seen: &Observation) -> bool {
 
 impl Shared {
     /// Runs a hook in the slot of `setup` and `cleanup`.
-    async fn steward(
+    async fn run_steward_hook(
         &self,
         steward: &Mutex<Option<Slot>>,
         hook: &Hook,
         halt: &mut watch::Receiver<Halt>,
     ) -> io::Result<Option<HookSeen>> {
         let mut steward = steward.lock().await;
-        let done = self.hook(&mut steward, hook, halt).await;
-        let done = done.map_err(|error| io::Error::other(self.lose(&mut steward, &error)));
-        self.around.below(steward.as_ref().map(Slot::pid));
+        let done = self.run_hook(&mut steward, hook, halt).await;
+        let done =
+            done.map_err(|error| io::Error::other(self.reap_lost_slot(&mut steward, &error)));
+        self.around.set_steward(steward.as_ref().map(Slot::pid));
         done
     }
 
     /// Runs blocking work on a separate thread.
-    async fn aside<T: Send + 'static>(
+    async fn spawn_blocking<T: Send + 'static>(
         self: &Arc<Self>,
         what: impl FnOnce(&Self) -> T + Send + 'static,
     ) -> Result<T, String> {
@@ -354,7 +362,7 @@ impl Shared {
         done.map_err(|error| error.to_string())
     }
 
-    fn learn(&self, id: VariantId, variant: &VariantPlan) {
+    fn learn_variant(&self, id: VariantId, variant: &VariantPlan) {
         let Recipe {
             prepare, conclude, ..
         } = self.common.clone();
@@ -368,12 +376,12 @@ impl Shared {
         recipes.insert(id, Arc::new(recipe));
     }
 
-    fn recipe(&self, id: VariantId) -> Arc<Recipe> {
+    fn recipe_of(&self, id: VariantId) -> Arc<Recipe> {
         Arc::clone(&self.recipes.lock().expect("no panic")[&id])
     }
 
     /// Returns whether the kernel may dump cores of this trial.
-    fn dumps(&self, trial: &Trial) -> bool {
+    fn dumps_cores(&self, trial: &Trial) -> bool {
         trial.capture || self.common.capture
     }
 
@@ -384,14 +392,18 @@ impl Shared {
         began: SystemTime,
         mut seen: Observation,
     ) -> Observation {
-        let dumped = self.dumps(trial);
-        let (trial, recipe) = (trial.clone(), self.recipe(trial.variant));
-        let looked = self.aside(move |shared| {
+        let dumped = self.dumps_cores(trial);
+        let (trial, recipe) = (trial.clone(), self.recipe_of(trial.variant));
+        let looked = self.spawn_blocking(move |shared| {
             let variant = &recipe.variant;
             if dumped {
-                shared.collector.collect(&trial, variant, began, &mut seen);
+                shared
+                    .collector
+                    .collect_cores(&trial, variant, began, &mut seen);
             }
-            shared.collector.examine(trial.id.0, variant, &mut seen);
+            shared
+                .collector
+                .examine_cores(trial.id.0, variant, &mut seen);
             shared.collector.name_places(variant, began, &mut seen);
             seen
         });
@@ -403,55 +415,60 @@ impl Shared {
     }
 
     /// Returns the slot of a job, and starts it if necessary.
-    fn up<'a>(&self, lane: &'a mut Option<Slot>) -> io::Result<&'a mut Slot> {
+    fn started_slot<'a>(&self, lane: &'a mut Option<Slot>) -> io::Result<&'a mut Slot> {
         if lane.is_none() {
-            let slot = Slot::start(&self.binary)?;
+            let slot = Slot::start_from(&self.binary)?;
             self.pids.lock().expect("no panic").push(slot.pid());
             *lane = Some(slot);
         }
         Ok(lane.as_mut().expect("just filled"))
     }
 
-    async fn hook(
+    async fn run_hook(
         &self,
         steward: &mut Option<Slot>,
         hook: &Hook,
         halt: &mut watch::Receiver<Halt>,
     ) -> io::Result<Option<HookSeen>> {
-        let slot = self.up(steward)?;
-        slot.learn(hook.variant, &self.recipe(hook.variant)).await?;
-        slot.hook(hook, halt).await
+        let slot = self.started_slot(steward)?;
+        slot.learn_variant(hook.variant, &self.recipe_of(hook.variant))
+            .await?;
+        slot.run_hook(hook, halt).await
     }
 
-    async fn run(
+    async fn run_trial(
         &self,
         lane: &mut Option<Slot>,
         trial: &Trial,
         halt: &mut watch::Receiver<Halt>,
     ) -> io::Result<Observation> {
-        let recipe = self.recipe(trial.variant);
+        let recipe = self.recipe_of(trial.variant);
         if let Some(lives) = self
             .lives
             .as_ref()
             .filter(|lives| lives.load.owner != Owner::Provoke)
         {
-            return Ok(lives.attach(trial, &recipe.variant, halt).await);
+            return Ok(lives.attach_to_service(trial, &recipe.variant, halt).await);
         }
         if let Some(lives) = &self.lives
             && let Some(seen) = lives.in_the_way(trial, &recipe.variant).await
         {
             return Ok(seen);
         }
-        let slot = self.up(lane)?;
-        slot.learn(trial.variant, &recipe).await?;
-        slot.answer_within(longest(trial, &recipe));
+        let slot = self.started_slot(lane)?;
+        slot.learn_variant(trial.variant, &recipe).await?;
+        slot.answer_within(longest_duration(trial, &recipe));
         slot.take_was_stopped();
         if let Some(doors) = &self.doors {
-            doors.enter(trial);
+            doors.enter_trial(trial);
         }
         let mut seen = match &self.lives {
-            Some(lives) => lives.run(slot, trial, &recipe.variant, halt).await?,
-            None => slot.run(trial, halt).await?,
+            Some(lives) => {
+                lives
+                    .run_under_load(slot, trial, &recipe.variant, halt)
+                    .await?
+            }
+            None => slot.run_trial(trial, halt).await?,
         };
         if slot.take_was_stopped() {
             seen.lost = Some("its slot was stopped by a signal and continued".to_owned());
@@ -464,18 +481,18 @@ impl Shared {
     }
 
     /// Reaps an unresponsive slot, and kills its remaining processes. Returns a description.
-    fn lose(&self, lane: &mut Option<Slot>, error: &io::Error) -> String {
+    fn reap_lost_slot(&self, lane: &mut Option<Slot>, error: &io::Error) -> String {
         let Some(mut slot) = lane.take() else {
             return format!("cannot start its slot: {error}");
         };
-        let how = slot.end();
+        let how = slot.kill_and_wait();
         self.pids
             .lock()
             .expect("no panic")
             .retain(|known| *known != slot.pid());
-        self.sweep();
-        for engine in self.engines() {
-            engine.sweep(Some(slot.pid()));
+        self.kill_orphans();
+        for engine in self.plan_engines() {
+            engine.remove_orphans(Some(slot.pid()));
         }
         let complaints = slot.complaints.join("; ");
         let why = if complaints.is_empty() {
@@ -487,22 +504,22 @@ impl Shared {
     }
 
     /// Returns the engines that run containers of the plan.
-    fn engines(&self) -> Vec<Engine> {
+    fn plan_engines(&self) -> Vec<Engine> {
         let recipes = self.recipes.lock().expect("no panic");
         let actors = recipes.values().flat_map(|recipe| &recipe.variant.actors);
         let containers = actors.filter_map(|actor| actor.container.as_ref());
         let names: BTreeSet<&str> = containers.map(|one| one.engine.as_str()).collect();
-        names.into_iter().filter_map(Engine::find).collect()
+        names.into_iter().filter_map(Engine::find_in_path).collect()
     }
 
     /// Kills all children of provoke that are not slots: the orphans of a lost slot. Does not wait
     /// for processes that cannot be killed.
-    fn sweep(&self) {
+    fn kill_orphans(&self) {
         let me = std::process::id().cast_signed();
         let pids = self.pids.lock().expect("no panic");
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
-            let strays = process::children(me)
+            let strays = process::child_pids(me)
                 .into_iter()
                 .filter(|pid| !pids.contains(pid));
             let strays: Vec<i32> = strays.collect();
@@ -510,8 +527,8 @@ impl Shared {
                 return;
             }
             for stray in strays {
-                let all = process::descendants(stray).into_iter().chain([stray]);
-                all.for_each(|pid| drop(signals::send(pid, Signal::KILL)));
+                let all = process::descendant_pids(stray).into_iter().chain([stray]);
+                all.for_each(|pid| drop(signals::send_signal(pid, Signal::KILL)));
                 child::reap_if_ended(stray);
             }
             std::thread::sleep(Duration::from_millis(1));

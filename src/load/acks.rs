@@ -27,12 +27,12 @@ pub(super) struct Acks {
 impl Acks {
     /// Returns whether the first piece of a response should be acknowledged at once.
     pub(super) fn at_once(&self) -> bool {
-        let [delayed, sooner, no_sooner] = self.counts();
+        let [delayed, sooner, no_sooner] = self.load_counts();
         delayed >= ENOUGH && no_sooner < sooner + ENOUGH
     }
 
     /// Records how long the second piece of a response took, in nanoseconds.
-    pub(super) fn waited(&self, nanos: u64, acknowledged_at_once: bool) {
+    pub(super) fn record_wait(&self, nanos: u64, acknowledged_at_once: bool) {
         let delayed = DELAYED.contains(&nanos);
         let count = match (acknowledged_at_once, delayed) {
             (false, false) => return,
@@ -44,12 +44,12 @@ impl Acks {
     }
 
     /// Returns the number of delayed responses, if immediate acknowledgement removed the delay.
-    pub(super) fn delayed(&self) -> u64 {
-        let [delayed, sooner, no_sooner] = self.counts();
+    pub(super) fn delayed_answers(&self) -> u64 {
+        let [delayed, sooner, no_sooner] = self.load_counts();
         if sooner > no_sooner { delayed } else { 0 }
     }
 
-    fn counts(&self) -> [u64; 3] {
+    fn load_counts(&self) -> [u64; 3] {
         [&self.delayed, &self.sooner, &self.no_sooner].map(|count| count.load(Ordering::Relaxed))
     }
 }
@@ -65,30 +65,30 @@ mod tests {
         let acks = Acks::default();
         for _ in 0..ENOUGH {
             assert!(!acks.at_once());
-            acks.waited(LATE, false);
+            acks.record_wait(LATE, false);
         }
         assert!(acks.at_once());
-        assert_eq!(acks.delayed(), 0, "not known yet");
-        acks.waited(50_000, true);
-        assert_eq!((acks.delayed(), acks.at_once()), (ENOUGH, true));
+        assert_eq!(acks.delayed_answers(), 0, "not known yet");
+        acks.record_wait(50_000, true);
+        assert_eq!((acks.delayed_answers(), acks.at_once()), (ENOUGH, true));
     }
 
     #[test]
     fn a_service_that_takes_so_long_by_itself_is_left_alone() {
         let acks = Acks::default();
-        (0..ENOUGH).for_each(|_| acks.waited(LATE, false));
+        (0..ENOUGH).for_each(|_| acks.record_wait(LATE, false));
         for _ in 0..ENOUGH {
             assert!(acks.at_once());
-            acks.waited(LATE, true);
+            acks.record_wait(LATE, true);
         }
-        assert_eq!((acks.delayed(), acks.at_once()), (0, false));
+        assert_eq!((acks.delayed_answers(), acks.at_once()), (0, false));
     }
 
     #[test]
     fn other_pauses_say_nothing() {
         let acks = Acks::default();
         for nanos in [0, 1_000_000, 30_000_000, 70_000_000, u64::MAX] {
-            (0..10).for_each(|_| acks.waited(nanos, false));
+            (0..10).for_each(|_| acks.record_wait(nanos, false));
         }
         assert!(!acks.at_once());
     }

@@ -42,7 +42,7 @@ impl Timer {
         Ok(Self(AsyncFd::new(descriptor)?))
     }
 
-    async fn wait(&self, nanos: u64) -> io::Result<()> {
+    async fn wait_nanos(&self, nanos: u64) -> io::Result<()> {
         let zero = Timespec {
             tv_sec: 0,
             tv_nsec: 0,
@@ -71,7 +71,7 @@ impl Timer {
 
 impl Alarm {
     /// Waits until an instant. Callers must come in the order of their instants.
-    pub(super) async fn at(&self, due: u64) {
+    pub(super) async fn wait_until(&self, due: u64) {
         let sleeper = Rc::new(Sleeper {
             due,
             rang: Cell::new(false),
@@ -90,19 +90,19 @@ impl Alarm {
     }
 
     /// Wakes due clients; never returns.
-    pub(super) async fn ring(&self, timer: &Timer, clock: Clock) {
+    pub(super) async fn ring_forever(&self, timer: &Timer, clock: Clock) {
         loop {
             let Some(due) = self.waiting.borrow().front().map(|first| first.due) else {
                 self.first.notified().await;
                 continue;
             };
-            let wait = due.saturating_sub(clock.now());
-            if wait > 0 && timer.wait(wait).await.is_err() {
+            let wait = due.saturating_sub(clock.nanos_now());
+            if wait > 0 && timer.wait_nanos(wait).await.is_err() {
                 // Without the kernel's timer, wake the client with the coarser timer of tokio.
                 tokio::time::sleep(std::time::Duration::from_nanos(wait)).await;
             }
-            let now = clock.now();
-            while let Some(first) = self.next(now) {
+            let now = clock.nanos_now();
+            while let Some(first) = self.pop_due(now) {
                 first.rang.set(true);
                 if let Some(waker) = first.waker.borrow_mut().take() {
                     waker.wake();
@@ -112,7 +112,7 @@ impl Alarm {
     }
 
     /// Removes and returns the first sleeper, if it is due.
-    fn next(&self, now: u64) -> Option<Rc<Sleeper>> {
+    fn pop_due(&self, now: u64) -> Option<Rc<Sleeper>> {
         let mut waiting = self.waiting.borrow_mut();
         let due = waiting.front().is_some_and(|first| first.due <= now);
         due.then(|| waiting.pop_front()).flatten()

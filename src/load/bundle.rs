@@ -1,6 +1,6 @@
 //! Writes the requests in flight at a crash, and those before it, to files of the trial.
 
-use super::check::hex;
+use super::check::encode_hex;
 use super::event::{Event, code};
 use super::long::{Long, Source, Tail};
 use super::phase::Phase;
@@ -56,7 +56,7 @@ pub(super) struct Blow {
 /// burst on a new connection does not count, because no process could receive it. A retried request
 /// counts in its state when the connection broke, even if another process answered the retry: of
 /// several processes, only one may have crashed.
-pub(super) fn blow(events: &[Event], agains: &[Event], died: u64) -> Blow {
+pub(super) fn find_in_flight(events: &[Event], agains: &[Event], died: u64) -> Blow {
     // A client may notice only after the crash that its connection broke before it.
     let broke_then = |event: &Event| {
         let at = event.done.min(died);
@@ -116,21 +116,21 @@ fn is_break(event: &Event) -> bool {
 
 impl Bundle<'_> {
     /// Writes `in-flight.jsonl`, `window.jsonl` and `requests/` into a folder.
-    pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
+    pub(super) fn write_to(&self, folder: &Path) -> io::Result<()> {
         let mut kept = Kept::new(folder.join("requests"))?;
         let mut lines = BufWriter::new(create_private(&folder.join("in-flight.jsonl"))?);
         for event in self.in_flight {
-            let choice = self.choice(event);
-            let files = kept.keep(self.requests, &choice)?;
-            let mut line = self.line(event, &choice);
-            line["age_ms"] = millis(self.died.saturating_sub(event.sent));
+            let choice = self.choice_of_event(event);
+            let files = kept.keep_request(self.requests, &choice)?;
+            let mut line = self.event_line(event, &choice);
+            line["age_ms"] = nanos_to_millis(self.died.saturating_sub(event.sent));
             line["part"] = event.part.to_string().into();
-            let body = self.requests.body(&choice);
-            if body.tail().length() > 0 {
-                line["body_bytes"] = body.tail().length().into();
-                line["body_sha256"] = kept.digest(&body)?.into();
+            let body = self.requests.body_of(&choice);
+            if body.as_tail().byte_length() > 0 {
+                line["body_bytes"] = body.as_tail().byte_length().into();
+                line["body_sha256"] = kept.body_digest(&body)?.into();
             }
-            files.name(&mut line);
+            files.add_names(&mut line);
             writeln!(lines, "{line}")?;
         }
         lines.flush()?;
@@ -150,21 +150,21 @@ impl Bundle<'_> {
         let ended = &ended[ended.len().saturating_sub(MOST_BEFORE)..];
         let (mut names, mut room) = (Vec::new(), MOST_BYTES);
         for event in ended.iter().rev() {
-            let choice = self.choice(event);
-            let left = room.checked_sub(self.requests.held(&choice));
+            let choice = self.choice_of_event(event);
+            let left = room.checked_sub(self.requests.held_bytes(&choice));
             names.push(match left {
                 Some(left) => {
                     room = left;
-                    Some(kept.keep(self.requests, &choice)?)
+                    Some(kept.keep_request(self.requests, &choice)?)
                 }
                 None => None,
             });
         }
         for (event, name) in ended.iter().zip(names.into_iter().rev()) {
-            let choice = self.choice(event);
-            let mut line = self.line(event, &choice);
-            line["took_ms"] = millis(event.done.saturating_sub(event.sent));
-            line["end"] = code::word(event.end).into();
+            let choice = self.choice_of_event(event);
+            let mut line = self.event_line(event, &choice);
+            line["took_ms"] = nanos_to_millis(event.done.saturating_sub(event.sent));
+            line["end"] = code::code_name(event.end).into();
             if event.status > 0 {
                 let name = if event.end == code::RESET {
                     "errno"
@@ -174,14 +174,14 @@ impl Bundle<'_> {
                 line[name] = event.status.into();
             }
             if let Some(files) = name {
-                files.name(&mut line);
+                files.add_names(&mut line);
             }
             writeln!(lines, "{line}")?;
         }
         lines.flush()
     }
 
-    fn choice(&self, event: &Event) -> Choice {
+    fn choice_of_event(&self, event: &Event) -> Choice {
         let known = Choice {
             kind: usize::from(event.kind),
             file: event.file as usize,
@@ -194,12 +194,13 @@ impl Bundle<'_> {
         } else {
             (self.phase.clients, event.client)
         };
-        self.requests.again(self.phase.seed, clients, client, known)
+        self.requests
+            .redraw_choice(self.phase.seed, clients, client, known)
     }
 
-    fn line(&self, event: &Event, choice: &Choice) -> Value {
+    fn event_line(&self, event: &Event, choice: &Choice) -> Value {
         let mut line = json!({
-            "sent_ms": millis(event.sent.saturating_sub(self.began)),
+            "sent_ms": nanos_to_millis(event.sent.saturating_sub(self.began)),
             "client": event.client,
             "n": event.n,
             "kind": self.load.requests[choice.kind].name,
@@ -228,7 +229,7 @@ struct Files {
 }
 
 impl Files {
-    fn name(&self, line: &mut Value) {
+    fn add_names(&self, line: &mut Value) {
         line["request"] = format!("requests/{}", self.request).into();
         if let Some(body) = &self.body {
             line["body"] = format!("requests/{body}").into();
@@ -248,28 +249,33 @@ impl Kept {
         })
     }
 
-    fn digest(&mut self, body: &Source) -> io::Result<String> {
+    fn body_digest(&mut self, body: &Source) -> io::Result<String> {
         let long = match body {
-            Source::Held(bytes) => return Ok(hex(digest(&SHA256, bytes).as_ref())),
+            Source::Held(bytes) => return Ok(encode_hex(digest(&SHA256, bytes).as_ref())),
             Source::Long(long) => long,
         };
         if let Some(known) = self.digests.get(&long.path) {
             return Ok(known.clone());
         }
-        let digest = long.digest()?;
+        let digest = long.sha256_hex()?;
         self.digests.insert(long.path.clone(), digest.clone());
         Ok(digest)
     }
 
-    fn keep(&mut self, requests: &Requests, choice: &Choice) -> io::Result<Files> {
+    fn keep_request(&mut self, requests: &Requests, choice: &Choice) -> io::Result<Files> {
         let mut buffer = Vec::new();
-        let (head, tail) = requests.wire(choice, false, &mut buffer);
-        let named = |bytes: &[u8]| format!("{}.http", &hex(digest(&SHA256, bytes).as_ref())[..16]);
+        let (head, tail) = requests.write_wire(choice, false, &mut buffer);
+        let named = |bytes: &[u8]| {
+            format!(
+                "{}.http",
+                &encode_hex(digest(&SHA256, bytes).as_ref())[..16]
+            )
+        };
         let long = match tail {
             Tail::Held(body) => {
                 let bytes = [head, body].concat();
                 let request = named(&bytes);
-                self.write(&request, &bytes)?;
+                self.write_file(&request, &bytes)?;
                 return Ok(Files {
                     request,
                     body: None,
@@ -277,25 +283,25 @@ impl Kept {
             }
             Tail::Long(long) => long,
         };
-        let digest = self.digest(&Source::Long(long.clone()))?;
+        let digest = self.body_digest(&Source::Long(long.clone()))?;
         let request = named(&[head, digest.as_bytes()].concat());
         if long.from > 0 {
-            self.link(&request, long)?; // the file is the whole request
+            self.link_long_file(&request, long)?; // the file is the whole request
             return Ok(Files {
                 request,
                 body: None,
             });
         }
-        self.write(&request, head)?;
+        self.write_file(&request, head)?;
         let body = format!("{}.body", &digest[..16]);
-        self.link(&body, long)?;
+        self.link_long_file(&body, long)?;
         Ok(Files {
             request,
             body: Some(body),
         })
     }
 
-    fn write(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    fn write_file(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
         if self.written.insert(name.to_owned()) {
             create_private(&self.folder.join(name))?.write_all(bytes)?;
         }
@@ -303,7 +309,7 @@ impl Kept {
     }
 
     /// Keeps a long file as a link, without copying it.
-    fn link(&mut self, name: &str, long: &Long) -> io::Result<()> {
+    fn link_long_file(&mut self, name: &str, long: &Long) -> io::Result<()> {
         if self.written.insert(name.to_owned()) {
             let (file, link) = (fs::canonicalize(&long.path)?, self.folder.join(name));
             // A hard link fails if the file is on another file system.
@@ -314,7 +320,7 @@ impl Kept {
 }
 
 /// Converts nanoseconds to milliseconds, rounded to microseconds.
-fn millis(nanos: u64) -> Value {
+fn nanos_to_millis(nanos: u64) -> Value {
     #[expect(
         clippy::cast_precision_loss,
         reason = "microseconds are far below 2^53"
@@ -365,7 +371,7 @@ mod tests {
             event(5, died - 100, died - 50, code::REFUSED),
         ];
         let broke_first = event(3, died - 550, died - 485, code::IN_FLIGHT);
-        let found = blow(&events, &[broke_first], died);
+        let found = find_in_flight(&events, &[broke_first], died);
         assert_eq!(found.at, died - 500);
         let found = found.in_flight;
         let found: Vec<(u32, u64)> = found
@@ -397,7 +403,7 @@ mod tests {
             // May have been received earlier.
             event(4, died - 500, died + 80, code::OK),
         ];
-        assert_eq!(blow(&events, &[], died).answered_after, 1);
+        assert_eq!(find_in_flight(&events, &[], died).answered_after, 1);
         // Without a broken connection, the number is unknown.
         let quiet = events.map(|event| match event.end {
             code::RESET => Event {
@@ -406,7 +412,7 @@ mod tests {
             },
             _ => event,
         });
-        assert_eq!(blow(&quiet, &[], died).answered_after, 0);
+        assert_eq!(find_in_flight(&quiet, &[], died).answered_after, 0);
     }
 
     #[test]
@@ -421,7 +427,7 @@ mod tests {
         };
         let broke_first = event(1, died - 700, died + 5, code::IN_FLIGHT);
         let late = event(2, died - 600, died + SECOND / 3, code::RESET);
-        let found = blow(&[late, given_up], &[broke_first], died).in_flight;
+        let found = find_in_flight(&[late, given_up], &[broke_first], died).in_flight;
         let found: Vec<u32> = found.iter().map(|event| event.client).collect();
         assert_eq!(found, [1, 2]);
     }
@@ -436,7 +442,7 @@ mod tests {
             event(3, died + 1, 0, code::DIED),
         ];
         let broke_first = event(1, died - 700, died - 650, code::IN_FLIGHT);
-        let found = blow(&events, &[broke_first], died).in_flight;
+        let found = find_in_flight(&events, &[broke_first], died).in_flight;
         let found: Vec<(u32, u64)> = found
             .iter()
             .map(|event| (event.client, event.sent))
@@ -447,8 +453,8 @@ mod tests {
     #[test]
     fn without_a_burst_what_is_open_was_in_flight() {
         let events = [event(0, 5, 0, code::DIED), event(1, 6, 7, code::OK)];
-        assert_eq!(blow(&events, &[], 8).in_flight, events[..1]);
-        assert_eq!(blow(&[], &[], 8).in_flight, []);
+        assert_eq!(find_in_flight(&events, &[], 8).in_flight, events[..1]);
+        assert_eq!(find_in_flight(&[], &[], 8).in_flight, []);
     }
 
     #[test]
@@ -471,7 +477,7 @@ mod tests {
             },
             event(3, died - 550, died - 495, code::RESET),
         ];
-        let found = blow(&events, &agains, died).in_flight;
+        let found = find_in_flight(&events, &agains, died).in_flight;
         let found: Vec<(u32, u64)> = found
             .iter()
             .map(|event| (event.client, event.done))

@@ -34,7 +34,7 @@ pub(super) enum Verdict {
 impl Expected {
     pub(super) fn new(answer: &model::Answer, fill: &Fill) -> Result<Self, Error> {
         let compiled = |text: &str| {
-            let text = target::filled(text, fill);
+            let text = target::fill_marks(text, fill);
             Regex::new(&text).map_err(|error| Error::Regex {
                 text: text.clone(),
                 error: Box::new(error),
@@ -45,7 +45,7 @@ impl Expected {
             Ok((check, name.clone(), compiled(value)?))
         });
         let sha256 = answer.body_sha256.as_ref().map(|text| {
-            unhex(text)
+            decode_hex(text)
                 .filter(|bytes| bytes.len() == 32)
                 .ok_or_else(|| Error::Digest(text.clone()))
         });
@@ -88,7 +88,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn begin(&mut self, expected: &Expected) {
+    pub(super) fn begin_answer(&mut self, expected: &Expected) {
         self.status = 0;
         self.length = 0;
         self.header = None;
@@ -97,7 +97,7 @@ impl Seen {
     }
 
     /// Returns the verdict on a complete response.
-    pub(super) fn verdict(&mut self, expected: &Expected) -> Verdict {
+    pub(super) fn judge_answer(&mut self, expected: &Expected) -> Verdict {
         let fits = if expected.status.is_empty() {
             self.status < 400
         } else {
@@ -181,7 +181,7 @@ impl Observer for Checking<'_> {
 }
 
 /// Formats bytes as hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(super) fn encode_hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}"); // writing to a string cannot fail
@@ -189,7 +189,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
+fn decode_hex(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
     let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
     let bytes = digits.chunks(2);
@@ -206,7 +206,7 @@ mod tests {
     fn verdict(answer: &Answer, status: u16, headers: &[(&str, &str)], body: &str) -> Verdict {
         let expected = Expected::new(answer, &Vec::new()).unwrap();
         let mut seen = Seen::default();
-        seen.begin(&expected);
+        seen.begin_answer(&expected);
         let headers: Vec<httparse::Header<'_>> = headers
             .iter()
             .map(|(name, value)| httparse::Header {
@@ -222,7 +222,7 @@ mod tests {
         for piece in body.as_bytes().chunks(3) {
             checking.body(piece);
         }
-        seen.verdict(&expected)
+        seen.judge_answer(&expected)
     }
 
     fn fails(name: &str) -> Verdict {

@@ -1,14 +1,14 @@
 //! Client of a load: sends a request, reads the response, and records the result.
 
 use super::check::{Checking, Seen, Verdict};
-use super::connect::{Stream, broken};
+use super::connect::{Stream, classify_error};
 use super::http2::Lane;
 use super::long::Tail;
 use super::open;
 use super::record::{End, Place};
 use super::request::{Choice, Draws};
 use super::response::{Fault, Reader};
-use super::worker::{Kick, Slot, Stop, Worker, nanos};
+use super::worker::{Kick, Slot, Stop, Worker, duration_nanos};
 use crate::model::{Amount, Connections, Ended, Part};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -81,17 +81,17 @@ impl Client {
         }
     }
 
-    pub(super) async fn run(mut self) {
-        if self.begin().await.is_none() {
+    pub(super) async fn run_to_end(mut self) {
+        if self.connect_first().await.is_none() {
             return;
         }
         while self.worker.stop.get() == Stop::No {
             let Some((choice, due)) = self.next_due().await else {
                 break;
             };
-            self.request(&choice, due).await;
+            self.send_request(&choice, due).await;
             let think = self.worker.shared.phase.think;
-            if !think.is_zero() && self.rest(think).await.is_err() {
+            if !think.is_zero() && self.rest_for(think).await.is_err() {
                 break;
             }
         }
@@ -102,71 +102,75 @@ impl Client {
         let worker = self.worker.clone();
         let shared = &worker.shared;
         let start = shared.go.borrow().unwrap_or_default();
-        let number = shared.take();
+        let number = shared.take_number();
         let Some(rate) = shared.phase.rate else {
             let enough = match shared.phase.amount {
                 Amount::Requests(most) => number >= most,
-                Amount::Time(time) => self.now >= start.saturating_add(nanos(time)),
+                Amount::Time(time) => self.now >= start.saturating_add(duration_nanos(time)),
             };
-            let choice = self.draws.next(&shared.requests).filter(|_| !enough);
+            let choice = self.draws.draw_next(&shared.requests).filter(|_| !enough);
             return choice.map(|choice| (choice, self.now));
         };
         open::next_due(self, start, number, rate).await
     }
 
     /// Connects, and waits until all clients have connected.
-    async fn begin(&mut self) -> Option<()> {
+    async fn connect_first(&mut self) -> Option<()> {
         let worker = self.worker.clone();
         let shared = &worker.shared;
         if shared.phase.spread.is_zero() {
             // If this fails, the first request reports the error.
             if let Some(lane) = self.lane.clone() {
-                let _ = self.shared(&lane).await;
-            } else if let Ok(stream) = self.connect().await {
+                let _ = self.shared_connection(&lane).await;
+            } else if let Ok(stream) = self.connect_stream().await {
                 self.connection = Some(Connection { stream, used: 0 });
             }
         }
         shared.arrived.fetch_add(1, Ordering::Relaxed);
         let mut go = shared.go.clone();
         self.slot
-            .unless(go.wait_for(Option::is_some))
+            .unless_kicked(go.wait_for(Option::is_some))
             .await
             .ok()?
             .ok()?;
         let share = shared.phase.spread * self.id / shared.phase.clients.max(1);
         if !share.is_zero() {
-            self.rest(share).await.ok()?;
+            self.rest_for(share).await.ok()?;
         }
-        self.now = shared.clock.now();
+        self.now = shared.clock.nanos_now();
         Some(())
     }
 
     /// Sleeps, unless the client is stopped.
-    pub(super) async fn rest(&mut self, time: Duration) -> Result<(), Kick> {
-        let rested = self.slot.unless(tokio::time::sleep(time)).await;
-        self.now = self.worker.shared.clock.now();
+    pub(super) async fn rest_for(&mut self, time: Duration) -> Result<(), Kick> {
+        let rested = self.slot.unless_kicked(tokio::time::sleep(time)).await;
+        self.now = self.worker.shared.clock.nanos_now();
         rested
     }
 
-    pub(super) async fn connect(&mut self) -> Result<Stream, Ended> {
+    pub(super) async fn connect_stream(&mut self) -> Result<Stream, Ended> {
         let shared = &self.worker.shared;
-        let limit = nanos(shared.phase.connect_limit);
-        self.slot.until(shared.clock.now().saturating_add(limit));
-        let connected = self.slot.unless(shared.dialer.connect()).await;
-        self.slot.until(0);
+        let limit = duration_nanos(shared.phase.connect_limit);
+        self.slot
+            .set_deadline(shared.clock.nanos_now().saturating_add(limit));
+        let connected = self
+            .slot
+            .unless_kicked(shared.dialer.connect_target())
+            .await;
+        self.slot.set_deadline(0);
         match connected {
             Ok(Ok(stream)) => {
                 self.worker.record.borrow_mut().connections += 1;
                 Ok(stream)
             }
-            Ok(Err(why)) => Err(why.ended()),
+            Ok(Err(why)) => Err(why.into_ended()),
             Err(Kick::Late) => Err(Ended::Timeout(Part::Connect)),
-            Err(Kick::Stop) => Err(self.stopped()),
+            Err(Kick::Stop) => Err(self.stopped_result()),
         }
     }
 
     /// Returns the result of a request that is ended because all clients stop.
-    pub(super) fn stopped(&self) -> Ended {
+    pub(super) fn stopped_result(&self) -> Ended {
         match self.worker.stop.get() {
             Stop::Halted => Ended::Cancelled,
             _ => Ended::Died,
@@ -174,16 +178,16 @@ impl Client {
     }
 
     /// Sends a request and records the result.
-    async fn request(&mut self, choice: &Choice, due: u64) {
+    async fn send_request(&mut self, choice: &Choice, due: u64) {
         let worker = self.worker.clone();
         let place = {
             let mut record = worker.record.borrow_mut();
-            record.begin(self.id, choice, due, self.now)
+            record.begin_request(self.id, choice, due, self.now)
         };
         worker.unanswered.set(true);
         let end = match self.lane.clone() {
             Some(lane) => self.sent_as_stream(&lane, choice, place).await,
-            None => self.sent(choice, place).await,
+            None => self.exchange_with_retry(choice, place).await,
         };
         self.now = end.done;
         let pause = match end.ended {
@@ -194,23 +198,23 @@ impl Client {
             _ => None,
         };
         self.refused = end.ended == Ended::Refused;
-        worker.record.borrow_mut().end(place, end);
+        worker.record.borrow_mut().end_request(place, end);
         if let Some(pause) = pause {
             worker.alive.set(true); // a refusal is a sign of life
-            let _ = self.rest(pause).await; // the caller notices a stop itself
+            let _ = self.rest_for(pause).await; // the caller notices a stop itself
         }
     }
 
-    async fn sent(&mut self, choice: &Choice, place: Place) -> End {
+    async fn exchange_with_retry(&mut self, choice: &Choice, place: Place) -> End {
         let worker = self.worker.clone();
         let shared = &worker.shared;
-        let limit = nanos(shared.phase.request_limit);
+        let limit = duration_nanos(shared.phase.request_limit);
         let mut again = false;
         loop {
             if self.connection.is_none() {
-                match self.connect().await {
+                match self.connect_stream().await {
                     Ok(stream) => self.connection = Some(Connection { stream, used: 0 }),
-                    Err(ended) => return self.end(ended, Part::Connect, 0, true, false),
+                    Err(ended) => return self.make_end(ended, Part::Connect, 0, true, false),
                 }
             }
             let Some(mut connection) = self.connection.take() else {
@@ -222,21 +226,21 @@ impl Client {
                 Connections::Kept => false,
                 Connections::For(most) => connection.used >= most,
             };
-            self.slot.until(self.now.saturating_add(limit));
-            let (went, part, bytes) = self.exchange(&mut connection, choice, last).await;
-            self.slot.until(0);
+            self.slot.set_deadline(self.now.saturating_add(limit));
+            let (went, part, bytes) = self.exchange_once(&mut connection, choice, last).await;
+            self.slot.set_deadline(0);
             let ended = match went {
                 Went::Whole => {
                     if self.reader.is_kept() && !last && part == Part::Body {
                         self.connection = Some(connection);
                     }
                     let expected = &shared.requests.kinds[choice.kind].expected;
-                    let ended = match self.seen.verdict(expected) {
+                    let ended = match self.seen.judge_answer(expected) {
                         Verdict::Good => Ended::Ok,
                         Verdict::Status(status) => Ended::Status(status),
                         Verdict::Check(name) => Ended::Check(name),
                     };
-                    return self.end(ended, Part::Body, bytes, fresh, true);
+                    return self.make_end(ended, Part::Body, bytes, fresh, true);
                 }
                 // It is unknown whether the service closed the connection before it saw the
                 // request.
@@ -244,22 +248,22 @@ impl Client {
                     if !fresh && !again && bytes == 0 && worker.stop.get() == Stop::No =>
                 {
                     again = true;
-                    let now = shared.clock.now();
-                    worker.record.borrow_mut().again(place, now);
+                    let now = shared.clock.nanos_now();
+                    worker.record.borrow_mut().note_resent(place, now);
                     continue;
                 }
                 Went::Ended => Ended::ClosedEarly(part),
-                Went::Failed(error) => broken(&error, part),
+                Went::Failed(error) => classify_error(&error, part),
                 Went::Fault(fault) => Ended::Protocol(fault.to_string()),
                 Went::Unread(errno) => Ended::Local(errno),
                 Went::Kicked(Kick::Late) => Ended::Timeout(part),
-                Went::Kicked(Kick::Stop) => self.stopped(),
+                Went::Kicked(Kick::Stop) => self.stopped_result(),
             };
-            return self.end(ended, part, bytes, fresh, false);
+            return self.make_end(ended, part, bytes, fresh, false);
         }
     }
 
-    pub(super) fn end(
+    pub(super) fn make_end(
         &self,
         ended: Ended,
         part: Part,
@@ -269,7 +273,7 @@ impl Client {
     ) -> End {
         End {
             ended,
-            done: self.worker.shared.clock.now(),
+            done: self.worker.shared.clock.nanos_now(),
             bytes,
             status: if bytes > 0 { self.seen.status } else { 0 },
             part,
@@ -280,7 +284,7 @@ impl Client {
 
     /// Writes a request and reads its response. Returns the result, the last part that was reached,
     /// and the number of received bytes.
-    async fn exchange(
+    async fn exchange_once(
         &mut self,
         connection: &mut Connection,
         choice: &Choice,
@@ -296,11 +300,11 @@ impl Client {
         } = self;
         let requests = &worker.shared.requests;
         let kind = &requests.kinds[choice.kind];
-        let (head, body) = requests.wire(choice, last, out);
+        let (head, body) = requests.write_wire(choice, last, out);
         let expected = &kind.expected;
-        reader.begin(kind.head);
-        seen.begin(expected);
-        let all = head.len() + body.length();
+        reader.begin_answer(kind.head);
+        seen.begin_answer(expected);
+        let all = head.len() + body.byte_length();
         // Chunk of a long body, and the chunk's offset.
         let (mut chunk, mut chunk_at) = (Vec::new(), 0);
         let mut written = 0;
@@ -328,7 +332,7 @@ impl Client {
                     (None, Tail::Long(long)) => {
                         let at = written - head.len();
                         if at == chunk_at + chunk.len() {
-                            if let Err(error) = long.read(at as u64, &mut chunk) {
+                            if let Err(error) = long.read_chunk(at as u64, &mut chunk) {
                                 let errno = error.raw_os_error().unwrap_or(EIO);
                                 return Poll::Ready(Went::Unread(errno));
                             }
@@ -357,7 +361,7 @@ impl Client {
                 let mut to = ReadBuf::new(&mut buffer);
                 match stream.as_mut().poll_read(cx, &mut to) {
                     Poll::Ready(Ok(())) if to.filled().is_empty() => {
-                        return Poll::Ready(if reader.end() {
+                        return Poll::Ready(if reader.end_of_connection() {
                             Went::Whole
                         } else if let Some(error) = unwritable.take() {
                             Went::Failed(error)
@@ -369,11 +373,11 @@ impl Client {
                         let came = to.filled();
                         bytes += came.len() as u64;
                         if let Some((since, at_once)) = rest.take() {
-                            acks.waited(clock.now().saturating_sub(since), at_once);
+                            acks.record_wait(clock.nanos_now().saturating_sub(since), at_once);
                         }
                         worker.alive.set(true);
                         let mut checking = Checking { expected, seen };
-                        let taken = match reader.feed(came, &mut checking) {
+                        let taken = match reader.feed_bytes(came, &mut checking) {
                             Ok(taken) => taken,
                             Err(fault) => return Poll::Ready(Went::Fault(fault)),
                         };
@@ -395,11 +399,11 @@ impl Client {
                         if bytes > 0 && rest.is_none() {
                             let at_once = acks.at_once();
                             if at_once {
-                                connection.stream.acknowledge();
+                                connection.stream.acknowledge_now();
                             }
-                            rest = Some((clock.now(), at_once));
+                            rest = Some((clock.nanos_now(), at_once));
                         }
-                        let kick = slot.kicked(cx);
+                        let kick = slot.poll_kick(cx);
                         return kick.map_or(Poll::Pending, |kick| Poll::Ready(Went::Kicked(kick)));
                     }
                 }

@@ -51,7 +51,7 @@ pub(super) enum Plain {
 
 impl Stream {
     /// Acknowledges received data at once, instead of with the next data to send.
-    pub(super) fn acknowledge(&self) {
+    pub(super) fn acknowledge_now(&self) {
         let plain = match self {
             Self::Plain(plain) => plain,
             Self::Secure(stream) => stream.get_ref().0,
@@ -71,9 +71,9 @@ pub(super) enum NoWay {
 }
 
 impl NoWay {
-    pub(super) fn ended(self) -> Ended {
+    pub(super) fn into_ended(self) -> Ended {
         match self {
-            Self::Io(error) => broken(&error, Part::Connect),
+            Self::Io(error) => classify_error(&error, Part::Connect),
             Self::Dns(said) => Ended::Dns(said),
         }
     }
@@ -85,7 +85,7 @@ impl Dialer {
         let way = match &target.unix {
             Some(path) => Way::Unix(path.clone()),
             None if each => Way::Name(target.host.clone(), target.port),
-            None => Way::Addresses(target.resolve()?),
+            None => Way::Addresses(target.resolve_addresses()?),
         };
         Ok(Self {
             way,
@@ -95,8 +95,8 @@ impl Dialer {
         })
     }
 
-    pub(super) async fn connect(&self) -> Result<Stream, NoWay> {
-        let plain = self.plain().await?;
+    pub(super) async fn connect_target(&self) -> Result<Stream, NoWay> {
+        let plain = self.connect_plain().await?;
         let Some(tls) = &self.tls else {
             return Ok(Stream::Plain(plain));
         };
@@ -108,7 +108,7 @@ impl Dialer {
         Ok(Stream::Secure(Box::new(stream)))
     }
 
-    async fn plain(&self) -> Result<Plain, NoWay> {
+    async fn connect_plain(&self) -> Result<Plain, NoWay> {
         match &self.way {
             Way::Unix(path) => loop {
                 match UnixStream::connect(path).await {
@@ -119,19 +119,19 @@ impl Dialer {
                     Err(error) => return Err(NoWay::Io(error)),
                 }
             },
-            Way::Addresses(addresses) => self.first(addresses).await,
+            Way::Addresses(addresses) => self.connect_first_reachable(addresses).await,
             Way::Name(host, port) => {
                 let found = tokio::net::lookup_host((&host[..], *port)).await;
                 let found: Vec<SocketAddr> = match found {
                     Ok(found) => found.collect(),
                     Err(error) => return Err(NoWay::Dns(resolver_said(&error))),
                 };
-                self.first(&found).await
+                self.connect_first_reachable(&found).await
             }
         }
     }
 
-    async fn first(&self, addresses: &[SocketAddr]) -> Result<Plain, NoWay> {
+    async fn connect_first_reachable(&self, addresses: &[SocketAddr]) -> Result<Plain, NoWay> {
         let preferred = self.preferred.load(Ordering::Relaxed);
         let mut failed = NoWay::Dns(String::from("no address"));
         for turn in 0..addresses.len() {
@@ -161,7 +161,7 @@ pub(super) fn resolver_said(error: &io::Error) -> String {
 }
 
 /// Returns the result of a request whose connection failed in this part.
-pub(super) fn broken(error: &io::Error, part: Part) -> Ended {
+pub(super) fn classify_error(error: &io::Error, part: Part) -> Ended {
     let Some(errno) = error.raw_os_error() else {
         return match error.kind() {
             io::ErrorKind::UnexpectedEof => Ended::ClosedEarly(part),

@@ -20,7 +20,7 @@ pub(super) mod code {
     /// In flight when the service crashed.
     pub(in super::super) const DIED: u8 = 11;
 
-    pub(in super::super) fn word(end: u8) -> &'static str {
+    pub(in super::super) fn code_name(end: u8) -> &'static str {
         match end {
             OK => "ok",
             STATUS => "status",
@@ -58,7 +58,7 @@ pub(super) struct Event {
 }
 
 impl Event {
-    pub(super) fn pack(&self) -> [u64; WORDS] {
+    pub(super) fn encode_words(&self) -> [u64; WORDS] {
         let flags = self.part as u64 | u64::from(self.fresh) << 2 | u64::from(self.again) << 3;
         [
             self.n,
@@ -74,7 +74,7 @@ impl Event {
         ]
     }
 
-    pub(super) fn unpack(words: &[u64]) -> Self {
+    pub(super) fn from_words(words: &[u64]) -> Self {
         let [n, due, sent, done, sizes, rest] = *words else {
             return Self::default();
         };
@@ -126,6 +126,6 @@ mod tests {
             fresh: true,
             again: true,
         };
-        assert_eq!(Event::unpack(&event.pack()), event);
+        assert_eq!(Event::from_words(&event.encode_words()), event);
     }
 }

@@ -5,13 +5,13 @@
 
 use super::check::{Checking, Verdict};
 use super::client::Client;
-use super::connect::{Stream, broken};
+use super::connect::{Stream, classify_error};
 use super::long::Sent;
 use super::record::{End, Place};
 use super::request::Choice;
 use super::response::Observer as _;
 use super::target::Target;
-use super::worker::{Kick, Stop, nanos};
+use super::worker::{Kick, Stop, duration_nanos};
 use crate::model::{Ended, Part};
 use http_body_util::BodyExt as _;
 use hyper::client::conn::http2;
@@ -71,7 +71,7 @@ where
 }
 
 /// Returns a GET request without headers and body.
-pub(super) fn plain(target: &Target, path: &str) -> hyper::Request<Sent> {
+pub(super) fn plain_request(target: &Target, path: &str) -> hyper::Request<Sent> {
     let scheme = if target.secure { "https" } else { "http" };
     let uri = format!("{scheme}://{}{path}", target.authority);
     let mut request = hyper::Request::new(Sent::default());
@@ -95,7 +95,7 @@ pub(super) fn means_a_connection(name: &HeaderName) -> bool {
 }
 
 /// Sends a request on a separate connection. Returns the status of the response.
-pub(super) async fn ask(stream: Stream, request: hyper::Request<Sent>) -> io::Result<u16> {
+pub(super) async fn ask_status(stream: Stream, request: hyper::Request<Sent>) -> io::Result<u16> {
     let made = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
     let (mut sender, connection) = made.map_err(io::Error::other)?;
     let asked = sender.send_request(request);
@@ -110,42 +110,42 @@ pub(super) async fn ask(stream: Stream, request: hyper::Request<Sent>) -> io::Re
 
 impl Client {
     /// Returns the shared connection; opens a new one if it has ended.
-    pub(super) async fn shared(&mut self, lane: &Lane) -> Result<Shared, Ended> {
+    pub(super) async fn shared_connection(&mut self, lane: &Lane) -> Result<Shared, Ended> {
         let slot = self.slot.clone();
-        let limit = nanos(self.worker.shared.phase.connect_limit);
-        let until = self.worker.shared.clock.now().saturating_add(limit);
-        slot.until(until);
-        let mut held = match slot.unless(lane.0.lock()).await {
+        let limit = duration_nanos(self.worker.shared.phase.connect_limit);
+        let until = self.worker.shared.clock.nanos_now().saturating_add(limit);
+        slot.set_deadline(until);
+        let mut held = match slot.unless_kicked(lane.0.lock()).await {
             Ok(held) => held,
             Err(Kick::Late) => return Err(Ended::Timeout(Part::Connect)),
-            Err(Kick::Stop) => return Err(self.stopped()),
+            Err(Kick::Stop) => return Err(self.stopped_result()),
         };
         let usable = |shared: &&Shared| !shared.sender.is_closed() && !shared.fate.is_spent();
         if let Some(shared) = held.as_ref().filter(usable) {
             return Ok(shared.clone());
         }
         *held = None;
-        let stream = self.connect().await?;
+        let stream = self.connect_stream().await?;
         let fate = Arc::<Fate>::default();
         let noted = Noted {
             stream,
             fate: fate.clone(),
         };
-        slot.until(until);
+        slot.set_deadline(until);
         let made = slot
-            .unless(
+            .unless_kicked(
                 http2::Builder::new(Here)
                     .initial_stream_window_size(STREAM_WINDOW)
                     .initial_connection_window_size(WINDOW)
                     .handshake(TokioIo::new(noted)),
             )
             .await;
-        slot.until(0);
+        slot.set_deadline(0);
         let (sender, connection) = match made {
             Ok(Ok(made)) => made,
-            Ok(Err(error)) => return Err(fate.ended(&error, Part::Connect)),
+            Ok(Err(error)) => return Err(fate.classify_end(&error, Part::Connect)),
             Err(Kick::Late) => return Err(Ended::Timeout(Part::Connect)),
-            Err(Kick::Stop) => return Err(self.stopped()),
+            Err(Kick::Stop) => return Err(self.stopped_result()),
         };
         // The clients that wait for responses see how the connection ends.
         tokio::task::spawn_local(async move { drop(connection.await) });
@@ -166,17 +166,17 @@ impl Client {
         place: Place,
     ) -> End {
         let worker = self.worker.clone();
-        let limit = nanos(worker.shared.phase.request_limit);
+        let limit = duration_nanos(worker.shared.phase.request_limit);
         let mut again = false;
         loop {
-            let mut shared = match self.shared(lane).await {
+            let mut shared = match self.shared_connection(lane).await {
                 Ok(shared) => shared,
-                Err(ended) => return self.end(ended, Part::Connect, 0, true, false),
+                Err(ended) => return self.make_end(ended, Part::Connect, 0, true, false),
             };
             let fresh = shared.fresh.replace(false);
-            self.slot.until(self.now.saturating_add(limit));
-            let (went, part, bytes) = self.streamed(&mut shared, choice, fresh).await;
-            self.slot.until(0);
+            self.slot.set_deadline(self.now.saturating_add(limit));
+            let (went, part, bytes) = self.request_stream(&mut shared, choice, fresh).await;
+            self.slot.set_deadline(0);
             let ended = match went {
                 Ok(verdict) => {
                     let ended = match verdict {
@@ -184,24 +184,24 @@ impl Client {
                         Verdict::Status(status) => Ended::Status(status),
                         Verdict::Check(name) => Ended::Check(name),
                     };
-                    return self.end(ended, Part::Body, bytes, fresh, true);
+                    return self.make_end(ended, Part::Body, bytes, fresh, true);
                 }
                 Err(Gone::Refused(_)) if !again && worker.stop.get() == Stop::No => {
                     again = true;
                     shared.fate.spent.store(true, Ordering::Relaxed);
-                    let now = worker.shared.clock.now();
-                    worker.record.borrow_mut().again(place, now);
+                    let now = worker.shared.clock.nanos_now();
+                    worker.record.borrow_mut().note_resent(place, now);
                     continue;
                 }
                 Err(Gone::Refused(ended) | Gone::Failed(ended)) => ended,
                 Err(Gone::Kicked(Kick::Late)) => Ended::Timeout(part),
-                Err(Gone::Kicked(Kick::Stop)) => self.stopped(),
+                Err(Gone::Kicked(Kick::Stop)) => self.stopped_result(),
             };
-            return self.end(ended, part, bytes, fresh, false);
+            return self.make_end(ended, part, bytes, fresh, false);
         }
     }
 
-    async fn streamed(
+    async fn request_stream(
         &mut self,
         shared: &mut Shared,
         choice: &Choice,
@@ -210,9 +210,13 @@ impl Client {
         let worker = self.worker.clone();
         let requests = &worker.shared.requests;
         let expected = &requests.kinds[choice.kind].expected;
-        self.seen.begin(expected);
-        let request = requests.two(&worker.shared.target, choice);
-        let answer = match self.slot.unless(shared.sender.send_request(request)).await {
+        self.seen.begin_answer(expected);
+        let request = requests.http2_request(&worker.shared.target, choice);
+        let answer = match self
+            .slot
+            .unless_kicked(shared.sender.send_request(request))
+            .await
+        {
             Ok(Ok(answer)) => answer,
             // The request was not sent, because the connection was being closed.
             Ok(Err(error)) if error.is_canceled() && !shared.fate.is_known() => {
@@ -222,11 +226,11 @@ impl Client {
             // A server may close a connection at any time. It is not always known whether it saw
             // the request before.
             Ok(Err(error)) if !fresh && shared.fate.is_ordinary(&error) => {
-                let ended = shared.fate.ended(&error, Part::Head);
+                let ended = shared.fate.classify_end(&error, Part::Head);
                 return (Err(Gone::Refused(ended)), Part::Head, 0);
             }
             Ok(Err(error)) => {
-                let ended = shared.fate.ended(&error, Part::Head);
+                let ended = shared.fate.classify_end(&error, Part::Head);
                 return (Err(Gone::Failed(ended)), Part::Head, 0);
             }
             Err(kick) => return (Err(Gone::Kicked(kick)), Part::Head, 0),
@@ -256,7 +260,7 @@ impl Client {
         let mut bytes = lines.sum::<usize>() as u64;
         let mut body = answer.into_body();
         loop {
-            match self.slot.unless(body.frame()).await {
+            match self.slot.unless_kicked(body.frame()).await {
                 Ok(None) => break,
                 Ok(Some(Ok(frame))) => {
                     worker.alive.set(true);
@@ -270,13 +274,13 @@ impl Client {
                     }
                 }
                 Ok(Some(Err(error))) => {
-                    let ended = shared.fate.ended(&error, Part::Body);
+                    let ended = shared.fate.classify_end(&error, Part::Body);
                     return (Err(Gone::Failed(ended)), Part::Body, bytes);
                 }
                 Err(kick) => return (Err(Gone::Kicked(kick)), Part::Body, bytes),
             }
         }
-        (Ok(self.seen.verdict(expected)), Part::Body, bytes)
+        (Ok(self.seen.judge_answer(expected)), Part::Body, bytes)
     }
 }
 
@@ -306,10 +310,10 @@ impl Fate {
     }
 
     /// Returns the result of a request on this connection.
-    fn ended(&self, error: &hyper::Error, part: Part) -> Ended {
+    fn classify_end(&self, error: &hyper::Error, part: Part) -> Ended {
         let errno = self.errno.load(Ordering::Relaxed);
         if errno != 0 {
-            return broken(&io::Error::from_raw_os_error(errno), part);
+            return classify_error(&io::Error::from_raw_os_error(errno), part);
         }
         if self.ended.load(Ordering::Relaxed) || went_away(error) {
             return Ended::ClosedEarly(part);
@@ -346,7 +350,7 @@ struct Noted {
 }
 
 impl Noted {
-    fn note<T>(&self, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn note_error<T>(&self, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if let Poll::Ready(Err(error)) = &result {
             match error.raw_os_error() {
                 Some(errno) => self.fate.errno.store(errno, Ordering::Relaxed),
@@ -368,7 +372,7 @@ impl AsyncRead for Noted {
         if matches!(read, Poll::Ready(Ok(()))) && to.filled().len() == before {
             self.fate.ended.store(true, Ordering::Relaxed);
         }
-        self.note(read)
+        self.note_error(read)
     }
 }
 
@@ -379,7 +383,7 @@ impl AsyncWrite for Noted {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let wrote = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.note(wrote)
+        self.note_error(wrote)
     }
 
     fn poll_write_vectored(
@@ -388,7 +392,7 @@ impl AsyncWrite for Noted {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let wrote = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.note(wrote)
+        self.note_error(wrote)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -397,11 +401,11 @@ impl AsyncWrite for Noted {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        self.note(flushed)
+        self.note_error(flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shut = Pin::new(&mut self.stream).poll_shutdown(cx);
-        self.note(shut)
+        self.note_error(shut)
     }
 }

@@ -8,7 +8,7 @@ use super::open::Rate;
 use super::phase::{self, Around, Phase, Ran};
 use super::probe::Probe;
 use super::record::Record;
-use super::request::{Choice, Requests, hash};
+use super::request::{Choice, Requests, hash_number};
 use super::target::{self, Target};
 use super::tls::Tls;
 use super::worker::{Clock, Stop};
@@ -47,7 +47,7 @@ impl Made {
         }
         if let Ready::Http { path, .. } = &load.ready {
             // The path is sent without escaping.
-            let path = target::filled(path, fill);
+            let path = target::fill_marks(path, fill);
             if path.contains(target::breaks_lines) {
                 return Err(Error::Ready(path));
             }
@@ -57,14 +57,14 @@ impl Made {
     }
 
     /// Returns the TLS configuration, if the target needs one.
-    pub(super) fn tls(&self, load: &Load, fill: &Fill) -> Result<Option<Tls>, Error> {
+    pub(super) fn make_tls(&self, load: &Load, fill: &Fill) -> Result<Option<Tls>, Error> {
         let secure = self.target.secure;
         let tls = secure.then(|| Tls::new(&load.target, &self.target.host, fill));
         tls.transpose()
     }
 
-    pub(super) fn dialer(&self, load: &Load, fill: &Fill) -> Result<Arc<Dialer>, Error> {
-        let tls = self.tls(load, fill)?;
+    pub(super) fn make_dialer(&self, load: &Load, fill: &Fill) -> Result<Arc<Dialer>, Error> {
+        let tls = self.make_tls(load, fill)?;
         let dialer = Dialer::new(&self.target, load.target.resolve_each, tls);
         let dialer = dialer.map_err(|said| Error::Resolve {
             host: self.target.host.clone(),
@@ -74,29 +74,31 @@ impl Made {
     }
 
     /// Returns the probe that tests whether a service responds.
-    pub(super) fn probe(&self, load: &Load, fill: &Fill, dialer: Arc<Dialer>) -> Probe {
+    pub(super) fn make_probe(&self, load: &Load, fill: &Fill, dialer: Arc<Dialer>) -> Probe {
         let Target {
             prefix, authority, ..
         } = &self.target;
         let two = (load.target.http != Http::One).then(|| match &load.ready {
             Ready::Http { path, .. } => {
-                let path = format!("{prefix}{}", target::filled(path, fill));
-                http2::plain(&self.target, &path)
+                let path = format!("{prefix}{}", target::fill_marks(path, fill));
+                http2::plain_request(&self.target, &path)
             }
-            _ => self.requests.two(&self.target, &Choice::default()),
+            _ => self
+                .requests
+                .http2_request(&self.target, &Choice::default()),
         });
         let (bytes, long, head) = match &load.ready {
             Ready::Http { path, .. } => {
-                let path = target::filled(path, fill);
+                let path = target::fill_marks(path, fill);
                 let text = format!(
                     "GET {prefix}{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n"
                 );
                 (text.into_bytes(), None, false)
             }
             _ => {
-                let first = self.requests.first();
+                let first = self.requests.first_choice();
                 let mut buffer = Vec::new();
-                let (head, body) = self.requests.wire(&first, true, &mut buffer);
+                let (head, body) = self.requests.write_wire(&first, true, &mut buffer);
                 let (held, long) = match body {
                     Tail::Held(body) => (body, None),
                     Tail::Long(long) => (&[][..], Some(long.clone())),
@@ -117,36 +119,36 @@ impl Made {
 }
 
 /// Drives a trial, and returns the observations.
-pub(super) async fn live(life: &mut Life) -> LoadSeen {
+pub(super) async fn run_service(life: &mut Life) -> LoadSeen {
     let mut seen = LoadSeen {
         seed: life.seed,
         ..LoadSeen::default()
     };
-    if let Err(trouble) = through(life, &mut seen).await {
+    if let Err(trouble) = run_stages(life, &mut seen).await {
         seen.trouble = Some(trouble);
     }
     seen
 }
 
-async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
+async fn run_stages(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
     let load = life.load.clone();
-    let phase = phase(&load, life.clients, life.seed);
+    let phase = plan_phase(&load, life.clients, life.seed);
     seen.clients = phase.clients;
-    set(life, seen, Stage::Starting);
+    set_stage(life, seen, Stage::Starting);
     limits::allow_open_files(u64::from(phase.clients) + OTHER_FILES);
     let (made, dialer) = {
         let (load, fill) = (load.clone(), life.fill.clone());
         // Reading files and resolving names may block.
         let made = tokio::task::spawn_blocking(move || {
             let made = Made::new(&load, &fill)?;
-            let dialer = made.dialer(&load, &fill)?;
+            let dialer = made.make_dialer(&load, &fill)?;
             Ok::<_, Error>((made, dialer))
         });
         let made = made.await.map_err(|error| error.to_string())?;
         made.map_err(|error| error.to_string())?
     };
-    let probe = made.probe(&load, &life.fill, dialer.clone());
-    let waiting = ready::wait(
+    let probe = made.make_probe(&load, &life.fill, dialer.clone());
+    let waiting = ready::wait_until_ready(
         &load.ready,
         load.ready_limit,
         life.started,
@@ -155,14 +157,14 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
     );
     tokio::select! {
         ready = waiting => ready?,
-        _ = phase::death(&mut life.death) => return Ok(()),
-        () = phase::halted(&mut life.halt) => return Ok(()),
+        _ = phase::wait_for_death(&mut life.death) => return Ok(()),
+        () = phase::wait_for_halt(&mut life.halt) => return Ok(()),
     }
     if !life.pids.is_empty() {
         let (target, pids) = (made.target.clone(), life.pids.clone());
         let contained = life.contained;
         let stranger =
-            tokio::task::spawn_blocking(move || ready::stranger(&target, &pids, contained));
+            tokio::task::spawn_blocking(move || ready::name_stranger(&target, &pids, contained));
         if let Ok(Some(stranger)) = stranger.await {
             return Err(stranger);
         }
@@ -184,10 +186,10 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
     };
     let lost = |error: std::io::Error| format!("cannot send the load: {error}");
     if load.warm_up.requests > 0 {
-        set(life, seen, Stage::WarmUp);
+        set_stage(life, seen, Stage::WarmUp);
         let warm_up = Phase {
             clients: load.warm_up.clients.max(1),
-            seed: hash(life.seed ^ WARM),
+            seed: hash_number(life.seed ^ WARM),
             amount: Amount::Requests(load.warm_up.requests),
             rate: None,
             spread: Duration::ZERO,
@@ -195,28 +197,30 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
             log_all: false,
             ..phase.clone()
         };
-        let ran = around.run(warm_up.clone()).await.map_err(lost)?;
+        let ran = around.run_phase(warm_up.clone()).await.map_err(lost)?;
         seen.warmed = ran.records.iter().map(|record| record.served).sum();
         if ran.stop != Stop::No {
-            return end(life, seen, ran, &warm_up, &made.requests);
+            return finish_phase(life, seen, ran, &warm_up, &made.requests);
         }
         // The rings and logs of the load go to the same folder.
         remove_rings(&ran);
     }
-    set(life, seen, Stage::Loading);
-    let mut ran = around.run(phase.clone()).await.map_err(lost)?;
+    set_stage(life, seen, Stage::Loading);
+    let mut ran = around.run_phase(phase.clone()).await.map_err(lost)?;
     if ran.stop == Stop::No {
-        set(life, seen, Stage::Settling);
+        set_stage(life, seen, Stage::Settling);
         let broken = ran.records.iter().filter_map(Record::last_broken);
-        let broken = broken.max().map(|at| around.clock.instant(at) + WAKE);
-        let until = around.clock.instant(ran.ended) + load.settle;
+        let broken = broken.max().map(|at| around.clock.instant_at(at) + WAKE);
+        let until = around.clock.instant_at(ran.ended) + load.settle;
         let until = broken.map_or(until, |broken| until.max(broken));
         let silent = silent_since(&ran, seen.warmed > 0);
         let (probe, clock) = (&around.probe, around.clock);
         let settled = async {
             let alive = async {
                 match silent {
-                    Some(since) => answers(probe, clock.instant(since) + load.hang_after).await,
+                    Some(since) => {
+                        answers_in_time(probe, clock.instant_at(since) + load.hang_after).await
+                    }
                     None => true,
                 }
             };
@@ -226,26 +230,26 @@ async fn through(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> {
         tokio::select! {
             alive = settled => {
                 if alive {
-                    set(life, seen, Stage::Over);
+                    set_stage(life, seen, Stage::Over);
                 } else {
                     ran.stop = Stop::Died;
                     ran.hung = true;
-                    ran.ended = around.clock.now();
+                    ran.ended = around.clock.nanos_now();
                     for record in &mut ran.records {
-                        record.hung(silent.unwrap_or(ran.ended));
+                        record.reopen_timed_out(silent.unwrap_or(ran.ended));
                     }
                 }
             }
-            _ = phase::death(&mut around.death) => ran.stop = Stop::Died,
-            () = phase::halted(&mut around.halt) => ran.stop = Stop::Halted,
+            _ = phase::wait_for_death(&mut around.death) => ran.stop = Stop::Died,
+            () = phase::wait_for_halt(&mut around.halt) => ran.stop = Stop::Halted,
         }
     }
-    seen.delayed_acks = around.dialer.acks.delayed();
+    seen.delayed_acks = around.dialer.acks.delayed_answers();
     let after = sockets::listen_overflows();
     seen.overflows = after
         .zip(overflows)
         .map_or(0, |(after, before)| after.saturating_sub(before));
-    end(life, seen, ran, &phase, &made.requests)
+    finish_phase(life, seen, ran, &phase, &made.requests)
 }
 
 /// Returns the time of the last response, if a request ended after it without a response.
@@ -263,9 +267,9 @@ fn silent_since(ran: &Ran, warmed: bool) -> Option<u64> {
 }
 
 /// Sends probes until the service responds or the time is over; sends at least one.
-async fn answers(probe: &Probe, until: Instant) -> bool {
+async fn answers_in_time(probe: &Probe, until: Instant) -> bool {
     loop {
-        if probe.ask().await.is_ok() {
+        if probe.ask_status().await.is_ok() {
             return true;
         }
         // Wait, because the crash may be detected soon, which is a more precise result than a hang.
@@ -276,13 +280,13 @@ async fn answers(probe: &Probe, until: Instant) -> bool {
     }
 }
 
-fn set(life: &Life, seen: &mut LoadSeen, stage: Stage) {
+fn set_stage(life: &Life, seen: &mut LoadSeen, stage: Stage) {
     seen.stage = stage;
     life.live.stage.store(stage as u8, Ordering::Relaxed);
 }
 
 /// Returns the parameters of the measured load.
-fn phase(load: &Load, clients: Option<u32>, seed: u64) -> Phase {
+fn plan_phase(load: &Load, clients: Option<u32>, seed: u64) -> Phase {
     let (pace, rate) = match load.pace {
         Pace::Closed { clients } => (clients, None),
         Pace::Open {
@@ -312,7 +316,7 @@ fn phase(load: &Load, clients: Option<u32>, seed: u64) -> Phase {
 }
 
 /// Adds up the results of a phase, and writes the requests in flight at a crash.
-fn end(
+fn finish_phase(
     life: &mut Life,
     seen: &mut LoadSeen,
     mut ran: Ran,
@@ -320,34 +324,38 @@ fn end(
     requests: &Requests,
 ) -> Result<(), String> {
     let died = *life.death.borrow();
-    let died = died.map(|died| Clock::new(life.started).at(died));
+    let died = died.map(|died| Clock::new(life.started).nanos_at(died));
     let died = died
         .or(ran.hung.then_some(ran.ended))
         .filter(|_| ran.stop == Stop::Died);
     let kinds = requests.kinds.len();
     let mut at_random = vec![0; kinds];
-    let mut events: Vec<_> = ran.records.iter().flat_map(Record::events).collect();
+    let mut events: Vec<_> = ran.records.iter().flat_map(Record::kept_events).collect();
     events.sort_by_key(|event| event.sent);
     let blow = died.map(|died| {
-        let agains: Vec<_> = ran.records.iter().flat_map(Record::agains).collect();
-        bundle::blow(&events, &agains, died)
+        let agains: Vec<_> = ran
+            .records
+            .iter()
+            .flat_map(Record::resent_requests)
+            .collect();
+        bundle::find_in_flight(&events, &agains, died)
     });
     if let (Some(died), Some(blow)) = (died, &blow) {
         for record in &mut ran.records {
-            record.bury(died, blow);
+            record.account_for_death(died, blow);
         }
     }
     let mut log_failed = None;
     for record in &mut ran.records {
-        record.close();
+        record.flush_log();
         log_failed = log_failed.or(record.log_failed.take());
-        add(&mut at_random, &record.at_random);
+        add_counts(&mut at_random, &record.at_random);
     }
     if phase.counted {
         for record in &mut ran.records {
-            record.tell(&life.live);
+            record.publish_ends(&life.live);
         }
-        count(seen, &ran, kinds);
+        add_up_records(seen, &ran, kinds);
     }
     if let Some(died) = died
         && let Some(Blow {
@@ -383,15 +391,15 @@ fn end(
             in_flight: &in_flight,
             events: &events,
         };
-        let written = bundle.write(&life.folder);
-        clear(&ran, &life.folder);
+        let written = bundle.write_to(&life.folder);
+        remove_leftovers(&ran, &life.folder);
         return written.map_err(|error| {
             let folder = life.folder.safe();
             format!("cannot write the requests in flight to `{folder}`: {error}")
         });
     }
     seen.at_random = at_random;
-    clear(&ran, &life.folder);
+    remove_leftovers(&ran, &life.folder);
     match log_failed {
         None => Ok(()),
         Some(error) => Err(format!("cannot write every request: {error}")),
@@ -399,10 +407,10 @@ fn end(
 }
 
 fn is_stopped(pid: i32) -> bool {
-    process::state(pid).is_some_and(|(state, _)| state == 'T')
+    process::process_state(pid).is_some_and(|(state, _)| state == 'T')
 }
 
-fn count(seen: &mut LoadSeen, ran: &Ran, kinds: usize) {
+fn add_up_records(seen: &mut LoadSeen, ran: &Ran, kinds: usize) {
     seen.elapsed = Duration::from_nanos(ran.ended.saturating_sub(ran.began));
     seen.kinds = vec![0; kinds];
     for record in &ran.records {
@@ -411,25 +419,25 @@ fn count(seen: &mut LoadSeen, ran: &Ran, kinds: usize) {
         seen.bytes += record.bytes;
         seen.connections += record.connections;
         seen.queue = seen.queue.max(record.queue);
-        add(&mut seen.kinds, &record.kinds);
-        for (ended, count) in record.ends() {
+        add_counts(&mut seen.kinds, &record.kinds);
+        for (ended, count) in record.end_counts() {
             *seen.ends.entry(ended).or_default() += count;
         }
-        let [latency, from_send, late] = record.times();
+        let [latency, from_send, late] = record.latency_times();
         seen.latency.add(&latency);
         seen.from_send.add(&from_send);
         seen.late.add(&late);
     }
 }
 
-fn add(sum: &mut [u64], more: &[u64]) {
+fn add_counts(sum: &mut [u64], more: &[u64]) {
     for (sum, more) in sum.iter_mut().zip(more) {
         *sum += more;
     }
 }
 
 /// Removes the rings, and the folder if it is then empty.
-fn clear(ran: &Ran, folder: &std::path::Path) {
+fn remove_leftovers(ran: &Ran, folder: &std::path::Path) {
     remove_rings(ran);
     let _ = fs::remove_dir(folder);
 }

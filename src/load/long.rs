@@ -1,6 +1,6 @@
 //! Request bodies that are too long for memory: they are read while they are sent.
 
-use super::check::hex;
+use super::check::encode_hex;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use ring::digest::{Context as Digest, SHA256};
 use std::fs::File;
@@ -39,7 +39,7 @@ pub(super) enum Tail<'a> {
 }
 
 impl Long {
-    pub(super) fn open(path: &Path, from: u64) -> io::Result<Self> {
+    pub(super) fn open_from(path: &Path, from: u64) -> io::Result<Self> {
         let file = File::open(path)?;
         let length = file.metadata()?.len().saturating_sub(from);
         Ok(Self {
@@ -51,7 +51,7 @@ impl Long {
     }
 
     /// Reads the next chunk behind the first `after` bytes.
-    pub(super) fn read(&self, after: u64, to: &mut Vec<u8>) -> io::Result<()> {
+    pub(super) fn read_chunk(&self, after: u64, to: &mut Vec<u8>) -> io::Result<()> {
         let count = CHUNK.min(self.length.saturating_sub(after));
         to.resize(usize::try_from(count).unwrap_or_default(), 0);
         // A file that has become shorter ends with an error.
@@ -59,19 +59,19 @@ impl Long {
     }
 
     /// Returns the SHA-256 digest in hexadecimal.
-    pub(super) fn digest(&self) -> io::Result<String> {
+    pub(super) fn sha256_hex(&self) -> io::Result<String> {
         let (mut digest, mut chunk, mut done) = (Digest::new(&SHA256), Vec::new(), 0);
         while done < self.length {
-            self.read(done, &mut chunk)?;
+            self.read_chunk(done, &mut chunk)?;
             digest.update(&chunk);
             done += chunk.len() as u64;
         }
-        Ok(hex(digest.finish().as_ref()))
+        Ok(encode_hex(digest.finish().as_ref()))
     }
 }
 
 impl Source {
-    pub(super) fn tail(&self) -> Tail<'_> {
+    pub(super) fn as_tail(&self) -> Tail<'_> {
         match self {
             Self::Held(bytes) => Tail::Held(bytes),
             Self::Long(long) => Tail::Long(long),
@@ -80,7 +80,7 @@ impl Source {
 }
 
 impl Tail<'_> {
-    pub(super) fn length(&self) -> usize {
+    pub(super) fn byte_length(&self) -> usize {
         match self {
             Self::Held(bytes) => bytes.len(),
             Self::Long(long) => usize::try_from(long.length).unwrap_or(usize::MAX),
@@ -112,7 +112,7 @@ impl From<Source> for Sent {
 }
 
 impl Sent {
-    fn left(&self) -> u64 {
+    fn remaining_bytes(&self) -> u64 {
         let long = self.long.as_ref();
         self.held.len() as u64 + long.map_or(0, |(long, sent)| long.length - sent)
     }
@@ -126,7 +126,7 @@ impl Body for Sent {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        if self.left() == 0 {
+        if self.remaining_bytes() == 0 {
             return Poll::Ready(None);
         }
         let held = std::mem::take(&mut self.held);
@@ -134,16 +134,16 @@ impl Body for Sent {
             return Poll::Ready(Some(Ok(Frame::data(held))));
         };
         let mut chunk = Vec::new();
-        let read = long.read(*sent, &mut chunk);
+        let read = long.read_chunk(*sent, &mut chunk);
         *sent += chunk.len() as u64;
         Poll::Ready(Some(read.map(|()| Frame::data(chunk.into()))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left() == 0
+        self.remaining_bytes() == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left())
+        SizeHint::with_exact(self.remaining_bytes())
     }
 }

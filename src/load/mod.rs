@@ -1,6 +1,6 @@
 //! Puts HTTP load on a service, and records the result of each request.
 //!
-//! [`drive`] drives one trial: it waits until the service is ready, warms it up, sends the load,
+//! [`drive_service`] drives one trial: it waits until the service is ready, warms it up, sends the load,
 //! and then lets the service settle. The caller watches the processes of the service and reports a
 //! crash. Then the clients stop, the requests in flight are written, and requests that failed
 //! around that moment are attributed to the crash.
@@ -90,7 +90,7 @@ pub struct Live {
 
 impl Live {
     /// Returns the current stage of the trial.
-    pub fn stage(&self) -> Stage {
+    pub fn current_stage(&self) -> Stage {
         let stage = self.stage.load(Ordering::Relaxed);
         let all = [
             Stage::Starting,
@@ -104,7 +104,7 @@ impl Live {
 
     /// Returns the errors of the service or of provoke while the service is alive, the most
     /// frequent first.
-    pub fn errors(&self) -> Vec<(String, u64)> {
+    pub fn frequent_errors(&self) -> Vec<(String, u64)> {
         let ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
         let errors = ends
             .iter()
@@ -244,34 +244,38 @@ pub enum Error {
 }
 
 /// Drives a trial of a service to its end or to the first error, which is part of the result.
-pub async fn drive(mut life: Life) -> LoadSeen {
-    life::live(&mut life).await
+pub async fn drive_service(mut life: Life) -> LoadSeen {
+    life::run_service(&mut life).await
 }
 
 /// Returns the name of a process that responds at the target before the service is started.
-pub async fn taken(load: &Load, fill: &[(&'static str, String)]) -> Option<String> {
+pub async fn describe_listener(load: &Load, fill: &[(&'static str, String)]) -> Option<String> {
     let fill = fill.to_vec();
     let made = life::Made::new(load, &fill).ok()?;
-    let dialer = made.dialer(load, &fill).ok()?;
-    let probe = made.probe(load, &fill, dialer);
-    ready::taken(load, &made.target, &probe).await
+    let dialer = made.make_dialer(load, &fill).ok()?;
+    let probe = made.make_probe(load, &fill, dialer);
+    ready::describe_listener(load, &made.target, &probe).await
 }
 
 /// Returns the process that listens at the target; of several processes, their common ancestor.
-pub async fn owner(load: &Load, fill: &[(&'static str, String)]) -> Option<i32> {
+pub async fn find_owner(load: &Load, fill: &[(&'static str, String)]) -> Option<i32> {
     let target = target::Target::new(&load.target, &fill.to_vec()).ok()?;
-    let found = tokio::task::spawn_blocking(move || ready::owner(&target));
+    let found = tokio::task::spawn_blocking(move || ready::find_owner(&target));
     found.await.ok()?
 }
 
 /// Returns whether any process accepts connections at the target.
-pub async fn answers(load: &Load, fill: &[(&'static str, String)]) -> bool {
+pub async fn accepts_connections(load: &Load, fill: &[(&'static str, String)]) -> bool {
     let fill = fill.to_vec();
     let Ok(made) = life::Made::new(load, &fill) else {
         return false;
     };
-    match made.dialer(load, &fill) {
-        Ok(dialer) => made.probe(load, &fill, dialer).connect().await.is_ok(),
+    match made.make_dialer(load, &fill) {
+        Ok(dialer) => made
+            .make_probe(load, &fill, dialer)
+            .connect_only()
+            .await
+            .is_ok(),
         Err(_) => false,
     }
 }
@@ -279,12 +283,12 @@ pub async fn answers(load: &Load, fill: &[(&'static str, String)]) -> bool {
 /// Checks everything that can be checked before the service starts.
 ///
 /// The target must be on this machine, unless the user named its host.
-pub fn check(load: &Load, fill: &[(&'static str, String)]) -> Result<(), Error> {
+pub fn check_target(load: &Load, fill: &[(&'static str, String)]) -> Result<(), Error> {
     let fill = fill.to_vec();
     let made = life::Made::new(load, &fill)?;
-    made.tls(load, &fill)?;
+    made.make_tls(load, &fill)?;
     if let Owner::Process(pid) = load.owner
-        && process::state(pid).is_none_or(|(state, _)| state == 'Z')
+        && process::process_state(pid).is_none_or(|(state, _)| state == 'Z')
     {
         return Err(Error::NoProcess(pid));
     }
@@ -294,10 +298,13 @@ pub fn check(load: &Load, fill: &[(&'static str, String)]) -> Result<(), Error> 
             error: Box::new(error),
         })?;
     }
-    let found = made.target.elsewhere().map_err(|said| Error::Resolve {
-        host: made.target.host.clone(),
-        said,
-    })?;
+    let found = made
+        .target
+        .foreign_address()
+        .map_err(|said| Error::Resolve {
+            host: made.target.host.clone(),
+            said,
+        })?;
     let owned = load.target.owned.as_deref() == Some(made.target.host.as_str());
     match found.filter(|_| !owned) {
         Some(address) => Err(Error::Elsewhere {
@@ -352,8 +359,8 @@ mod tests {
     #[test]
     fn a_load_is_checked_before_anything_runs() {
         let good = load("http://127.0.0.1:1");
-        assert!(check(&good, &[]).is_ok());
-        let said = |load: &Load| check(load, &[]).unwrap_err().to_string();
+        assert!(check_target(&good, &[]).is_ok());
+        let said = |load: &Load| check_target(load, &[]).unwrap_err().to_string();
         let mut bad = good.clone();
         bad.ready = Ready::Log("(".into());
         assert!(said(&bad).contains("not a regular expression"));
@@ -361,14 +368,14 @@ mod tests {
         assert_eq!(said(&bad), "`192.0.2.7` (192.0.2.7) is not this machine");
         let mut own = bad;
         own.target.owned = Some("192.0.2.7".to_owned());
-        assert!(check(&own, &[]).is_ok());
+        assert!(check_target(&own, &[]).is_ok());
         for path in ["/a b", "/a\r\nX: y", "/{slot}"] {
             let mut bad = good.clone();
             bad.ready = Ready::Http {
                 path: path.into(),
                 status: None,
             };
-            let error = check(&bad, &[("{slot}", String::from(" "))]).unwrap_err();
+            let error = check_target(&bad, &[("{slot}", String::from(" "))]).unwrap_err();
             assert!(error.to_string().contains("contains a space"), "{error}");
         }
         let mut bad = good.clone();
@@ -397,9 +404,9 @@ mod tests {
         ] {
             std::fs::write(&file, format!("POST / HTTP/1.1\r\n{headers}\r\nabc")).unwrap();
             load.target.http = Http::One;
-            assert!(check(&load, &[]).is_ok());
+            assert!(check_target(&load, &[]).is_ok());
             load.target.http = Http::TwoPrior;
-            let said = check(&load, &[]).map_err(|error| error.to_string());
+            let said = check_target(&load, &[]).map_err(|error| error.to_string());
             match words {
                 None => assert!(said.is_ok(), "{said:?}"),
                 Some(words) => assert!(said.unwrap_err().contains(words)),

@@ -7,7 +7,7 @@
 
 use super::client::Client;
 use super::request::Choice;
-use super::worker::{Stop, nanos};
+use super::worker::{Stop, duration_nanos};
 use crate::model::Amount;
 
 /// Request rate in thousandths of a request per second.
@@ -16,13 +16,13 @@ pub(super) struct Rate(pub(super) u64);
 
 impl Rate {
     /// Returns the due time of a request in nanoseconds after the start.
-    pub(super) fn due(self, number: u64) -> u64 {
+    pub(super) fn due_after(self, number: u64) -> u64 {
         let after = u128::from(number) * 1_000_000_000_000 / u128::from(self.0.max(1));
         u64::try_from(after).unwrap_or(u64::MAX)
     }
 
     /// Returns the number of requests that are due within this time; the first is due at 0.
-    pub(super) fn within(self, nanos: u64) -> u64 {
+    pub(super) fn due_within(self, nanos: u64) -> u64 {
         let count = u128::from(nanos) * u128::from(self.0) / 1_000_000_000_000;
         u64::try_from(count).unwrap_or(u64::MAX).saturating_add(1)
     }
@@ -38,11 +38,11 @@ pub(super) async fn next_due(
     let worker = client.worker.clone();
     let shared = &worker.shared;
     let until = match shared.phase.amount {
-        Amount::Time(time) => start.saturating_add(nanos(time)),
+        Amount::Time(time) => start.saturating_add(duration_nanos(time)),
         Amount::Requests(_) => u64::MAX,
     };
     loop {
-        let due = start.saturating_add(rate.due(number));
+        let due = start.saturating_add(rate.due_after(number));
         let enough = match shared.phase.amount {
             Amount::Time(_) => due >= until,
             Amount::Requests(most) => number >= most,
@@ -52,26 +52,29 @@ pub(super) async fn next_due(
         }
         // The draws are in the order of the numbers, because there is no `await` since the number
         // was taken.
-        let choice = worker.draws.borrow_mut().next(&shared.requests)?;
+        let choice = worker.draws.borrow_mut().draw_next(&shared.requests)?;
         if client.now >= until {
             worker.record.borrow_mut().not_sent(1);
-            number = shared.take();
+            number = shared.take_number();
             continue;
         }
         if client.now < due {
-            let rang = client.slot.unless(worker.alarm.at(due)).await;
-            client.now = shared.clock.now();
+            let rang = client
+                .slot
+                .unless_kicked(worker.alarm.wait_until(due))
+                .await;
+            client.now = shared.clock.nanos_now();
             if rang.is_err() || worker.stop.get() != Stop::No {
                 return None;
             }
             worker
                 .record
                 .borrow_mut()
-                .late(client.now.saturating_sub(due));
+                .record_lateness(client.now.saturating_sub(due));
         } else {
             let mut record = worker.record.borrow_mut();
-            record.late(0);
-            let queue = rate.within(client.now - start).saturating_sub(number);
+            record.record_lateness(0);
+            let queue = rate.due_within(client.now - start).saturating_sub(number);
             record.queue = record.queue.max(queue);
         }
         return Some((choice, due));
@@ -86,9 +89,9 @@ mod tests {
     fn what_is_due_within_a_time_is_due_by_then() {
         for rate in [Rate(1), Rate(1_000_000), Rate(333_333), Rate(123_456_789)] {
             for number in [0, 1, 2, 999, 1_000_000] {
-                let due = rate.due(number);
-                assert!(rate.within(due + 1) > number, "{rate:?} {number}");
-                assert!(rate.within(due.saturating_sub(2)) <= number + 1);
+                let due = rate.due_after(number);
+                assert!(rate.due_within(due + 1) > number, "{rate:?} {number}");
+                assert!(rate.due_within(due.saturating_sub(2)) <= number + 1);
             }
         }
     }

@@ -7,7 +7,7 @@ use super::probe::Probe;
 use super::record::Record;
 use super::request::Requests;
 use super::target::Target;
-use super::worker::{Clock, Shared, Stop, Worker, nanos};
+use super::worker::{Clock, Shared, Stop, Worker, duration_nanos};
 use crate::model::{Amount, Connections, Http};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ pub(super) struct Ran {
 }
 
 /// Waits for the crash of the service; never returns if the service does not crash.
-pub(super) async fn death(of: &mut watch::Receiver<Option<Instant>>) -> Instant {
+pub(super) async fn wait_for_death(of: &mut watch::Receiver<Option<Instant>>) -> Instant {
     if let Ok(died) = of.wait_for(Option::is_some).await
         && let Some(died) = *died
     {
@@ -86,7 +86,7 @@ pub(super) async fn death(of: &mut watch::Receiver<Option<Instant>>) -> Instant 
 }
 
 /// Waits until provoke shuts down; never returns otherwise.
-pub(super) async fn halted(halt: &mut watch::Receiver<bool>) {
+pub(super) async fn wait_for_halt(halt: &mut watch::Receiver<bool>) {
     if halt.wait_for(|halt| *halt).await.is_err() {
         std::future::pending::<()>().await;
     }
@@ -94,13 +94,17 @@ pub(super) async fn halted(halt: &mut watch::Receiver<bool>) {
 
 impl Around {
     /// Runs a phase to its end or until it is stopped.
-    pub(super) async fn run(&mut self, phase: Phase) -> io::Result<Ran> {
+    pub(super) async fn run_phase(&mut self, phase: Phase) -> io::Result<Ran> {
         let clients = phase.clients.max(1);
         let hang_after = phase.hang_after;
         let connect_limit = phase.connect_limit;
         let open = phase.rate.zip(Some(phase.amount));
         // At a fixed rate, one worker draws all requests, so that they are in order.
-        let workers = if phase.is_open() { 1 } else { threads(clients) };
+        let workers = if phase.is_open() {
+            1
+        } else {
+            thread_count(clients)
+        };
         let (go, went) = watch::channel(None);
         let (stop, stopped) = watch::channel(Stop::No);
         let shared = Arc::new(Shared {
@@ -126,17 +130,19 @@ impl Around {
             let range = share(index)..share(index + 1);
             let ring = self.folder.join(format!("ring-{index}"));
             rings.push(ring.clone());
-            records.push(worker(&shared, index as usize, range, &ring)?);
+            records.push(spawn_worker(&shared, index as usize, range, &ring)?);
         }
         let mut ran = Ran {
             records: Vec::new(),
             rings,
-            began: self.clock.now(),
+            began: self.clock.nanos_now(),
             ended: 0,
             stop: Stop::No,
             hung: false,
         };
-        let latest = self.clock.now() + nanos(connect_limit) + nanos(Duration::from_secs(1));
+        let latest = self.clock.nanos_now()
+            + duration_nanos(connect_limit)
+            + duration_nanos(Duration::from_secs(1));
         let mut begun = false;
         let mut patient_until = 0;
         let all = async {
@@ -151,18 +157,18 @@ impl Around {
             let look = tokio::time::sleep(if begun { LOOK } else { QUICK_LOOK });
             tokio::select! {
                 gathered = &mut all => break gathered,
-                died = death(&mut self.death), if ran.stop == Stop::No => {
+                died = wait_for_death(&mut self.death), if ran.stop == Stop::No => {
                     ran.stop = Stop::Died;
-                    ran.ended = self.clock.at(died);
+                    ran.ended = self.clock.nanos_at(died);
                     stop.send_replace(Stop::Died);
                 }
-                () = halted(&mut self.halt), if ran.stop == Stop::No => {
+                () = wait_for_halt(&mut self.halt), if ran.stop == Stop::No => {
                     ran.stop = Stop::Halted;
                     stop.send_replace(Stop::Halted);
                 }
                 () = look => {}
             }
-            let now = self.clock.now();
+            let now = self.clock.nanos_now();
             if !begun && (shared.arrived.load(Ordering::Relaxed) >= clients || now > latest) {
                 begun = true;
                 ran.began = now;
@@ -176,28 +182,28 @@ impl Around {
                 .iter()
                 .map(|quiet| quiet.load(Ordering::Relaxed));
             let quiet = quiet.min().unwrap_or(u64::MAX).max(patient_until);
-            if now.saturating_sub(quiet) >= nanos(hang_after) {
+            if now.saturating_sub(quiet) >= duration_nanos(hang_after) {
                 let answer = tokio::select! {
-                    answer = self.probe.ask() => answer,
-                    died = death(&mut self.death) => {
-                        ran.ended = self.clock.at(died);
+                    answer = self.probe.ask_status() => answer,
+                    died = wait_for_death(&mut self.death) => {
+                        ran.ended = self.clock.nanos_at(died);
                         continue; // the loop sees the crash, too
                     }
-                    () = halted(&mut self.halt) => continue,
+                    () = wait_for_halt(&mut self.halt) => continue,
                 };
                 match answer {
-                    Ok(_) => patient_until = self.clock.now(),
+                    Ok(_) => patient_until = self.clock.nanos_now(),
                     Err(_) => {
                         ran.stop = Stop::Died;
                         ran.hung = true;
-                        ran.ended = self.clock.now();
+                        ran.ended = self.clock.nanos_now();
                         stop.send_replace(Stop::Died);
                     }
                 }
             }
         };
         if ran.stop != Stop::Died {
-            ran.ended = self.clock.now();
+            ran.ended = self.clock.nanos_now();
         }
         for record in gathered {
             let lost = || io::Error::other("a client thread ended unexpectedly");
@@ -207,10 +213,10 @@ impl Around {
             && ran.stop != Stop::No
         {
             // Count the requests that were due by then but not started.
-            let due = rate.within(ran.ended.saturating_sub(ran.began));
+            let due = rate.due_within(ran.ended.saturating_sub(ran.began));
             let due = match amount {
                 Amount::Requests(most) => due.min(most),
-                Amount::Time(time) => due.min(rate.within(nanos(time))),
+                Amount::Time(time) => due.min(rate.due_within(duration_nanos(time))),
             };
             record.not_sent(due.saturating_sub(shared.next.load(Ordering::Relaxed)));
         }
@@ -219,14 +225,14 @@ impl Around {
 }
 
 /// Returns the number of threads for this number of clients.
-fn threads(clients: u32) -> u32 {
+fn thread_count(clients: u32) -> u32 {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let most = u32::try_from(processors / 2).unwrap_or(1).max(1);
     clients.div_ceil(CLIENTS_A_THREAD).clamp(1, most)
 }
 
 /// Starts a thread that runs some of the clients. Returns the receiver of its record.
-fn worker(
+fn spawn_worker(
     shared: &Arc<Shared>,
     index: usize,
     clients: std::ops::Range<u32>,
@@ -237,7 +243,7 @@ fn worker(
     let thread = std::thread::Builder::new().name(format!("load-{index}"));
     thread.spawn(move || {
         // The receiver may already be dropped.
-        let _ = done.send(Worker::run(shared, index, clients, &ring));
+        let _ = done.send(Worker::run_clients(shared, index, clients, &ring));
     })?;
     Ok(record)
 }

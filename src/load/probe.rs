@@ -32,7 +32,7 @@ pub(super) struct Silence {
 
 impl Silence {
     fn new(error: &io::Error) -> Self {
-        let obstacle = tls::obstacle(error);
+        let obstacle = tls::tls_obstacle(error);
         Self {
             lasts: obstacle.is_some(),
             why: obstacle.unwrap_or_else(|| error.to_string()),
@@ -59,37 +59,37 @@ impl Observer for Status {
 
 impl Probe {
     /// Sends the request. Returns the status of the response, or the reason why there is none.
-    pub(super) async fn ask(&self) -> Result<u16, Silence> {
-        match tokio::time::timeout(self.limit, self.exchange()).await {
+    pub(super) async fn ask_status(&self) -> Result<u16, Silence> {
+        match tokio::time::timeout(self.limit, self.exchange_request()).await {
             Ok(answer) => answer.map_err(|error| Silence::new(&error)),
             Err(_) => Err(format!("no response within {:?}", self.limit).into()),
         }
     }
 
     /// Connects without sending a request. Returns the reason if that fails.
-    pub(super) async fn connect(&self) -> Result<(), Silence> {
-        match tokio::time::timeout(self.limit, self.dialer.connect()).await {
+    pub(super) async fn connect_only(&self) -> Result<(), Silence> {
+        match tokio::time::timeout(self.limit, self.dialer.connect_target()).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(why)) => Err(Silence::new(&io::Error::from(why))),
             Err(_) => Err(format!("no connection within {:?}", self.limit).into()),
         }
     }
 
-    async fn exchange(&self) -> io::Result<u16> {
-        let mut stream = self.dialer.connect().await?;
+    async fn exchange_request(&self) -> io::Result<u16> {
+        let mut stream = self.dialer.connect_target().await?;
         if let Some(request) = &self.two {
-            return http2::ask(stream, request.clone()).await;
+            return http2::ask_status(stream, request.clone()).await;
         }
         stream.write_all(&self.bytes).await?;
         let (mut chunk, mut sent) = (Vec::new(), 0);
         while let Some(long) = self.long.as_ref().filter(|long| sent < long.length) {
-            long.read(sent, &mut chunk)?;
+            long.read_chunk(sent, &mut chunk)?;
             sent += chunk.len() as u64;
             stream.write_all(&chunk).await?;
         }
         stream.flush().await?;
         let mut reader = Reader::new();
-        reader.begin(self.head);
+        reader.begin_answer(self.head);
         let mut status = Status::default();
         let mut buffer = [0; 4096];
         while !reader.has_head() {
@@ -97,7 +97,7 @@ impl Probe {
             if count == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            let read = reader.feed(&buffer[..count], &mut status);
+            let read = reader.feed_bytes(&buffer[..count], &mut status);
             read.map_err(io::Error::other)?;
         }
         Ok(status.0)

@@ -14,7 +14,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Waits until the service is ready. Returns the missing condition if that takes too long or cannot
 /// happen.
-pub(super) async fn wait(
+pub(super) async fn wait_until_ready(
     ready: &Ready,
     limit: Duration,
     started: Instant,
@@ -26,8 +26,8 @@ pub(super) async fn wait(
         let mut pause = FIRST_PAUSE;
         loop {
             let tried = match ready {
-                Ready::Connects => probe.connect().await,
-                Ready::Http { status, path } => match (probe.ask().await, status) {
+                Ready::Connects => probe.connect_only().await,
+                Ready::Http { status, path } => match (probe.ask_status().await, status) {
                     (Ok(found), Some(wanted)) if found != *wanted => {
                         Err(format!("`{path}` returned {found}, expected {wanted}").into())
                     }
@@ -70,12 +70,15 @@ pub(super) async fn wait(
 }
 
 /// Returns the listening sockets of a target.
-fn listeners(target: &Target) -> BTreeSet<u64> {
+fn listening_sockets(target: &Target) -> BTreeSet<u64> {
     match &target.unix {
         Some(path) => sockets::listeners_at_path(path),
         None => {
-            let addresses = target.resolve().unwrap_or_default();
-            addresses.into_iter().flat_map(sockets::listeners).collect()
+            let addresses = target.resolve_addresses().unwrap_or_default();
+            addresses
+                .into_iter()
+                .flat_map(sockets::listening_sockets)
+                .collect()
         }
     }
 }
@@ -85,54 +88,61 @@ fn listeners(target: &Target) -> BTreeSet<u64> {
 /// A service in a container may listen itself or through its engine, so every process of a
 /// container or an engine is accepted: the caller has checked that no process listened before the
 /// trial.
-pub(super) fn stranger(target: &Target, service: &[i32], contained: bool) -> Option<String> {
-    let holders = sockets::holders(&listeners(target));
+pub(super) fn name_stranger(target: &Target, service: &[i32], contained: bool) -> Option<String> {
+    let holders = sockets::holder_pids(&listening_sockets(target));
     let mut strangers = holders
         .iter()
-        .filter(|pid| !sockets::belongs(**pid, service))
+        .filter(|pid| !sockets::belongs_to(**pid, service))
         .filter(|pid| !(contained && engine::is_of_container(**pid)));
-    let name = who(*strangers.next()?);
+    let name = describe_process(*strangers.next()?);
     Some(format!(
         "{name} listens on {} and does not belong to the service",
-        target.name()
+        target.display_name()
     ))
 }
 
 /// Returns the process that listens at a target; of several processes, their common ancestor.
-pub(super) fn owner(target: &Target) -> Option<i32> {
-    let holders = sockets::holders(&listeners(target));
+pub(super) fn find_owner(target: &Target) -> Option<i32> {
+    let holders = sockets::holder_pids(&listening_sockets(target));
     let first = |pid: &&i32| {
         let others: Vec<i32> = holders
             .iter()
             .copied()
             .filter(|other| other != *pid)
             .collect();
-        !sockets::belongs(**pid, &others)
+        !sockets::belongs_to(**pid, &others)
     };
     holders.iter().find(first).or(holders.first()).copied()
 }
 
 /// Names the process that responds at a target before the service is started.
-pub(super) async fn taken(load: &Load, target: &Target, probe: &Probe) -> Option<String> {
+pub(super) async fn describe_listener(
+    load: &Load,
+    target: &Target,
+    probe: &Probe,
+) -> Option<String> {
     if load.owner != Owner::Provoke {
         return None; // the running service is the one to test
     }
-    let listeners = listeners(target);
-    if listeners.is_empty() && probe.connect().await.is_err() {
+    let listeners = listening_sockets(target);
+    if listeners.is_empty() && probe.connect_only().await.is_err() {
         return None;
     }
     // The process may have workers; the first holder is usually the oldest.
-    let holders = sockets::holders(&listeners);
+    let holders = sockets::holder_pids(&listeners);
     let name = holders.first().map_or_else(
         || String::from("a process that provoke cannot see"),
-        |pid| who(*pid),
+        |pid| describe_process(*pid),
     );
-    Some(format!("{} is already in use by {name}", target.name()))
+    Some(format!(
+        "{} is already in use by {name}",
+        target.display_name()
+    ))
 }
 
 /// Describes a process.
-fn who(pid: i32) -> String {
-    let Some(detail) = process::detail(pid) else {
+fn describe_process(pid: i32) -> String {
+    let Some(detail) = process::process_detail(pid) else {
         return format!("process {pid}");
     };
     let words: Vec<_> = detail

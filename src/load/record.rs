@@ -98,8 +98,8 @@ impl Record {
     pub(super) fn new(ring: &Path, kinds: usize, clients: u32, open: bool) -> io::Result<Self> {
         // The ring has room for every request in flight.
         let events = EVENTS.max((clients as usize).saturating_mul(4));
-        let ring =
-            Mapped::create(ring, events * WORDS).or_else(|_| Mapped::anonymous(events * WORDS))?;
+        let ring = Mapped::create_file(ring, events * WORDS)
+            .or_else(|_| Mapped::map_anonymous(events * WORDS))?;
         let times = || Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are right");
         Ok(Self {
             ring,
@@ -143,9 +143,9 @@ impl Record {
         Ok(())
     }
 
-    fn log(&mut self, place: Place) {
+    fn log_event(&mut self, place: Place) {
         let Some(log) = &mut self.log else { return };
-        let event = Event::unpack(&self.ring.words()[place.0 * WORDS..][..WORDS]);
+        let event = Event::from_words(&self.ring.as_words()[place.0 * WORDS..][..WORDS]);
         let [due, sent, done] = [event.due, event.sent, event.done].map(|nanos| nanos / 1000);
         let written = writeln!(
             log,
@@ -154,7 +154,7 @@ impl Record {
             event.n,
             event.kind,
             event.file,
-            code::word(event.end),
+            code::code_name(event.end),
             event.part,
             event.status,
             event.bytes,
@@ -166,7 +166,7 @@ impl Record {
     }
 
     /// Flushes the log.
-    pub(super) fn close(&mut self) {
+    pub(super) fn flush_log(&mut self) {
         if let Some(mut log) = self.log.take()
             && let Err(error) = log.flush()
         {
@@ -175,12 +175,18 @@ impl Record {
     }
 
     /// Records that a request is being sent.
-    pub(super) fn begin(&mut self, client: u32, choice: &Choice, due: u64, sent: u64) -> Place {
-        let count = self.ring.words().len() / WORDS;
+    pub(super) fn begin_request(
+        &mut self,
+        client: u32,
+        choice: &Choice,
+        due: u64,
+        sent: u64,
+    ) -> Place {
+        let count = self.ring.as_words().len() / WORDS;
         let mut at = self.next;
         // Do not overwrite a request that is still in flight.
         for _ in 0..count {
-            let event = &self.ring.words()[at * WORDS..][..WORDS];
+            let event = &self.ring.as_words()[at * WORDS..][..WORDS];
             if event[2] == 0 || event[5] >> 8 & 0xff != u64::from(code::IN_FLIGHT) {
                 break;
             }
@@ -196,7 +202,7 @@ impl Record {
             file: u32::try_from(choice.file).unwrap_or_default(),
             ..Event::default()
         };
-        self.ring.words_mut()[at * WORDS..][..WORDS].copy_from_slice(&event.pack());
+        self.ring.words_mut()[at * WORDS..][..WORDS].copy_from_slice(&event.encode_words());
         self.sent += 1;
         self.kinds[choice.kind] += 1;
         self.flying[choice.kind] += 1;
@@ -205,9 +211,9 @@ impl Record {
     }
 
     /// Records that a kept connection was closed during a request, which is then sent again.
-    pub(super) fn again(&mut self, place: Place, now: u64) {
+    pub(super) fn note_resent(&mut self, place: Place, now: u64) {
         let mut broken = Event::default();
-        self.change(place, |event| {
+        self.change_event(place, |event| {
             event.again = true;
             event.done = now;
             broken = *event;
@@ -222,12 +228,12 @@ impl Record {
         }
         broken.part = Part::Head; // the connection existed, and no response came
         self.agains.push_back(broken);
-        self.count(Ended::ClosedIdle, 1);
-        self.broke(place, now, Ended::ClosedIdle);
+        self.count_end(Ended::ClosedIdle, 1);
+        self.note_broken(place, now, Ended::ClosedIdle);
     }
 
     /// Records the end of a request.
-    pub(super) fn end(&mut self, place: Place, end: End) {
+    pub(super) fn end_request(&mut self, place: Place, end: End) {
         let words = &mut self.ring.words_mut()[place.0 * WORDS..][..WORDS];
         let (due, sent) = (words[1], words[2]);
         let kind = usize::try_from(words[5] >> 56).unwrap_or_default();
@@ -247,14 +253,14 @@ impl Record {
                 | end.part as u64
                 | u64::from(end.fresh) << 2;
             self.good += 1;
-            let took = micros(end.done.saturating_sub(due));
+            let took = nanos_to_micros(end.done.saturating_sub(due));
             self.latency.saturating_record(took);
             self.lately.0 += took;
             self.lately.1 += 1;
             if let Some(from_send) = &mut self.from_send {
-                from_send.saturating_record(micros(end.done.saturating_sub(sent)));
+                from_send.saturating_record(nanos_to_micros(end.done.saturating_sub(sent)));
             }
-            self.log(place);
+            self.log_event(place);
             return;
         }
         match end.ended {
@@ -273,7 +279,7 @@ impl Record {
             Ended::Died => (code::DIED, end.status),
             _ => (code::OTHER, end.status),
         };
-        self.change(place, |event| {
+        self.change_event(place, |event| {
             // If a retry was refused, keep the time at which the first connection broke.
             if !(event.again && code == code::REFUSED) {
                 event.done = end.done;
@@ -284,22 +290,22 @@ impl Record {
             event.part = end.part;
             event.fresh = end.fresh;
         });
-        self.log(place);
+        self.log_event(place);
         if matches!(
             end.ended,
             Ended::Refused | Ended::Reset(..) | Ended::ClosedEarly(_)
         ) {
-            self.broke(place, end.done, end.ended.clone());
+            self.note_broken(place, end.done, end.ended.clone());
         }
-        self.count(end.ended, 1);
+        self.count_end(end.ended, 1);
     }
 
-    fn count(&mut self, ended: Ended, more: u64) {
+    fn count_end(&mut self, ended: Ended, more: u64) {
         *self.ends.entry(ended).or_default() += more;
         self.changed = true;
     }
 
-    fn uncount(&mut self, ended: &Ended, fewer: u64) {
+    fn uncount_end(&mut self, ended: &Ended, fewer: u64) {
         if let Some(count) = self.ends.get_mut(ended) {
             *count = count.saturating_sub(fewer);
             self.changed = true;
@@ -307,24 +313,24 @@ impl Record {
     }
 
     /// Records how late a request was started although a client was idle, in nanoseconds.
-    pub(super) fn late(&mut self, by: u64) {
-        self.late.saturating_record(micros(by));
+    pub(super) fn record_lateness(&mut self, by: u64) {
+        self.late.saturating_record(nanos_to_micros(by));
     }
 
     /// Counts requests that were due but not sent.
     pub(super) fn not_sent(&mut self, count: u64) {
         if count > 0 {
-            self.count(Ended::NotSent, count);
+            self.count_end(Ended::NotSent, count);
         }
     }
 
-    fn broke(&mut self, place: Place, at: u64, ended: Ended) {
+    fn note_broken(&mut self, place: Place, at: u64, ended: Ended) {
         while let Some(before) = self.broken.front()
             && (at.saturating_sub(before.at) > 2 * AROUND_DEATH || self.broken.len() >= MOST_BROKEN)
         {
             self.broken.pop_front();
         }
-        let event = Event::unpack(&self.ring.words()[place.0 * WORDS..][..WORDS]);
+        let event = Event::from_words(&self.ring.as_words()[place.0 * WORDS..][..WORDS]);
         self.broken.push_back(Broken {
             at,
             sent: event.sent,
@@ -335,19 +341,19 @@ impl Record {
     }
 
     /// Returns recently retried requests, in their state when the connection broke.
-    pub(super) fn agains(&self) -> impl Iterator<Item = Event> {
+    pub(super) fn resent_requests(&self) -> impl Iterator<Item = Event> {
         self.agains.iter().copied()
     }
 
     /// Marks requests that timed out after this instant as in flight, because the service has not
     /// responded since then.
-    pub(super) fn hung(&mut self, since: u64) {
+    pub(super) fn reopen_timed_out(&mut self, since: u64) {
         let Self { ring, .. } = self;
         for words in ring.words_mut().chunks_exact_mut(WORDS) {
-            let mut event = Event::unpack(words);
+            let mut event = Event::from_words(words);
             if event.end == code::TIMEOUT && event.done > since {
                 event.end = code::DIED;
-                words.copy_from_slice(&event.pack());
+                words.copy_from_slice(&event.encode_words());
             }
         }
     }
@@ -357,18 +363,18 @@ impl Record {
         self.broken.back().map(|broken| broken.at)
     }
 
-    fn change(&mut self, place: Place, change: impl FnOnce(&mut Event)) {
+    fn change_event(&mut self, place: Place, change: impl FnOnce(&mut Event)) {
         let words = &mut self.ring.words_mut()[place.0 * WORDS..][..WORDS];
-        let mut event = Event::unpack(words);
+        let mut event = Event::from_words(words);
         change(&mut event);
-        words.copy_from_slice(&event.pack());
+        words.copy_from_slice(&event.encode_words());
     }
 
     /// Samples the requests in flight.
     ///
     /// A uniformly random sample of the trial is kept; `draw` must be a new random number each
     /// time.
-    pub(super) fn look(&mut self, draw: u64) {
+    pub(super) fn sample_in_flight(&mut self, draw: u64) {
         self.samples += 1;
         if draw.is_multiple_of(self.samples) {
             self.at_random.copy_from_slice(&self.flying);
@@ -376,7 +382,7 @@ impl Record {
     }
 
     /// Attributes requests that broke at a crash to it, and marks later requests as not delivered.
-    pub(super) fn bury(&mut self, death: u64, blow: &Blow) {
+    pub(super) fn account_for_death(&mut self, death: u64, blow: &Blow) {
         let in_flight: BTreeSet<(u32, u64)> = blow
             .in_flight
             .iter()
@@ -397,32 +403,36 @@ impl Record {
                 _ if broken.sent >= blow.at => Some(Ended::Unreached),
                 _ => continue, // unrelated to the crash
             };
-            self.uncount(&broken.ended, 1);
+            self.uncount_end(&broken.ended, 1);
             if let Some(now) = now {
-                self.count(now, 1);
+                self.count_end(now, 1);
             }
         }
         // Clients that were about to reconnect when they were stopped.
-        let told = self.events().into_iter();
+        let told = self.kept_events().into_iter();
         let told = told.filter(|event| event.end == code::DIED && event.sent >= blow.at);
         let late = told.filter(|event| !in_flight.contains(&(event.client, event.n)));
         let late = late.count() as u64;
         if late > 0 {
-            self.uncount(&Ended::Died, late);
-            self.count(Ended::Unreached, late);
+            self.uncount_end(&Ended::Died, late);
+            self.count_end(Ended::Unreached, late);
         }
     }
 
     /// Returns the requests of the ring in the order in which they were sent.
-    pub(super) fn events(&self) -> Vec<Event> {
-        let all = self.ring.words().chunks_exact(WORDS).map(Event::unpack);
+    pub(super) fn kept_events(&self) -> Vec<Event> {
+        let all = self
+            .ring
+            .as_words()
+            .chunks_exact(WORDS)
+            .map(Event::from_words);
         let mut events: Vec<Event> = all.filter(|event| event.sent > 0).collect();
         events.sort_by_key(|event| event.sent);
         events
     }
 
     /// Returns the counts of results.
-    pub(super) fn ends(&self) -> BTreeMap<Ended, u64> {
+    pub(super) fn end_counts(&self) -> BTreeMap<Ended, u64> {
         let mut ends = self.ends.clone();
         ends.retain(|_, count| *count > 0);
         if self.good > 0 {
@@ -432,7 +442,7 @@ impl Record {
     }
 
     /// Publishes the counts of results to the live display.
-    pub(super) fn tell(&mut self, live: &Live) {
+    pub(super) fn publish_ends(&mut self, live: &Live) {
         if !std::mem::take(&mut self.changed) {
             return;
         }
@@ -447,7 +457,7 @@ impl Record {
     }
 
     /// Returns latencies from the due time, latencies from sending, and delays of sending.
-    pub(super) fn times(&self) -> [Latencies; 3] {
+    pub(super) fn latency_times(&self) -> [Latencies; 3] {
         let times = |from: &Histogram<u64>| {
             let all = from.iter_recorded();
             let all = all.map(|step| {
@@ -465,7 +475,7 @@ impl Record {
     }
 }
 
-fn micros(nanos: u64) -> u64 {
+fn nanos_to_micros(nanos: u64) -> u64 {
     (nanos / 1000).max(1)
 }
 
@@ -503,8 +513,8 @@ mod tests {
     #[test]
     fn a_good_request_is_kept_like_any_other() {
         let mut record = record();
-        let place = record.begin(3, &choice(9), 5, 6);
-        record.end(place, end(Ended::Ok, 1_000_006));
+        let place = record.begin_request(3, &choice(9), 5, 6);
+        record.end_request(place, end(Ended::Ok, 1_000_006));
         let event = Event {
             n: 9,
             due: 5,
@@ -520,24 +530,24 @@ mod tests {
             fresh: true,
             again: false,
         };
-        assert_eq!(record.events(), [event]);
-        assert_eq!(record.ends(), BTreeMap::from([(Ended::Ok, 1)]));
-        assert_eq!(record.times()[0], Latencies(vec![(1000, 1)]));
+        assert_eq!(record.kept_events(), [event]);
+        assert_eq!(record.end_counts(), BTreeMap::from([(Ended::Ok, 1)]));
+        assert_eq!(record.latency_times()[0], Latencies(vec![(1000, 1)]));
     }
 
     #[test]
     fn what_is_in_flight_is_never_overwritten() {
         let mut record = record();
-        let stuck = record.begin(0, &choice(0), 1, 1);
+        let stuck = record.begin_request(0, &choice(0), 1, 1);
         for n in 1..200_000 {
-            let place = record.begin(1, &choice(n), n + 1, n + 1);
-            record.end(place, end(Ended::Ok, n + 2));
+            let place = record.begin_request(1, &choice(n), n + 1, n + 1);
+            record.end_request(place, end(Ended::Ok, n + 2));
         }
-        let events = record.events();
+        let events = record.kept_events();
         assert_eq!(events.len(), EVENTS);
         assert_eq!((events[0].client, events[0].end), (0, code::IN_FLIGHT));
         assert_eq!(record.in_flight, 1);
-        record.end(stuck, end(Ended::Ok, 300_000));
+        record.end_request(stuck, end(Ended::Ok, 300_000));
         assert_eq!((record.in_flight, record.sent), (0, 200_000));
     }
 
@@ -545,12 +555,12 @@ mod tests {
     fn what_is_sent_again_is_kept_as_it_broke() {
         let mut record = record();
         for (n, at) in [(0, 5), (1, 3 * AROUND_DEATH), (2, 4 * AROUND_DEATH)] {
-            let place = record.begin(3, &choice(n), at - 1, at - 1);
-            record.again(place, at);
-            record.end(place, end(Ended::Ok, at + 1));
+            let place = record.begin_request(3, &choice(n), at - 1, at - 1);
+            record.note_resent(place, at);
+            record.end_request(place, end(Ended::Ok, at + 1));
         }
         let kept = record
-            .agains()
+            .resent_requests()
             .map(|event| (event.n, event.client, event.done, event.end, event.again));
         let kept: Vec<_> = kept.collect();
         let wanted = [
@@ -558,7 +568,12 @@ mod tests {
             (2, 3, 4 * AROUND_DEATH, code::IN_FLIGHT, true),
         ];
         assert_eq!(kept, wanted);
-        assert!(record.events().iter().all(|event| event.end == code::OK));
+        assert!(
+            record
+                .kept_events()
+                .iter()
+                .all(|event| event.end == code::OK)
+        );
     }
 
     #[test]
@@ -568,8 +583,8 @@ mod tests {
         let died = 10 * second;
         let reset = || Ended::Reset(104, Part::Head);
         let mut send = |client, sent, ended, done| {
-            let place = record.begin(client, &choice(sent), sent, sent);
-            record.end(place, end(ended, done));
+            let place = record.begin_request(client, &choice(sent), sent, sent);
+            record.end_request(place, end(ended, done));
         };
         send(0, 7 * second, reset(), 8 * second);
         // Half a second before the crash: unrelated to it.
@@ -581,28 +596,31 @@ mod tests {
         send(2, died - 490, reset(), died - 470);
         send(3, died - 490, Ended::Died, died + 5);
         send(4, died - 400, Ended::Status(500), died - 5);
-        let place = record.begin(5, &choice(3), died - 900, died - 900);
-        record.again(place, died - 495);
-        record.end(place, end(Ended::Refused, died - 6));
-        let blow =
-            crate::load::bundle::blow(&record.events(), &record.agains().collect::<Vec<_>>(), died);
+        let place = record.begin_request(5, &choice(3), died - 900, died - 900);
+        record.note_resent(place, died - 495);
+        record.end_request(place, end(Ended::Refused, died - 6));
+        let blow = crate::load::bundle::find_in_flight(
+            &record.kept_events(),
+            &record.resent_requests().collect::<Vec<_>>(),
+            died,
+        );
         let flying: Vec<u32> = blow.in_flight.iter().map(|event| event.client).collect();
         assert_eq!(flying, [0, 1, 5]);
-        record.bury(died, &blow);
+        record.account_for_death(died, &blow);
         let ends = [
             (Ended::Status(500), 1),
             (reset(), 2),
             (Ended::Died, 3),
             (Ended::Unreached, 3),
         ];
-        assert_eq!(record.ends(), BTreeMap::from(ends));
+        assert_eq!(record.end_counts(), BTreeMap::from(ends));
 
         // The live display receives the corrected counts, too.
         let live = Live::default();
-        record.tell(&live);
-        record.tell(&live);
+        record.publish_ends(&live);
+        record.publish_ends(&live);
         assert_eq!(
-            live.errors(),
+            live.frequent_errors(),
             [
                 (String::from("ECONNRESET (head)"), 2),
                 (String::from("status 500"), 1)

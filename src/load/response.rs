@@ -92,7 +92,7 @@ impl Reader {
     }
 
     /// Starts a response; a response to a HEAD request has no body, whatever its headers say.
-    pub(super) fn begin(&mut self, head: bool) {
+    pub(super) fn begin_answer(&mut self, head: bool) {
         self.state = State::Head;
         self.held.clear();
         self.bodyless = head;
@@ -115,16 +115,20 @@ impl Reader {
     }
 
     /// Parses received bytes. Returns the number of bytes that belong to this response.
-    pub(super) fn feed(&mut self, bytes: &[u8], seen: &mut impl Observer) -> Result<usize, Fault> {
+    pub(super) fn feed_bytes(
+        &mut self,
+        bytes: &[u8],
+        seen: &mut impl Observer,
+    ) -> Result<usize, Fault> {
         let mut at = 0;
         while at < bytes.len() && self.state != State::Done {
-            at += self.step(&bytes[at..], seen)?;
+            at += self.step_once(&bytes[at..], seen)?;
         }
         Ok(at)
     }
 
     /// Handles the end of the connection. Returns whether it completes the response.
-    pub(super) fn end(&mut self) -> bool {
+    pub(super) fn end_of_connection(&mut self) -> bool {
         self.kept = false;
         if self.state == State::UntilClosed {
             self.state = State::Done;
@@ -132,11 +136,11 @@ impl Reader {
         self.state == State::Done
     }
 
-    fn step(&mut self, bytes: &[u8], seen: &mut impl Observer) -> Result<usize, Fault> {
+    fn step_once(&mut self, bytes: &[u8], seen: &mut impl Observer) -> Result<usize, Fault> {
         match self.state {
-            State::Head => self.head(bytes, seen),
+            State::Head => self.feed_head(bytes, seen),
             State::Length(missing) => {
-                let now = within(missing, bytes);
+                let now = bytes_within(missing, bytes);
                 seen.body(&bytes[..now]);
                 let missing = missing - now as u64;
                 self.state = if missing == 0 {
@@ -151,7 +155,7 @@ impl Reader {
                 Ok(bytes.len())
             }
             State::Chunk(missing) => {
-                let now = within(missing, bytes);
+                let now = bytes_within(missing, bytes);
                 seen.body(&bytes[..now]);
                 let missing = missing - now as u64;
                 self.state = if missing == 0 {
@@ -187,7 +191,7 @@ impl Reader {
         }
     }
 
-    fn head(&mut self, bytes: &[u8], seen: &mut impl Observer) -> Result<usize, Fault> {
+    fn feed_head(&mut self, bytes: &[u8], seen: &mut impl Observer) -> Result<usize, Fault> {
         if self.held.is_empty() {
             if let Some(length) = self.whole_head(bytes, seen)? {
                 return Ok(length);
@@ -199,7 +203,7 @@ impl Reader {
             let from = self.held.len().saturating_sub(3);
             let before = self.held.len();
             self.held.extend_from_slice(bytes);
-            if !ends(&self.held[from..]) && self.held.len() <= LONGEST_HEAD {
+            if !has_empty_line(&self.held[from..]) && self.held.len() <= LONGEST_HEAD {
                 return Ok(bytes.len());
             }
             let held = std::mem::take(&mut self.held);
@@ -238,7 +242,7 @@ impl Reader {
         }
         let mut framing = Framing::default();
         for header in head.headers.iter() {
-            framing.read(header);
+            framing.read_header(header);
         }
         self.kept = match (framing.close, framing.keep) {
             (true, _) => false,
@@ -287,11 +291,11 @@ struct Framing {
 }
 
 impl Framing {
-    fn read(&mut self, header: &httparse::Header<'_>) {
+    fn read_header(&mut self, header: &httparse::Header<'_>) {
         // The length excludes most names.
         match header.name.len() {
             14 if header.name.eq_ignore_ascii_case("content-length") => {
-                let length = number(header.value).ok_or(Fault::Length);
+                let length = parse_length(header.value).ok_or(Fault::Length);
                 self.length = Some(match self.length {
                     Some(Ok(other)) if length.is_ok_and(|length| length != other) => {
                         Err(Fault::TwoLengths)
@@ -319,7 +323,7 @@ impl Framing {
 }
 
 /// Parses a Content-Length, which consists of digits only.
-fn number(value: &[u8]) -> Option<u64> {
+fn parse_length(value: &[u8]) -> Option<u64> {
     let digits = value.trim_ascii();
     let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     let digits = std::str::from_utf8(digits).ok().filter(|_| plain)?;
@@ -354,12 +358,12 @@ fn chunk_size(size: u64, line: Line, length: usize, byte: u8) -> Result<State, F
     Ok(State::Size(size, next, length + 1))
 }
 
-fn within(missing: u64, bytes: &[u8]) -> usize {
+fn bytes_within(missing: u64, bytes: &[u8]) -> usize {
     usize::try_from(missing).map_or(bytes.len(), |missing| missing.min(bytes.len()))
 }
 
 /// Returns whether the bytes contain an empty line.
-fn ends(bytes: &[u8]) -> bool {
+fn has_empty_line(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair == b"\n\n") || bytes.windows(3).any(|three| three == b"\n\r\n")
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Target {
 
 impl Target {
     pub(super) fn new(plan: &model::Target, fill: &Fill) -> Result<Self, Error> {
-        let base = filled(&plan.base, fill);
+        let base = fill_marks(&plan.base, fill);
         let unix = plan.unix.as_ref();
         let unix = unix.map(|path| PathBuf::from(path.filled(fill).as_os_str()));
         let wrong = |why| Error::Base {
@@ -82,7 +82,7 @@ impl Target {
     }
 
     /// Resolves the addresses of the host; blocks until the resolver returns.
-    pub(super) fn resolve(&self) -> Result<Vec<SocketAddr>, String> {
+    pub(super) fn resolve_addresses(&self) -> Result<Vec<SocketAddr>, String> {
         if let Ok(ip) = self.host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(ip, self.port)]);
         }
@@ -99,17 +99,17 @@ impl Target {
     }
 
     /// Returns the first address that does not belong to this machine.
-    pub(super) fn elsewhere(&self) -> Result<Option<IpAddr>, String> {
+    pub(super) fn foreign_address(&self) -> Result<Option<IpAddr>, String> {
         if self.unix.is_some() {
             return Ok(None);
         }
-        let addresses = self.resolve()?;
+        let addresses = self.resolve_addresses()?;
         let mut addresses = addresses.iter().map(SocketAddr::ip);
         Ok(addresses.find(|address| !is_ours(*address)))
     }
 
     /// Returns a name for messages.
-    pub(super) fn name(&self) -> String {
+    pub(super) fn display_name(&self) -> String {
         match &self.unix {
             Some(path) => path.safe().into_string(),
             None if self.host.contains(':') => format!("[{}]:{}", self.host, self.port),
@@ -129,13 +129,13 @@ pub(super) fn breaks_lines(letter: char) -> bool {
 }
 
 /// Replaces placeholders such as `{slot}`.
-pub(super) fn filled(text: &str, fill: &Fill) -> String {
+pub(super) fn fill_marks(text: &str, fill: &Fill) -> String {
     let text = model::Text::from(text).filled(fill);
     text.to_string()
 }
 
 /// Replaces placeholders in a path.
-pub(super) fn path(text: &model::Text, fill: &Fill) -> PathBuf {
+pub(super) fn fill_path(text: &model::Text, fill: &Fill) -> PathBuf {
     Path::new(text.filled(fill).as_os_str()).to_owned()
 }
 
@@ -208,8 +208,8 @@ mod tests {
     fn an_address_of_another_machine_is_noticed() {
         // The network for documentation (RFC 5737) has no hosts.
         let there = target("http://192.0.2.7", None).unwrap();
-        assert_eq!(there.elsewhere(), Ok(Some([192, 0, 2, 7].into())));
+        assert_eq!(there.foreign_address(), Ok(Some([192, 0, 2, 7].into())));
         let here = target("http://127.0.0.1", None).unwrap();
-        assert_eq!(here.elsewhere(), Ok(None));
+        assert_eq!(here.foreign_address(), Ok(None));
     }
 }

@@ -46,7 +46,7 @@ impl Tls {
             let own = rustls_native_certs::load_native_certs();
             roots.add_parsable_certificates(own.certs);
             if let Some(file) = &plan.ca {
-                for certificate in certificates(&target::path(file, fill))? {
+                for certificate in read_certificates(&target::fill_path(file, fill))? {
                     let added = roots.add(certificate);
                     added.map_err(|error| wrong(&file.to_string(), &error))?;
                 }
@@ -56,8 +56,8 @@ impl Tls {
         let mut config = match &plan.identity {
             None => config.with_no_client_auth(),
             Some((certificate, key)) => {
-                let chain = certificates(&target::path(certificate, fill))?;
-                let path = target::path(key, fill);
+                let chain = read_certificates(&target::fill_path(certificate, fill))?;
+                let path = target::fill_path(key, fill);
                 let key = PrivateKeyDer::from_pem_file(&path);
                 let key = key.map_err(|error| wrong(&path.safe().into_string(), &error))?;
                 let config = config.with_client_auth_cert(chain, key);
@@ -77,7 +77,7 @@ impl Tls {
 
 /// Explains an error that prevents all TLS connections, and what to do; returns `None` for
 /// temporary errors.
-pub(super) fn obstacle(error: &io::Error) -> Option<String> {
+pub(super) fn tls_obstacle(error: &io::Error) -> Option<String> {
     let error = error.get_ref()?;
     if error.is::<OtherHttp>() {
         return Some(format!("{error}: --http 1.1"));
@@ -101,7 +101,7 @@ pub(super) fn obstacle(error: &io::Error) -> Option<String> {
 #[error("it does not support HTTP/2")]
 pub(super) struct OtherHttp;
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let wrong = |why: String| Error::Tls {
         what: path.safe().into_string(),
         why,

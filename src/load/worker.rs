@@ -7,7 +7,7 @@ use super::connect::Dialer;
 use super::http2::Lane;
 use super::phase::Phase;
 use super::record::Record;
-use super::request::{Draws, Requests, hash};
+use super::request::{Draws, Requests, hash_number};
 use super::target::Target;
 use crate::model::Http;
 use std::cell::{Cell, RefCell};
@@ -44,20 +44,20 @@ impl Clock {
         Self(begin)
     }
 
-    pub(super) fn now(self) -> u64 {
-        self.at(Instant::now())
+    pub(super) fn nanos_now(self) -> u64 {
+        self.nanos_at(Instant::now())
     }
 
-    pub(super) fn at(self, instant: Instant) -> u64 {
-        nanos(instant.saturating_duration_since(self.0)).saturating_add(1)
+    pub(super) fn nanos_at(self, instant: Instant) -> u64 {
+        duration_nanos(instant.saturating_duration_since(self.0)).saturating_add(1)
     }
 
-    pub(super) fn instant(self, nanos: u64) -> Instant {
+    pub(super) fn instant_at(self, nanos: u64) -> Instant {
         self.0 + Duration::from_nanos(nanos)
     }
 }
 
-pub(super) fn nanos(time: Duration) -> u64 {
+pub(super) fn duration_nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -93,7 +93,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Returns the number of the next request.
-    pub(super) fn take(&self) -> u64 {
+    pub(super) fn take_number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 }
@@ -135,7 +135,7 @@ pub(super) struct Slot {
 
 impl Slot {
     /// Sets the time limit of the next operation; 0 for none.
-    pub(super) fn until(&self, deadline: u64) {
+    pub(super) fn set_deadline(&self, deadline: u64) {
         self.deadline.set(deadline);
         if self.kick.get() == Some(Kick::Late) {
             self.kick.set(None); // the signal belongs to an earlier operation
@@ -143,7 +143,7 @@ impl Slot {
     }
 
     /// Returns the signal to the client, or registers its waker.
-    pub(super) fn kicked(&self, cx: &Context<'_>) -> Option<Kick> {
+    pub(super) fn poll_kick(&self, cx: &Context<'_>) -> Option<Kick> {
         let kick = self.kick.get();
         if kick == Some(Kick::Late) {
             self.kick.set(None);
@@ -161,19 +161,19 @@ impl Slot {
     }
 
     /// Awaits a future, unless the client receives a signal first.
-    pub(super) async fn unless<F: Future>(&self, future: F) -> Result<F::Output, Kick> {
+    pub(super) async fn unless_kicked<F: Future>(&self, future: F) -> Result<F::Output, Kick> {
         let mut future = pin!(future);
         std::future::poll_fn(|cx| {
             if let Poll::Ready(done) = future.as_mut().poll(cx) {
                 return Poll::Ready(Ok(done));
             }
-            self.kicked(cx)
+            self.poll_kick(cx)
                 .map_or(Poll::Pending, |kick| Poll::Ready(Err(kick)))
         })
         .await
     }
 
-    fn tell(&self, kick: Kick) {
+    fn kick_client(&self, kick: Kick) {
         self.deadline.set(0);
         self.kick.set(Some(kick));
         if let Some(waker) = self.waker.borrow_mut().take() {
@@ -184,7 +184,7 @@ impl Slot {
 
 impl Worker {
     /// Runs some of the clients until all have finished. Returns their record.
-    pub(super) fn run(
+    pub(super) fn run_clients(
         shared: Arc<Shared>,
         index: usize,
         clients: Range<u32>,
@@ -214,13 +214,13 @@ impl Worker {
             before: RefCell::default(),
             index,
         });
-        runtime.block_on(worker.clone().all(clients))?;
+        runtime.block_on(worker.clone().run_all_clients(clients))?;
         drop(runtime);
         let worker = Rc::into_inner(worker).expect("every client is done");
         Ok(worker.record.into_inner())
     }
 
-    async fn all(self: Rc<Self>, clients: Range<u32>) -> io::Result<()> {
+    async fn run_all_clients(self: Rc<Self>, clients: Range<u32>) -> io::Result<()> {
         let timer = self.shared.phase.is_open().then(Timer::new).transpose()?;
         let two = self.shared.phase.http != Http::One;
         let mut lane = Rc::<Lane>::default();
@@ -233,15 +233,15 @@ impl Worker {
                 let slot = Rc::<Slot>::default();
                 self.slots.borrow_mut().push(slot.clone());
                 let client = Client::new(self.clone(), slot, id, lane);
-                tokio::task::spawn_local(client.run())
+                tokio::task::spawn_local(client.run_to_end())
             })
             .collect();
-        let stopping = tokio::task::spawn_local(self.clone().stopping());
-        let ticking = tokio::task::spawn_local(self.clone().ticking());
+        let stopping = tokio::task::spawn_local(self.clone().forward_stop());
+        let ticking = tokio::task::spawn_local(self.clone().tick_forever());
         let worker = self.clone();
         let ringing = tokio::task::spawn_local(async move {
             if let Some(timer) = timer {
-                worker.alarm.ring(&timer, worker.shared.clock).await;
+                worker.alarm.ring_forever(&timer, worker.shared.clock).await;
             }
         });
         for client in clients {
@@ -251,12 +251,12 @@ impl Worker {
             helper.abort();
             let _ = helper.await; // the task was cancelled
         }
-        self.tick();
+        self.tick_once();
         Ok(())
     }
 
     /// Waits for the signal to stop, and passes it on.
-    async fn stopping(self: Rc<Self>) {
+    async fn forward_stop(self: Rc<Self>) {
         let mut stop = self.shared.stop.clone();
         let Ok(why) = stop
             .wait_for(|stop| *stop != Stop::No)
@@ -271,26 +271,26 @@ impl Worker {
             tokio::time::sleep(LAST_WORDS).await;
         }
         for slot in self.slots.borrow().iter() {
-            slot.tell(Kick::Stop);
+            slot.kick_client(Kick::Stop);
         }
     }
 
-    async fn ticking(self: Rc<Self>) {
+    async fn tick_forever(self: Rc<Self>) {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            self.tick();
+            self.tick_once();
         }
     }
 
-    fn tick(&self) {
+    fn tick_once(&self) {
         let before = &mut *self.before.borrow_mut();
-        let now = self.shared.clock.now();
+        let now = self.shared.clock.nanos_now();
         for slot in self.slots.borrow().iter() {
             let deadline = slot.deadline.get();
             if deadline != 0 && now >= deadline {
-                slot.tell(Kick::Late);
+                slot.kick_client(Kick::Late);
             }
         }
         let mut record = self.record.borrow_mut();
@@ -304,8 +304,8 @@ impl Worker {
         let quiet = if waits { before.quiet } else { u64::MAX };
         self.shared.quiet[self.index].store(quiet, Ordering::Relaxed);
         before.ticks += 1;
-        let draw = hash(self.shared.phase.seed ^ hash(before.ticks));
-        record.look(draw);
+        let draw = hash_number(self.shared.phase.seed ^ hash_number(before.ticks));
+        record.sample_in_flight(draw);
         let live = &self.shared.live;
         let more = |counter: &AtomicU64, now: u64, before: &mut u64| {
             counter.fetch_add(now.wrapping_sub(*before), Ordering::Relaxed);
@@ -314,7 +314,7 @@ impl Worker {
         if self.shared.phase.counted {
             more(&live.sent, record.sent, &mut before.sent);
             more(&live.served, record.served, &mut before.served);
-            record.tell(live);
+            record.publish_ends(live);
         }
         more(&live.in_flight, record.in_flight, &mut before.in_flight);
         let (sum, count) = std::mem::take(&mut record.lately);

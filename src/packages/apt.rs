@@ -1,12 +1,15 @@
 //! Packages of Debian: unpacked beside the installed ones, which needs no root rights.
 
-use super::script::{self, quoted};
+use super::script::{self, quote_word};
 use super::spec::Spec;
-use super::{Fault, Listing, Recipe, Wanted, ask, before, refused, unknown};
+use super::{
+    Fault, Listing, Recipe, Wanted, ask_tool, prepend_to_variable, refuse_unknown_name,
+    refuse_with_hint,
+};
 
 /// Lists the versions in the sources of apt.
-pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
-    let said = ask(wanted, "apt-cache", &["madison", &spec.name])?;
+pub(super) fn list_versions(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
+    let said = ask_tool(wanted, "apt-cache", &["madison", &spec.name])?;
     let lines = said.out.lines().filter(|line| !line.ends_with(" Sources"));
     let mut versions: Vec<_> = lines
         .filter_map(|line| Some(line.split('|').nth(1)?.trim().to_owned()))
@@ -23,27 +26,27 @@ pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
         });
     }
     if !said.fine {
-        return refused(
-            format!("apt does not list {}: {}", spec.name, said.why()),
+        return refuse_with_hint(
+            format!("apt does not list {}: {}", spec.name, said.failure_line()),
             format!("does `apt-cache madison {}` work?", spec.name),
         );
     }
-    let names = ask(wanted, "apt-cache", &["pkgnames"])?.out;
+    let names = ask_tool(wanted, "apt-cache", &["pkgnames"])?.out;
     if names.lines().any(|name| *name == spec.name) {
-        return refused(
+        return refuse_with_hint(
             format!("no apt source has {}", spec.name),
             "it is installed, or another package provides it; choose a package that `apt-cache madison` lists",
         );
     }
-    unknown(spec, names.lines().map(str::to_owned))
+    refuse_unknown_name(spec, names.lines().map(str::to_owned))
 }
 
 /// Returns the recipe that unpacks a version.
-pub(super) fn recipe(spec: &Spec) -> (Recipe, Vec<String>) {
-    let package = quoted(&format!("{}={{variant}}", spec.name));
+pub(super) fn unpack_recipe(spec: &Spec) -> (Recipe, Vec<String>) {
+    let package = quote_word(&format!("{}={{variant}}", spec.name));
     let get =
         format!("cd \"$PROVOKE_MADE\" && apt-get download {package} && dpkg-deb -x ./*.deb root");
-    let mut script = script::run(&get, "^E: |^dpkg-deb: error");
+    let mut script = script::run_command_lines(&get, "^E: |^dpkg-deb: error");
     script += "rm -f \"$PROVOKE_MADE\"/*.deb\n";
     let below = |folders: &[&str]| {
         let folders = folders
@@ -51,7 +54,7 @@ pub(super) fn recipe(spec: &Spec) -> (Recipe, Vec<String>) {
             .map(|folder| format!("{{made}}/root/{folder}"));
         folders.collect::<Vec<_>>()
     };
-    let triplet = triplet(&spec.name);
+    let triplet = multiarch_triplet(&spec.name);
     let (usr, top) = (format!("usr/lib/{triplet}"), format!("lib/{triplet}"));
     let libraries = below(&[&usr, &top, "usr/lib", "lib"]);
     let recipe = Recipe {
@@ -64,7 +67,7 @@ pub(super) fn recipe(spec: &Spec) -> (Recipe, Vec<String>) {
             "bin",
             "usr/games",
         ]),
-        env: vec![before("LD_LIBRARY_PATH", libraries)],
+        env: vec![prepend_to_variable("LD_LIBRARY_PATH", libraries)],
         cwd: None,
         shared: true,
     };
@@ -76,7 +79,7 @@ pub(super) fn recipe(spec: &Spec) -> (Recipe, Vec<String>) {
 }
 
 /// Returns Debian's name for the library folder of an architecture.
-fn triplet(package: &str) -> String {
+fn multiarch_triplet(package: &str) -> String {
     let machine = match package.split_once(':').map(|(_, machine)| machine) {
         Some("amd64") => "x86_64",
         Some("i386") => "x86",
@@ -100,9 +103,12 @@ mod tests {
 
     #[test]
     fn libraries_lie_where_their_machine_has_them() {
-        assert_eq!(triplet("libc6:i386"), "i386-linux-gnu");
-        assert_eq!(triplet("libc6:arm64"), "aarch64-linux-gnu");
-        assert_eq!(triplet("libc6:s390x"), "s390x-linux-gnu");
-        assert_eq!(triplet("libc6"), triplet("libc6:native"));
+        assert_eq!(multiarch_triplet("libc6:i386"), "i386-linux-gnu");
+        assert_eq!(multiarch_triplet("libc6:arm64"), "aarch64-linux-gnu");
+        assert_eq!(multiarch_triplet("libc6:s390x"), "s390x-linux-gnu");
+        assert_eq!(
+            multiarch_triplet("libc6"),
+            multiarch_triplet("libc6:native")
+        );
     }
 }

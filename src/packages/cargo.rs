@@ -2,9 +2,9 @@
 //! copy of the project.
 
 use super::project;
-use super::script::{self, quoted};
-use super::spec::{Spec, some};
-use super::{Fault, Listing, Recipe, Wanted, ask, refused, unknown};
+use super::script::{self, quote_word};
+use super::spec::{Spec, list_first};
+use super::{Fault, Listing, Recipe, Wanted, ask_tool, refuse_unknown_name, refuse_with_hint};
 use crate::untrusted::Untrusted as _;
 use serde_json::Value;
 use std::fs;
@@ -28,14 +28,14 @@ pub(super) struct Project {
 
 impl Project {
     /// Finds the project around the folder of the trials, and its dependencies on the crate.
-    pub(super) fn find(wanted: &Wanted, spec: &Spec) -> Result<Self, Fault> {
+    pub(super) fn find_around(wanted: &Wanted, spec: &Spec) -> Result<Self, Fault> {
         let outside = |what: String| {
-            refused(
+            refuse_with_hint(
                 what,
                 "change to a project that depends on the crate, or set --cwd",
             )
         };
-        let said = ask(
+        let said = ask_tool(
             wanted,
             "cargo",
             &["metadata", "--no-deps", "--format-version", "1"],
@@ -45,7 +45,10 @@ impl Project {
             .as_ref()
             .and_then(|about| about["workspace_root"].as_str());
         let (Some(about), Some(root)) = (&about, root) else {
-            return outside(format!("this is not a Cargo project: {}", said.why()));
+            return outside(format!(
+                "this is not a Cargo project: {}",
+                said.failure_line()
+            ));
         };
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let (root, folder) = (real(Path::new(root)), real(wanted.folder));
@@ -61,7 +64,7 @@ impl Project {
                 let name = dependency["name"].as_str().unwrap_or_default();
                 known.push(name.to_owned());
                 if name == spec.name && dependency["path"].is_null() {
-                    adds.push(add(
+                    adds.push(add_command(
                         package["name"].as_str().unwrap_or_default(),
                         dependency,
                     ));
@@ -74,7 +77,7 @@ impl Project {
             .filter_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
         known.extend(locked.map(str::to_owned));
         if !known.contains(&spec.name) {
-            let near = super::spec::near(&spec.name, known);
+            let near = super::spec::similar_names(&spec.name, known);
             let hint = if near.is_empty() {
                 "`cargo tree` lists its dependencies".to_owned()
             } else {
@@ -85,20 +88,20 @@ impl Project {
                 root.safe(),
                 spec.name
             );
-            return refused(what, hint);
+            return refuse_with_hint(what, hint);
         }
         Ok(Self { root, inside, adds })
     }
 
     /// Returns the recipe that selects a version in a copy of the project, and builds it.
-    pub(super) fn recipe(&self, wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
+    pub(super) fn build_recipe(&self, wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
         let build = wanted.build.unwrap_or("cargo build");
-        let name = quoted(&spec.name);
+        let name = quote_word(&spec.name);
         // If the manifests permit the version, only the lock file changes.
         let mut set = format!("cargo update --quiet -p {name} --precise '{{variant}}'");
         if !self.adds.is_empty() {
             let require = |version: &str| {
-                let add = |add: &String| format!("{add}{}", quoted(&format!("@{version}")));
+                let add = |add: &String| format!("{add}{}", quote_word(&format!("@{version}")));
                 self.adds.iter().map(add).collect::<Vec<_>>().join(" && ")
             };
             let (exactly, any) = (require("={variant}"), require("*"));
@@ -106,18 +109,18 @@ impl Project {
             // permits it.
             set = format!("{set} || {{ : >\"$log\"; {exactly}; }} || {{ {any} && {set}; }}");
         }
-        let mut script = project::copied(&self.root, &self.inside);
+        let mut script = project::copy_project_lines(&self.root, &self.inside);
         // Keep the usual path of the build output, because a command may contain it.
         script += "ln -s \"$PROVOKE_MADE/target\" \"$PROVOKE_MADE/src/target\" || exit\n";
         script += "export CARGO_TARGET_DIR=\"$PROVOKE_MADE/target\"\n";
-        script += &script::run(&set, "^error");
-        script += &script::run(build, "^error");
+        script += &script::run_command_lines(&set, "^error");
+        script += &script::run_command_lines(build, "^error");
         let path = ["debug", "release"].map(|profile| format!("{{made}}/target/{profile}"));
         let recipe = Recipe {
             script,
             path: path.to_vec(),
             env: vec![("CARGO_TARGET_DIR".to_owned(), "{made}/target".to_owned())],
-            cwd: Some(project::below("src", &self.inside)),
+            cwd: Some(project::path_below("src", &self.inside)),
             shared: false,
         };
         let root = self.root.safe();
@@ -130,11 +133,11 @@ impl Project {
 
 /// Returns the command that sets the version requirement of a package's dependency, and keeps its
 /// other settings.
-fn add(package: &str, dependency: &Value) -> String {
-    let mut command = format!("cargo add --quiet --package {}", quoted(package));
+fn add_command(package: &str, dependency: &Value) -> String {
+    let mut command = format!("cargo add --quiet --package {}", quote_word(package));
     let mut flag = |flag: &str, value: Option<&str>| {
         command = match value {
-            Some(value) => format!("{command} {flag} {}", quoted(value)),
+            Some(value) => format!("{command} {flag} {}", quote_word(value)),
             None => format!("{command} {flag}"),
         };
     };
@@ -167,9 +170,9 @@ fn add(package: &str, dependency: &Value) -> String {
 }
 
 /// Returns which of these versions are yanked, according to cargo's local index.
-pub(super) fn yanked(wanted: &Wanted, spec: &Spec, named: &[String]) -> Vec<String> {
-    let known = kept(wanted, &spec.name).unwrap_or_default();
-    let (_, yanked) = entries(&known);
+pub(super) fn yanked_versions(wanted: &Wanted, spec: &Spec, named: &[String]) -> Vec<String> {
+    let known = cached_index_file(wanted, &spec.name).unwrap_or_default();
+    let (_, yanked) = parse_entries(&known);
     let yanked: Vec<String> = named
         .iter()
         .filter(|version| yanked.contains(version))
@@ -186,7 +189,7 @@ pub(super) fn yanked(wanted: &Wanted, spec: &Spec, named: &[String]) -> Vec<Stri
 }
 
 /// Lists the versions in the registry.
-pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
+pub(super) fn list_versions(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
     let name = &spec.name;
     let folder = Folder::new().map_err(|source| Fault::Io {
         path: std::env::temp_dir(),
@@ -202,17 +205,17 @@ pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
     })?;
     let _ = fs::write(folder.0.join("lib.rs"), "");
     let manifest = manifest.to_string_lossy();
-    let said = ask(
+    let said = ask_tool(
         wanted,
         "cargo",
         &["generate-lockfile", "--manifest-path", &manifest],
     )?;
-    let Some(kept) = kept(wanted, name) else {
+    let Some(kept) = cached_index_file(wanted, name) else {
         if said.err.contains("no matching package") {
-            return unknown(spec, []);
+            return refuse_unknown_name(spec, []);
         }
-        return refused(
-            format!("cargo does not list {name}: {}", said.why()),
+        return refuse_with_hint(
+            format!("cargo does not list {name}: {}", said.failure_line()),
             format!("does `cargo info {name}` work? A list is not needed for {name}==A,B,C"),
         );
     };
@@ -220,12 +223,12 @@ pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
     if !said.err.contains("candidate versions found") {
         notes.push(format!(
             "the registry does not respond ({}): using the versions known on this machine",
-            said.why()
+            said.failure_line()
         ));
     }
-    let (versions, yanked) = entries(&kept);
+    let (versions, yanked) = parse_entries(&kept);
     if !yanked.is_empty() {
-        let yanked = some(&yanked);
+        let yanked = list_first(&yanked);
         notes.push(format!(
             "left out: yanked versions ({yanked}); to test them, name them: {name}==A,B,C"
         ));
@@ -254,7 +257,7 @@ impl Drop for Folder {
 
 /// Returns cargo's local index entry of a crate. If several registries have the crate, the entry of
 /// the last query counts.
-fn kept(wanted: &Wanted, name: &str) -> Option<String> {
+fn cached_index_file(wanted: &Wanted, name: &str) -> Option<String> {
     let set = wanted.env.iter().find(|(name, _)| name == "CARGO_HOME");
     let set = set.map(|(_, value)| PathBuf::from(value));
     let home = set
@@ -262,7 +265,7 @@ fn kept(wanted: &Wanted, name: &str) -> Option<String> {
         .or_else(|| Some(std::env::home_dir()?.join(".cargo")))?;
     let indices = fs::read_dir(wanted.folder.join(home).join("registry/index")).ok()?;
     let files = indices.filter_map(|index| {
-        let file = index.ok()?.path().join(".cache").join(place(name));
+        let file = index.ok()?.path().join(".cache").join(index_path(name));
         let age = fs::metadata(&file)
             .and_then(|about| about.modified())
             .ok()?;
@@ -273,7 +276,7 @@ fn kept(wanted: &Wanted, name: &str) -> Option<String> {
 }
 
 /// Returns the path of a crate in the index.
-fn place(name: &str) -> String {
+fn index_path(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     match name.len() {
         1 | 2 => format!("{}/{name}", name.len()),
@@ -283,7 +286,7 @@ fn place(name: &str) -> String {
 }
 
 /// Returns all versions in an index file, and the yanked ones.
-fn entries(kept: &str) -> (Vec<String>, Vec<String>) {
+fn parse_entries(kept: &str) -> (Vec<String>, Vec<String>) {
     let (mut versions, mut yanked) = (Vec::new(), Vec::new());
     for entry in kept
         .split(['\0', '\n'])
@@ -316,7 +319,7 @@ mod tests {
             ("itoa", "it/oa/itoa"),
             ("SERDE_json", "se/rd/serde_json"),
         ] {
-            assert_eq!(place(name), at);
+            assert_eq!(index_path(name), at);
         }
     }
 
@@ -324,7 +327,7 @@ mod tests {
     fn yanked_versions_are_apart() {
         let kept = "\u{3}\u{2}\0\0\0etag: x\0v0.1.0\0{\"vers\":\"0.1.0\",\"yanked\":true}\0v0.2.0\0{\"vers\":\"0.2.0\",\"yanked\":false}\0";
         let expected = (vec!["0.2.0".to_owned()], vec!["0.1.0".to_owned()]);
-        assert_eq!(entries(kept), expected);
+        assert_eq!(parse_entries(kept), expected);
     }
 
     #[test]
@@ -335,7 +338,7 @@ mod tests {
             "registry": null,
         });
         assert_eq!(
-            add("mine", &dependency),
+            add_command("mine", &dependency),
             "cargo add --quiet --package 'mine' --dev --target 'cfg(unix)' --rename 'numbers' \
              --no-default-features --features 'i128' itoa"
         );

@@ -1,7 +1,7 @@
 //! Compares two environments: packages as `pip freeze` prints them, or variables as `env` does.
 
 use super::requirements::{self, Role};
-use super::{Fault, refused};
+use super::{Fault, refuse_with_hint};
 use crate::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,14 +42,14 @@ pub struct Comparison {
 pub type Parts = BTreeMap<String, String>;
 
 /// Compares two files of the same type.
-pub fn differences(from: &Path, to: &Path) -> Result<Comparison, Fault> {
-    let ((kind, old), (other, new)) = (read(from)?, read(to)?);
+pub fn compare_files(from: &Path, to: &Path) -> Result<Comparison, Fault> {
+    let ((kind, old), (other, new)) = (read_parts(from)?, read_parts(to)?);
     if kind != other {
         let what = |kind| match kind {
             Kind::Packages => "packages",
             Kind::Variables => "variables",
         };
-        return refused(
+        return refuse_with_hint(
             format!(
                 "`{}` lists {}, `{}` lists {}",
                 from.safe(),
@@ -60,11 +60,11 @@ pub fn differences(from: &Path, to: &Path) -> Result<Comparison, Fault> {
             "give two files of `pip freeze`, or two files of `env -0`",
         );
     }
-    Ok(compare(kind, old, new))
+    Ok(compare_parts(kind, old, new))
 }
 
 /// Compares the elements of two environments by name.
-pub fn compare(kind: Kind, mut old: Parts, new: Parts) -> Comparison {
+pub fn compare_parts(kind: Kind, mut old: Parts, new: Parts) -> Comparison {
     let (mut common, mut differences) = (Vec::new(), Vec::new());
     for (name, to) in new {
         match old.remove(&name) {
@@ -94,22 +94,22 @@ fn is_same(kind: Kind, from: &str, to: &str) -> bool {
     match kind {
         Kind::Packages => from
             .lines()
-            .map(requirements::plain)
-            .eq(to.lines().map(requirements::plain)),
+            .map(requirements::normalize_line)
+            .eq(to.lines().map(requirements::normalize_line)),
         Kind::Variables => from == to,
     }
 }
 
-fn read(path: &Path) -> Result<(Kind, Parts), Fault> {
-    let text = requirements::decoded(path, requirements::bytes(path)?)?;
+fn read_parts(path: &Path) -> Result<(Kind, Parts), Fault> {
+    let text = requirements::decode_text(path, requirements::read_bytes(path)?)?;
     let blank = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
     let first = text.lines().find(|line| !blank(line));
-    let is_env = text.contains('\0') || first.is_some_and(|line| variable(line).is_some());
+    let is_env = text.contains('\0') || first.is_some_and(|line| parse_variable(line).is_some());
     if is_env {
-        return Ok((Kind::Variables, variables(path, &text)?));
+        return Ok((Kind::Variables, parse_variables(path, &text)?));
     }
     let mut parts = Parts::new();
-    for line in requirements::read(path, Path::new("."))? {
+    for line in requirements::read_requirements(path, Path::new("."))? {
         // A constraint does not install a package.
         if line.role == Role::Constraint {
             continue;
@@ -131,7 +131,7 @@ fn read(path: &Path) -> Result<(Kind, Parts), Fault> {
 /// Returns name and value of the variable in a line.
 ///
 /// Shells also export functions as variables, whose names end with `%%`.
-fn variable(line: &str) -> Option<(&str, &str)> {
+fn parse_variable(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once('=')?;
     let plain = name.strip_suffix("%%").unwrap_or(name);
     let may = |sign: char| sign.is_ascii_alphanumeric() || "_.-".contains(sign);
@@ -146,7 +146,7 @@ fn is_version(value: &str) -> bool {
     version.is_some_and(|version| version.starts_with(|sign: char| sign.is_ascii_digit()))
 }
 
-fn variables(path: &Path, text: &str) -> Result<Parts, Fault> {
+fn parse_variables(path: &Path, text: &str) -> Result<Parts, Fault> {
     let fault = |line: usize, text: &str, what: &'static str| Fault::Line {
         path: path.to_owned(),
         line,
@@ -171,7 +171,7 @@ fn variables(path: &Path, text: &str) -> Result<Parts, Fault> {
     }
     let mut last: Option<&mut String> = None;
     for (index, line) in text.lines().enumerate() {
-        match (variable(line), &mut last) {
+        match (parse_variable(line), &mut last) {
             (Some((name, value)), _) => {
                 let slot = parts.entry(name.to_owned()).or_default();
                 value.clone_into(slot);
@@ -210,7 +210,7 @@ mod tests {
                 .to_string()
                 .replace(&format!("{}/", folder.path().display()), "")
         };
-        differences(&old, &new).map_err(shown)
+        compare_files(&old, &new).map_err(shown)
     }
 
     fn shown(comparison: &Comparison) -> Vec<String> {

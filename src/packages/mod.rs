@@ -15,7 +15,7 @@ mod requirements;
 mod script;
 mod spec;
 
-pub use difference::{Comparison, Difference, Kind, Parts, compare, differences};
+pub use difference::{Comparison, Difference, Kind, Parts, compare_files, compare_parts};
 pub use pip::Pip;
 
 use crate::untrusted::Untrusted as _;
@@ -136,7 +136,7 @@ impl Fault {
     }
 }
 
-fn refused<T>(what: String, hint: impl Into<String>) -> Result<T, Fault> {
+fn refuse_with_hint<T>(what: String, hint: impl Into<String>) -> Result<T, Fault> {
     let hint = hint.into();
     Err(Fault::Refused { what, hint })
 }
@@ -152,11 +152,11 @@ impl Manager {
         }
     }
 
-    fn compare(self, a: &str, b: &str) -> Ordering {
+    fn compare_versions(self, a: &str, b: &str) -> Ordering {
         match self {
-            Self::Pip => order::python(a, b),
-            Self::Cargo | Self::Npm => order::semantic(a, b),
-            Self::Apt => order::debian(a, b),
+            Self::Pip => order::compare_python(a, b),
+            Self::Cargo | Self::Npm => order::compare_semantic(a, b),
+            Self::Apt => order::compare_debian(a, b),
         }
     }
 
@@ -179,7 +179,7 @@ struct Listing {
 }
 
 /// Returns the selected versions of a package, and the recipe for an environment with one of them.
-pub fn versions(wanted: &Wanted) -> Result<Versions, Fault> {
+pub fn find_versions(wanted: &Wanted) -> Result<Versions, Fault> {
     let spec = Spec::parse(wanted.manager, wanted.spec)?;
     // Versions that the user names are accepted without a listing, because a listing may be
     // incomplete.
@@ -188,27 +188,30 @@ pub fn versions(wanted: &Wanted) -> Result<Versions, Fault> {
             versions: versions.clone(),
             notes: Vec::new(),
         }),
-        Choice::Between(..) => list().and_then(|listing| spec.choose(listing)),
+        Choice::Between(..) => list().and_then(|listing| spec.choose_versions(listing)),
     };
     let (listing, (recipe, notes)) = match wanted.manager {
         Manager::Pip => {
-            let pip = Pip::find(wanted)?;
-            let others = pip::Others::read(wanted, &spec)?;
-            let listing = listed(&|| pip.list(&spec, &others))?;
-            (listing, pip.recipe(&spec, &others))
+            let pip = Pip::find_interpreter(wanted)?;
+            let others = pip::Others::read_files(wanted, &spec)?;
+            let listing = listed(&|| pip.list_versions(&spec, &others))?;
+            (listing, pip.install_recipe(&spec, &others))
         }
         Manager::Cargo => {
-            let project = cargo::Project::find(wanted, &spec)?;
-            let mut listing = listed(&|| cargo::list(wanted, &spec))?;
+            let project = cargo::Project::find_around(wanted, &spec)?;
+            let mut listing = listed(&|| cargo::list_versions(wanted, &spec))?;
             if let Choice::Named(named) = &spec.choice {
-                listing.notes = cargo::yanked(wanted, &spec, named);
+                listing.notes = cargo::yanked_versions(wanted, &spec, named);
             }
-            (listing, project.recipe(wanted, &spec))
+            (listing, project.build_recipe(wanted, &spec))
         }
-        Manager::Apt => (listed(&|| apt::list(wanted, &spec))?, apt::recipe(&spec)),
+        Manager::Apt => (
+            listed(&|| apt::list_versions(wanted, &spec))?,
+            apt::unpack_recipe(&spec),
+        ),
         Manager::Npm => (
-            listed(&|| npm::list(wanted, &spec))?,
-            npm::recipe(wanted, &spec),
+            listed(&|| npm::list_versions(wanted, &spec))?,
+            npm::install_recipe(wanted, &spec),
         ),
     };
     Ok(Versions {
@@ -228,7 +231,7 @@ struct Said {
 
 impl Said {
     /// Returns the line that explains best why the tool failed.
-    fn why(&self) -> &str {
+    fn failure_line(&self) -> &str {
         let lines = || self.err.lines().map(str::trim);
         let telling = |line: &&str| {
             let line = line.to_ascii_lowercase();
@@ -243,7 +246,7 @@ impl Said {
 }
 
 /// Runs a tool in the working directory of the trials.
-fn ask(wanted: &Wanted, program: &str, args: &[&str]) -> Result<Said, Fault> {
+fn ask_tool(wanted: &Wanted, program: &str, args: &[&str]) -> Result<Said, Fault> {
     let mut command = Command::new(program);
     command.args(args).current_dir(wanted.folder);
     // The output is parsed, so it must be in English.
@@ -255,7 +258,7 @@ fn ask(wanted: &Wanted, program: &str, args: &[&str]) -> Result<Said, Fault> {
             out: String::from_utf8_lossy(&done.stdout).into_owned(),
             err: String::from_utf8_lossy(&done.stderr).into_owned(),
         }),
-        Err(error) => refused(
+        Err(error) => refuse_with_hint(
             format!("cannot run `{program}`: {error}"),
             format!(
                 "is it installed, and is `{}` a directory?",
@@ -266,19 +269,22 @@ fn ask(wanted: &Wanted, program: &str, args: &[&str]) -> Result<Said, Fault> {
 }
 
 /// Returns the error for a name that a tool does not know, with similar known names.
-fn unknown<T>(spec: &Spec, known: impl IntoIterator<Item = String>) -> Result<T, Fault> {
+fn refuse_unknown_name<T>(
+    spec: &Spec,
+    known: impl IntoIterator<Item = String>,
+) -> Result<T, Fault> {
     let (tool, name) = (spec.manager.name(), &spec.name);
-    let near = spec::near(name, known);
+    let near = spec::similar_names(name, known);
     let hint = if near.is_empty() {
         format!("check its spelling and the package sources of {tool}")
     } else {
         format!("did you mean {near}?")
     };
-    refused(format!("{tool} knows no package `{name}`"), hint)
+    refuse_with_hint(format!("{tool} knows no package `{name}`"), hint)
 }
 
 /// Returns a variable whose value is put before the value that this process has.
-fn before(name: &str, mut value: Vec<String>) -> (String, String) {
+fn prepend_to_variable(name: &str, mut value: Vec<String>) -> (String, String) {
     value.extend(std::env::var(name).ok().filter(|now| !now.is_empty()));
     (name.to_owned(), value.join(":"))
 }

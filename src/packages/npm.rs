@@ -1,9 +1,12 @@
 //! Packages of Node: installed in a copy of the project, or in a separate folder without a project.
 
 use super::project;
-use super::script::{self, quoted};
+use super::script::{self, quote_word};
 use super::spec::Spec;
-use super::{Fault, Listing, Recipe, Wanted, ask, before, refused, unknown};
+use super::{
+    Fault, Listing, Recipe, Wanted, ask_tool, prepend_to_variable, refuse_unknown_name,
+    refuse_with_hint,
+};
 use crate::untrusted::Untrusted as _;
 use serde_json::Value;
 use std::fs;
@@ -13,9 +16,9 @@ use std::path::{Path, PathBuf};
 const TELLING: &str = "^npm (error|ERR!) ([^c ]|c[^o]|co[^d])";
 
 /// Lists the versions in the registry.
-pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
+pub(super) fn list_versions(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
     let name = &spec.name;
-    let said = ask(wanted, "npm", &["view", name, "versions", "--json"])?;
+    let said = ask_tool(wanted, "npm", &["view", name, "versions", "--json"])?;
     let listed: Value = serde_json::from_str(&said.out).unwrap_or_default();
     let versions: Vec<_> = match &listed {
         Value::Array(versions) => versions.iter().filter_map(Value::as_str).collect(),
@@ -30,36 +33,39 @@ pub(super) fn list(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
     }
     let error = &listed["error"];
     if error["code"] == "E404" {
-        let (_, manifest) = project(wanted.folder).unwrap_or_default();
-        return unknown(spec, dependencies(&manifest));
+        let (_, manifest) = find_project(wanted.folder).unwrap_or_default();
+        return refuse_unknown_name(spec, dependency_names(&manifest));
     }
     let why = error["summary"].as_str().filter(|why| !why.is_empty());
-    refused(
+    refuse_with_hint(
         format!(
             "npm does not list {name}: {}",
-            why.unwrap_or_else(|| said.why())
+            why.unwrap_or_else(|| said.failure_line())
         ),
         format!("does `npm view {name} versions` work? A list is not needed for {name}==A,B,C"),
     )
 }
 
 /// Returns the recipe that installs a version.
-pub(super) fn recipe(wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
+pub(super) fn install_recipe(wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
     let install = "npm install --no-audit --no-fund --loglevel=error";
-    let package = quoted(&format!("{}@{{variant}}", spec.name));
+    let package = quote_word(&format!("{}@{{variant}}", spec.name));
     let folder = wanted
         .folder
         .canonicalize()
         .unwrap_or_else(|_| wanted.folder.to_owned());
-    let Some((root, manifest)) = project(&folder) else {
+    let Some((root, manifest)) = find_project(&folder) else {
         // npm reads the settings from the folder into which it installs.
         let mut script = "[ ! -e .npmrc ] || cp .npmrc \"$PROVOKE_MADE/\" || exit\n".to_owned();
         let install = format!("{install} --no-save --prefix \"$PROVOKE_MADE\" {package}");
-        script += &script::run(&install, TELLING);
+        script += &script::run_command_lines(&install, TELLING);
         let recipe = Recipe {
             script,
             path: vec!["{made}/node_modules/.bin".to_owned()],
-            env: vec![before("NODE_PATH", vec!["{made}/node_modules".to_owned()])],
+            env: vec![prepend_to_variable(
+                "NODE_PATH",
+                vec!["{made}/node_modules".to_owned()],
+            )],
             cwd: None,
             shared: !folder.join(".npmrc").exists(),
         };
@@ -67,9 +73,9 @@ pub(super) fn recipe(wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
         return (recipe, vec![note.to_owned()]);
     };
     let inside = folder.strip_prefix(&root).unwrap_or(Path::new(""));
-    let mut script = project::copied(&root, inside);
-    script += &script::run(&format!("{install} {package}"), TELLING);
-    let cwd = project::below("src", inside);
+    let mut script = project::copy_project_lines(&root, inside);
+    script += &script::run_command_lines(&format!("{install} {package}"), TELLING);
+    let cwd = project::path_below("src", inside);
     let mut path = vec![format!("{{made}}/{cwd}/node_modules/.bin")];
     if cwd != "src" {
         path.push("{made}/src/node_modules/.bin".to_owned());
@@ -78,7 +84,7 @@ pub(super) fn recipe(wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
         "each version is tested in a copy of `{}`",
         root.safe()
     )];
-    if !dependencies(&manifest).any(|name| name == spec.name) {
+    if !dependency_names(&manifest).any(|name| name == spec.name) {
         notes.push(format!(
             "package.json does not list {}: other packages may bring another version of it",
             spec.name
@@ -95,7 +101,7 @@ pub(super) fn recipe(wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
 }
 
 /// Returns the folder and manifest of the project around a folder. A workspace is one project.
-fn project(folder: &Path) -> Option<(PathBuf, Value)> {
+fn find_project(folder: &Path) -> Option<(PathBuf, Value)> {
     let read = |folder: &Path| {
         let text = fs::read_to_string(folder.join("package.json")).ok()?;
         Some((
@@ -110,7 +116,7 @@ fn project(folder: &Path) -> Option<(PathBuf, Value)> {
 }
 
 /// Returns the names of a project's dependencies.
-fn dependencies(manifest: &Value) -> impl Iterator<Item = String> {
+fn dependency_names(manifest: &Value) -> impl Iterator<Item = String> {
     let kinds = ["dependencies", "devDependencies", "optionalDependencies"].into_iter();
     let names = kinds.filter_map(|kind| manifest[kind].as_object());
     names.flat_map(|names| names.keys().cloned())

@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 
 /// Compares versions of Python packages by PEP 440.
-pub(super) fn python(a: &str, b: &str) -> Ordering {
+pub(super) fn compare_python(a: &str, b: &str) -> Ordering {
     Python::parse(a).cmp(&Python::parse(b))
 }
 
@@ -17,7 +17,7 @@ pub(super) fn is_python_pre(version: &str) -> bool {
 
 /// Compares versions of crates and Node.js packages by Semantic Versioning. Build metadata after
 /// `+`, which it does not order, is compared as text.
-pub(super) fn semantic(a: &str, b: &str) -> Ordering {
+pub(super) fn compare_semantic(a: &str, b: &str) -> Ordering {
     Semantic::parse(a).cmp(&Semantic::parse(b))
 }
 
@@ -30,11 +30,15 @@ pub(super) fn is_semantic_pre(version: &str) -> bool {
 }
 
 /// Compares versions of Debian packages like `dpkg --compare-versions`.
-pub(super) fn debian(a: &str, b: &str) -> Ordering {
+pub(super) fn compare_debian(a: &str, b: &str) -> Ordering {
     let parts = |version: &'_ str| -> (u64, String, String) {
         let (epoch, rest) = version.split_once(':').unwrap_or(("0", version));
         let (upstream, revision) = rest.rsplit_once('-').unwrap_or((rest, ""));
-        (number(epoch), upstream.to_owned(), revision.to_owned())
+        (
+            parse_digits(epoch),
+            upstream.to_owned(),
+            revision.to_owned(),
+        )
     };
     let (a, b) = (parts(a), parts(b));
     a.0.cmp(&b.0)
@@ -66,7 +70,7 @@ fn debian_part(mut a: &[u8], mut b: &[u8]) -> Ordering {
             b = b.get(1..).unwrap_or_default();
         }
         let ((x, after_a), (y, after_b)) = (a.split_at(digits(a)), b.split_at(digits(b)));
-        let value = |digits: &[u8]| number(&String::from_utf8_lossy(digits));
+        let value = |digits: &[u8]| parse_digits(&String::from_utf8_lossy(digits));
         let order = value(x).cmp(&value(y));
         if order != Ordering::Equal {
             return order;
@@ -77,7 +81,7 @@ fn debian_part(mut a: &[u8], mut b: &[u8]) -> Ordering {
 }
 
 /// Parses digits as a number; an empty text is zero.
-fn number(digits: &str) -> u64 {
+fn parse_digits(digits: &str) -> u64 {
     if digits.is_empty() {
         return 0;
     }
@@ -135,12 +139,12 @@ impl Python {
             Some((epoch, rest)) => (epoch.parse().ok()?, rest),
             None => (0, public),
         };
-        let mut release = vec![number(digits(&mut rest)?)];
+        let mut release = vec![parse_digits(take_digits(&mut rest)?)];
         while let Some(mut after) = rest.strip_prefix('.') {
-            let Some(next) = digits(&mut after) else {
+            let Some(next) = take_digits(&mut after) else {
                 break;
             };
-            release.push(number(next));
+            release.push(parse_digits(next));
             rest = after;
         }
         let names = [
@@ -155,15 +159,19 @@ impl Python {
         ];
         let pre = names
             .into_iter()
-            .find_map(|(name, kind)| Some((kind, part(&mut rest, name)?)));
+            .find_map(|(name, kind)| Some((kind, take_part(&mut rest, name)?)));
         let bare = rest.strip_prefix('-').and_then(|mut after| {
-            let post = number(digits(&mut after)?);
+            let post = parse_digits(take_digits(&mut after)?);
             rest = after;
             Some(post)
         });
         let names = ["post", "rev", "r"];
-        let post = bare.or_else(|| names.into_iter().find_map(|name| part(&mut rest, name)));
-        let dev = part(&mut rest, "dev");
+        let post = bare.or_else(|| {
+            names
+                .into_iter()
+                .find_map(|name| take_part(&mut rest, name))
+        });
+        let dev = take_part(&mut rest, "dev");
         let local = local.map(|local| {
             let parts = local.split(['.', '-', '_']);
             let part = |part: &str| {
@@ -188,7 +196,7 @@ impl Python {
 }
 
 /// Splits digits off the start of a text.
-fn digits<'a>(rest: &mut &'a str) -> Option<&'a str> {
+fn take_digits<'a>(rest: &mut &'a str) -> Option<&'a str> {
     let end = rest
         .find(|sign: char| !sign.is_ascii_digit())
         .unwrap_or(rest.len());
@@ -198,16 +206,16 @@ fn digits<'a>(rest: &mut &'a str) -> Option<&'a str> {
 }
 
 /// Splits `.name1`, `name-1`, or `name`, which means zero, off the start of a text.
-fn part(rest: &mut &str, name: &str) -> Option<u64> {
+fn take_part(rest: &mut &str, name: &str) -> Option<u64> {
     let sign = ['.', '-', '_'];
     let mut after = rest.strip_prefix(sign).unwrap_or(rest).strip_prefix(name)?;
     let mut behind = after.strip_prefix(sign).unwrap_or(after);
-    let found = digits(&mut behind);
+    let found = take_digits(&mut behind);
     if found.is_some() {
         after = behind;
     }
     *rest = after;
-    Some(found.map_or(0, number))
+    Some(found.map_or(0, parse_digits))
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -294,7 +302,7 @@ mod tests {
             "2013.10",
             "1!0.1",
         ];
-        is_in_order(&versions, python);
+        is_in_order(&versions, compare_python);
     }
 
     #[test]
@@ -311,7 +319,7 @@ mod tests {
             ("1.0RC1", "1.0rc1"),
             ("1.0+Ubuntu-1", "1.0+ubuntu.1"),
         ] {
-            assert_eq!(python(a, b), Ordering::Equal, "{a} and {b}");
+            assert_eq!(compare_python(a, b), Ordering::Equal, "{a} and {b}");
         }
     }
 
@@ -344,8 +352,8 @@ mod tests {
             "1.2.0",
             "1.10.0",
         ];
-        is_in_order(&versions, semantic);
-        assert_eq!(semantic("1.2", "1.2.0"), Ordering::Equal);
+        is_in_order(&versions, compare_semantic);
+        assert_eq!(compare_semantic("1.2", "1.2.0"), Ordering::Equal);
     }
 
     #[test]
@@ -370,7 +378,7 @@ mod tests {
             "1.10",
             "1:0.5",
         ];
-        is_in_order(&versions, debian);
+        is_in_order(&versions, compare_debian);
         for pair in versions.windows(2) {
             let mut dpkg = Command::new("dpkg");
             let done = dpkg
@@ -378,6 +386,6 @@ mod tests {
                 .status();
             assert!(done.unwrap().success(), "{pair:?}");
         }
-        assert_eq!(debian("0:1.0", "1.00"), Ordering::Equal);
+        assert_eq!(compare_debian("0:1.0", "1.00"), Ordering::Equal);
     }
 }

@@ -1,10 +1,10 @@
 //! Packages of Python: `pip index versions` lists the versions, and a virtual environment has one
 //! of them.
 
-use super::requirements::{self, Line, Role, normal};
-use super::script::{self, quoted};
+use super::requirements::{self, Line, Role, normalize_name};
+use super::script::{self, quote_word};
 use super::spec::Spec;
-use super::{Fault, Listing, Recipe, Wanted, ask, refused, unknown};
+use super::{Fault, Listing, Recipe, Wanted, ask_tool, refuse_unknown_name, refuse_with_hint};
 
 /// Python program that prints the path and version of the interpreter, and the version of its pip.
 const WHICH: &str = "
@@ -45,13 +45,16 @@ pub(super) struct Others {
 
 impl<'a> Pip<'a> {
     /// Queries the interpreter, and finds an installer.
-    pub fn find(wanted: &Wanted<'a>) -> Result<Self, Fault> {
+    pub fn find_interpreter(wanted: &Wanted<'a>) -> Result<Self, Fault> {
         let program = wanted.python.unwrap_or("python3");
-        let said = ask(wanted, program, &["-c", WHICH])?;
+        let said = ask_tool(wanted, program, &["-c", WHICH])?;
         let mut lines = said.out.lines().map(str::to_owned);
         let (true, Some(python), Some(version)) = (said.fine, lines.next(), lines.next()) else {
-            return refused(
-                format!("`{program}` is not a working Python: {}", said.why()),
+            return refuse_with_hint(
+                format!(
+                    "`{program}` is not a working Python: {}",
+                    said.failure_line()
+                ),
                 format!("does `{program} -c 'import sys'` work there?"),
             );
         };
@@ -59,15 +62,15 @@ impl<'a> Pip<'a> {
             let mut parts = pip.split('.').map_while(|part| part.parse().ok());
             Some((parts.next()?, parts.next().unwrap_or(0)))
         });
-        let has_uv = ask(wanted, "uv", &["--version"]).is_ok_and(|said| said.fine);
+        let has_uv = ask_tool(wanted, "uv", &["--version"]).is_ok_and(|said| said.fine);
         if installer.is_none() && !has_uv {
-            return refused(
+            return refuse_with_hint(
                 format!("`{python}` has no pip, and uv is not installed"),
                 format!("install one of them: `{python} -m ensurepip`, or `pip install uv`"),
             );
         }
         let settings = match installer {
-            Some(_) => ask(wanted, &python, &["-m", "pip", "config", "list"])?.out,
+            Some(_) => ask_tool(wanted, &python, &["-m", "pip", "config", "list"])?.out,
             None => String::new(),
         };
         let has_sources = settings.lines().any(|line| {
@@ -91,7 +94,7 @@ impl<'a> Pip<'a> {
     }
 
     /// Lists the versions of a package that the interpreter supports.
-    pub(super) fn list(&self, spec: &Spec, others: &Others) -> Result<Listing, Fault> {
+    pub(super) fn list_versions(&self, spec: &Spec, others: &Others) -> Result<Listing, Fault> {
         let mut args = match self.installer {
             Some(_) => vec!["-m", "pip"],
             None => vec!["tool", "run", "--quiet", "--python", &self.python, "pip"],
@@ -122,7 +125,7 @@ impl<'a> Pip<'a> {
         } else {
             "uv"
         };
-        let said = ask(&self.wanted, program, &args)?;
+        let said = ask_tool(&self.wanted, program, &args)?;
         let listed = said
             .out
             .lines()
@@ -145,7 +148,7 @@ impl<'a> Pip<'a> {
                 .requirements
                 .iter()
                 .filter(|line| line.role == Role::Package);
-            return unknown(spec, lines.map(|line| line.name.clone()));
+            return refuse_unknown_name(spec, lines.map(|line| line.name.clone()));
         }
         let old = self.installer.is_some_and(|pip| pip < (21, 2));
         let hint = if old {
@@ -157,14 +160,14 @@ impl<'a> Pip<'a> {
                 self.python
             )
         };
-        refused(
-            format!("pip does not list {}: {}", spec.name, said.why()),
+        refuse_with_hint(
+            format!("pip does not list {}: {}", spec.name, said.failure_line()),
             hint,
         )
     }
 
     /// Returns the recipe for an environment with a version of a package, and notes about it.
-    pub(super) fn recipe(&self, spec: &Spec, others: &Others) -> (Recipe, Vec<String>) {
+    pub(super) fn install_recipe(&self, spec: &Spec, others: &Others) -> (Recipe, Vec<String>) {
         let extras = if spec.extras.is_empty() {
             &others.extras
         } else {
@@ -172,24 +175,24 @@ impl<'a> Pip<'a> {
         };
         let mut lines = others.requirements.clone();
         lines.push(Line {
-            name: normal(&spec.name),
+            name: normalize_name(&spec.name),
             text: format!("{}{extras}=={{variant}}", spec.name),
             role: Role::Package,
         });
         let mut notes = vec![format!(
             "each version has its own virtual environment, created by {}",
-            self.tool()
+            self.tool_name()
         )];
         if self.has_uv && self.has_sources && self.installer.is_some() {
             let note = "uv is not used, because pip is configured with another index";
             notes.push(note.to_owned());
         }
-        (self.script(&lines, &others.constraints), notes)
+        (self.script_recipe(&lines, &others.constraints), notes)
     }
 
     /// Returns the recipe for an environment with these lines, which have the form of
-    /// [`super::differences`].
-    pub fn environment(&self, lines: &[String]) -> Recipe {
+    /// [`super::compare_files`].
+    pub fn environment_recipe(&self, lines: &[String]) -> Recipe {
         let lines: Vec<_> = lines
             .iter()
             .flat_map(|lines| lines.lines())
@@ -203,19 +206,19 @@ impl<'a> Pip<'a> {
                 }
             })
             .collect();
-        self.script(&lines, &[])
+        self.script_recipe(&lines, &[])
     }
 
     fn uses_uv(&self) -> bool {
         self.has_uv && !(self.has_sources && self.installer.is_some())
     }
 
-    fn tool(&self) -> &'static str {
+    fn tool_name(&self) -> &'static str {
         if self.uses_uv() { "uv" } else { "pip" }
     }
 
-    fn script(&self, lines: &[Line], constraints: &[Line]) -> Recipe {
-        let python = quoted(&self.python);
+    fn script_recipe(&self, lines: &[Line], constraints: &[Line]) -> Recipe {
+        let python = quote_word(&self.python);
         let inside = "\"$PROVOKE_MADE/bin/python\"";
         // An interpreter without `ensurepip`, such as Debian's, can still install into another
         // environment.
@@ -249,13 +252,13 @@ impl<'a> Pip<'a> {
                 .collect::<Vec<_>>()
         };
         let mut script = format!("{make} || exit\n");
-        script += &script::file("requirements.txt", &texts(lines));
+        script += &script::write_file_lines("requirements.txt", &texts(lines));
         let mut install = format!("{install} -r \"$PROVOKE_MADE/requirements.txt\"");
         if !constraints.is_empty() {
-            script += &script::file("constraints.txt", &texts(constraints));
+            script += &script::write_file_lines("constraints.txt", &texts(constraints));
             install += " -c \"$PROVOKE_MADE/constraints.txt\"";
         }
-        script += &script::run(&install, telling);
+        script += &script::run_command_lines(&install, telling);
         let all = lines.iter().chain(constraints);
         Recipe {
             script,
@@ -269,10 +272,10 @@ impl<'a> Pip<'a> {
 
 impl Others {
     /// Reads the requirements and constraints files, without their lines about the package.
-    pub(super) fn read(wanted: &Wanted, spec: &Spec) -> Result<Self, Fault> {
+    pub(super) fn read_files(wanted: &Wanted, spec: &Spec) -> Result<Self, Fault> {
         let mut all = Vec::new();
         if let Some(path) = wanted.requirements {
-            all.extend(requirements::read(
+            all.extend(requirements::read_requirements(
                 &wanted.folder.join(path),
                 wanted.folder,
             )?);
@@ -283,7 +286,7 @@ impl Others {
                 wanted.folder,
             )?);
         }
-        let name = normal(&spec.name);
+        let name = normalize_name(&spec.name);
         let own = all
             .iter()
             .find(|line| line.name == name && line.role == Role::Package);
@@ -352,8 +355,8 @@ mod tests {
             ..wanted(folder.path(), spec)
         };
         let spec = Spec::parse(Manager::Pip, spec).unwrap();
-        let others = Others::read(&wanted, &spec).unwrap();
-        pip(wanted).recipe(&spec, &others).0
+        let others = Others::read_files(&wanted, &spec).unwrap();
+        pip(wanted).install_recipe(&spec, &others).0
     }
 
     #[test]
@@ -384,7 +387,7 @@ mod tests {
     fn what_is_there_installs() {
         let wanted = wanted(Path::new("/"), "six");
         let lines = ["six==1.16.0".to_owned()];
-        let script = |pip: &Pip| pip.environment(&lines).script;
+        let script = |pip: &Pip| pip.environment_recipe(&lines).script;
         let new = pip(wanted);
         let without = "'/usr/bin/python3' -m venv --without-pip \"$PROVOKE_MADE\" || exit\n";
         assert!(script(&new).starts_with(without));
@@ -427,7 +430,11 @@ mod tests {
             ("-e /w/x", false),
             ("/w/x.whl", false),
         ] {
-            assert_eq!(pip.environment(&[line.to_owned()]).shared, shared, "{line}");
+            assert_eq!(
+                pip.environment_recipe(&[line.to_owned()]).shared,
+                shared,
+                "{line}"
+            );
         }
     }
 }

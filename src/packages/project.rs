@@ -8,7 +8,7 @@ use std::path::Path;
 ///
 /// Build output, version control, runs of provoke, and an entry that contains the
 /// new folder are not copied.
-pub(super) fn copied(root: &Path, inside: &Path) -> String {
+pub(super) fn copy_project_lines(root: &Path, inside: &Path) -> String {
     let root = quoted_path(root);
     let inside = quoted_path(&Path::new("src").join(inside));
     format!(
@@ -26,7 +26,7 @@ cd "$made"/{inside} || exit
 }
 
 /// Returns a path below the folder that is made, without a slash at its end.
-pub(super) fn below(folder: &str, inside: &Path) -> String {
+pub(super) fn path_below(folder: &str, inside: &Path) -> String {
     let path: std::path::PathBuf = Path::new(folder).join(inside).components().collect();
     path.to_string_lossy().into_owned()
 }
@@ -57,7 +57,8 @@ mod tests {
         }
         let made = root.join("cache/made");
         fs::create_dir_all(&made).unwrap();
-        let script = copied(&root, Path::new("member")) + "pwd -P; find .. -type f | sort";
+        let script =
+            copy_project_lines(&root, Path::new("member")) + "pwd -P; find .. -type f | sort";
         let mut sh = Command::new("sh");
         let done = sh
             .arg("-c")
@@ -71,6 +72,6 @@ mod tests {
             made.join("src/member").display()
         );
         assert_eq!(out, expected);
-        assert_eq!(below("src", Path::new("")), "src");
+        assert_eq!(path_below("src", Path::new("")), "src");
     }
 }

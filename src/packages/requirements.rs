@@ -34,7 +34,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn fault(&self, column: usize, what: &'static str, hint: &'static str) -> Fault {
+    fn line_fault(&self, column: usize, what: &'static str, hint: &'static str) -> Fault {
         Fault::Line {
             path: self.path.to_owned(),
             line: self.line,
@@ -49,30 +49,30 @@ impl Place<'_> {
 const HINT: &str = "write a requirement such as `six==1.16.0`, or a flag of pip";
 
 /// Reads a requirements file; relative paths of packages begin at `folder`, as for pip.
-pub(super) fn read(path: &Path, folder: &Path) -> Result<Vec<Line>, Fault> {
+pub(super) fn read_requirements(path: &Path, folder: &Path) -> Result<Vec<Line>, Fault> {
     let mut lines = Vec::new();
-    include(path, folder, false, &mut Vec::new(), &mut lines)?;
+    include_file(path, folder, false, &mut Vec::new(), &mut lines)?;
     Ok(lines)
 }
 
 /// Reads a constraints file.
 pub(super) fn read_constraints(path: &Path, folder: &Path) -> Result<Vec<Line>, Fault> {
     let mut lines = Vec::new();
-    include(path, folder, true, &mut Vec::new(), &mut lines)?;
+    include_file(path, folder, true, &mut Vec::new(), &mut lines)?;
     Ok(lines)
 }
 
 /// Normalizes a name by PEP 503.
-pub(super) fn normal(name: &str) -> String {
+pub(super) fn normalize_name(name: &str) -> String {
     let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("-").to_ascii_lowercase()
 }
 
 /// Normalizes the spelling of a line for comparisons.
-pub(super) fn plain(line: &str) -> String {
+pub(super) fn normalize_line(line: &str) -> String {
     let end = line.find(|sign| !is_of_name(sign)).unwrap_or(line.len());
     let rest = line[end..].chars().filter(|sign| !sign.is_whitespace());
-    normal(&line[..end]) + &rest.collect::<String>()
+    normalize_name(&line[..end]) + &rest.collect::<String>()
 }
 
 fn is_of_name(sign: char) -> bool {
@@ -80,7 +80,7 @@ fn is_of_name(sign: char) -> bool {
 }
 
 /// Decodes the content of a file.
-pub(super) fn decoded(path: &Path, bytes: Vec<u8>) -> Result<String, Fault> {
+pub(super) fn decode_text(path: &Path, bytes: Vec<u8>) -> Result<String, Fault> {
     String::from_utf8(bytes).map_err(|error| {
         let (valid, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
         let begin = bytes[..valid].iter().rposition(|byte| *byte == b'\n');
@@ -100,23 +100,23 @@ pub(super) fn decoded(path: &Path, bytes: Vec<u8>) -> Result<String, Fault> {
     })
 }
 
-pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Fault> {
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, Fault> {
     fs::read(path).map_err(|source| Fault::Io {
         path: path.to_owned(),
         source,
     })
 }
 
-fn include(
+fn include_file(
     path: &Path,
     folder: &Path,
     is_constraint: bool,
     within: &mut Vec<PathBuf>,
     lines: &mut Vec<Line>,
 ) -> Result<(), Fault> {
-    let text = decoded(path, bytes(path)?)?;
+    let text = decode_text(path, read_bytes(path)?)?;
     within.push(path.to_owned());
-    for (number, text) in logical(&text) {
+    for (number, text) in logical_lines(&text) {
         let first = text.split('\n').next().unwrap_or_default();
         let place = Place {
             path,
@@ -130,17 +130,17 @@ fn include(
         }
         let included = [("-r", "--requirement"), ("-c", "--constraint")]
             .into_iter()
-            .find_map(|(short, long)| Some((short, flag(text, short, long)?)));
+            .find_map(|(short, long)| Some((short, flag_value(text, short, long)?)));
         if let Some((short, file)) = included {
             let file = path.parent().unwrap_or(Path::new(".")).join(file);
             if within.contains(&file) {
                 let hint = "remove the line that includes its own file";
-                return Err(place.fault(1, "a file includes itself", hint));
+                return Err(place.line_fault(1, "a file includes itself", hint));
             }
-            include(&file, folder, is_constraint || short == "-c", within, lines)?;
+            include_file(&file, folder, is_constraint || short == "-c", within, lines)?;
             continue;
         }
-        let mut line = parse(text, folder, &place)?;
+        let mut line = parse_line(text, folder, &place)?;
         if is_constraint && line.role != Role::Flag {
             line.role = Role::Constraint;
         }
@@ -151,7 +151,7 @@ fn include(
 }
 
 /// Returns the logical lines with their numbers; a backslash continues a line.
-fn logical(text: &str) -> Vec<(usize, String)> {
+fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut goes_on = false;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -181,7 +181,7 @@ fn without_comment(line: &str) -> &str {
 }
 
 /// Returns the value of an option: `-r x`, `-rx`, `--requirement x`, `--requirement=x`.
-fn flag<'a>(text: &'a str, short: &str, long: &str) -> Option<&'a str> {
+fn flag_value<'a>(text: &'a str, short: &str, long: &str) -> Option<&'a str> {
     let value = match text.strip_prefix(long) {
         Some(rest) if rest.starts_with([' ', '\t', '=']) => rest,
         Some(_) => return None,
@@ -192,15 +192,15 @@ fn flag<'a>(text: &'a str, short: &str, long: &str) -> Option<&'a str> {
     Some(value.trim_start_matches([' ', '\t', '=']))
 }
 
-fn parse(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
-    if let Some(what) = flag(text, "-e", "--editable") {
+fn parse_line(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
+    if let Some(what) = flag_value(text, "-e", "--editable") {
         let egg = what.split_once("#egg=").map(|(_, egg)| egg);
-        let egg = egg.map(|egg| normal(egg.split(['&', '[']).next().unwrap_or(egg)));
+        let egg = egg.map(|egg| normalize_name(egg.split(['&', '[']).next().unwrap_or(egg)));
         let remote = what.contains("://") && !what.starts_with("file:");
         let what = if what.contains("://") {
             what.to_owned()
         } else {
-            local(what, folder)
+            absolute_local_path(what, folder)
         };
         return Ok(Line {
             name: egg.unwrap_or_else(|| what.clone()),
@@ -231,11 +231,11 @@ fn parse(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
             // Count columns in the original line, which may be indented.
             let before = place.text.find('=').unwrap_or_default();
             let column = place.text[..before].chars().count() + 1;
-            return Err(place.fault(column, "a requirement needs `==`, not `=`", HINT));
+            return Err(place.line_fault(column, "a requirement needs `==`, not `=`", HINT));
         }
         let is_local = rest.starts_with('@') && rest.contains("file:");
         return Ok(Line {
-            name: normal(name),
+            name: normalize_name(name),
             text: text.to_owned(),
             role: if is_local { Role::Local } else { Role::Package },
         });
@@ -245,7 +245,7 @@ fn parse(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
         let text = if is_url {
             text.to_owned()
         } else {
-            local(text, folder)
+            absolute_local_path(text, folder)
         };
         let is_remote = is_url && !text.starts_with("file:");
         return Ok(Line {
@@ -259,11 +259,11 @@ fn parse(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
         });
     }
     let indent = place.text.len() - place.text.trim_start().len();
-    Err(place.fault(indent + end + 1, "this is not a requirement", HINT))
+    Err(place.line_fault(indent + end + 1, "this is not a requirement", HINT))
 }
 
 /// Makes the path of a package absolute, and keeps the extras in brackets behind it.
-fn local(text: &str, folder: &Path) -> String {
+fn absolute_local_path(text: &str, folder: &Path) -> String {
     let path = folder.join(text.strip_prefix("./").unwrap_or(text));
     let path = std::path::absolute(&path).unwrap_or(path);
     path.to_string_lossy().into_owned()
@@ -278,7 +278,7 @@ mod tests {
         for (name, text) in files {
             fs::write(folder.path().join(name), text).unwrap();
         }
-        read(&folder.path().join(files[0].0), Path::new("/at"))
+        read_requirements(&folder.path().join(files[0].0), Path::new("/at"))
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
             let fault = lines(&[("r", text)]).unwrap_err().to_string();
             assert!(fault.ends_with(place), "{fault}");
         }
-        let fault = decoded(Path::new("r"), b"a\nb\xff\n".to_vec()).unwrap_err();
+        let fault = decode_text(Path::new("r"), b"a\nb\xff\n".to_vec()).unwrap_err();
         assert_eq!(
             fault.to_string(),
             "r:2:2: this is not UTF-8 text: `b\u{fffd}`"

@@ -6,25 +6,25 @@ use std::path::Path;
 const END: &str = "PROVOKE_END";
 
 /// Quotes a text as one shell word.
-pub(super) fn quoted(text: &str) -> String {
+pub(super) fn quote_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Quotes a path as one shell word.
 pub(super) fn quoted_path(path: &Path) -> String {
-    quoted(&path.to_string_lossy())
+    quote_word(&path.to_string_lossy())
 }
 
 /// Returns script lines that write a file into the folder that is made.
-pub(super) fn file(name: &str, lines: &[String]) -> String {
+pub(super) fn write_file_lines(name: &str, lines: &[String]) -> String {
     let lines = lines.join("\n");
     format!("cat >\"$PROVOKE_MADE/{name}\" <<'{END}' || exit\n{lines}\n{END}\n")
 }
 
 /// Returns script lines that run a command. If it fails, they print its output, and at last the
 /// most informative line: the first that matches an extended regular expression.
-pub(super) fn run(command: &str, telling: &str) -> String {
-    let telling = quoted(telling);
+pub(super) fn run_command_lines(command: &str, telling: &str) -> String {
+    let telling = quote_word(telling);
     format!(
         r#"log=$PROVOKE_MADE/provoke.log
 {{
@@ -56,16 +56,16 @@ mod tests {
     #[test]
     fn a_command_that_fails_ends_with_what_says_most() {
         let command = "echo one; echo '  × Error: two' >&2; echo Error: three; false";
-        let (fine, out, _) = ran(&run(command, "Error: "));
+        let (fine, out, _) = ran(&run_command_lines(command, "Error: "));
         assert!(!fine);
         assert_eq!(out, "one\n  × Error: two\nError: three\nError: two\n");
-        let (fine, out, _) = ran(&run("echo one; false", "Error: "));
+        let (fine, out, _) = ran(&run_command_lines("echo one; false", "Error: "));
         assert_eq!((fine, out.as_str()), (false, "one\n"));
     }
 
     #[test]
     fn a_command_that_succeeds_leaves_nothing_of_ours() {
-        let (fine, out, made) = ran(&run("echo one", "Error: "));
+        let (fine, out, made) = ran(&run_command_lines("echo one", "Error: "));
         assert_eq!((fine, out.as_str()), (true, ""));
         assert_eq!(made.path().read_dir().unwrap().count(), 0);
     }
@@ -73,11 +73,11 @@ mod tests {
     #[test]
     fn a_file_is_written_letter_by_letter() {
         let lines = ["a'b $HOME `id` \\".to_owned(), "c".to_owned()];
-        let (fine, _, made) = ran(&file("x", &lines));
+        let (fine, _, made) = ran(&write_file_lines("x", &lines));
         assert!(fine);
         let text = std::fs::read_to_string(made.path().join("x")).unwrap();
         assert_eq!(text, "a'b $HOME `id` \\\nc\n");
-        let echo = format!("printf %s {}", quoted("a'b $HOME"));
+        let echo = format!("printf %s {}", quote_word("a'b $HOME"));
         assert_eq!(ran(&echo).1, "a'b $HOME");
     }
 }

@@ -1,6 +1,6 @@
 //! Parses a package specification, `NAME[EXTRA]==A..B`, and selects the versions that match.
 
-use super::{Fault, Listing, Manager, refused};
+use super::{Fault, Listing, Manager, refuse_with_hint};
 use std::cmp::Ordering;
 
 /// A package and its selected versions.
@@ -29,7 +29,7 @@ impl Spec {
     pub(super) fn parse(manager: Manager, text: &str) -> Result<Self, Fault> {
         let refuse = |what: &str| {
             let tool = manager.name();
-            refused(
+            refuse_with_hint(
                 format!("`{text}` {what}"),
                 format!(
                     "write NAME, NAME==A..B, NAME==A.. or NAME==A,B,C, as {tool} writes the versions"
@@ -95,12 +95,13 @@ impl Spec {
     }
 
     /// Returns the selected versions of a listing, the oldest first.
-    pub(super) fn choose(&self, listing: Listing) -> Result<Listing, Fault> {
+    pub(super) fn choose_versions(&self, listing: Listing) -> Result<Listing, Fault> {
         let Choice::Between(first, last) = &self.choice else {
             return Ok(listing);
         };
         let (manager, name) = (self.manager, &self.name);
-        let compare = |a: &String, b: &String| manager.compare(a, b).then_with(|| a.cmp(b));
+        let compare =
+            |a: &String, b: &String| manager.compare_versions(a, b).then_with(|| a.cmp(b));
         let mut all = listing.versions;
         all.sort_by(compare);
         all.dedup();
@@ -114,23 +115,24 @@ impl Spec {
         for end in ends() {
             if !all
                 .iter()
-                .any(|version| manager.compare(version, end) == Ordering::Equal)
+                .any(|version| manager.compare_versions(version, end) == Ordering::Equal)
             {
                 let listed = if takes_pre { &all } else { &released };
                 return self.refuse_end(end, listed);
             }
         }
         if let (Some(first), Some(last)) = (first, last)
-            && manager.compare(first, last) == Ordering::Greater
+            && manager.compare_versions(first, last) == Ordering::Greater
         {
-            return refused(
+            return refuse_with_hint(
                 format!("`{first}` of {name} is newer than `{last}`"),
                 format!("write the older version first: {name}=={last}..{first}"),
             );
         }
         let inside = |version: &String| {
-            let after = |first: &String| manager.compare(version, first) != Ordering::Less;
-            let until = |last: &String| manager.compare(version, last) != Ordering::Greater;
+            let after = |first: &String| manager.compare_versions(version, first) != Ordering::Less;
+            let until =
+                |last: &String| manager.compare_versions(version, last) != Ordering::Greater;
             first.as_ref().is_none_or(after) && last.as_ref().is_none_or(until)
         };
         let mut notes = listing.notes;
@@ -138,13 +140,13 @@ impl Spec {
         if !(takes_pre || left_out.is_empty()) {
             notes.push(format!(
                 "left out: pre-releases ({}); they are included if an end is a pre-release",
-                some(&left_out)
+                list_first(&left_out)
             ));
         }
         let versions: Vec<_> = if takes_pre { all } else { released };
         let versions: Vec<_> = versions.into_iter().filter(inside).collect();
         if versions.is_empty() {
-            return refused(
+            return refuse_with_hint(
                 format!("{} lists no versions of {name}", manager.name()),
                 format!("name versions if you know them: {name}==A,B,C"),
             );
@@ -154,7 +156,8 @@ impl Spec {
 
     fn refuse_end(&self, end: &str, listed: &[String]) -> Result<Listing, Fault> {
         let (tool, name) = (self.manager.name(), &self.name);
-        let at = listed.partition_point(|other| self.manager.compare(other, end) == Ordering::Less);
+        let at = listed
+            .partition_point(|other| self.manager.compare_versions(other, end) == Ordering::Less);
         let from = at.saturating_sub(SHOWN / 2);
         let near = listed[from..]
             .iter()
@@ -173,7 +176,7 @@ impl Spec {
             Manager::Pip => " or needs another interpreter",
             _ => "",
         };
-        refused(
+        refuse_with_hint(
             format!("{tool} lists no version `{end}` of {name}"),
             format!("{near}; name a version that is not listed{other}: {name}==A,B,C"),
         )
@@ -181,7 +184,7 @@ impl Spec {
 }
 
 /// Returns the first elements of a list, and the number of the others.
-pub(super) fn some(all: &[String]) -> String {
+pub(super) fn list_first(all: &[String]) -> String {
     let shown = all[..all.len().min(SHOWN)].join(", ");
     match all.len().saturating_sub(SHOWN) {
         0 => shown,
@@ -190,7 +193,7 @@ pub(super) fn some(all: &[String]) -> String {
 }
 
 /// Returns known names with a small edit distance to this name, the nearest first.
-pub(super) fn near(name: &str, known: impl IntoIterator<Item = String>) -> String {
+pub(super) fn similar_names(name: &str, known: impl IntoIterator<Item = String>) -> String {
     let slips = |other: &String| strsim::osa_distance(name, other);
     let few = |other: &String| slips(other) <= name.len().max(other.len()) / 3;
     let mut near: Vec<_> = known.into_iter().filter(few).collect();
@@ -215,7 +218,7 @@ mod tests {
     }
 
     fn chosen(text: &str, listed: &[&str]) -> Result<Listing, Fault> {
-        parsed(text).choose(Listing {
+        parsed(text).choose_versions(Listing {
             versions: listed.iter().map(ToString::to_string).collect(),
             notes: Vec::new(),
         })
@@ -318,7 +321,7 @@ mod tests {
     #[test]
     fn names_are_near_by_few_slips() {
         let known = || ["numpy", "scipy", "nump", "torch"].map(str::to_owned);
-        assert_eq!(near("numpi", known()), "`nump` or `numpy`");
-        assert_eq!(near("zebra", known()), "");
+        assert_eq!(similar_names("numpi", known()), "`nump` or `numpy`");
+        assert_eq!(similar_names("zebra", known()), "");
     }
 }

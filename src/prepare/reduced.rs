@@ -17,7 +17,7 @@ pub(super) fn without(text: &[u8], source: &Source, pieces: &[u32]) -> Result<Ve
         return Err(refuse(what, Vec::new(), hint));
     }
     let gone: BTreeSet<usize> = pieces.iter().map(|piece| *piece as usize).collect();
-    Ok(source::without(text, &source.pieces, &|piece| {
+    Ok(source::keep_only(text, &source.pieces, &|piece| {
         !gone.contains(&piece)
     }))
 }
@@ -53,7 +53,7 @@ pub fn reduced(space: &Space, variant: &VariantPlan) -> Result<Vec<Reduced>, Unr
             let path = Path::new(root.as_os_str()).join(file.as_os_str());
             let old = fs::read(&path).map_err(at(&path))?;
             let new = without(&old, source, pieces)?;
-            let patch = source::patch(&file.to_string(), &old, &new);
+            let patch = source::unified_diff(&file.to_string(), &old, &new);
             all.push(Reduced { path, patch, new });
         }
     }

@@ -10,7 +10,7 @@ const FEWEST: usize = 4;
 const LONGEST: f64 = 30.0;
 
 /// Returns minimum, median and maximum.
-pub fn spread(counts: &[u64]) -> Option<[u64; 3]> {
+pub fn spread_of_counts(counts: &[u64]) -> Option<[u64; 3]> {
     let mut sorted = counts.to_vec();
     sorted.sort_unstable();
     let last = sorted.len().checked_sub(1)?;
@@ -19,14 +19,14 @@ pub fn spread(counts: &[u64]) -> Option<[u64; 3]> {
 
 /// Draws a histogram with a few ranges of equal, round width, one line each. Returns nothing if there are so few values
 /// that a list of them is clearer.
-pub fn drawn(counts: &[u64]) -> Vec<String> {
-    let (Some([least, _, most]), FEWEST..) = (spread(counts), counts.len()) else {
+pub fn draw_bars(counts: &[u64]) -> Vec<String> {
+    let (Some([least, _, most]), FEWEST..) = (spread_of_counts(counts), counts.len()) else {
         return Vec::new();
     };
     if least == most {
         return Vec::new();
     }
-    let width = round(least, most);
+    let width = round_width(least, most);
     let first = least / width;
     let ranges = first..=most / width;
     let heights: Vec<u64> = ranges
@@ -53,7 +53,7 @@ pub fn drawn(counts: &[u64]) -> Vec<String> {
 }
 
 /// Returns the smallest round width for which a few ranges contain all values.
-fn round(least: u64, most: u64) -> u64 {
+fn round_width(least: u64, most: u64) -> u64 {
     let widths = (0..19).flat_map(|zeros| [1, 2, 5].map(|digit| digit * 10_u64.pow(zeros)));
     let holds = |width: &u64| most / width - least / width < BARS;
     widths.into_iter().find(holds).unwrap_or(u64::MAX)
@@ -68,7 +68,7 @@ mod tests {
         let counts = [
             739, 800, 1201, 1420, 1563, 1571, 1599, 1820, 1990, 1992, 1996,
         ];
-        insta::assert_snapshot!(drawn(&counts).join("\n"), @r"
+        insta::assert_snapshot!(draw_bars(&counts).join("\n"), @r"
      600 ..  799  # 1
      800 ..  999  # 1
     1000 .. 1199   0
@@ -78,7 +78,7 @@ mod tests {
     1800 .. 1999  #### 4
     ");
         for (least, most) in [(0, 1), (0, 7), (85, 1579), (5, u64::MAX / 2)] {
-            let lines = drawn(&[least, most, least, most]).len() as u64;
+            let lines = draw_bars(&[least, most, least, most]).len() as u64;
             assert!((2..=BARS).contains(&lines), "{least} .. {most}: {lines}");
         }
     }
@@ -86,6 +86,6 @@ mod tests {
     #[test]
     fn many_are_drawn_no_longer_than_a_line() {
         let counts: Vec<u64> = (0..200).map(|n| n % 3).collect();
-        assert!(drawn(&counts).iter().all(|line| line.len() < 60));
+        assert!(draw_bars(&counts).iter().all(|line| line.len() < 60));
     }
 }

@@ -49,27 +49,27 @@ pub(super) const COLUMNS: [&str; 34] = [
 ];
 
 /// Writes the trials of a run, after a header line.
-pub(super) fn write(
+pub(super) fn write_csv(
     folder: &Folder,
     report: &Report,
     out: &mut dyn io::Write,
 ) -> Result<(), ExportError> {
     let mut table = WriterBuilder::new().has_headers(false).from_writer(out);
-    table.write_record(COLUMNS).map_err(plain)?;
-    rows::each(folder, report, |mut row: Row| {
+    table.write_record(COLUMNS).map_err(into_io_error)?;
+    rows::for_each_row(folder, report, |mut row: Row| {
         let texts = [&mut row.variant, &mut row.detail, &mut row.last_words];
         texts
             .into_iter()
             .chain(&mut row.title)
             .chain(&mut row.ends)
             .for_each(make_safe);
-        table.serialize(row).map_err(plain)
+        table.serialize(row).map_err(into_io_error)
     })?;
     Ok(table.flush()?)
 }
 
 /// Returns the I/O error inside an error of the library; its kind shows a closed pipe.
-fn plain(error: ::csv::Error) -> io::Error {
+fn into_io_error(error: ::csv::Error) -> io::Error {
     match error.into_kind() {
         ErrorKind::Io(error) => error,
         other => io::Error::other(format!("{other:?}")),
@@ -82,7 +82,7 @@ fn make_safe(text: &mut String) {
         .bytes()
         .all(|byte| byte.is_ascii_graphic() || byte == b' ')
     {
-        *text = words::sanitize(text);
+        *text = words::sanitize_line(text);
     }
     if text.starts_with(['=', '+', '-', '@']) {
         text.insert(0, '\'');

@@ -3,7 +3,7 @@
 use super::{
     Answer, Basis, Captured, ClumpsSeen, Dependence, Durations, FORMAT, FamilySeen, Growth,
     KindSeen, LateTrial, LoadTotals, MaxRate, Mtbf, Rate, Report, SignatureSeen, Trend, Variant,
-    growth::growth, words,
+    growth::find_growth, words,
 };
 use crate::model::{Capture, Depth, Family, Kind, Plan, Signature, StopCause, TrialId, VariantId};
 use crate::oracle;
@@ -20,7 +20,7 @@ impl Report {
             .tallies()
             .map(|(id, tally)| Variant::new(state, id, tally))
             .collect();
-        let growth = growth(&state.around, state.plan.alpha.value());
+        let growth = find_growth(&state.around, state.plan.alpha.value());
         let tried = state.tallies().zip(&variants);
         let tried = tried.filter(|((id, _), _)| state.is_testable(*id));
         let verdict = policy::of(&state.plan).verdict(state);
@@ -52,7 +52,7 @@ impl Report {
             seed: state.plan.seed,
             capture: state.plan.capture,
             host: state.host.clone(),
-            notes: notes(state, &variants, &growth, journal_complete),
+            notes: collect_notes(state, &variants, &growth, journal_complete),
             variants,
             growth,
             repeated_attempts: state.repeated,
@@ -109,15 +109,15 @@ impl Variant {
             failures,
             other: tally.other,
             void: tally.void_total(),
-            outcomes: outcomes(tally),
+            outcomes: outcome_counts(tally),
             void_reasons: tally
                 .void
                 .iter()
                 .map(|(why, n)| (why.to_string(), *n))
                 .collect(),
-            kinds: kinds(tally),
-            signatures: signatures(stop_rule, alpha, tally, state.captured(id)),
-            captured: captured(stop_rule, state, id),
+            kinds: kinds_seen(tally),
+            signatures: signatures_seen(stop_rule, alpha, tally, state.captured(id)),
+            captured: captured_trials(stop_rule, state, id),
             rate: Rate::new(tally, stop_rule, effect, alpha),
             failing_trials,
             clean_runs_to_confirm: stats::clean_runs_needed_effective(k, n, effect, alpha),
@@ -191,7 +191,7 @@ impl Durations {
     }
 }
 
-fn outcomes(tally: &Tally) -> BTreeMap<String, u64> {
+fn outcome_counts(tally: &Tally) -> BTreeMap<String, u64> {
     let mut outcomes = BTreeMap::from([("pass".to_owned(), tally.passes)]);
     for (kind, trials) in tally.failed.iter().chain(&tally.failed_otherwise) {
         *outcomes.entry(kind.name()).or_default() += trials.len() as u64;
@@ -199,7 +199,7 @@ fn outcomes(tally: &Tally) -> BTreeMap<String, u64> {
     outcomes
 }
 
-fn kinds(tally: &Tally) -> Vec<KindSeen> {
+fn kinds_seen(tally: &Tally) -> Vec<KindSeen> {
     let seen = |(kind, trials): (&Kind, &Vec<TrialId>), is_the_bug| KindSeen {
         outcome: kind.name(),
         label: kind.label(),
@@ -221,7 +221,7 @@ fn kinds(tally: &Tally) -> Vec<KindSeen> {
 
 /// Returns the observed failures, the bug before others, the frequent before the rare. If captured trials showed the
 /// same failures, their more detailed signatures are linked.
-fn signatures(
+fn signatures_seen(
     stop_rule: StopRule,
     alpha: f64,
     tally: &Tally,
@@ -269,13 +269,13 @@ fn signatures(
     all
 }
 
-fn captured(stop_rule: StopRule, state: &State, id: VariantId) -> Option<Captured> {
+fn captured_trials(stop_rule: StopRule, state: &State, id: VariantId) -> Option<Captured> {
     let tally = state.captured(id);
     (tally.ran() > 0).then(|| Captured {
         trials: tally.ran(),
         failures: tally.failures,
         other: tally.other,
-        signatures: signatures(stop_rule, state.plan.alpha.value(), tally, tally),
+        signatures: signatures_seen(stop_rule, state.plan.alpha.value(), tally, tally),
     })
 }
 
@@ -298,22 +298,22 @@ fn late_trials(state: &State) -> Vec<LateTrial> {
     late.collect()
 }
 
-fn notes(
+fn collect_notes(
     state: &State,
     variants: &[Variant],
     growth: &[Growth],
     journal_complete: bool,
 ) -> Vec<String> {
     let grown = growth.iter().filter(|growth| growth.warns);
-    let mut notes: Vec<String> = grown.map(Growth::note).collect();
+    let mut notes: Vec<String> = grown.map(Growth::describe_growth).collect();
     for variant in variants {
         let of = if variant.name.is_empty() {
             String::new()
         } else {
             format!("{}: ", variant.name)
         };
-        notes.extend(family(variant).map(|text| format!("{of}{text}")));
-        notes.extend(families(variant).map(|text| format!("{of}{text}")));
+        notes.extend(describe_family(variant).map(|text| format!("{of}{text}")));
+        notes.extend(describe_families(variant).map(|text| format!("{of}{text}")));
         if let Some(found) = variant.dependence.filter(|found| found.warns) {
             notes.push(format!(
                 "{of}failures of parallel trials are not independent ({}): {:.1} trials count as one, so the interval is wider",
@@ -323,8 +323,8 @@ fn notes(
         if let Some(found) = variant.clumps.filter(|found| found.warns) {
             notes.push(format!(
                 "{of}{} came in {} ({}): something outside the trials may have caused them; the interval and `confirm` count a clump as one failure",
-                words::plural(variant.failures, "failure"),
-                words::plural(found.clumps, "clump"),
+                words::format_count(variant.failures, "failure"),
+                words::format_count(found.clumps, "clump"),
                 words::p_value(found.p_value),
             ));
         }
@@ -339,7 +339,7 @@ fn notes(
                 words::p_value(trend.p_value),
             ));
         }
-        if let Some(load) = variant.load.as_ref().filter(|load| load.missed()) {
+        if let Some(load) = variant.load.as_ref().filter(|load| load.mostly_errors()) {
             notes.push(format!(
                 "{of}only {} of {} requests got the expected response: check the requests",
                 load.ends.get("ok").copied().unwrap_or(0),
@@ -355,7 +355,7 @@ fn notes(
         if variant.helpers_ended_early > 0 {
             notes.push(format!(
                 "{of}a helper process ended before the main process in {}",
-                words::plural(variant.helpers_ended_early, "trial")
+                words::format_count(variant.helpers_ended_early, "trial")
             ));
         }
     }
@@ -376,7 +376,7 @@ fn notes(
     if untold > 0 {
         notes.push(format!(
             "{} failed without evidence of which failure it was; each may be the bug looked for, so the rate may be higher",
-            words::plural(untold, "trial"),
+            words::format_count(untold, "trial"),
         ));
     }
     if let Some(StopCause::NothingCounts) = state.stopped {
@@ -406,7 +406,7 @@ fn notes(
 }
 
 /// Suggests a family for failures that may have one cause although they occur in different places.
-fn family(variant: &Variant) -> Option<String> {
+fn describe_family(variant: &Variant) -> Option<String> {
     let captured = variant
         .captured
         .iter()
@@ -433,7 +433,7 @@ fn families_of(signature: &Signature) -> Vec<FamilySeen> {
 }
 
 /// Suggests families for measured signatures of one signal in one function, or in one library.
-fn families(variant: &Variant) -> impl Iterator<Item = String> {
+fn describe_families(variant: &Variant) -> impl Iterator<Item = String> {
     let captured = variant.captured_signatures();
     // The signatures of each family, and the number of their trials.
     let mut found: BTreeMap<FamilySeen, (BTreeSet<&str>, u64)> = BTreeMap::new();
@@ -459,7 +459,7 @@ fn families(variant: &Variant) -> impl Iterator<Item = String> {
     found.into_iter().map(|(family, (signatures, count))| {
         format!(
             "{} of {} signatures are {}, which may be one bug: --only sig:{} selects all of them",
-            words::plural(count, "failure"),
+            words::format_count(count, "failure"),
             signatures.len(),
             family.title,
             family.id

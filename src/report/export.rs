@@ -65,7 +65,7 @@ impl ExportError {
 
 /// Writes a report in which the secrets of the run are masked. The trials and the kept output are read from the run's
 /// directory. The values of environment variables that the experiment sets are shown only with `environment`.
-pub fn export(
+pub fn export_report(
     format: Format,
     folder: &Folder,
     report: &Report,
@@ -74,23 +74,23 @@ pub fn export(
 ) -> Result<(), ExportError> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
     let secrets = Secrets::of_run(&folder.journal())?;
-    let masked = masked(report, folder, &secrets)?;
+    let masked = masked_report(report, folder, &secrets)?;
     let report = masked.as_ref().unwrap_or(report);
     match format {
-        Format::Json => json::write(report, &mut out)?,
-        Format::Jsonl => jsonl::write(folder, report, &mut out)?,
-        Format::Csv => csv::write(folder, report, &mut out)?,
-        Format::Junit => junit::write(folder, report, &secrets, &mut out)?,
+        Format::Json => json::write_json(report, &mut out)?,
+        Format::Jsonl => jsonl::write_jsonl(folder, report, &mut out)?,
+        Format::Csv => csv::write_csv(folder, report, &mut out)?,
+        Format::Junit => junit::write_junit(folder, report, &secrets, &mut out)?,
         Format::Md => {
-            let issue = Issue::read(report, folder, &secrets, environment)?;
-            markdown::write(report, &issue, &mut out)?;
+            let issue = Issue::read_from(report, folder, &secrets, environment)?;
+            markdown::write_markdown(report, &issue, &mut out)?;
         }
     }
     Ok(out.flush()?)
 }
 
 /// Returns the report with the secrets of the run masked, if it has any.
-fn masked(
+fn masked_report(
     report: &Report,
     folder: &Folder,
     secrets: &Secrets,

@@ -13,7 +13,7 @@ pub struct Group<'a> {
 }
 
 /// Returns the measured failures of a variant, the most frequent first.
-pub fn groups(variant: &Variant) -> Vec<Group<'_>> {
+pub fn group_failures(variant: &Variant) -> Vec<Group<'_>> {
     let captured = variant.captured_signatures();
     let mut groups: Vec<Group<'_>> = Vec::new();
     for seen in &variant.signatures {
@@ -46,18 +46,18 @@ pub fn groups(variant: &Variant) -> Vec<Group<'_>> {
 
 impl Group<'_> {
     /// Returns the measured trials.
-    pub fn trials(&self) -> impl Iterator<Item = u64> {
+    pub fn measured_trials(&self) -> impl Iterator<Item = u64> {
         let all = self.measured.iter().chain(&self.probable);
         all.flat_map(|seen| seen.trials.iter().copied())
     }
 
     /// Returns the number of trials with this failure.
-    pub fn count(&self) -> u64 {
-        self.trials().count() as u64
+    pub fn trial_count(&self) -> u64 {
+        self.measured_trials().count() as u64
     }
 
     /// Describes the evidence for failures that do not show their signature themselves. Lists at most `most` trials.
-    pub fn known(&self, most: usize) -> Vec<String> {
+    pub fn describe_evidence(&self, most: usize) -> Vec<String> {
         let is_itself = |seen: &&&SignatureSeen| seen.id == self.is.id;
         let count = |all: &[&SignatureSeen]| all.iter().map(|seen| seen.count).sum::<u64>();
         let mut known = Vec::new();

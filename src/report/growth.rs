@@ -20,7 +20,7 @@ const QUANTITIES: [(Quantity, Of); 4] = [
 ];
 
 /// Tests every quantity for growth; returns nothing if there are too few measurements.
-pub(super) fn growth(series: &Series, alpha: f64) -> Vec<Growth> {
+pub(super) fn find_growth(series: &Series, alpha: f64) -> Vec<Growth> {
     let Some((first, last)) = series.ends() else {
         return Vec::new();
     };
@@ -58,9 +58,10 @@ pub(super) fn growth(series: &Series, alpha: f64) -> Vec<Growth> {
 
 impl Growth {
     /// Describes the growth.
-    pub(super) fn note(&self) -> String {
-        let [low, middle, high] = [self.low, self.per_trial, self.high].map(|x| self.said(x));
-        let [from, to] = [self.from, self.to].map(|x| self.said(real(x)));
+    pub(super) fn describe_growth(&self) -> String {
+        let [low, middle, high] =
+            [self.low, self.per_trial, self.high].map(|x| self.format_amount(x));
+        let [from, to] = [self.from, self.to].map(|x| self.format_amount(real(x)));
         let of = match self.what {
             Quantity::RssKib => " of memory",
             Quantity::Processes => " processes",
@@ -72,10 +73,10 @@ impl Growth {
         )
     }
 
-    fn said(&self, amount: f64) -> String {
+    fn format_amount(&self, amount: f64) -> String {
         match self.what {
-            Quantity::RssKib => words::bytes(stats::whole(amount * 1024.0)),
-            _ => words::number(amount),
+            Quantity::RssKib => words::format_bytes(stats::whole(amount * 1024.0)),
+            _ => words::format_number(amount),
         }
     }
 }
@@ -105,7 +106,7 @@ mod tests {
             to: 37,
             ..memory
         };
-        insta::assert_snapshot!(memory.note(), @"what `setup` left running grew by 1.2 MiB of memory a trial (922 KiB .. 1.5 MiB), from 20 MiB to 80 MiB: later trials ran under other conditions than earlier ones");
-        insta::assert_snapshot!(files.note(), @"what `setup` left running grew by 0.050 open files a trial (0.041 .. 1), from 12 to 37: later trials ran under other conditions than earlier ones");
+        insta::assert_snapshot!(memory.describe_growth(), @"what `setup` left running grew by 1.2 MiB of memory a trial (922 KiB .. 1.5 MiB), from 20 MiB to 80 MiB: later trials ran under other conditions than earlier ones");
+        insta::assert_snapshot!(files.describe_growth(), @"what `setup` left running grew by 0.050 open files a trial (0.041 .. 1), from 12 to 37: later trials ran under other conditions than earlier ones");
     }
 }

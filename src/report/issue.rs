@@ -1,7 +1,7 @@
 //! Collects the details that a bug report needs: stack, output, builds, and the commands to reproduce it.
 
-use super::output::stream;
-use super::{Report, assumed, derive, groups, story, words};
+use super::output::read_stream_end;
+use super::{Report, derive, group_failures, load_assumptions, story, words};
 use crate::model::{Autopsy, Question, Site, TrialId, VariantId};
 use crate::policy;
 use crate::state::State;
@@ -55,7 +55,7 @@ pub(super) struct Issue {
 
 impl Issue {
     /// Reads the details from the directory of a run; secrets are masked.
-    pub(super) fn read(
+    pub(super) fn read_from(
         report: &Report,
         folder: &Folder,
         secrets: &Secrets,
@@ -68,11 +68,11 @@ impl Issue {
         let most = (0..)
             .zip(&report.variants)
             .flat_map(|(index, variant)| {
-                let groups = groups(variant).into_iter();
+                let groups = group_failures(variant).into_iter();
                 groups.map(move |group| (VariantId(index), variant, group))
             })
             .filter(|(.., group)| group.is.is_the_bug)
-            .max_by_key(|(_, variant, group)| (group.count(), variant.failures));
+            .max_by_key(|(_, variant, group)| (group.trial_count(), variant.failures));
         let mut issue = Self::default();
         let mut modules = Vec::new();
         let mut failing = VariantId(0);
@@ -81,15 +81,22 @@ impl Issue {
             issue.failure = Some((
                 group.is.title.clone(),
                 group.is.id.clone(),
-                group.count(),
+                group.trial_count(),
                 variant.failures,
             ));
             issue.sites.clone_from(&group.is.sites);
-            let trials = || group.is.trials.iter().copied().chain(group.trials());
+            let trials = || {
+                group
+                    .is
+                    .trials
+                    .iter()
+                    .copied()
+                    .chain(group.measured_trials())
+            };
             let folder_of = |trial: u64| folder.trials().join(trial.to_string());
-            let analysis = trials().find_map(|trial| crashed(&folder_of(trial), secrets));
+            let analysis = trials().find_map(|trial| read_autopsy(&folder_of(trial), secrets));
             if let Some(analysis) = analysis {
-                issue.stack = story::stack(&analysis);
+                issue.stack = story::stack_lines(&analysis);
                 modules = builds_on_stack(&analysis);
             }
             issue.output = trials().find_map(|trial| {
@@ -97,9 +104,9 @@ impl Issue {
                 Some((TrialId(trial), text))
             });
         }
-        issue.command = command(&state, failing);
-        issue.load = assumed(&state);
-        issue.repeat = repeat(report, &state, failing);
+        issue.command = shell_command(&state, failing);
+        issue.load = load_assumptions(&state);
+        issue.repeat = repeat_command(report, &state, failing);
         let facts = VERSIONS.iter().filter_map(|(fact, name)| {
             let value = state.survey.get(fact)?;
             Some(((*name).to_owned(), value.to_owned()))
@@ -110,7 +117,7 @@ impl Issue {
 }
 
 /// Returns the analysis of the core of a trial that crashed.
-fn crashed(trial: &Path, secrets: &Secrets) -> Option<Autopsy> {
+fn read_autopsy(trial: &Path, secrets: &Secrets) -> Option<Autopsy> {
     let file = trial.join(ANALYSIS);
     // The program under test may have created a link or a pipe of this name.
     if !file.symlink_metadata().ok()?.is_file() {
@@ -142,7 +149,7 @@ fn builds_on_stack(analysis: &Autopsy) -> Vec<(String, String)> {
 /// Returns the last lines that a trial wrote to stderr, or else to stdout.
 fn last_output(trial: &Path, secrets: &Secrets) -> Option<String> {
     let text = ["stderr", "stdout"].iter().find_map(|name| {
-        let text = stream(trial, name, secrets)?;
+        let text = read_stream_end(trial, name, secrets)?;
         (!text.trim().is_empty()).then_some(text)
     })?;
     let lines: Vec<&str> = text.trim_end().lines().collect();
@@ -151,7 +158,7 @@ fn last_output(trial: &Path, secrets: &Secrets) -> Option<String> {
 }
 
 /// Returns the variables that the experiment sets or removes for a command, as `env` takes them.
-fn variables(state: &State, variant: VariantId, set: &str, remove: &str) -> Vec<String> {
+fn variable_arguments(state: &State, variant: VariantId, set: &str, remove: &str) -> Vec<String> {
     let mut actors = state.plan.variant(variant).actors.iter();
     let Some(main) = actors.find(|actor| actor.role.decides()) else {
         return Vec::new();
@@ -169,8 +176,8 @@ fn variables(state: &State, variant: VariantId, set: &str, remove: &str) -> Vec<
 }
 
 /// Returns the command of a variant as a shell line.
-fn command(state: &State, variant: VariantId) -> String {
-    let mut words = variables(state, variant, "", "-u ");
+fn shell_command(state: &State, variant: VariantId) -> String {
+    let mut words = variable_arguments(state, variant, "", "-u ");
     // `env` takes the names to remove before the values to set.
     words.sort_by_key(|word| !word.starts_with("-u "));
     if words.first().is_some_and(|word| word.starts_with("-u ")) {
@@ -181,7 +188,7 @@ fn command(state: &State, variant: VariantId) -> String {
 }
 
 /// Returns the number of trials that show the failure again, and the arguments of `provoke run`.
-fn repeat(report: &Report, state: &State, variant: VariantId) -> Option<(u64, String)> {
+fn repeat_command(report: &Report, state: &State, variant: VariantId) -> Option<(u64, String)> {
     let plan = &state.plan;
     let [only] = report.variants.as_slice() else {
         return None;
@@ -202,15 +209,21 @@ fn repeat(report: &Report, state: &State, variant: VariantId) -> Option<(u64, St
     if plan.jobs > 1 {
         words.push(format!("-j {}", plan.jobs));
     }
-    words.extend(variables(state, variant, "-e ", "-e "));
+    words.extend(variable_arguments(state, variant, "-e ", "-e "));
     words.push(format!("-- {}", derive::command_line(plan, variant)));
     Some((trials, words.join(" ")))
 }
 
 impl Issue {
     /// Returns builds and versions as lines of text.
-    pub(super) fn builds(&self) -> impl Iterator<Item = String> {
+    pub(super) fn describe_builds(&self) -> impl Iterator<Item = String> {
         let builds = self.builds.iter();
-        builds.map(|(name, value)| format!("{}: {}", words::sanitize(name), words::sanitize(value)))
+        builds.map(|(name, value)| {
+            format!(
+                "{}: {}",
+                words::sanitize_line(name),
+                words::sanitize_line(value)
+            )
+        })
     }
 }

@@ -25,7 +25,7 @@ pub(super) const OLD_NAMES: [(&str, &str, &str); 14] = [
 ];
 
 /// Writes the report as indented JSON.
-pub(super) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+pub(super) fn write_json(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let mut value = serde_json::to_value(report)?;
     add_old_names(&mut value);
     let json = serde_json::to_string_pretty(&value)?;

@@ -7,12 +7,12 @@ use std::io;
 
 /// Writes the trials of a run. The text of child processes is unchanged, with escapes for characters that could do harm
 /// in a log.
-pub(super) fn write(
+pub(super) fn write_jsonl(
     folder: &Folder,
     report: &Report,
     out: &mut dyn io::Write,
 ) -> Result<(), ExportError> {
-    rows::each(folder, report, |row| {
+    rows::for_each_row(folder, report, |row| {
         let json = serde_json::to_string(&row)?;
         out.write_all(safe_json(&json).as_bytes())?;
         out.write_all(b"\n")

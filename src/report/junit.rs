@@ -4,7 +4,7 @@
 //! passing trials are one case. Of each other outcome the first [`SHOWN`] trials have their own cases, and the rest are
 //! one. Totals that a server computes from the cases are then too small; the properties of the suite are right.
 
-use super::output::stream;
+use super::output::read_stream_end;
 use super::{Answer, Basis, Class, ExportError, Report, Row, Variant, rows, words};
 use crate::model::Depth;
 use crate::policy::Verdict;
@@ -25,7 +25,7 @@ const ALL_OUTPUT: usize = 16 << 20;
 const NAME: usize = 120;
 
 /// Writes the trials of a run.
-pub(super) fn write(
+pub(super) fn write_junit(
     folder: &Folder,
     report: &Report,
     secrets: &Secrets,
@@ -39,22 +39,22 @@ pub(super) fn write(
         .map(|variant| Suite::new(report, variant))
         .collect();
     let mut left = ALL_OUTPUT;
-    rows::each(folder, report, |row| {
+    rows::for_each_row(folder, report, |row| {
         if let Some(suite) = suites.get_mut(row.index) {
-            suite.add(&row, all > FOLDED_FROM, |row| {
-                let output = Output::read(folder, row, secrets, left);
-                left = left.saturating_sub(output.length());
+            suite.add_case(&row, all > FOLDED_FROM, |row| {
+                let output = Output::read_streams(folder, row, secrets, left);
+                left = left.saturating_sub(output.total_length());
                 output
             });
         }
         Ok(())
     })?;
-    let mut whole = quick_junit::Report::new(words::sanitize(&report.run));
+    let mut whole = quick_junit::Report::new(words::sanitize_line(&report.run));
     // Parsed, so that the time library of this crate's type need not be a dependency.
     whole.timestamp = report.begun.parse().ok();
-    whole.time = time(report.seconds);
-    whole.add_test_suites(verdict(report));
-    whole.add_test_suites(suites.into_iter().map(Suite::finish));
+    whole.time = try_duration(report.seconds);
+    whole.add_test_suites(verdict_suite(report));
+    whole.add_test_suites(suites.into_iter().map(Suite::into_test_suite));
     let mut text = Vec::new();
     whole.serialize(&mut text).map_err(io::Error::other)?;
     Ok(out.write_all(&text)?)
@@ -66,10 +66,16 @@ fn is_decided_by_question(report: &Report) -> bool {
 }
 
 /// Returns the answer as its own case: all trials may pass and the question may be undecided.
-fn verdict(report: &Report) -> Option<TestSuite> {
+fn verdict_suite(report: &Report) -> Option<TestSuite> {
     if let Some(limit) = &report.max_rate {
         let name = "the failure rate is at most the maximum";
-        return Some(question(report, "max-rate", name, &limit.sentence, &[]));
+        return Some(question_suite(
+            report,
+            "max-rate",
+            name,
+            &limit.sentence,
+            &[],
+        ));
     }
     let answer = report.answer.as_ref()?;
     let (of, name) = match answer {
@@ -81,10 +87,16 @@ fn verdict(report: &Report) -> Option<TestSuite> {
         Answer::Shrink(_) => ("shrink", "the smallest failing load is found"),
     };
     let assumptions = answer.assumptions();
-    Some(question(report, of, name, answer.sentence(), assumptions))
+    Some(question_suite(
+        report,
+        of,
+        name,
+        answer.sentence(),
+        assumptions,
+    ))
 }
 
-fn question(
+fn question_suite(
     report: &Report,
     of: &str,
     name: &str,
@@ -102,11 +114,11 @@ fn question(
         }
         _ => TestCaseStatus::non_success(NonSuccessKind::Failure),
     };
-    let sentence = words::sanitize(sentence);
-    status.set_type(words::verdict(report.verdict));
+    let sentence = words::sanitize_line(sentence);
+    status.set_type(words::verdict_text(report.verdict));
     status.set_message(sentence.clone());
     let assumed = assumptions.iter();
-    let assumed = assumed.map(|line| format!("assumes: {}", words::sanitize(line)));
+    let assumed = assumed.map(|line| format!("assumes: {}", words::sanitize_line(line)));
     let said: Vec<String> = std::iter::once(sentence).chain(assumed).collect();
     let mut case = TestCase::new(name, status);
     case.set_classname("provoke");
@@ -135,22 +147,22 @@ impl Suite {
         } else {
             &variant.name
         };
-        let mut name = words::sanitize(name);
+        let mut name = words::sanitize_line(name);
         if let Some((at, _)) = name.char_indices().nth(NAME) {
             name.truncate(at);
             name.push('…');
         }
         let mut suite = TestSuite::new(name);
         suite.timestamp = report.begun.parse().ok();
-        suite.time = time(variant.time_between_failures.exposure);
-        suite.add_properties(properties(report, variant));
-        let host = words::sanitize(&report.host.name);
+        suite.time = try_duration(variant.time_between_failures.exposure);
+        suite.add_properties(suite_properties(report, variant));
+        let host = words::sanitize_line(&report.host.name);
         suite.extra.insert("hostname".into(), host.into());
         Self {
             made: suite,
             class: match variant.name.as_str() {
                 "" => "provoke".to_owned(),
-                name => words::sanitize(name),
+                name => words::sanitize_line(name),
             },
             run: report.reference.clone(),
             is_decided_by_question: is_decided_by_question(report),
@@ -158,14 +170,14 @@ impl Suite {
         }
     }
 
-    fn add(&mut self, row: &Row, folds: bool, output: impl FnOnce(&Row) -> Output) {
+    fn add_case(&mut self, row: &Row, folds: bool, output: impl FnOnce(&Row) -> Output) {
         // Captured trials do not belong to the measurement.
         if row.class == Class::Capture {
             return;
         }
         let (count, folded, seconds) = self
             .seen
-            .entry((class(row.class), row.outcome.clone()))
+            .entry((class_name(row.class), row.outcome.clone()))
             .or_default();
         *count += 1;
         if folds && (row.class == Class::Pass || *count > SHOWN) {
@@ -173,20 +185,20 @@ impl Suite {
             *seconds += row.seconds.unwrap_or(0.0);
             return;
         }
-        let mut status = self.status(class(row.class), &row.outcome);
-        let detail = words::sanitize(&row.detail);
+        let mut status = self.case_status(class_name(row.class), &row.outcome);
+        let detail = words::sanitize_line(&row.detail);
         status.set_message(if detail.is_empty() {
-            meaning(row)
+            describe_outcome(row)
         } else {
-            format!("{}: {detail}", meaning(row))
+            format!("{}: {detail}", describe_outcome(row))
         });
         let failed = matches!(row.class, Class::Fail | Class::Other);
         if failed {
-            status.set_description(self.story(row));
+            status.set_description(self.describe_case(row));
         }
         let mut case = TestCase::new(format!("trial {}", row.trial), status);
         case.set_classname(self.class.as_str());
-        case.time = row.seconds.and_then(time);
+        case.time = row.seconds.and_then(try_duration);
         case.timestamp = row
             .started
             .and_then(|started| started.to_string().parse().ok());
@@ -196,7 +208,7 @@ impl Suite {
             case.system_err = err.map(Into::into);
         }
         if failed && self.is_decided_by_question {
-            let text = format!("{}\n{}", meaning(row), self.story(row));
+            let text = format!("{}\n{}", describe_outcome(row), self.describe_case(row));
             let output = case
                 .system_out
                 .take()
@@ -207,18 +219,21 @@ impl Suite {
     }
 
     /// Returns the status of a case; a failed trial passes if the question decides.
-    fn status(&self, class: &str, outcome: &str) -> TestCaseStatus {
+    fn case_status(&self, class: &str, outcome: &str) -> TestCaseStatus {
         match class {
             FAIL | OTHER if self.is_decided_by_question => TestCaseStatus::success(),
-            _ => status(class, outcome),
+            _ => status_of_class(class, outcome),
         }
     }
 
     /// Returns the text below the message of a failure.
-    fn story(&self, row: &Row) -> String {
+    fn describe_case(&self, row: &Row) -> String {
         let mut lines = Vec::new();
         if !row.last_words.is_empty() {
-            lines.push(format!("last output: {}", words::sanitize(&row.last_words)));
+            lines.push(format!(
+                "last output: {}",
+                words::sanitize_line(&row.last_words)
+            ));
         }
         if let Some(kept) = &row.kept {
             lines.push(format!("kept in: {kept}"));
@@ -231,21 +246,21 @@ impl Suite {
         lines.join("\n")
     }
 
-    fn finish(mut self) -> TestSuite {
+    fn into_test_suite(mut self) -> TestSuite {
         let seen = std::mem::take(&mut self.seen);
         for ((class, outcome), (_, folded, seconds)) in seen {
             if folded == 0 {
                 continue;
             }
             let name = match class {
-                PASS => words::plural(folded, "more trial") + " that passed",
-                _ => format!("{}: {outcome}", words::plural(folded, "more trial")),
+                PASS => words::format_count(folded, "more trial") + " that passed",
+                _ => format!("{}: {outcome}", words::format_count(folded, "more trial")),
             };
-            let mut status = self.status(class, &outcome);
+            let mut status = self.case_status(class, &outcome);
             status.set_message(format!("{class}, {outcome}: folded into one case"));
             let mut case = TestCase::new(name, status);
             case.set_classname(self.class.as_str());
-            case.time = time(seconds);
+            case.time = try_duration(seconds);
             self.made.add_test_case(case);
         }
         self.made
@@ -256,7 +271,7 @@ const PASS: &str = "passed";
 const FAIL: &str = "failed";
 const OTHER: &str = "failed in another way";
 
-fn class(class: Class) -> &'static str {
+fn class_name(class: Class) -> &'static str {
     match class {
         Class::Pass => PASS,
         Class::Fail => FAIL,
@@ -270,7 +285,7 @@ fn class(class: Class) -> &'static str {
 
 /// Returns the status by outcome: the bug is a failure, another failure is an error, and an inconclusive trial is
 /// skipped.
-fn status(class: &str, outcome: &str) -> TestCaseStatus {
+fn status_of_class(class: &str, outcome: &str) -> TestCaseStatus {
     let mut status = match class {
         PASS => return TestCaseStatus::success(),
         FAIL => TestCaseStatus::non_success(NonSuccessKind::Failure),
@@ -284,31 +299,31 @@ fn status(class: &str, outcome: &str) -> TestCaseStatus {
 }
 
 /// Describes the outcome of a trial.
-fn meaning(row: &Row) -> String {
+fn describe_outcome(row: &Row) -> String {
     match row.class {
         Class::Pass | Class::Void => "inconclusive".to_owned(),
         Class::Fail => match (&row.title, row.depth) {
-            (Some(title), Some(Depth::Kernel | Depth::Stack)) => words::sanitize(title),
+            (Some(title), Some(Depth::Kernel | Depth::Stack)) => words::sanitize_line(title),
             _ => row.words.clone(),
         },
         Class::Other => format!("not the bug looked for: {}", row.words),
         Class::AfterDecision | Class::Waiting | Class::Capture => {
-            format!("{} ({})", class(row.class), row.outcome)
+            format!("{} ({})", class_name(row.class), row.outcome)
         }
     }
 }
 
-fn properties(report: &Report, variant: &Variant) -> Vec<Property> {
+fn suite_properties(report: &Report, variant: &Variant) -> Vec<Property> {
     let [low, high] = variant.rate.interval();
     let basis = match variant.rate.basis {
         Basis::Cp => "cp",
         Basis::Cs => "cs",
     };
     let mut all = vec![
-        ("command", words::sanitize(&variant.command)),
-        ("verdict", words::verdict(report.verdict).to_owned()),
+        ("command", words::sanitize_line(&variant.command)),
+        ("verdict", words::verdict_text(report.verdict).to_owned()),
         ("stop_rule", words::stop_rule(variant.stop_rule).to_owned()),
-        ("rate", words::headline(variant, report.confidence)),
+        ("rate", words::rate_headline(variant, report.confidence)),
         ("rate.low", low.to_string()),
         ("rate.high", high.to_string()),
         (
@@ -323,22 +338,22 @@ fn properties(report: &Report, variant: &Variant) -> Vec<Property> {
         ("void", variant.void.to_string()),
         ("jobs", report.jobs.to_string()),
         ("seed", report.seed.to_string()),
-        ("provoke", words::sanitize(&report.version)),
+        ("provoke", words::sanitize_line(&report.version)),
     ];
     if let Some(point) = variant.rate.point {
         all.push(("rate.point", point.to_string()));
     }
     if let Some(answer) = &report.answer {
-        all.push(("answer", words::sanitize(answer.sentence())));
+        all.push(("answer", words::sanitize_line(answer.sentence())));
         let granted = answer.assumptions().iter();
-        all.extend(granted.map(|line| ("answer.taken_for_granted", words::sanitize(line))));
+        all.extend(granted.map(|line| ("answer.taken_for_granted", words::sanitize_line(line))));
     }
     all.into_iter()
         .map(|(name, value)| Property::new(name, value))
         .collect()
 }
 
-fn time(seconds: f64) -> Option<Duration> {
+fn try_duration(seconds: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
@@ -350,18 +365,18 @@ struct Output {
 }
 
 impl Output {
-    fn read(folder: &Folder, row: &Row, secrets: &Secrets, at_most: usize) -> Self {
+    fn read_streams(folder: &Folder, row: &Row, secrets: &Secrets, at_most: usize) -> Self {
         if at_most == 0 {
             return Self::default();
         }
         let trial = folder.trials().join(row.trial.to_string());
         Self {
-            out: stream(&trial, "stdout", secrets),
-            err: stream(&trial, "stderr", secrets),
+            out: read_stream_end(&trial, "stdout", secrets),
+            err: read_stream_end(&trial, "stderr", secrets),
         }
     }
 
-    fn length(&self) -> usize {
+    fn total_length(&self) -> usize {
         [&self.out, &self.err]
             .into_iter()
             .flatten()

@@ -52,24 +52,24 @@ impl MaxRate {
                 .flatten(),
         };
         let is_planned = policy::of(&state.plan).stop_rule(state, id) == StopRule::PlannedN;
-        new.sentence = new.say(state, verdict, (id, tally), is_planned);
+        new.sentence = new.write_sentence(state, verdict, (id, tally), is_planned);
         Some(new)
     }
 
-    fn say(
+    fn write_sentence(
         &self,
         state: &State,
         verdict: Verdict,
         (id, tally): (VariantId, &Tally),
         is_planned: bool,
     ) -> String {
-        let allowed = words::percent(self.allowed);
+        let allowed = words::format_percent(self.allowed);
         let confidence = state.plan.alpha.confidence();
         let name = match state.plan.variant(id).label() {
             name if name.is_empty() => String::new(),
-            name => format!("{}: ", words::sanitize(&name)),
+            name => format!("{}: ", words::sanitize_line(&name)),
         };
-        let trials = words::plural(tally.trials(), "trial");
+        let trials = words::format_count(tally.trials(), "trial");
         let seen = format!("{name}{} of {trials} failed", tally.failures);
         match verdict {
             Verdict::BelowMaxRate => format!(

@@ -1,7 +1,7 @@
 //! Summarizes a run in one line of a list: question, result and failure.
 
 use super::answer::{Bisection, Comparison, Reduction, Shrinking, Threshold};
-use super::{Answer, Report, groups, words};
+use super::{Answer, Report, group_failures, words};
 use crate::model::{Find, Question, Site};
 use crate::policy::{Standing, Verdict};
 use crate::state::State;
@@ -25,22 +25,22 @@ impl Listing {
     /// Derives the line from the state of a run.
     pub fn new(state: &State) -> Self {
         let report = Report::new(state, true);
-        let result = result(&report);
+        let result = result_text(&report);
         Self {
-            asked: asked(state),
+            asked: subcommand_name(state),
             verdict: report.verdict,
             result: if report.finished {
                 result
             } else {
                 format!("{} so far", result.trim_end_matches(" yet"))
             },
-            crash: crash(&report),
+            crash: most_frequent_failure(&report),
             command: report.command,
         }
     }
 }
 
-fn asked(state: &State) -> &'static str {
+fn subcommand_name(state: &State) -> &'static str {
     match state.plan.question {
         _ if state.plan.load.is_some() => "load",
         Question::Rate => "run",
@@ -52,33 +52,37 @@ fn asked(state: &State) -> &'static str {
     }
 }
 
-fn result(report: &Report) -> String {
+fn result_text(report: &Report) -> String {
     if report.verdict == Verdict::CouldNotTest {
         return "not tested".to_owned();
     }
     match &report.answer {
-        None => rate(report),
+        None => format_rate(report),
         // The sentence begins with the answer in capitals.
         Some(Answer::Confirm(answer)) => {
-            format!("{} {}", capitals(&answer.sentence), counts(report))
+            format!(
+                "{} {}",
+                leading_capitals(&answer.sentence),
+                format_counts(report)
+            )
         }
-        Some(Answer::Compare(answer)) => compared(answer, report.verdict),
-        Some(Answer::Bisect(answer)) => bisected(answer, report.verdict),
-        Some(Answer::Reduce(answer)) => reduced(answer, report.verdict),
-        Some(Answer::Ramp(answer)) => loaded(answer),
-        Some(Answer::Shrink(answer)) => shrunk(answer, report.verdict),
+        Some(Answer::Compare(answer)) => compare_result(answer, report.verdict),
+        Some(Answer::Bisect(answer)) => bisect_result(answer, report.verdict),
+        Some(Answer::Reduce(answer)) => reduce_result(answer, report.verdict),
+        Some(Answer::Ramp(answer)) => load_result(answer),
+        Some(Answer::Shrink(answer)) => shrink_result(answer, report.verdict),
     }
 }
 
 /// Returns `3 of 100`: failures and trials of all variants.
-fn counts(report: &Report) -> String {
+fn format_counts(report: &Report) -> String {
     let trials: u64 = report.variants.iter().map(|variant| variant.trials).sum();
     let failures: u64 = report.variants.iter().map(|variant| variant.failures).sum();
     format!("{failures} of {trials}")
 }
 
-fn rate(report: &Report) -> String {
-    let counts = counts(report);
+fn format_rate(report: &Report) -> String {
+    let counts = format_counts(report);
     match report.max_rate.as_ref().map(|_| report.verdict) {
         None => format!("{counts} failed"),
         Some(Verdict::BelowMaxRate) => format!("PASS {counts}"),
@@ -88,7 +92,7 @@ fn rate(report: &Report) -> String {
 }
 
 /// Returns the leading capitalized words of a sentence.
-fn capitals(sentence: &str) -> String {
+fn leading_capitals(sentence: &str) -> String {
     let words = sentence.split(' ');
     let is_in_capitals =
         |word: &&str| word.chars().any(char::is_uppercase) && *word == word.to_uppercase();
@@ -96,7 +100,7 @@ fn capitals(sentence: &str) -> String {
     words.join(" ").trim_end_matches(':').to_owned()
 }
 
-fn compared(answer: &Comparison, verdict: Verdict) -> String {
+fn compare_result(answer: &Comparison, verdict: Verdict) -> String {
     if let Some(rule) = &answer.fails_where {
         return rule.replace(" and ", " ");
     }
@@ -126,7 +130,7 @@ const NOT_KNOWN: &str = "not known yet";
 /// Result if the failing variant did not fail.
 const NOT_REPRODUCED: &str = "not reproduced";
 
-fn bisected(answer: &Bisection, verdict: Verdict) -> String {
+fn bisect_result(answer: &Bisection, verdict: Verdict) -> String {
     match (verdict, answer.points.as_slice()) {
         (Verdict::Found, _) => answer.culprits.join(", "),
         (Verdict::NotThere, [good, .., bad]) if good.failures > 0 && bad.failures > 0 => {
@@ -137,12 +141,12 @@ fn bisected(answer: &Bisection, verdict: Verdict) -> String {
     }
 }
 
-fn reduced(answer: &Reduction, verdict: Verdict) -> String {
+fn reduce_result(answer: &Reduction, verdict: Verdict) -> String {
     let needed: Vec<&str> = answer
         .needed
         .iter()
         .flat_map(|one| &one.things)
-        .map(|thing| item(thing))
+        .map(|thing| item_text(thing))
         .collect();
     match verdict {
         Verdict::Found if needed.is_empty() => "no item is needed".to_owned(),
@@ -153,27 +157,27 @@ fn reduced(answer: &Reduction, verdict: Verdict) -> String {
 }
 
 /// Returns the text of an item, without its line number: `import badlib` (line 4).
-fn item(name: &str) -> &str {
+fn item_text(name: &str) -> &str {
     let text = name
         .strip_prefix('`')
         .and_then(|rest| rest.rsplit_once('`'));
     text.map_or(name, |(text, _)| text)
 }
 
-fn loaded(answer: &Threshold) -> String {
+fn load_result(answer: &Threshold) -> String {
     match (answer.fails_from, answer.clean_to) {
-        (Some(clients), _) => format!("dies at {}", words::plural(clients, "client")),
-        (None, Some(clients)) => format!("survives {}", words::plural(clients, "client")),
+        (Some(clients), _) => format!("dies at {}", words::format_count(clients, "client")),
+        (None, Some(clients)) => format!("survives {}", words::format_count(clients, "client")),
         (None, None) => NOT_KNOWN.to_owned(),
     }
 }
 
-fn shrunk(answer: &Shrinking, verdict: Verdict) -> String {
+fn shrink_result(answer: &Shrinking, verdict: Verdict) -> String {
     match verdict {
         Verdict::Found => format!(
             "{}, {}",
-            words::plural(u64::from(answer.left.clients), "client"),
-            words::plural(answer.left.requests, "request"),
+            words::format_count(u64::from(answer.left.clients), "client"),
+            words::format_count(answer.left.requests, "request"),
         ),
         Verdict::NotThere => NOT_REPRODUCED.to_owned(),
         _ => NOT_KNOWN.to_owned(),
@@ -181,12 +185,12 @@ fn shrunk(answer: &Shrinking, verdict: Verdict) -> String {
 }
 
 /// Returns the most frequent failure, with its line of source code if that is known.
-fn crash(report: &Report) -> String {
-    let groups: Vec<_> = report.variants.iter().flat_map(groups).collect();
+fn most_frequent_failure(report: &Report) -> String {
+    let groups: Vec<_> = report.variants.iter().flat_map(group_failures).collect();
     let bugs = groups.iter().filter(|group| group.is.is_the_bug);
     let mut ids: Vec<(&str, usize)> = Vec::new();
     for group in bugs.clone() {
-        let count = group.trials().count();
+        let count = group.measured_trials().count();
         match ids.iter_mut().find(|(id, _)| *id == group.is.id) {
             Some((_, sum)) => *sum += count,
             None => ids.push((&group.is.id, count)),
@@ -213,14 +217,14 @@ mod tests {
 
     #[test]
     fn the_answer_in_capitals_is_the_result() {
-        assert_eq!(capitals("NOT YET: 5 passing trials"), "NOT YET");
-        assert_eq!(capitals("FIXED (95 %): 70 passing trials"), "FIXED");
-        assert_eq!(capitals("it does not"), "");
+        assert_eq!(leading_capitals("NOT YET: 5 passing trials"), "NOT YET");
+        assert_eq!(leading_capitals("FIXED (95 %): 70 passing trials"), "FIXED");
+        assert_eq!(leading_capitals("it does not"), "");
     }
 
     #[test]
     fn an_item_is_listed_without_its_line() {
-        assert_eq!(item("`import badlib` (line 4)"), "import badlib");
-        assert_eq!(item("-v"), "-v");
+        assert_eq!(item_text("`import badlib` (line 4)"), "import badlib");
+        assert_eq!(item_text("-v"), "-v");
     }
 }

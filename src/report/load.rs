@@ -159,24 +159,24 @@ impl LoadTotals {
                 .iter()
                 .map(|(_, death)| death.in_flight)
                 .collect(),
-            in_flight_age: ages(lives),
+            in_flight_age: in_flight_ages(lives),
             watched_lives: lives.grown.len() as u64,
-            grew: grew(lives),
-            kinds: kinds(load, lives),
+            grew: grown_quantities(lives),
+            kinds: request_kinds(load, lives),
         }
     }
 
     /// Returns whether most of the responses were wrong.
-    pub(super) fn missed(&self) -> bool {
+    pub(super) fn mostly_errors(&self) -> bool {
         self.errors * 2 > self.requests
     }
 
     /// Describes the observations of the clients.
-    pub fn lines(&self) -> Vec<String> {
+    pub fn traffic_lines(&self) -> Vec<String> {
         if self.lives == 0 {
             return Vec::new();
         }
-        let mut all = vec![self.traffic()];
+        let mut all = vec![self.describe_traffic()];
         let besides = self.ends.iter().filter(|(name, _)| *name != "ok");
         let besides: Vec<String> = besides
             .map(|(name, count)| format!("{count} {name}"))
@@ -184,43 +184,52 @@ impl LoadTotals {
         if !besides.is_empty() {
             all.push(format!("other results: {}", besides.join(", ")));
         }
-        all.extend(self.latency.map(|seen| self.times(&seen)));
+        all.extend(self.latency.map(|seen| self.describe_latencies(&seen)));
         if self.listen_overflows > 0 {
             all.push(format!(
                 "{} found the listen backlog full and retried after a second: the backlog is too short for this concurrency",
-                words::plural(self.listen_overflows, "connection")
+                words::format_count(self.listen_overflows, "connection")
             ));
         }
         if self.delayed_acks > 0 {
             all.push(format!(
                 "{} arrived in two parts 40 ms apart: the service sends head and body separately and waits for the ACK between them (Nagle's algorithm and delayed ACKs). provoke now sends ACKs at once; other clients wait unless the service sets TCP_NODELAY or writes both parts together",
-                words::plural(self.delayed_acks, "response")
+                words::format_count(self.delayed_acks, "response")
             ));
         }
-        all.extend(self.deaths());
+        all.extend(self.death_lines());
         all.extend(self.grew.iter().map(|grew| {
             let by = match grew.what {
                 Quantity::RssKib => {
                     let bytes = stats::whole(grew.per_second * 1024.0);
-                    format!("its memory grew by {}", words::bytes(bytes))
+                    format!("its memory grew by {}", words::format_bytes(bytes))
                 }
                 Quantity::Processes => {
-                    format!("its processes grew by {}", words::number(grew.per_second))
+                    format!(
+                        "its processes grew by {}",
+                        words::format_number(grew.per_second)
+                    )
                 }
                 Quantity::Threads => {
-                    format!("its threads grew by {}", words::number(grew.per_second))
+                    format!(
+                        "its threads grew by {}",
+                        words::format_number(grew.per_second)
+                    )
                 }
                 Quantity::Descriptors => {
-                    format!("its open files grew by {}", words::number(grew.per_second))
+                    format!(
+                        "its open files grew by {}",
+                        words::format_number(grew.per_second)
+                    )
                 }
             };
-            let of = words::plural(self.watched_lives, "trial");
+            let of = words::format_count(self.watched_lives, "trial");
             format!("{by} a second under load in {} of {of}: a leak", grew.lives)
         }));
         all
     }
 
-    fn traffic(&self) -> String {
+    fn describe_traffic(&self) -> String {
         let rate = self.answers_per_second.map_or(String::new(), |rate| {
             format!(", {} a second", stats::whole(rate))
         });
@@ -229,41 +238,42 @@ impl LoadTotals {
             Some(_) => (
                 format!(
                     "at most {}",
-                    words::plural(u64::from(self.clients), "connection")
+                    words::format_count(u64::from(self.clients), "connection")
                 ),
                 format!(", up to {} requests waited for one", self.queue),
             ),
             None => (
-                words::plural(u64::from(self.clients), "client"),
+                words::format_count(u64::from(self.clients), "client"),
                 String::new(),
             ),
         };
         format!(
             "{who}, {}: {} requests sent, {} answered{rate}, {}{waited}",
-            words::plural(self.lives, "trial"),
+            words::format_count(self.lives, "trial"),
             self.requests,
             self.answers,
-            words::plural(self.connections, "connection"),
+            words::format_count(self.connections, "connection"),
         )
     }
 
-    fn times(&self, seen: &LatencySeen) -> String {
+    fn describe_latencies(&self, seen: &LatencySeen) -> String {
         let four = |seen: &LatencySeen| {
-            let [p50, p90, p99, max] = [seen.p50, seen.p90, seen.p99, seen.max].map(words::seconds);
+            let [p50, p90, p99, max] =
+                [seen.p50, seen.p90, seen.p99, seen.max].map(words::format_seconds);
             format!("p50 {p50}, p90 {p90}, p99 {p99}, max {max}")
         };
         let from_send = self.latency_from_send.map_or(String::new(), |send| {
             format!("; from the actual send {}", four(&send))
         });
         let late = self.late.map_or(String::new(), |late| {
-            let [p99, max] = [late.p99, late.max].map(words::seconds);
+            let [p99, max] = [late.p99, late.max].map(words::format_seconds);
             format!("; sent late by {p99} (p99), at most {max}")
         });
         let unreliable = match self.late {
             _ if self.unreliable => " (UNRELIABLE: the load generator was late)".to_owned(),
             Some(late) if late.p99 > seen.p50 * LATE_SHARE => format!(
                 ": latencies below {} are dominated by client overhead",
-                words::seconds(late.p99 / LATE_SHARE)
+                words::format_seconds(late.p99 / LATE_SHARE)
             ),
             _ => String::new(),
         };
@@ -271,7 +281,7 @@ impl LoadTotals {
     }
 
     /// Describes the requests in flight at crashes.
-    pub fn deaths(&self) -> Vec<String> {
+    pub fn death_lines(&self) -> Vec<String> {
         let mut all = Vec::new();
         let middle = |of: &[u64]| {
             let mut sorted = of.to_vec();
@@ -299,7 +309,7 @@ impl LoadTotals {
                 several => in_all(several),
             };
             let sent = self.in_flight_age.map_or(String::new(), |[latest, first]| {
-                let [latest, first] = [latest, first].map(words::seconds);
+                let [latest, first] = [latest, first].map(words::format_seconds);
                 if latest == first {
                     format!(", sent {first} before")
                 } else {
@@ -343,7 +353,7 @@ impl LoadTotals {
     }
 }
 
-fn grew(lives: &Lives) -> Vec<GrewSeen> {
+fn grown_quantities(lives: &Lives) -> Vec<GrewSeen> {
     let all = [
         Quantity::RssKib,
         Quantity::Processes,
@@ -364,7 +374,7 @@ fn grew(lives: &Lives) -> Vec<GrewSeen> {
 }
 
 /// Returns how long before a crash the requests in flight were sent, in seconds.
-fn ages(lives: &Lives) -> Option<[f64; 2]> {
+fn in_flight_ages(lives: &Lives) -> Option<[f64; 2]> {
     let ages = lives.deaths.iter().filter_map(|(_, death)| death.ages_us);
     let latest = ages.clone().map(|[latest, _]| latest).min()?;
     let first = ages.map(|[_, first]| first).max()?;
@@ -385,7 +395,7 @@ fn in_all(kinds: &[RequestSeen]) -> String {
     format!(", in all {}", kinds.join(" and "))
 }
 
-fn kinds(load: &Load, lives: &Lives) -> Vec<RequestSeen> {
+fn request_kinds(load: &Load, lives: &Lives) -> Vec<RequestSeen> {
     let (deaths, healthy) = (lives.deaths.len() as u64, lives.at_random.len() as u64);
     let several = load.requests.len() > 1;
     let in_flight = |of: &[u64], kind: usize| of.get(kind).is_some_and(|count| *count > 0);
@@ -416,14 +426,14 @@ fn kinds(load: &Load, lives: &Lives) -> Vec<RequestSeen> {
 }
 
 /// Lists the results of requests with their numbers.
-pub(super) fn ends(ends: &BTreeMap<Ended, u64>) -> Vec<String> {
+pub(super) fn end_lines(ends: &BTreeMap<Ended, u64>) -> Vec<String> {
     let all = ends.iter();
     all.map(|(ended, count)| format!("{count} {ended}"))
         .collect()
 }
 
 /// Describes one trial of a service. `load` has the names of the kinds of requests.
-pub(super) fn life(seen: &LoadSeen, load: &Load) -> Vec<String> {
+pub(super) fn service_run_lines(seen: &LoadSeen, load: &Load) -> Vec<String> {
     if let Some(trouble) = &seen.trouble {
         return vec![trouble.clone()];
     }
@@ -440,14 +450,14 @@ pub(super) fn life(seen: &LoadSeen, load: &Load) -> Vec<String> {
     };
     let mut all = vec![format!(
         "{warmed}{}: {} sent, {} answered, {} in {}",
-        words::plural(u64::from(seen.clients), who),
+        words::format_count(u64::from(seen.clients), who),
         seen.sent,
         seen.served,
-        words::plural(seen.errors(), "error"),
-        words::seconds(seen.elapsed.as_secs_f64()),
+        words::format_count(seen.errors(), "error"),
+        words::format_seconds(seen.elapsed.as_secs_f64()),
     )];
     if !seen.ends.is_empty() {
-        all.push(format!("results: {}", ends(&seen.ends).join(", ")));
+        all.push(format!("results: {}", end_lines(&seen.ends).join(", ")));
     }
     let stage = match seen.stage {
         Stage::Starting | Stage::WarmUp => "during the warm-up",
@@ -479,15 +489,15 @@ pub(super) fn life(seen: &LoadSeen, load: &Load) -> Vec<String> {
     };
     all.push(format!(
         "{ended} {stage}, after {}, with {} in flight{kinds}{answering}",
-        responses(seen, death),
-        words::plural(death.in_flight, "request"),
+        describe_responses(seen, death),
+        words::format_count(death.in_flight, "request"),
     ));
     all
 }
 
 /// Returns `22 responses, 20 of them to warm-up requests`.
-fn responses(seen: &LoadSeen, death: &Death) -> String {
-    let all = words::plural(seen.answered_until(death), "response");
+fn describe_responses(seen: &LoadSeen, death: &Death) -> String {
+    let all = words::format_count(seen.answered_until(death), "response");
     match (seen.stage, seen.warmed) {
         (Stage::WarmUp, _) | (_, 0) => all,
         (_, warmed) => format!("{all}, {warmed} of them to warm-up requests"),
@@ -495,14 +505,14 @@ fn responses(seen: &LoadSeen, death: &Death) -> String {
 }
 
 /// Describes a trial of a service, including defaults that the user did not set.
-pub fn assumed(state: &State) -> Vec<String> {
+pub fn load_assumptions(state: &State) -> Vec<String> {
     let Some(load) = &state.plan.load else {
         return Vec::new();
     };
-    let time = |time: Duration| words::seconds(time.as_secs_f64());
+    let time = |time: Duration| words::format_seconds(time.as_secs_f64());
     let amount = match load.amount {
         Amount::Requests(requests) => {
-            format!("{} (--requests)", words::plural(requests, "request"))
+            format!("{} (--requests)", words::format_count(requests, "request"))
         }
         Amount::Time(length) => format!("{} of requests (--time)", time(length)),
     };
@@ -516,7 +526,7 @@ pub fn assumed(state: &State) -> Vec<String> {
         (Pace::Closed { clients }, None) => {
             format!(
                 "by {} at once (-c)",
-                words::plural(u64::from(clients), "client")
+                words::format_count(u64::from(clients), "client")
             )
         }
         (
@@ -527,7 +537,7 @@ pub fn assumed(state: &State) -> Vec<String> {
             None,
         ) => format!(
             "at a fixed rate of {} a second over at most {connections} connections",
-            words::number(real(millihertz) / 1000.0)
+            words::format_number(real(millihertz) / 1000.0)
         ),
     };
     let ready = match &load.ready {
@@ -554,7 +564,10 @@ pub fn assumed(state: &State) -> Vec<String> {
             "each trial: {begins} {ready} (--ready); {warm}{amount} {pace}; {} of quiet (--quiet-time); then it must still run",
             time(load.settle)
         ),
-        format!("requests to {url}: {}", words::sanitize(&what.join(", "))),
+        format!(
+            "requests to {url}: {}",
+            words::sanitize_line(&what.join(", "))
+        ),
     ]
 }
 
@@ -572,7 +585,7 @@ pub enum Speed {
 
 /// Returns the expected duration of all service trials, if it is long and can be predicted, from the plan alone or with
 /// a measurement.
-pub fn forecast(state: &State, measured: Option<Speed>) -> Option<String> {
+pub fn forecast_duration(state: &State, measured: Option<Speed>) -> Option<String> {
     let load = state.plan.load.as_ref()?;
     let around = match load.ready {
         Ready::After(length) => load.settle + length,
@@ -599,7 +612,7 @@ pub fn forecast(state: &State, measured: Option<Speed>) -> Option<String> {
         return None;
     }
     let rate = match measured {
-        Some(Speed::Answers(rate)) => format!(", at {} answers/s", words::number(rate)),
+        Some(Speed::Answers(rate)) => format!(", at {} answers/s", words::format_number(rate)),
         _ => String::new(),
     };
     let shorter = match load.amount {
@@ -610,9 +623,9 @@ pub fn forecast(state: &State, measured: Option<Speed>) -> Option<String> {
     let about = if left.is_none() { "about " } else { "" };
     Some(format!(
         "expected: {about}{} of {}{rate}: about {}; {shorter} would take less time",
-        words::plural(runs, "trial"),
-        words::seconds(each),
-        words::seconds(total),
+        words::format_count(runs, "trial"),
+        words::format_seconds(each),
+        words::format_seconds(total),
     ))
 }
 

@@ -5,13 +5,13 @@ use super::{Report, words};
 use std::fmt::Write as _;
 
 /// Returns the log of a search along a list; `None` for any other question.
-pub fn log(report: &Report) -> Option<String> {
+pub fn bisect_log(report: &Report) -> Option<String> {
     let Some(Answer::Bisect(answer)) = &report.answer else {
         return None;
     };
     let mut out = format!(
         "# {}\n# Failures and trials of each tested candidate. Lines may be changed, removed or\n# added; the same search with --log THIS-FILE continues from here.\n",
-        words::sanitize(&answer.sentence)
+        words::sanitize_line(&answer.sentence)
     );
     let known = |point: &&PointSeen| point.trials > 0 || point.untestable.is_some();
     for point in answer.points.iter().filter(known) {
@@ -23,7 +23,7 @@ pub fn log(report: &Report) -> Option<String> {
         } = point;
         let about = point.untestable.as_ref().or(point.about.as_ref());
         let about = about.map_or(String::new(), |about| {
-            format!("  # {}", words::sanitize(about))
+            format!("  # {}", words::sanitize_line(about))
         });
         let word = if *failures > 0 { "bad" } else { "good" };
         // Writing to a string cannot fail.

@@ -18,58 +18,71 @@ const LISTED: usize = 10;
 const FACTS: usize = 20;
 
 /// Writes the report.
-pub(super) fn write(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+pub(super) fn write_markdown(
+    report: &Report,
+    issue: &Issue,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     let several = report.variants.len() > 1;
     let so_far = if report.finished { "" } else { " so far" };
-    let verdict = format!("**{}{so_far}.**", words::verdict(report.verdict));
+    let verdict = format!("**{}{so_far}.**", words::verdict_text(report.verdict));
     match report.variants.as_slice() {
         [only] => writeln!(
             out,
             "{verdict} {}.\n",
-            capital(&words::headline(only, report.confidence))
+            capitalize_first(&words::rate_headline(only, report.confidence))
         )?,
         all => {
             writeln!(out, "{verdict}\n")?;
             for variant in all.iter().filter(|one| is_shown(report, one)) {
-                let headline = words::headline(variant, report.confidence);
-                writeln!(out, "- {}: {headline}", code(&variant.name))?;
+                let headline = words::rate_headline(variant, report.confidence);
+                writeln!(out, "- {}: {headline}", inline_code(&variant.name))?;
             }
             writeln!(out)?;
         }
     }
     if let Some(answer) = &report.answer {
-        writeln!(out, "> {}.\n", capital(&escape(answer.sentence())))?;
+        writeln!(
+            out,
+            "> {}.\n",
+            capitalize_first(&escape_markdown(answer.sentence()))
+        )?;
     }
-    place(issue, out)?;
+    write_failure_source(issue, out)?;
     last_output(issue, out)?;
-    reproduce(report, issue, out)?;
-    builds(report, issue, out)?;
+    write_reproduction(report, issue, out)?;
+    write_builds(report, issue, out)?;
     after_a_fix(report, issue, out)?;
     writeln!(out, "<details><summary>All counts</summary>\n")?;
-    tally(report, several, out)?;
-    kinds(report, several, out)?;
-    signatures(report, several, out)?;
-    served(report, several, out)?;
-    differing(report, out)?;
+    write_tally(report, several, out)?;
+    write_kinds(report, several, out)?;
+    write_signatures(report, several, out)?;
+    write_load_lines(report, several, out)?;
+    write_differing_facts(report, out)?;
     let mut lines = Vec::new();
     for variant in report.variants.iter().filter(|one| is_shown(report, one)) {
         let of = if several {
-            format!("{}: ", code(&variant.name))
+            format!("{}: ", inline_code(&variant.name))
         } else {
             String::new()
         };
         lines.extend(
-            facts(report, variant)
+            variant_facts(report, variant)
                 .into_iter()
                 .map(|fact| format!("{of}{fact}")),
         );
     }
     if let Some(answer) = &report.answer {
-        lines.extend(answer.lines().iter().map(|line| capital(&escape(line))));
+        lines.extend(
+            answer
+                .detail_lines()
+                .iter()
+                .map(|line| capitalize_first(&escape_markdown(line))),
+        );
         let granted = answer.assumptions().iter();
-        lines.extend(granted.map(|line| format!("Assumes: {}", escape(line))));
+        lines.extend(granted.map(|line| format!("Assumes: {}", escape_markdown(line))));
     }
-    lines.extend(attempts(report));
+    lines.extend(attempt_lines(report));
     for line in &lines {
         writeln!(out, "- {line}")?;
     }
@@ -78,16 +91,16 @@ pub(super) fn write(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> 
     }
     writeln!(out, "</details>\n")?;
     for note in &report.notes {
-        writeln!(out, "- {}", escape(note))?;
+        writeln!(out, "- {}", escape_markdown(note))?;
     }
     if !report.notes.is_empty() {
         writeln!(out)?;
     }
-    writeln!(out, "{}", origin(report))
+    writeln!(out, "{}", describe_origin(report))
 }
 
 /// Writes the most frequent failure and its source lines.
-fn place(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_failure_source(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     let Some((title, id, count, all)) = &issue.failure else {
         return Ok(());
     };
@@ -99,16 +112,16 @@ fn place(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(
         out,
         "### Most frequent failure\n\n{of}: {} (`{id}`)\n",
-        escape(title)
+        escape_markdown(title)
     )?;
     for site in &issue.sites {
-        writeln!(out, "- {}", code(&site.to_string()))?;
+        writeln!(out, "- {}", inline_code(&site.to_string()))?;
     }
     if !issue.sites.is_empty() {
         writeln!(out)?;
     }
     if !issue.stack.is_empty() {
-        writeln!(out, "{}", fence("text", &issue.stack.join("\n")))?;
+        writeln!(out, "{}", fence_code("text", &issue.stack.join("\n")))?;
     }
     Ok(())
 }
@@ -118,20 +131,20 @@ fn last_output(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
         return Ok(());
     };
     writeln!(out, "### Last output (trial {})\n", trial.0)?;
-    writeln!(out, "{}", fence("text", text))
+    writeln!(out, "{}", fence_code("text", text))
 }
 
 /// Writes the command, and the other parts of a trial.
-fn reproduce(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_reproduction(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "### Reproduce\n")?;
     let mut commands: Vec<&str> = report.variants.iter().map(|v| v.command.as_str()).collect();
     commands.dedup();
     match commands.as_slice() {
-        [_] => writeln!(out, "{}", fence("sh", &issue.command))?,
-        several => writeln!(out, "{}", fence("sh", &several.join("\n")))?,
+        [_] => writeln!(out, "{}", fence_code("sh", &issue.command))?,
+        several => writeln!(out, "{}", fence_code("sh", &several.join("\n")))?,
     }
     for line in &issue.load {
-        writeln!(out, "- {}", capital(&escape(line)))?;
+        writeln!(out, "- {}", capitalize_first(&escape_markdown(line)))?;
     }
     if !issue.load.is_empty() {
         writeln!(out)?;
@@ -143,17 +156,17 @@ fn reproduce(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Res
             report.confidence
         )?;
         let command = format!("provoke run -n {trials} {words}");
-        writeln!(out, "{}", fence("sh", &command))?;
+        writeln!(out, "{}", fence_code("sh", &command))?;
     }
     Ok(())
 }
 
-fn builds(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_builds(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "### Versions\n")?;
-    for line in issue.builds() {
-        writeln!(out, "- {}", escape(&line))?;
+    for line in issue.describe_builds() {
+        writeln!(out, "- {}", escape_markdown(&line))?;
     }
-    writeln!(out, "- {}\n", machine(report))
+    writeln!(out, "- {}\n", describe_machine(report))
 }
 
 /// Writes how to confirm a fix without access to this run.
@@ -168,31 +181,31 @@ fn after_a_fix(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::R
         out,
         "### After a fix\n\nFIXED at {} % takes {}:\n",
         report.confidence,
-        words::plural(needed, "passing trial")
+        words::format_count(needed, "passing trial")
     )?;
     let command = format!(
         "provoke confirm --baseline {}/{} {words}",
         only.failures, only.trials
     );
-    writeln!(out, "{}", fence("sh", &command))
+    writeln!(out, "{}", fence_code("sh", &command))
 }
 
 /// Returns the result of each variant, if the question was a comparison.
-fn standings(report: &Report) -> Option<&[VariantStanding]> {
+fn variant_standings(report: &Report) -> Option<&[VariantStanding]> {
     match &report.answer {
         Some(Answer::Compare(answer)) => Some(&answer.variants),
         _ => None,
     }
 }
 
-fn tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
     let mut head = vec!["trials", "passed", "failed"];
     let others = report.variants.iter().any(|variant| variant.other > 0);
     if others {
         head.push("failed in another way");
     }
     head.push("inconclusive");
-    let standings = standings(report);
+    let standings = variant_standings(report);
     let confidence = format!("{} % interval", report.confidence);
     head.extend(["rate", &confidence]);
     if several {
@@ -207,7 +220,7 @@ fn tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
     for variant in report.variants.iter().filter(|one| is_shown(report, one)) {
         let mut cells = Vec::new();
         if several {
-            cells.push(code(&variant.name));
+            cells.push(inline_code(&variant.name));
         }
         let passed = variant.trials - variant.failures;
         cells.extend([variant.trials, passed, variant.failures].map(|n| n.to_string()));
@@ -222,12 +235,12 @@ fn tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
                 words::percent_within(point, variant.rate.interval())
             )
         }));
-        cells.push(words::interval(variant.rate.interval()));
+        cells.push(words::format_interval(variant.rate.interval()));
         if let Some(standings) = standings {
             let known = standings.iter().find(|one| one.name == variant.name);
             cells.push(
                 known
-                    .map_or("", |one| words::standing(one.standing))
+                    .map_or("", |one| words::standing_word(one.standing))
                     .to_owned(),
             );
         }
@@ -245,7 +258,7 @@ fn is_shown(report: &Report, variant: &Variant) -> bool {
     !searches || report.variants.len() == 1 || variant.trials + variant.other + variant.void > 0
 }
 
-fn kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
     if report
         .variants
         .iter()
@@ -263,7 +276,7 @@ fn kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
     for variant in &report.variants {
         for kind in &variant.kinds {
             let of = if several {
-                format!("| {} ", code(&variant.name))
+                format!("| {} ", inline_code(&variant.name))
             } else {
                 String::new()
             };
@@ -292,21 +305,21 @@ fn kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<
 }
 
 /// Writes the number of responses before each crash of services.
-fn served(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_load_lines(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
     for variant in &report.variants {
-        for line in variant.load.iter().flat_map(LoadTotals::lines) {
-            writeln!(out, "* {}", words::sanitize(&line))?;
+        for line in variant.load.iter().flat_map(LoadTotals::traffic_lines) {
+            writeln!(out, "* {}", words::sanitize_line(&line))?;
         }
         if variant.load.is_some() {
             writeln!(out)?;
         }
         let served = variant.load.iter().map(|load| &load.served_before_death);
-        let bars: Vec<String> = served.flat_map(|served| bars::drawn(served)).collect();
+        let bars: Vec<String> = served.flat_map(|served| bars::draw_bars(served)).collect();
         if bars.is_empty() {
             continue;
         }
         let of = if several {
-            format!(" of {}", code(&variant.name))
+            format!(" of {}", inline_code(&variant.name))
         } else {
             String::new()
         };
@@ -317,7 +330,7 @@ fn served(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result
 }
 
 /// Writes the signatures, if the evidence shows more than the exit status.
-fn signatures(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_signatures(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
     let mut rows = Vec::new();
     for variant in &report.variants {
         let captured = variant.captured.iter();
@@ -328,11 +341,14 @@ fn signatures(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Re
                 continue;
             }
             let of = if several {
-                format!("| {} ", code(&variant.name))
+                format!("| {} ", inline_code(&variant.name))
             } else {
                 String::new()
             };
-            let (title, list) = (escape(&seen.title), words::trial_list(&seen.trials, LISTED));
+            let (title, list) = (
+                escape_markdown(&seen.title),
+                words::trial_list(&seen.trials, LISTED),
+            );
             let same = match seen.same_as.as_slice() {
                 [] => String::new(),
                 same => format!(", the same as `{}`", same.join("`, `")),
@@ -363,7 +379,7 @@ fn signatures(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Re
 }
 
 /// Writes the facts in which the variants of a comparison differ, besides those varied on purpose.
-fn differing(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_differing_facts(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let Some(Answer::Compare(answer)) = &report.answer else {
         return Ok(());
     };
@@ -374,26 +390,30 @@ fn differing(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     for fact in answer.facts.iter().take(FACTS) {
         let mut alike: BTreeMap<&Option<String>, Vec<String>> = BTreeMap::new();
         for (variant, value) in &fact.values {
-            alike.entry(value).or_default().push(code(variant));
+            alike.entry(value).or_default().push(inline_code(variant));
         }
         for (value, variants) in alike {
             let value = value.as_deref().filter(|value| !value.is_empty());
-            let value = value.map_or("–".to_owned(), code);
+            let value = value.map_or("–".to_owned(), inline_code);
             let variants = variants.join(", ");
-            writeln!(out, "| {} | {value} | {variants} |", code(&fact.name))?;
+            writeln!(
+                out,
+                "| {} | {value} | {variants} |",
+                inline_code(&fact.name)
+            )?;
         }
     }
     writeln!(out)?;
     let more = answer.facts.len().saturating_sub(FACTS);
     if more > 0 {
-        let more = words::plural(more as u64, "more fact");
+        let more = words::format_count(more as u64, "more fact");
         writeln!(out, "{more} in the JSON report.\n")?;
     }
     Ok(())
 }
 
 /// Returns further facts about a variant.
-fn facts(report: &Report, variant: &Variant) -> Vec<String> {
+fn variant_facts(report: &Report, variant: &Variant) -> Vec<String> {
     let mut facts = Vec::new();
     if !variant.void_reasons.is_empty() {
         let reasons = variant
@@ -412,17 +432,17 @@ fn facts(report: &Report, variant: &Variant) -> Vec<String> {
                 "fail" => "failure",
                 name => name,
             },
-            words::seconds(took.p50),
-            words::seconds(took.p90),
-            words::seconds(took.max),
+            words::format_seconds(took.p50),
+            words::format_seconds(took.p90),
+            words::format_seconds(took.max),
         ));
     }
-    let pace = words::pace(&variant.time_between_failures, 0.0, report.confidence);
-    facts.extend(pace.map(|pace| capital(&pace)));
+    let pace = words::describe_pace(&variant.time_between_failures, 0.0, report.confidence);
+    facts.extend(pace.map(|pace| capitalize_first(&pace)));
     if let Some(left) = words::left_behind(variant.leaked_processes, variant.leaked_objects) {
         facts.push(format!(
             "Left behind and killed: {left} of {}",
-            words::plural(variant.leaking_trials, "trial"),
+            words::format_count(variant.leaking_trials, "trial"),
         ));
     }
     // The few trials of a tried fix are not a baseline.
@@ -430,7 +450,7 @@ fn facts(report: &Report, variant: &Variant) -> Vec<String> {
     if let Some(clean) = variant.clean_runs_to_exclude_half.filter(|_| !tried) {
         facts.push(format!(
             "To confirm a fix: {} in a row, at {} % confidence",
-            words::plural(clean, "passing trial"),
+            words::format_count(clean, "passing trial"),
             report.confidence,
         ));
     }
@@ -441,50 +461,53 @@ fn facts(report: &Report, variant: &Variant) -> Vec<String> {
     facts
 }
 
-fn attempts(report: &Report) -> Vec<String> {
+fn attempt_lines(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     if report.after_decision > 0 {
-        let trials = words::plural(report.after_decision, "trial");
+        let trials = words::format_count(report.after_decision, "trial");
         lines.push(format!(
             "Finished after the decision, not counted: {trials}"
         ));
     }
     if report.repeated_attempts > 0 {
-        let attempts = words::plural(report.repeated_attempts, "attempt");
+        let attempts = words::format_count(report.repeated_attempts, "attempt");
         lines.push(format!("Interrupted or lost, and retried: {attempts}"));
     }
     lines
 }
 
 /// Returns the origin of the numbers.
-fn origin(report: &Report) -> String {
+fn describe_origin(report: &Report) -> String {
     let parts = [
         format!("provoke {}", report.version),
         format!("run {}", report.run),
         format!("started {}", report.begun),
-        format!("{} of working time", words::seconds(report.seconds)),
+        format!("{} of working time", words::format_seconds(report.seconds)),
         format!(
             "{} in parallel",
-            words::plural(u64::from(report.jobs), "trial")
+            words::format_count(u64::from(report.jobs), "trial")
         ),
         format!("seed {}", report.seed),
     ];
-    escape(&parts.join("; "))
+    escape_markdown(&parts.join("; "))
 }
 
 /// Describes the machine, without its name.
-fn machine(report: &Report) -> String {
+fn describe_machine(report: &Report) -> String {
     let host = &report.host;
     let known = [&host.kernel, &host.arch, &host.cpu].into_iter();
     let mut parts: Vec<String> = known.filter(|part| !part.is_empty()).cloned().collect();
     if host.cpus > 0 {
         let cpus = words::plural_of(u64::from(host.cpus), "processor", "processors");
-        parts.push(format!("{cpus}, {} of memory", words::bytes(host.memory)));
+        parts.push(format!(
+            "{cpus}, {} of memory",
+            words::format_bytes(host.memory)
+        ));
     }
-    escape(&parts.join("; "))
+    escape_markdown(&parts.join("; "))
 }
 
-fn capital(text: &str) -> String {
+fn capitalize_first(text: &str) -> String {
     let mut rest = text.chars();
     rest.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(rest).collect()
@@ -492,7 +515,7 @@ fn capital(text: &str) -> String {
 }
 
 /// Returns text as a code block, fenced by more backticks than it contains in a row.
-fn fence(language: &str, text: &str) -> String {
+fn fence_code(language: &str, text: &str) -> String {
     let mut fence = "```".to_owned();
     while text.contains(&fence) {
         fence.push('`');
@@ -504,8 +527,8 @@ fn fence(language: &str, text: &str) -> String {
 }
 
 /// Returns text as code that is valid in a cell of a table.
-fn code(text: &str) -> String {
-    let text = words::sanitize(text);
+fn inline_code(text: &str) -> String {
+    let text = words::sanitize_line(text);
     if !text.contains(['`', '|', '\\']) && text == text.trim() && !text.is_empty() {
         return format!("`{text}`");
     }
@@ -522,8 +545,8 @@ fn code(text: &str) -> String {
 }
 
 /// Escapes text so that nothing in it has a meaning in Markdown, in HTML or on a forge.
-fn escape(text: &str) -> String {
-    let text = words::sanitize(text.trim());
+fn escape_markdown(text: &str) -> String {
+    let text = words::sanitize_line(text.trim());
     let mut safe = String::with_capacity(text.len());
     let mut before = ' ';
     for (at, c) in text.char_indices() {

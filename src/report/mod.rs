@@ -35,17 +35,17 @@ mod wrap;
 
 pub use answer::Answer;
 pub use derive::command_line;
-pub use export::{ExportError, Format, export};
-pub use group::{Group, groups};
+pub use export::{ExportError, Format, export_report};
+pub use group::{Group, group_failures};
 pub use limit::MaxRate;
 pub use listing::Listing;
-pub use load::{LoadTotals, Speed, assumed, forecast};
-pub use log::log;
+pub use load::{LoadTotals, Speed, forecast_duration, load_assumptions};
+pub use log::bisect_log;
 pub use rates::chance_of_difference;
 pub use row::{Class, Row};
 pub use source::source_line;
-pub use when::when;
-pub use wrap::wrap;
+pub use when::relative_time;
+pub use wrap::wrap_text;
 
 use crate::model::{Capture, Depth, Host, Site};
 use crate::policy::{StopRule, Verdict};

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const OUTPUT: u64 = 8 * 1024;
 
 /// Returns the end of a stream of a trial, of each process that wrote to it.
-pub(super) fn stream(trial: &Path, name: &str, secrets: &Secrets) -> Option<String> {
+pub(super) fn read_stream_end(trial: &Path, name: &str, secrets: &Secrets) -> Option<String> {
     let entries = fs::read_dir(trial).ok()?.flatten();
     // Only regular files are opened: the program under test can create pipes and links here.
     let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
@@ -24,14 +24,14 @@ pub(super) fn stream(trial: &Path, name: &str, secrets: &Secrets) -> Option<Stri
     for path in &paths {
         if paths.len() > 1 {
             let file = path.file_name().unwrap_or_default().to_string_lossy();
-            text.extend(["[", &words::sanitize(&file), "]\n"]);
+            text.extend(["[", &words::sanitize_line(&file), "]\n"]);
         }
-        text.push_str(&end(path, OUTPUT / paths.len() as u64, secrets).ok()?);
+        text.push_str(&read_file_end(path, OUTPUT / paths.len() as u64, secrets).ok()?);
     }
     Some(text).filter(|text| !text.is_empty())
 }
 
-fn end(path: &Path, at_most: u64, secrets: &Secrets) -> io::Result<String> {
+fn read_file_end(path: &Path, at_most: u64, secrets: &Secrets) -> io::Result<String> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     let skipped = length.saturating_sub(at_most);
@@ -51,7 +51,7 @@ fn end(path: &Path, at_most: u64, secrets: &Secrets) -> io::Result<String> {
         0 => text,
         _ => format!(
             "[{} before this are not shown]\n{text}",
-            words::bytes(skipped)
+            words::format_bytes(skipped)
         ),
     })
 }

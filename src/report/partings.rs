@@ -14,13 +14,13 @@ pub struct Line<'a> {
 }
 
 /// Returns one line for all facts that can share it, each with at most `most` names or values.
-pub fn lines(by: &[Parting], most: usize) -> Vec<Line<'_>> {
+pub fn fact_lines(by: &[Parting], most: usize) -> Vec<Line<'_>> {
     let alike = by.chunk_by(is_told_with);
     let line = |alike: &'_ [Parting]| {
-        let names = alike.iter().map(|one| words::sanitize(&one.name));
-        let names = some(names.collect(), most, " ", " and ");
+        let names = alike.iter().map(|one| words::sanitize_line(&one.name));
+        let names = join_some(names.collect(), most, " ", " and ");
         let verb = if alike.len() == 1 { "is" } else { "are" };
-        let (title, so) = (alike[0].group.title(), so(&alike[0], most));
+        let (title, so) = (alike[0].group.title(), describe_values(&alike[0], most));
         format!("{title}: {names} {verb} {so}")
     };
     alike
@@ -32,21 +32,21 @@ pub fn lines(by: &[Parting], most: usize) -> Vec<Line<'_>> {
 }
 
 /// Returns the probability that a fact shared by this many belongs to exactly the failing ones by chance.
-pub fn chance(failing: u64, others: u64) -> f64 {
+pub fn chance_of_coincidence(failing: u64, others: u64) -> f64 {
     stats::fisher(failing, failing, 0, others).greater
 }
 
 /// Describes the significance of the facts, if this many failed.
-pub fn odds(what: &str, failing: u64, others: u64) -> String {
-    let some = words::plural(failing, what);
+pub fn describe_odds(what: &str, failing: u64, others: u64) -> String {
+    let some = words::format_count(failing, what);
     let given = match failing {
         1 => format!("exactly {some} has"),
         _ => format!("exactly these {some} have"),
     };
     format!(
         "{failing} of {} failed; a fact that {given} occurs by chance in {} % of cases",
-        words::plural(failing + others, what),
-        words::percent(chance(failing, others)),
+        words::format_count(failing + others, what),
+        words::format_percent(chance_of_coincidence(failing, others)),
     )
 }
 
@@ -56,7 +56,7 @@ fn is_told_with(a: &Parting, b: &Parting) -> bool {
 }
 
 /// Describes the value in failing cases and the value elsewhere.
-fn so(one: &Parting, most: usize) -> String {
+fn describe_values(one: &Parting, most: usize) -> String {
     let nothing = BTreeSet::from([None]);
     let there = BTreeSet::from([Some("there".to_owned())]);
     match (&one.failing, &one.others) {
@@ -65,24 +65,24 @@ fn so(one: &Parting, most: usize) -> String {
         (failing, others) => {
             format!(
                 "{}; elsewhere {}",
-                listed(failing, most),
-                listed(others, most)
+                list_values(failing, most),
+                list_values(others, most)
             )
         }
     }
 }
 
-fn listed(values: &BTreeSet<Option<String>>, most: usize) -> String {
+fn list_values(values: &BTreeSet<Option<String>>, most: usize) -> String {
     let values = values.iter().map(|value| match value {
         None => "absent".to_owned(),
         Some(value) if value.is_empty() => "empty".to_owned(),
-        Some(value) => words::sanitize(value),
+        Some(value) => words::sanitize_line(value),
     });
-    some(values.collect(), most, " or ", " or ")
+    join_some(values.collect(), most, " or ", " or ")
 }
 
 /// Joins at most `most` texts, and adds how many more there are.
-fn some(mut all: Vec<String>, most: usize, between: &str, last: &str) -> String {
+fn join_some(mut all: Vec<String>, most: usize, between: &str, last: &str) -> String {
     let rest = all.len().saturating_sub(most);
     all.truncate(most);
     let all = all.join(between);
@@ -123,8 +123,12 @@ mod tests {
             flag("bmi1"),
             flag("fma"),
         ];
-        let said =
-            |most| -> Vec<String> { lines(&by, most).into_iter().map(|line| line.text).collect() };
+        let said = |most| -> Vec<String> {
+            fact_lines(&by, most)
+                .into_iter()
+                .map(|line| line.text)
+                .collect()
+        };
         let expected = [
             "packages: python.numpy is 1.0; elsewhere 2.0 or 2.1 or 2.2",
             "processor: avx2 bmi1 fma are absent",
@@ -140,7 +144,7 @@ mod tests {
     #[test]
     fn what_parts_two_is_chance_in_half_of_all_cases() {
         assert_eq!(
-            odds("variant", 1, 1),
+            describe_odds("variant", 1, 1),
             "1 of 2 variants failed; a fact that exactly 1 variant has occurs by chance in 50 % of cases"
         );
     }

@@ -8,7 +8,8 @@ use provoke_stats as stats;
 /// Returns the probability of a difference between the failure rates of two runs that is at least as large by chance,
 /// by Fisher's exact test; or why the rates cannot be compared.
 pub fn chance_of_difference(one: &State, other: &State) -> Result<f64, String> {
-    let [(failures, trials), (other_failures, other_trials)] = [rate(one)?, rate(other)?];
+    let [(failures, trials), (other_failures, other_trials)] =
+        [measured_rate(one)?, measured_rate(other)?];
     let [conditions, others] =
         [one, other].map(|run| conditions(&run.plan, VariantId(0), &run.host));
     let differences = conditions.differences(&others).into_iter();
@@ -26,7 +27,7 @@ pub fn chance_of_difference(one: &State, other: &State) -> Result<f64, String> {
 }
 
 /// Returns the failures and trials of a run that measured one rate.
-fn rate(run: &State) -> Result<(u64, u64), String> {
+fn measured_rate(run: &State) -> Result<(u64, u64), String> {
     let measures = matches!(run.plan.question, Question::Rate) && run.plan.variants.len() == 1;
     let tally = run.tally(VariantId(0));
     match tally.trials() {

@@ -108,7 +108,7 @@ pub enum Class {
 }
 
 /// Returns the process whose end decided the outcome; of several copies, one that ended in this way.
-pub(super) fn decisive<'a>(
+pub(super) fn decisive_actor<'a>(
     mains: &mut dyn Iterator<Item = &'a ActorSeen>,
     outcome: &Outcome,
 ) -> Option<&'a ActorSeen> {
@@ -130,7 +130,7 @@ pub(super) fn decisive<'a>(
     mains.iter().find(fits).or_else(|| mains.first()).copied()
 }
 
-pub(super) fn judged(
+pub(super) fn classify_outcome(
     outcome: &Outcome,
     seen: &mut Observation,
     decisive: Option<&ActorSeen>,

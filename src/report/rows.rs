@@ -4,8 +4,8 @@
 //! number; earlier attempts were interrupted or lost. A trial that was not retried yet, because the run was
 //! interrupted, has no row. A row counts if the [`Report`] counts its trial, even if the journal has grown since.
 
-use super::load::ends;
-use super::row::{decisive, judged};
+use super::load::end_lines;
+use super::row::{classify_outcome, decisive_actor};
 use super::{Class, ExportError, Report, Row};
 use crate::model::{
     ActorSeen, Ending, Event, Kind, LoadSeen, Observation, Outcome, Plan, Role, Signal, Trial,
@@ -22,13 +22,13 @@ use std::io;
 use std::time::Duration;
 
 /// Passes every trial of a run to `take`.
-pub(super) fn each(
+pub(super) fn for_each_row(
     folder: &Folder,
     report: &Report,
     mut take: impl FnMut(Row) -> io::Result<()>,
 ) -> Result<(), ExportError> {
     let mut reader = Reader {
-        kept: kept(folder),
+        kept: kept_trials(folder),
         verdict: Some(report.verdict),
         last_counted: report.last_counted_trial,
         late: if report.after_decision > 0 {
@@ -39,8 +39,8 @@ pub(super) fn each(
         ..Reader::default()
     };
     store::masked_events(&folder.journal(), |event| {
-        reader.add(event);
-        while let Some(row) = reader.next() {
+        reader.add_event(event);
+        while let Some(row) = reader.next_row() {
             take(row)?;
         }
         Ok::<(), ExportError>(())
@@ -52,7 +52,7 @@ pub(super) fn each(
 }
 
 /// Returns the numbers of the trials with kept evidence.
-fn kept(folder: &Folder) -> Vec<u64> {
+fn kept_trials(folder: &Folder) -> Vec<u64> {
     let entries = fs::read_dir(folder.trials())
         .into_iter()
         .flatten()
@@ -87,7 +87,7 @@ struct Open {
 }
 
 impl Reader {
-    fn add(&mut self, event: Event) {
+    fn add_event(&mut self, event: Event) {
         match event {
             Event::RunStarted { plan, at, .. } => {
                 self.plan = Some(plan);
@@ -113,11 +113,11 @@ impl Reader {
                 self.worked = at;
                 if let Some(mut open) = self.open.remove(&trial.0) {
                     open.again = state::is_repeated(&outcome, open.attempt);
-                    open.row = self.row(&open, at, *seen, &outcome);
+                    open.row = self.build_row(&open, at, *seen, &outcome);
                     self.open.insert(trial.0, open);
                 }
             }
-            Event::LimitsChanged(limits) => self.close(limits.answered_by),
+            Event::LimitsChanged(limits) => self.close_after_decision(limits.answered_by),
             Event::RunResumed { at } => self.since = (at, self.worked),
             Event::BudgetSpent { at }
             | Event::CaptureBegun { at }
@@ -140,7 +140,7 @@ impl Reader {
     }
 
     /// Marks the trials that ended after the question was answered for the first time.
-    fn close(&mut self, answered_by: Option<TrialId>) {
+    fn close_after_decision(&mut self, answered_by: Option<TrialId>) {
         let Some(last) = answered_by else { return };
         for (_, open) in self.open.range_mut(last.0 + 1..) {
             if let Some(row) = open.row.as_mut().filter(|_| !open.again) {
@@ -150,7 +150,7 @@ impl Reader {
     }
 
     /// Returns the next counted trial.
-    fn next(&mut self) -> Option<Row> {
+    fn next_row(&mut self) -> Option<Row> {
         let first = self.open.first_entry()?;
         if *first.key() > self.last_counted || first.get().again {
             return None;
@@ -175,7 +175,7 @@ impl Reader {
         None
     }
 
-    fn row(
+    fn build_row(
         &self,
         open: &Open,
         at: Duration,
@@ -189,8 +189,8 @@ impl Reader {
             .actors
             .iter()
             .filter(|actor| role(actor).is_some_and(Role::decides));
-        let decisive = decisive(&mut mains, outcome).cloned();
-        let (name, class, mut detail) = judged(outcome, &mut seen, decisive.as_ref());
+        let decisive = decisive_actor(&mut mains, outcome).cloned();
+        let (name, class, mut detail) = classify_outcome(outcome, &mut seen, decisive.as_ref());
         let limits = self.plan.as_ref().map_or(&[][..], |plan| &plan.limits);
         let failure = outcome.failure();
         let kind = failure.map(|failure| &failure.kind);
@@ -220,7 +220,7 @@ impl Reader {
             seed: trial.seed,
             attempt: open.attempt,
             started: self
-                .moment(at.saturating_sub(seen.elapsed))
+                .time_of_day(at.saturating_sub(seen.elapsed))
                 .filter(|_| known),
             seconds: known.then_some(seen.elapsed.as_secs_f64()),
             outcome: name,
@@ -256,7 +256,7 @@ impl Reader {
             requests: life.map(|life| life.sent),
             answers: life.map(|life| life.served),
             errors: life.map(LoadSeen::errors),
-            ends: life.map(|life| ends(&life.ends).join(", ")),
+            ends: life.map(|life| end_lines(&life.ends).join(", ")),
             served_before_death: death.map(|(life, death)| life.answered_until(death)),
             in_flight_at_death: death.map(|(_, death)| death.in_flight),
             last_words: decisive.map(|main| main.last_words).unwrap_or_default(),
@@ -272,7 +272,7 @@ impl Reader {
     }
 
     /// Returns the time of day at which this working time was reached.
-    fn moment(&self, worked: Duration) -> Option<Timestamp> {
+    fn time_of_day(&self, worked: Duration) -> Option<Timestamp> {
         let (begun, before) = self.since;
         let after = SignedDuration::try_from(worked.saturating_sub(before)).ok()?;
         Timestamp::from_second(begun).ok()?.checked_add(after).ok()

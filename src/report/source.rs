@@ -1,6 +1,6 @@
 //! Reads the text of a line of source code.
 
-use super::words::shortened;
+use super::words::shorten_text;
 use crate::model::Site;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -27,7 +27,7 @@ pub fn source_line(site: &Site) -> Option<String> {
     let line = usize::try_from(site.line).ok()?.checked_sub(1)?;
     let text = file.lines().nth(line)?.ok()?;
     let text = text.trim();
-    (!text.is_empty()).then(|| shortened(text, LONGEST))
+    (!text.is_empty()).then(|| shorten_text(text, LONGEST))
 }
 
 #[cfg(test)]

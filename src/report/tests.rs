@@ -1,6 +1,6 @@
 //! Compares the reports of complete journals.
 
-use super::{Format, Report, export};
+use super::{Format, Report, export_report};
 use crate::model::{
     ActorSeen, Depth, Ending, Event, FORMAT, Failure, HookSeen, Host, Kind, Lane, Level,
     Observation, Outcome, Plan, ProcessSeen, Residue, Signal, Signature, SignatureId, StopCause,
@@ -196,7 +196,7 @@ impl Made {
 
     fn export(&self, format: Format) -> String {
         let mut out = Vec::new();
-        export(format, &self.folder, &self.report(), true, &mut out).unwrap();
+        export_report(format, &self.folder, &self.report(), true, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 }
@@ -579,7 +579,7 @@ fn without_a_failure_there_is_a_bound_and_no_rate() {
     (1..=427).for_each(|id| run.trial(id, passed()));
     run.finish();
     let report = run.report();
-    let headline = super::words::headline(&report.variants[0], report.confidence);
+    let headline = super::words::rate_headline(&report.variants[0], report.confidence);
     insta::assert_snapshot!(headline, @"0 of 427 trials failed: rate below 0.87 % (95 %)");
     insta::assert_snapshot!(run.export(Format::Md), @r"
     **No failure seen.** 0 of 427 trials failed: rate below 0.87 % (95 %).
@@ -618,7 +618,7 @@ fn stated(mut plan: Plan, failures: u64, trials: u64) -> [f64; 2] {
         run.trial(id, if fails { crashed("") } else { passed() });
     }
     run.finish();
-    let headline = super::words::headline(&run.report().variants[0], 95.0);
+    let headline = super::words::rate_headline(&run.report().variants[0], 95.0);
     let ends = match headline.split_once("rate below ") {
         Some((_, bound)) => format!("0 to {bound}"),
         None => headline.split_once("interval ").unwrap().1.to_owned(),
@@ -683,7 +683,7 @@ fn after_a_stop_at_the_first_failure_there_is_no_rate_but_an_interval() {
     run.trial(3, crashed(""));
     run.finish();
     let report = run.report();
-    let headline = super::words::headline(&report.variants[0], report.confidence);
+    let headline = super::words::rate_headline(&report.variants[0], report.confidence);
     insta::assert_snapshot!(headline, @"first failure after 2 passes: rate 0.8 to 91 % (95 % interval)");
     assert!(run.export(Format::Md).contains("| 3 | 2 | 1 | 0 | – | "));
 }
@@ -692,7 +692,7 @@ fn after_a_stop_at_the_first_failure_there_is_no_rate_but_an_interval() {
 fn before_the_planned_end_the_interval_is_one_that_holds_at_any_time() {
     let mut run = Made::new(plan(100));
     (1..=20).for_each(|id| run.trial(id, passed()));
-    let headline = |run: &Made| super::words::headline(&run.report().variants[0], 95.0);
+    let headline = |run: &Made| super::words::rate_headline(&run.report().variants[0], 95.0);
     let without = headline(&run);
     run.trial(21, crashed(""));
     insta::assert_snapshot!(format!("{without}\n{}", headline(&run)), @"
@@ -700,7 +700,7 @@ fn before_the_planned_end_the_interval_is_one_that_holds_at_any_time() {
     SIGSEGV in 1 of 21 trials: 4.8 % (95 % interval 0.01 to 32 %)
     ");
     assert_eq!(
-        super::words::headline(&Made::new(plan(1)).report().variants[0], 95.0),
+        super::words::rate_headline(&Made::new(plan(1)).report().variants[0], 95.0),
         "no trial was conclusive: the failure rate is not known"
     );
 }
@@ -958,7 +958,7 @@ fn a_reader_that_went_away_is_told_from_a_full_disk() {
     }
     let run = zoo();
     for (format, name) in Format::ALL {
-        let error = export(format, &run.folder, &run.report(), true, &mut Gone).unwrap_err();
+        let error = export_report(format, &run.folder, &run.report(), true, &mut Gone).unwrap_err();
         assert!(error.is_broken_pipe(), "{name}: {error}");
         assert_eq!(name.parse(), Ok(format));
     }

@@ -6,7 +6,7 @@ const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 
 /// Formats a past time relative to now: `3 min ago`, `yesterday 14:02`, `20 Nov 14:02`.
-pub fn when(then: &Zoned, now: &Zoned) -> String {
+pub fn relative_time(then: &Zoned, now: &Zoned) -> String {
     let seconds = now.timestamp().as_second() - then.timestamp().as_second();
     let yesterday = now.date().yesterday().ok();
     match seconds {
@@ -35,7 +35,7 @@ mod tests {
                 .unwrap()
         };
         let now = utc("2026-11-22T15:00:00");
-        let said = |text: &str| when(&utc(text), &now);
+        let said = |text: &str| relative_time(&utc(text), &now);
         assert_eq!(said("2026-11-22T14:59:20"), "40 s ago");
         assert_eq!(said("2026-11-22T14:57:00"), "3 min ago");
         assert_eq!(said("2026-11-22T12:30:00"), "2 h ago");

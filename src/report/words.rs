@@ -11,28 +11,28 @@ const SMALLEST: f64 = 0.001;
 
 /// Returns a share in per cent, without the sign, with two significant digits, counted from the nearer of 0 and 100:
 /// `10`, `26`, `2.1`, `0.7`, `<0.001`, `99.3`.
-pub fn percent(share: f64) -> String {
-    rounded(share, decimals(share), f64::round)
+pub fn format_percent(share: f64) -> String {
+    format_rounded(share, percent_decimals(share), f64::round)
 }
 
-/// Returns a share as an upper bound: like [`percent`], but never rounded down.
+/// Returns a share as an upper bound: like [`format_percent`], but never rounded down.
 pub fn percent_bound(share: f64) -> String {
     let share = share.max(SMALLEST / 100.0);
     // Rounding errors may put the product a little above a short number.
-    rounded(share, decimals(share), |x| (x - 1e-9).ceil())
+    format_rounded(share, percent_decimals(share), |x| (x - 1e-9).ceil())
 }
 
-/// Returns a share that something is above: like [`percent`], and never rounded up.
+/// Returns a share that something is above: like [`format_percent`], and never rounded up.
 pub fn percent_at_least(share: f64) -> String {
-    rounded(share, decimals(share), |x| (x + 1e-9).floor())
+    format_rounded(share, percent_decimals(share), |x| (x + 1e-9).floor())
 }
 
 /// Returns an interval of shares, rounded outwards: `2.1 to 27 %`, `9.94 to 10.06 %`.
-pub fn interval(ends: [f64; 2]) -> String {
-    let digits = digits(ends);
+pub fn format_interval(ends: [f64; 2]) -> String {
+    let digits = interval_decimals(ends);
     let down = |x: f64| (x + 1e-9).floor();
-    let lo = rounded(ends[0], digits.max(decimals_of_lower_end(ends[0])), down);
-    let hi = rounded(ends[1], digits, |x| (x - 1e-9).ceil());
+    let lo = format_rounded(ends[0], digits.max(decimals_of_lower_end(ends[0])), down);
+    let hi = format_rounded(ends[1], digits, |x| (x - 1e-9).ceil());
     format!("{lo} to {hi} %")
 }
 
@@ -48,11 +48,15 @@ fn decimals_of_lower_end(share: f64) -> u8 {
 
 /// Returns a share in per cent, without the sign, with the digits of its interval.
 pub fn percent_within(share: f64, ends: [f64; 2]) -> String {
-    rounded(share, digits(ends).max(u8::from(share < 0.1)), f64::round)
+    format_rounded(
+        share,
+        interval_decimals(ends).max(u8::from(share < 0.1)),
+        f64::round,
+    )
 }
 
 /// Returns the number of decimals of an interval: two significant digits of its width.
-fn digits([lo, hi]: [f64; 2]) -> u8 {
+fn interval_decimals([lo, hi]: [f64; 2]) -> u8 {
     match (hi - lo) * 100.0 {
         width if width < 0.01 => 4,
         width if width < 0.1 => 3,
@@ -63,7 +67,7 @@ fn digits([lo, hi]: [f64; 2]) -> u8 {
 }
 
 /// Returns the number of decimals that gives two significant digits of a share in per cent.
-fn decimals(share: f64) -> u8 {
+fn percent_decimals(share: f64) -> u8 {
     let percent = share * 100.0;
     match percent.min(100.0 - percent) {
         p if p < 0.01 => 3,
@@ -74,7 +78,7 @@ fn decimals(share: f64) -> u8 {
     }
 }
 
-fn rounded(share: f64, decimals: u8, round: impl Fn(f64) -> f64) -> String {
+fn format_rounded(share: f64, decimals: u8, round: impl Fn(f64) -> f64) -> String {
     let percent = share * 100.0;
     if percent.is_nan() {
         return "?".to_owned();
@@ -101,7 +105,7 @@ fn rounded(share: f64, decimals: u8, round: impl Fn(f64) -> f64) -> String {
 }
 
 /// Returns a text of at most `most` characters, with a mark if it was cut.
-pub fn shortened(text: &str, most: usize) -> String {
+pub fn shorten_text(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
@@ -110,7 +114,7 @@ pub fn shortened(text: &str, most: usize) -> String {
 }
 
 /// Returns `1 trial`, `2 trials`.
-pub fn plural(count: u64, noun: &str) -> String {
+pub fn format_count(count: u64, noun: &str) -> String {
     plural_of(count, noun, &format!("{noun}s"))
 }
 
@@ -134,7 +138,7 @@ pub fn left_behind(processes: u64, objects: u64) -> Option<String> {
 }
 
 /// Formats a time in seconds: `0.25 ms`, `12 ms`, `1.23 s`, `4m 05s`, `2h 03m`, `3d 04h`.
-pub fn seconds(time: f64) -> String {
+pub fn format_seconds(time: f64) -> String {
     let ms = time * 1e3;
     match time {
         t if t < 0.000_995 => format!("{ms:.2} ms"),
@@ -142,11 +146,11 @@ pub fn seconds(time: f64) -> String {
         t if t < 0.999_5 => format!("{ms:.0} ms"),
         t if t < 9.995 => format!("{t:.2} s"),
         t if t < 59.95 => format!("{t:.1} s"),
-        t => minutes(t),
+        t => format_minutes(t),
     }
 }
 
-fn minutes(time: f64) -> String {
+fn format_minutes(time: f64) -> String {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -162,7 +166,7 @@ fn minutes(time: f64) -> String {
 }
 
 /// Formats a number of bytes: `16 GiB`, `1.5 GiB`.
-pub fn bytes(count: u64) -> String {
+pub fn format_bytes(count: u64) -> String {
     let mut unit = 1_u64;
     for name in ["B", "KiB", "MiB", "GiB"] {
         if count / 1024 < unit {
@@ -184,7 +188,7 @@ fn in_unit(count: u64, unit: u64, name: &str) -> String {
 
 /// Formats an amount with two significant digits, with at most four decimals, and as an integer from 10 on: `129`,
 /// `1.2`, `0.051`.
-pub fn number(amount: f64) -> String {
+pub fn format_number(amount: f64) -> String {
     let decimals = match amount.abs() {
         x if !(0.000_05..9.95).contains(&x) => 0,
         x if x >= 0.995 => 1,
@@ -204,12 +208,12 @@ pub fn p_value(p: f64) -> String {
     if p < 0.001 {
         "p < 0.001".to_owned()
     } else {
-        format!("p = {}", number(p))
+        format!("p = {}", format_number(p))
     }
 }
 
 /// Lists the numbers of trials, at most `at_most` of them: `#2 #10 #21 and 3 more`.
-pub fn trials(ids: &[u64], at_most: usize) -> String {
+pub fn format_trial_ids(ids: &[u64], at_most: usize) -> String {
     let mut text = String::new();
     for id in ids.iter().take(at_most) {
         let _ = write!(text, "{}#{id}", if text.is_empty() { "" } else { " " });
@@ -245,22 +249,22 @@ pub fn trial_list(ids: &[u64], at_most: usize) -> String {
 }
 
 /// Describes the failure rate of a variant in one sentence, with its interval.
-pub fn headline(variant: &Variant, confidence: f64) -> String {
-    let rate = rate(variant, confidence);
+pub fn rate_headline(variant: &Variant, confidence: f64) -> String {
+    let rate = describe_rate(variant, confidence);
     match variant.void_reasons.get(&Void::Untold.to_string()) {
         Some(untold) => format!("{rate}; {untold} more may be failures, too"),
         None => rate,
     }
 }
 
-fn rate(variant: &Variant, confidence: f64) -> String {
+fn describe_rate(variant: &Variant, confidence: f64) -> String {
     let (k, n) = (variant.failures, variant.trials);
     let rate = &variant.rate;
     if n == 0 {
         return "no trial was conclusive: the failure rate is not known".to_owned();
     }
-    let within = interval(rate.interval());
-    let trials = plural(n, "trial");
+    let within = format_interval(rate.interval());
+    let trials = format_count(n, "trial");
     match rate.point {
         None if k == 0 => {
             let bound = percent_bound(rate.interval()[1]);
@@ -289,35 +293,38 @@ fn only_outcome(variant: &Variant) -> Option<&str> {
 }
 
 /// Lists the uncounted trials, with a line for each reason.
-pub fn uncounted(variant: &Variant) -> Vec<String> {
+pub fn uncounted_lines(variant: &Variant) -> Vec<String> {
     let mut lines = Vec::new();
     if variant.other > 0 {
-        let trials = plural(variant.other, "trial");
+        let trials = format_count(variant.other, "trial");
         lines.push(format!(
             "{trials} failed in another way: not the bug looked for, not counted"
         ));
     }
     for (reason, count) in &variant.void_reasons {
-        lines.push(format!("{} not counted: {reason}", plural(*count, "trial")));
+        lines.push(format!(
+            "{} not counted: {reason}",
+            format_count(*count, "trial")
+        ));
     }
     lines
 }
 
 /// Describes the failure rate per time if one failure takes longer than `longer_than`; `None` if it is not known.
-pub fn pace(between: &Mtbf, longer_than: f64, confidence: f64) -> Option<String> {
+pub fn describe_pace(between: &Mtbf, longer_than: f64, confidence: f64) -> Option<String> {
     let (mean, high) = (between.mean?, between.high?);
     (mean > longer_than).then(|| {
         format!(
             "one failure about every {} of trial time ({confidence} % interval {} to {})",
-            seconds(mean),
-            seconds(between.low),
-            seconds(high),
+            format_seconds(mean),
+            format_seconds(between.low),
+            format_seconds(high),
         )
     })
 }
 
 /// Returns a verdict in words.
-pub fn verdict(verdict: Verdict) -> &'static str {
+pub fn verdict_text(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Clean => "No failure seen",
         Verdict::Failing => "Failures seen",
@@ -335,7 +342,7 @@ pub fn verdict(verdict: Verdict) -> &'static str {
 }
 
 /// Returns the result of a variant in a word.
-pub fn standing(standing: Standing) -> &'static str {
+pub fn standing_word(standing: Standing) -> &'static str {
     match standing {
         Standing::Fails => "fails",
         Standing::FailsLess => "fails less",
@@ -358,7 +365,7 @@ pub fn stop_rule(rule: StopRule) -> &'static str {
 }
 
 /// Escapes the text of a child process for a single line; see [`SafeText`].
-pub fn sanitize(text: &str) -> String {
+pub fn sanitize_line(text: &str) -> String {
     SafeText::line(text).into_string()
 }
 
@@ -395,13 +402,13 @@ mod tests {
             0.0, 1e-7, 1e-5, 5.3e-5, 4.26e-4, 0.007, 0.00699, 0.021, 0.1, 0.265_29, 0.5, 0.98,
             0.993, 0.9999, 0.999_999, 1.0,
         ];
-        let shown = shares.map(percent).join("  ");
+        let shown = shares.map(format_percent).join("  ");
         insta::assert_snapshot!(shown, @"0  <0.001  0.001  0.005  0.043  0.70  0.70  2.1  10  27  50  98  99.30  99.990  >99.999  100");
     }
 
     #[test]
     fn a_bound_is_never_rounded_down() {
-        assert_eq!(percent(0.007_041), "0.70");
+        assert_eq!(format_percent(0.007_041), "0.70");
         assert_eq!(percent_bound(0.007_041), "0.71");
         assert_eq!(percent_bound(0.007), "0.70");
         assert_eq!(percent_bound(1e-9), "0.001");
@@ -416,12 +423,12 @@ mod tests {
 
     #[test]
     fn a_narrow_interval_has_more_digits() {
-        assert_eq!(interval([0.021_1, 0.265_3]), "2.1 to 27 %");
-        assert_eq!(interval([0.099_42, 0.100_59]), "9.94 to 10.06 %");
-        assert_eq!(interval([0.0, 0.007]), "0 to 0.70 %");
-        assert_eq!(interval([0.3, 1.0]), "30 to 100 %");
-        assert_eq!(interval([0.0062, 0.17]), "0.6 to 17 %");
-        assert_eq!(interval([0.0001, 0.17]), "0.01 to 17 %");
+        assert_eq!(format_interval([0.021_1, 0.265_3]), "2.1 to 27 %");
+        assert_eq!(format_interval([0.099_42, 0.100_59]), "9.94 to 10.06 %");
+        assert_eq!(format_interval([0.0, 0.007]), "0 to 0.70 %");
+        assert_eq!(format_interval([0.3, 1.0]), "30 to 100 %");
+        assert_eq!(format_interval([0.0062, 0.17]), "0.6 to 17 %");
+        assert_eq!(format_interval([0.0001, 0.17]), "0.01 to 17 %");
         assert_eq!(percent_within(0.100_006, [0.099_42, 0.100_59]), "10.00");
     }
 
@@ -431,19 +438,20 @@ mod tests {
             0.0, 0.000_25, 0.0012, 0.0123, 0.9994, 0.9996, 1.234, 9.994, 9.996, 59.94, 59.96,
             119.7, 245.0, 3599.6, 7380.0, 86_399.0, 273_600.0,
         ];
-        let shown = times.map(seconds).join("  ");
+        let shown = times.map(format_seconds).join("  ");
         insta::assert_snapshot!(shown, @"0.00 ms  0.25 ms  1.2 ms  12 ms  999 ms  1.00 s  1.23 s  9.99 s  10.0 s  59.9 s  1m 00s  2m 00s  4m 05s  1h 00m  2h 03m  23h 59m  3d 04h");
     }
 
     #[test]
     fn bytes_are_said_in_the_largest_unit() {
-        let shown = [0, 1023, 1024, 1536, 16_777_216_000, 17_179_869_184, 1 << 45].map(bytes);
+        let shown =
+            [0, 1023, 1024, 1536, 16_777_216_000, 17_179_869_184, 1 << 45].map(format_bytes);
         insta::assert_snapshot!(shown.join("  "), @"0 B  1023 B  1 KiB  1.5 KiB  15 GiB  16 GiB  32 TiB");
     }
 
     #[test]
     fn an_amount_has_two_digits_that_mean_something() {
-        let shown = [0.0, 0.000_61, 0.051, 0.2, 0.996, 1.0, 1.25, 9.96, 129.4].map(number);
+        let shown = [0.0, 0.000_61, 0.051, 0.2, 0.996, 1.0, 1.25, 9.96, 129.4].map(format_number);
         insta::assert_snapshot!(shown.join("  "), @"0  0.0006  0.051  0.20  1  1  1.2  10  129");
     }
 
@@ -465,8 +473,8 @@ mod tests {
 
     #[test]
     fn one_is_not_many() {
-        assert_eq!(plural(1, "trial"), "1 trial");
-        assert_eq!(plural(0, "trial"), "0 trials");
+        assert_eq!(format_count(1, "trial"), "1 trial");
+        assert_eq!(format_count(0, "trial"), "0 trials");
         assert_eq!(plural_of(2, "process", "processes"), "2 processes");
     }
 

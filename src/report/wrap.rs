@@ -2,7 +2,7 @@
 
 /// Breaks a text at blanks, so that no line is longer than `room`, if its words allow that. The first line begins with
 /// `head`, the others with `indent` blanks. Commands are not broken.
-pub fn wrap(
+pub fn wrap_text(
     head: &str,
     hang: usize,
     text: &str,
@@ -12,7 +12,7 @@ pub fn wrap(
     let mut lines = Vec::new();
     let mut line = head.to_owned();
     let mut is_empty = true;
-    for word in unbreakable(text) {
+    for word in split_unbreakable(text) {
         let length = measure(&line) + measure(word) + usize::from(!is_empty);
         if !is_empty && !word.is_empty() && room.is_some_and(|room| length > room) {
             lines.push(line);
@@ -30,7 +30,7 @@ pub fn wrap(
 }
 
 /// Splits a text at blanks, except within a command.
-fn unbreakable(text: &str) -> Vec<&str> {
+fn split_unbreakable(text: &str) -> Vec<&str> {
     let mut units = Vec::new();
     let mut rest = text;
     loop {
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_command_is_not_broken() {
-        let lines = wrap(
+        let lines = wrap_text(
             "- ",
             4,
             "run it again with `provoke resume last -n 20` or not",
@@ -106,7 +106,7 @@ mod tests {
         ");
         let text =
             "give counts: provoke plan --baseline 3/30, or --rate 5%, or: --width 1 % if known";
-        let lines = wrap("", 2, text, Some(20), str::len);
+        let lines = wrap_text("", 2, text, Some(20), str::len);
         insta::assert_snapshot!(lines.join("\n"), @r"
         give counts:
           provoke plan --baseline 3/30,
@@ -114,7 +114,7 @@ mod tests {
           --width 1 % if
           known
         ");
-        let lines = wrap("", 2, "one ` alone is text", Some(12), str::len);
+        let lines = wrap_text("", 2, "one ` alone is text", Some(12), str::len);
         assert_eq!(lines, ["one ` alone", "  is text"]);
     }
 }

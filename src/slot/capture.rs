@@ -25,7 +25,7 @@ pub(super) struct Capture {
 
 impl Capture {
     /// Adds the next piece of the stream.
-    pub(super) fn push(&mut self, mut piece: &[u8]) {
+    pub(super) fn push_piece(&mut self, mut piece: &[u8]) {
         self.total += piece.len() as u64;
         let first = piece.len().min(HEAD - self.head.len());
         self.head.extend_from_slice(&piece[..first]);
@@ -47,29 +47,29 @@ impl Capture {
     }
 
     /// Returns the number of received bytes.
-    pub(super) fn total(&self) -> u64 {
+    pub(super) fn total_bytes(&self) -> u64 {
         self.total
     }
 
     /// Returns the number of bytes in the middle that were not kept.
-    pub(super) fn dropped(&self) -> u64 {
+    pub(super) fn dropped_bytes(&self) -> u64 {
         self.total - (self.head.len() + self.tail.len()) as u64
     }
 
-    fn parts(&self) -> [&[u8]; 3] {
+    fn kept_parts(&self) -> [&[u8]; 3] {
         let (newer, older) = self.tail.split_at(self.next.min(self.tail.len()));
         [&self.head, older, newer]
     }
 
     /// Writes the kept bytes, with a line in place of dropped bytes.
     pub(super) fn write_to(&self, mut out: impl Write) -> io::Result<()> {
-        let [head, older, newer] = self.parts();
+        let [head, older, newer] = self.kept_parts();
         out.write_all(head)?;
-        if self.dropped() > 0 {
+        if self.dropped_bytes() > 0 {
             write!(
                 out,
                 "\n[provoke: {} bytes are not kept here]\n",
-                self.dropped()
+                self.dropped_bytes()
             )?;
         }
         out.write_all(older)?;
@@ -79,14 +79,14 @@ impl Capture {
     /// Returns the last line that is neither blank nor printed after every failure, truncated for
     /// display.
     pub(super) fn last_line(&self) -> Option<String> {
-        let [head, older, newer] = self.parts();
+        let [head, older, newer] = self.kept_parts();
         let near = |part: &[u8]| part[part.len().saturating_sub(4 * SHOWN)..].to_vec();
         let end = near(&[near(head), near(older), near(newer)].concat());
         let line = end.split(|byte| matches!(byte, b'\n' | b'\r'));
         let mut written = line.filter(|line| !line.trim_ascii().is_empty()).rev();
         let last = written.next()?;
         let telling = |line: &&[u8]| !tells::is_trailer(&String::from_utf8_lossy(line));
-        Some(shown(
+        Some(shown_line(
             [last]
                 .into_iter()
                 .chain(written)
@@ -96,13 +96,13 @@ impl Capture {
     }
 
     /// Returns the end of the stream as text.
-    pub(super) fn end(&self, bytes: usize) -> String {
-        let all = self.parts().concat();
+    pub(super) fn end_of_stream(&self, bytes: usize) -> String {
+        let all = self.kept_parts().concat();
         String::from_utf8_lossy(&all[all.len().saturating_sub(bytes)..]).into_owned()
     }
 }
 
-fn shown(line: &[u8]) -> String {
+fn shown_line(line: &[u8]) -> String {
     let line = line.trim_ascii();
     String::from_utf8_lossy(&line[..line.len().min(SHOWN)]).into_owned()
 }
@@ -116,37 +116,37 @@ pub(super) struct Scanner {
 
 impl Scanner {
     /// Searches the next piece of the stream.
-    pub(super) fn push(&mut self, patterns: &RegexSet, mut piece: &[u8]) {
+    pub(super) fn push_piece(&mut self, patterns: &RegexSet, mut piece: &[u8]) {
         while let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
             self.line.extend_from_slice(&piece[..end]);
-            self.finish(patterns);
+            self.finish_line(patterns);
             piece = &piece[end + 1..];
         }
         for part in piece.chunks(LONGEST_LINE) {
             self.line.extend_from_slice(part);
             if self.line.len() >= LONGEST_LINE {
-                self.finish(patterns);
+                self.finish_line(patterns);
             }
         }
     }
 
     /// Searches the current line, and starts a new one.
-    pub(super) fn finish(&mut self, patterns: &RegexSet) {
+    pub(super) fn finish_line(&mut self, patterns: &RegexSet) {
         for rule in &patterns.matches(&self.line) {
             if !self.found.iter().any(|(known, _)| *known == rule) {
-                self.found.push((rule, shown(&self.line)));
+                self.found.push((rule, shown_line(&self.line)));
             }
         }
         self.line.clear();
     }
 
     /// Returns whether this pattern was found.
-    pub(super) fn has(&self, pattern: usize) -> bool {
+    pub(super) fn has_pattern(&self, pattern: usize) -> bool {
         self.found.iter().any(|(known, _)| *known == pattern)
     }
 
     /// Returns the patterns that were found, each with the first matching line.
-    pub(super) fn found(self) -> Vec<(usize, String)> {
+    pub(super) fn found_patterns(self) -> Vec<(usize, String)> {
         self.found
     }
 }
@@ -165,8 +165,8 @@ mod tests {
     #[test]
     fn a_short_stream_is_kept_whole() {
         let mut capture = Capture::default();
-        capture.push(b"one\n");
-        capture.push(b"two\n\n");
+        capture.push_piece(b"one\n");
+        capture.push_piece(b"two\n\n");
         assert_eq!(kept(&capture), b"one\ntwo\n\n");
         assert_eq!(capture.last_line().unwrap(), "two");
     }
@@ -175,9 +175,11 @@ mod tests {
     fn the_middle_of_a_long_stream_is_dropped_and_counted() {
         let mut capture = Capture::default();
         let stream: Vec<u8> = (0..2_000_000_u32).flat_map(u32::to_le_bytes).collect();
-        stream.chunks(10_007).for_each(|piece| capture.push(piece));
+        stream
+            .chunks(10_007)
+            .for_each(|piece| capture.push_piece(piece));
         let dropped = stream.len() - HEAD - TAIL;
-        assert_eq!(capture.dropped(), dropped as u64);
+        assert_eq!(capture.dropped_bytes(), dropped as u64);
         let out = kept(&capture);
         assert!(out.starts_with(&stream[..HEAD]));
         assert!(out.ends_with(&stream[stream.len() - TAIL..]));
@@ -191,9 +193,9 @@ mod tests {
         ) {
             let stream: Vec<u8> = (0_u8..=255).cycle().take(length).collect();
             let mut whole = Capture::default();
-            whole.push(&stream);
+            whole.push_piece(&stream);
             let mut pieces = Capture::default();
-            stream.chunks(size).for_each(|piece| pieces.push(piece));
+            stream.chunks(size).for_each(|piece| pieces.push_piece(piece));
             prop_assert!(kept(&whole) == kept(&pieces));
         }
 
@@ -202,11 +204,11 @@ mod tests {
             let patterns = RegexSet::new(["data race", "^second"]).unwrap();
             let mut scanner = Scanner::default();
             for piece in b"first\nsecond: a data race here\nthird\ndata race".chunks(size) {
-                scanner.push(&patterns, piece);
+                scanner.push_piece(&patterns, piece);
             }
-            scanner.finish(&patterns);
+            scanner.finish_line(&patterns);
             let line = "second: a data race here".to_owned();
-            prop_assert_eq!(scanner.found(), vec![(0, line.clone()), (1, line)]);
+            prop_assert_eq!(scanner.found_patterns(), vec![(0, line.clone()), (1, line)]);
         }
     }
 }

@@ -51,7 +51,7 @@ impl Numbers {
         }
     }
 
-    pub(super) fn scratch(&self) -> Option<&Path> {
+    pub(super) fn scratch_folder(&self) -> Option<&Path> {
         self.scratch.as_deref()
     }
 
@@ -63,7 +63,7 @@ impl Numbers {
         }
     }
 
-    pub(super) fn fill<'a>(&self, text: &'a Text) -> Cow<'a, OsStr> {
+    pub(super) fn fill_marks<'a>(&self, text: &'a Text) -> Cow<'a, OsStr> {
         if !text.as_bytes().contains(&b'{') {
             return Cow::Borrowed(text.as_os_str());
         }
@@ -76,7 +76,7 @@ impl Numbers {
     }
 
     /// Makes the trial use this socket to reach the container engine.
-    pub(super) fn through(self, door: Option<PathBuf>) -> Self {
+    pub(super) fn with_engine_socket(self, door: Option<PathBuf>) -> Self {
         let named = |door: &PathBuf| {
             [OsStr::new("unix://"), door.as_os_str()]
                 .into_iter()
@@ -90,13 +90,13 @@ impl Numbers {
     }
 
     /// Returns the socket that [`Self::through`] set.
-    pub(super) fn door(&self) -> Option<&Path> {
+    pub(super) fn engine_socket(&self) -> Option<&Path> {
         self.door.as_deref()
     }
 
     /// Returns the environment variables of provoke. A variable without a value here is removed, so
     /// that a provoke within a provoke does not pass on the outer values.
-    pub(super) fn variables(&self) -> impl Iterator<Item = (&OsStr, Option<&OsStr>)> {
+    pub(super) fn own_variables(&self) -> impl Iterator<Item = (&OsStr, Option<&OsStr>)> {
         let own = self.values.iter().map(|(_, name, value)| {
             (
                 OsStr::new(*name),
@@ -127,7 +127,7 @@ impl<'a> CommandLine<'a> {
         let mut all: Vec<_> = base.collect();
         let own = actor.env.iter();
         let own = own.map(|(name, value)| (name.as_os_str(), value.as_ref().map(Text::as_os_str)));
-        let ours = numbers.variables();
+        let ours = numbers.own_variables();
         let engine = numbers.engine.as_deref();
         let engine = engine.map(|engine| (OsStr::new("DOCKER_HOST"), Some(engine)));
         for (name, value) in ours.chain(engine).chain(own) {
@@ -138,7 +138,7 @@ impl<'a> CommandLine<'a> {
             argv: actor
                 .command
                 .iter()
-                .map(|word| numbers.fill(word))
+                .map(|word| numbers.fill_marks(word))
                 .collect(),
             environment: all,
             cwd: Path::new(actor.cwd.as_os_str()),
@@ -170,12 +170,12 @@ impl<'a> CommandLine<'a> {
     }
 
     /// Returns the name of the program.
-    pub fn program(&self) -> &OsStr {
+    pub fn program_name(&self) -> &OsStr {
         self.argv.first().map_or(OsStr::new(""), |name| name)
     }
 
     /// Returns the value of the variable with this name.
-    pub fn variable(&self, name: &str) -> Option<&'a OsStr> {
+    pub fn find_variable(&self, name: &str) -> Option<&'a OsStr> {
         self.environment
             .iter()
             .find(|(known, _)| *known == name)

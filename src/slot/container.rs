@@ -47,38 +47,46 @@ pub(super) struct Start<'a> {
 }
 
 /// Returns the container for an actor, and the command line that starts it.
-pub(super) fn words(
+pub(super) fn container_command(
     recipe: &Recipe,
     actor: &ActorPlan,
     numbers: &Numbers,
     start: &Start<'_>,
 ) -> Result<(Held, Vec<OsString>), String> {
     let plan = actor.container.as_ref().expect("asked for only then");
-    let engine = Engine::find(&plan.engine)
+    let engine = Engine::find_in_path(&plan.engine)
         .ok_or_else(|| format!("there is no `{}` in PATH", plan.engine))?;
     let service = recipe.service.as_ref().map(Text::as_os_str);
-    let engine = engine.at(service.map(Path::new));
+    let engine = engine.with_socket(service.map(Path::new));
     let run = recipe
         .evidence
         .as_ref()
         .map(|root| Path::new(root.as_os_str()));
     let run = run.and_then(Path::parent).unwrap_or(Path::new("replay"));
     let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
-    let name = name(run, parent, start);
+    let name = container_name(run, parent, start);
     let mut all: Vec<OsString> = vec![plan.engine.clone().into()];
     let mut add = |words: &[&str]| all.extend(words.iter().map(OsString::from));
     // Process 1 ignores signals without a handler, so `abort` and SIGTERM would have no effect.
     // `--init` runs the program below a small init process.
     add(&["run", "--init", "--pull=never", "--log-driver=none"]);
     add(&["--name", &name, "--label", "provoke=1"]);
-    add(&["--label", &format!("provoke.pid={}", engine::mark(parent))]);
+    add(&[
+        "--label",
+        &format!("provoke.pid={}", engine::process_mark(parent)),
+    ]);
     add(&["--label", &format!("provoke.slot={}", std::process::id())]);
     add(&["--label", &format!("provoke.run={}", run.to_string_lossy())]);
     match start.cores {
-        Some(size) => add(&["--ulimit", &format!("core={}", amount(Some(size)))]),
+        Some(size) => add(&["--ulimit", &format!("core={}", format_amount(Some(size)))]),
         None => add(&["--ulimit", "core=0"]),
     }
-    all.extend(what(actor, numbers, start.limits, recipe.memory));
+    all.extend(container_arguments(
+        actor,
+        numbers,
+        start.limits,
+        recipe.memory,
+    ));
     let held = Held {
         engine,
         name,
@@ -98,11 +106,15 @@ pub fn words_by_hand(
     let engine = &actor.container.as_ref()?.engine;
     let words = [engine, "run", "--rm", "--init", "--pull=never"];
     let words = words.into_iter().map(OsString::from);
-    Some(words.chain(what(actor, numbers, limits, memory)).collect())
+    Some(
+        words
+            .chain(container_arguments(actor, numbers, limits, memory))
+            .collect(),
+    )
 }
 
 /// Returns the arguments that describe a container: its environment, its image and its command.
-fn what(
+fn container_arguments(
     actor: &ActorPlan,
     numbers: &Numbers,
     limits: &[Limit],
@@ -119,10 +131,10 @@ fn what(
         add(&["--memory", &bytes.to_string()]);
     }
     for Limit { resource, value } in limits {
-        add(&["--ulimit", &format!("{resource}={}", amount(*value))]);
+        add(&["--ulimit", &format!("{resource}={}", format_amount(*value))]);
     }
     if let Some(port) = &plan.port {
-        let port = numbers.fill(port);
+        let port = numbers.fill_marks(port);
         let port = port.to_string_lossy();
         add(&["--publish", &format!("127.0.0.1:{port}:{port}")]);
     }
@@ -130,52 +142,61 @@ fn what(
         .options
         .iter()
         .any(|option| option.as_bytes().starts_with(b"user="));
-    let (user, group) = host::user();
+    let (user, group) = host::real_user();
     if plan.sees_folder() && user != 0 && plan.engine == "docker" && !own_user {
         // Files that the container writes into the folder belong to the user who runs provoke.
         add(&["--user", &format!("{user}:{group}")]);
     }
     let cwd = actor.cwd.as_os_str();
-    let at_same_path = |path: &OsStr| joined(&[path, OsStr::new(":"), path]);
+    let at_same_path = |path: &OsStr| concatenate_parts(&[path, OsStr::new(":"), path]);
     if plan.sees_folder() && cwd != "/" {
         all.extend(["--volume".into(), at_same_path(cwd)]);
     }
     for mount in plan.mounts.iter().flatten() {
-        all.extend(["--volume".into(), numbers.fill(mount).into_owned()]);
+        all.extend(["--volume".into(), numbers.fill_marks(mount).into_owned()]);
     }
-    if let Some(scratch) = numbers.scratch() {
+    if let Some(scratch) = numbers.scratch_folder() {
         all.extend(["--volume".into(), at_same_path(scratch.as_os_str())]);
     }
-    if let Some(door) = numbers.door() {
+    if let Some(door) = numbers.engine_socket() {
         let inside = OsStr::new(":/var/run/docker.sock");
-        all.extend(["--volume".into(), joined(&[door.as_os_str(), inside])]);
+        all.extend([
+            "--volume".into(),
+            concatenate_parts(&[door.as_os_str(), inside]),
+        ]);
     }
     if plan.enters {
         all.extend(["--workdir".into(), cwd.to_owned()]);
     }
-    for (name, value) in variables(actor, numbers) {
+    for (name, value) in container_variables(actor, numbers) {
         let word = match value {
-            Some(value) => joined(&[&name, OsStr::new("="), &value]),
+            Some(value) => concatenate_parts(&[&name, OsStr::new("="), &value]),
             None => name,
         };
         all.extend(["--env".into(), word]);
     }
     for option in &plan.options {
-        all.push(joined(&[OsStr::new("--"), &numbers.fill(option)]));
+        all.push(concatenate_parts(&[
+            OsStr::new("--"),
+            &numbers.fill_marks(option),
+        ]));
     }
-    all.push(numbers.fill(&plan.image).into_owned());
+    all.push(numbers.fill_marks(&plan.image).into_owned());
     all.extend(
         actor
             .command
             .iter()
-            .map(|word| numbers.fill(word).into_owned()),
+            .map(|word| numbers.fill_marks(word).into_owned()),
     );
     all
 }
 
 /// Returns the variables to set or to remove in the environment of a container.
-pub(super) fn variables(actor: &ActorPlan, numbers: &Numbers) -> Vec<(OsString, Option<OsString>)> {
-    let ours = numbers.variables().filter(|(_, value)| value.is_some());
+pub(super) fn container_variables(
+    actor: &ActorPlan,
+    numbers: &Numbers,
+) -> Vec<(OsString, Option<OsString>)> {
+    let ours = numbers.own_variables().filter(|(_, value)| value.is_some());
     let own = actor.env.iter();
     let own = own.map(|(name, value)| (name.as_os_str(), value.as_ref().map(Text::as_os_str)));
     let mut all: Vec<(OsString, Option<OsString>)> = Vec::new();
@@ -186,11 +207,11 @@ pub(super) fn variables(actor: &ActorPlan, numbers: &Numbers) -> Vec<(OsString, 
     all
 }
 
-fn joined(parts: &[&OsStr]) -> OsString {
+fn concatenate_parts(parts: &[&OsStr]) -> OsString {
     parts.iter().copied().collect()
 }
 
-fn amount(value: Option<u64>) -> String {
+fn format_amount(value: Option<u64>) -> String {
     match value.and_then(|value| i64::try_from(value).ok()) {
         Some(value) => value.to_string(),
         None => "-1".to_owned(),
@@ -199,7 +220,7 @@ fn amount(value: Option<u64>) -> String {
 
 /// Returns a container name that includes the process, because runs in different folders may have
 /// the same name.
-fn name(run: &Path, parent: i32, start: &Start<'_>) -> String {
+fn container_name(run: &Path, parent: i32, start: &Start<'_>) -> String {
     let run = run.file_name().unwrap_or_default().to_string_lossy();
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let run: String = run.chars().map(|c| if fits(c) { c } else { '_' }).collect();
@@ -212,16 +233,19 @@ fn name(run: &Path, parent: i32, start: &Start<'_>) -> String {
 
 impl Held {
     /// Queries the pids of the container's first process and of its program.
-    pub(super) fn look(&mut self) {
-        self.first = self.engine.state(&self.name).and_then(|state| state.pid);
+    pub(super) fn find_processes(&mut self) {
+        self.first = self
+            .engine
+            .container_state(&self.name)
+            .and_then(|state| state.pid);
         // The program is the child of the init process.
-        let below = self.first.map(process::children).unwrap_or_default();
+        let below = self.first.map(process::child_pids).unwrap_or_default();
         self.program = below.first().copied().or(self.first);
     }
 
     /// Returns the processes in the container without the init process.
-    pub(super) fn living(&self) -> Vec<i32> {
-        let below = self.first.map(process::descendants).unwrap_or_default();
+    pub(super) fn living_processes(&self) -> Vec<i32> {
+        let below = self.first.map(process::descendant_pids).unwrap_or_default();
         let alone = self.program.filter(|_| self.program == self.first);
         alone.into_iter().chain(below).collect()
     }
@@ -245,40 +269,46 @@ impl Slot {
             let Some(held) = process.container.clone() else {
                 continue;
             };
-            let mut state = held.engine.state(&held.name);
+            let mut state = held.engine.container_state(&held.name);
             // Only a client that was killed can have requested a container that appears later.
             let until = Instant::now() + LATE;
             while state.is_none() && process.was_killed() && Instant::now() < until {
                 sleep(PAUSE);
-                state = held.engine.state(&held.name);
+                state = held.engine.container_state(&held.name);
             }
             process.take_in(state.as_ref());
             let Some(state) = state else { continue };
             if dumps && state.code > 128 {
                 copy_cores(&held, folder.as_deref());
             }
-            if !held.engine.remove_one(&held.name) && held.engine.state(&held.name).is_some() {
-                self.control.send(&super::wire::Reply::Complaint(format!(
-                    "cannot remove the container `{}`",
-                    held.name
-                )));
+            if !held.engine.remove_one(&held.name)
+                && held.engine.container_state(&held.name).is_some()
+            {
+                self.control
+                    .send_reply(&super::wire::Reply::Complaint(format!(
+                        "cannot remove the container `{}`",
+                        held.name
+                    )));
             }
-            self.witness.knows(state.id);
+            self.witness.add_container(state.id);
         }
     }
 }
 
 /// Copies the cores that are inside the container. Cores in shared folders are found on the host.
 fn copy_cores(held: &Held, folder: Option<&Path>) {
-    let destination = core_pattern::read();
-    let template = destination.as_ref().ok().and_then(|one| one.template());
+    let destination = core_pattern::read_destination();
+    let template = destination
+        .as_ref()
+        .ok()
+        .and_then(|one| one.core_template());
     let (Some(template), Some(folder)) = (template, folder) else {
         return;
     };
     let fits = |file: &String| is_core(template, file);
     let cores: Vec<String> = held
         .engine
-        .added(&held.name)
+        .added_files(&held.name)
         .into_iter()
         .filter(fits)
         .collect();
@@ -287,18 +317,18 @@ fn copy_cores(held: &Held, folder: Option<&Path>) {
         // Two cores in different folders may have the same name.
         let to = folder.join(at.to_string());
         if fs::create_dir_all(&to).is_ok() {
-            let _ = held.engine.copy(&held.name, core, &to.join(file));
+            let _ = held.engine.copy_file(&held.name, core, &to.join(file));
         }
     }
 }
 
 fn is_core(template: &Template, file: &str) -> bool {
     let name = Path::new(file).file_name().and_then(OsStr::to_str);
-    name.is_some_and(|name| template.fits(name))
+    name.is_some_and(|name| template.fits_name(name))
 }
 
 /// Returns the reason for a failure from the output of an engine's client.
-fn complaint(said: &str) -> &str {
+fn engine_complaint(said: &str) -> &str {
     let after = |words: &str| {
         said.lines()
             .find_map(|line| Some(line.split_once(words)?.1))
@@ -325,19 +355,19 @@ impl Process {
         if self.sentenced || matches!(self.seen.ending, Ending::NotStarted(_)) {
             return;
         }
-        let said = self.err.capture.end(4096);
+        let said = self.err.capture.end_of_stream(4096);
         let init =
             |line: &&str| line.starts_with("[FATAL tini") || line.starts_with("ERROR (catatonit:");
         let unfound = said.lines().find(init);
         let Some(state) = state else {
-            let why = format!("no container: {}", complaint(&said));
+            let why = format!("no container: {}", engine_complaint(&said));
             self.seen.ending = Ending::NotStarted(why);
             return;
         };
         self.seen.ending = if !state.error.is_empty() || state.status == "created" {
             // Not every engine stores the reason.
             let why = Some(&*state.error).filter(|why| !why.is_empty());
-            let why = why.unwrap_or_else(|| complaint(&said));
+            let why = why.unwrap_or_else(|| engine_complaint(&said));
             Ending::NotStarted(format!("the container did not start: {why}"))
         } else if let (1 | 126 | 127, Some(words)) = (state.code, unfound) {
             Ending::NotStarted(format!("in the container: {words}"))
@@ -361,10 +391,10 @@ mod tests {
     fn a_client_says_why_it_gave_up() {
         let docker =
             "docker: Error response from daemon: no such runtime: x.\nSee 'docker run --help'.";
-        assert_eq!(complaint(docker), "no such runtime: x.");
+        assert_eq!(engine_complaint(docker), "no such runtime: x.");
         let podman = "time=\"1\" level=warning msg=\"x\"\nError: slirp4netns failed\n";
-        assert_eq!(complaint(podman), "slirp4netns failed");
-        assert_eq!(complaint("\nboom\n"), "boom");
-        assert_eq!(complaint(""), "no reason given");
+        assert_eq!(engine_complaint(podman), "slirp4netns failed");
+        assert_eq!(engine_complaint("\nboom\n"), "boom");
+        assert_eq!(engine_complaint(""), "no reason given");
     }
 }

@@ -35,7 +35,7 @@ impl Control {
         }
     }
 
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+    pub(super) fn input_fd(&self) -> BorrowedFd<'_> {
         self.input.as_fd()
     }
 
@@ -50,16 +50,16 @@ impl Control {
     }
 
     /// Returns an order if one has arrived; call it until it returns [`Heard::Nothing`].
-    pub(super) fn poll(&mut self) -> Heard {
+    pub(super) fn poll_order(&mut self) -> Heard {
         let mut fds = [PollFd::new(&self.input, PollFlags::IN)];
         if poll(&mut fds, Some(&rustix::fs::Timespec::default())).is_ok_and(|ready| ready > 0) {
-            self.read();
+            self.read_input();
         }
-        self.take()
+        self.take_order()
     }
 
     /// Reads available data, and blocks if there is none.
-    pub(super) fn read(&mut self) {
+    pub(super) fn read_input(&mut self) {
         match rustix::io::read(self.input.as_fd(), &mut self.buffer) {
             Ok(0) => self.closed = true,
             Ok(length) => self.unread.extend_from_slice(&self.buffer[..length]),
@@ -69,7 +69,7 @@ impl Control {
     }
 
     /// Returns the next order that has been read.
-    pub(super) fn take(&mut self) -> Heard {
+    pub(super) fn take_order(&mut self) -> Heard {
         let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') else {
             return if self.closed {
                 Heard::Closed
@@ -84,7 +84,7 @@ impl Control {
     }
 
     /// Sends a reply. The next read detects a closed connection.
-    pub(super) fn send(&mut self, reply: &Reply) {
+    pub(super) fn send_reply(&mut self, reply: &Reply) {
         if let Ok(mut line) = serde_json::to_vec(reply) {
             line.push(b'\n');
             let _ = self.output.write_all(&line);

@@ -44,7 +44,7 @@ struct Look {
 
 impl Slot {
     /// Examines a hang; ends early when provoke sends a message.
-    pub(super) fn inspect(
+    pub(super) fn inspect_hang(
         &mut self,
         processes: &mut [Process],
         patterns: &RegexSet,
@@ -53,26 +53,26 @@ impl Slot {
         let until = Instant::now() + BUDGET;
         // Examine the processes in the container instead of the engine's client.
         let contained = || processes.iter().filter(|one| one.container.is_some());
-        let mut pids = tree::living(&self.given_up);
+        let mut pids = tree::living_processes(&self.given_up);
         pids.retain(|pid| contained().all(|one| one.pid != Some(*pid)));
         let held = || contained().filter_map(|one| one.container.as_ref());
         if held().next().is_some() {
             // Without a daemon, containers and their monitors are children of the slot.
             pids.retain(|pid| !engine::is_of_container(*pid));
-            pids.extend(held().flat_map(Held::living));
+            pids.extend(held().flat_map(Held::living_processes));
         }
         let all = threads_of(&pids);
         let listed = &all[..all.len().min(LISTED)];
-        let first = look(listed, &all);
+        let first = look_at_threads(listed, &all);
         // Read output during the pause; otherwise processes would block on full pipes.
         let pause = Instant::now() + WATCHED;
         let mut called = false;
         while Instant::now() < pause && !called {
-            called = self.watch(processes, patterns, pause);
+            called = self.wait_for_activity(processes, patterns, pause);
         }
-        let mut threads = compare(first, look(listed, &all));
+        let mut threads = compare_looks(first, look_at_threads(listed, &all));
         for thread in &mut threads {
-            thread.state = self.tracer.state(thread.tid, thread.state);
+            thread.state = self.tracer.own_state(thread.tid, thread.state);
         }
         let unlisted = (all.len() - listed.len()) as u64;
         find_absent_owners(&mut threads, &all);
@@ -80,9 +80,12 @@ impl Slot {
             find_readers(&mut threads);
         }
         let mut hang = Hang {
-            cycle: cycle(&threads),
+            cycle: find_wait_cycle(&threads),
             unlisted,
-            programs: pids.iter().filter_map(|pid| program(*pid)).collect(),
+            programs: pids
+                .iter()
+                .filter_map(|pid| process_program(*pid))
+                .collect(),
             forked_from_threads: pids
                 .iter()
                 .copied()
@@ -106,21 +109,21 @@ impl Slot {
 
 fn threads_of(pids: &[i32]) -> Vec<(i32, i32)> {
     let pids = pids.iter();
-    pids.flat_map(|pid| threads::of(*pid).into_iter().map(|tid| (*pid, tid)))
+    pids.flat_map(|pid| threads::thread_ids(*pid).into_iter().map(|tid| (*pid, tid)))
         .collect()
 }
 
-fn look(listed: &[(i32, i32)], all: &[(i32, i32)]) -> Vec<Look> {
+fn look_at_threads(listed: &[(i32, i32)], all: &[(i32, i32)]) -> Vec<Look> {
     let mut siblings: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for (pid, tid) in all {
         siblings.entry(*pid).or_default().push(*tid);
     }
     let one = |&(pid, tid): &(i32, i32)| {
-        let glance = threads::glance(pid, tid)?;
+        let glance = threads::glance_at(pid, tid)?;
         let siblings = siblings.get(&pid)?;
         let waits = glance
             .call
-            .and_then(|call| threads::waits(pid, tid, call, siblings));
+            .and_then(|call| threads::wait_of_call(pid, tid, call, siblings));
         Some(Look {
             pid,
             tid,
@@ -134,7 +137,7 @@ fn look(listed: &[(i32, i32)], all: &[(i32, i32)]) -> Vec<Look> {
 
 /// Compares two snapshots of threads. A thread that waited for different targets has no particular
 /// target.
-fn compare(first: Vec<Look>, second: Vec<Look>) -> Vec<HungThread> {
+fn compare_looks(first: Vec<Look>, second: Vec<Look>) -> Vec<HungThread> {
     let first: BTreeMap<i32, Look> = first.into_iter().map(|look| (look.tid, look)).collect();
     let one = |now: Look| {
         let mut thread = HungThread {
@@ -145,7 +148,7 @@ fn compare(first: Vec<Look>, second: Vec<Look>) -> Vec<HungThread> {
             call: now
                 .glance
                 .call
-                .map(|call| calls::name(call.number))
+                .map(|call| calls::syscall_name(call.number))
                 .unwrap_or_default(),
             name: now.glance.name,
             ..HungThread::default()
@@ -206,7 +209,7 @@ fn find_absent_owners(threads: &mut [HungThread], all: &[(i32, i32)]) {
             continue;
         }
         // The thread may have been started after the list was made.
-        if let Some(owner) = threads::living(thread.pid, owner) {
+        if let Some(owner) = threads::find_by_number(thread.pid, owner) {
             thread.waits_for = Some(owner);
             continue;
         }
@@ -240,7 +243,7 @@ fn find_readers(threads: &mut [HungThread]) {
             let others = threads.iter().filter(|other| other.tid != writer.tid);
             others.filter(|other| other.pid == writer.pid)
         };
-        if !siblings().all(|other| path(threads, other.tid).contains(&writer.tid)) {
+        if !siblings().all(|other| wait_path(threads, other.tid).contains(&writer.tid)) {
             continue;
         }
         let waits = |other: &&HungThread| other.waits_for == Some(writer.tid);
@@ -256,7 +259,7 @@ fn find_readers(threads: &mut [HungThread]) {
 
 /// Returns a thread, the thread that it waits for, and so on, until a thread waits for none or is
 /// already in the list.
-fn path(threads: &[HungThread], from: i32) -> Vec<i32> {
+fn wait_path(threads: &[HungThread], from: i32) -> Vec<i32> {
     let mut path = vec![from];
     loop {
         let last = path[path.len() - 1];
@@ -269,7 +272,7 @@ fn path(threads: &[HungThread], from: i32) -> Vec<i32> {
 }
 
 /// Returns a process with the base name of its executable.
-fn program(pid: i32) -> Option<(i32, String)> {
+fn process_program(pid: i32) -> Option<(i32, String)> {
     let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let name = path.file_name()?.to_string_lossy().into_owned();
     // The kernel appends this suffix if the file was deleted.
@@ -280,19 +283,19 @@ fn program(pid: i32) -> Option<(i32, String)> {
 /// Returns whether a process was forked from a process with several threads, without starting
 /// another program since then: locks of the other threads stay locked in it.
 fn is_forked_from_threads(pid: i32) -> bool {
-    let Some((parent, born)) = process::parent(pid).zip(threads::started(pid, pid)) else {
+    let Some((parent, born)) = process::parent_pid(pid).zip(threads::start_ticks(pid, pid)) else {
         return false;
     };
     // Times are in ticks; the order within one tick is unknown.
-    let older = threads::of(parent)
+    let older = threads::thread_ids(parent)
         .into_iter()
-        .filter(|tid| threads::started(parent, *tid).is_some_and(|started| started < born));
+        .filter(|tid| threads::start_ticks(parent, *tid).is_some_and(|started| started < born));
     older.count() > 1 && threads::shares_program(pid, parent)
 }
 
 /// Returns threads each of which waits for the next one, and the last for the first. Each thread
 /// waits for at most one other, so a chain either ends or becomes a cycle.
-fn cycle(threads: &[HungThread]) -> Vec<i32> {
+fn find_wait_cycle(threads: &[HungThread]) -> Vec<i32> {
     let waits_for: BTreeMap<i32, i32> = threads
         .iter()
         .filter_map(|thread| Some((thread.tid, thread.waits_for?)))
@@ -331,7 +334,8 @@ fn ask_for_python(threads: &mut [HungThread], pids: &[i32], until: Instant) {
         return;
     }
     let path = std::env::var_os("PATH");
-    let Ok(py_spy) = spawn::find(OsStr::new("py-spy"), path.as_deref(), Path::new("/")) else {
+    let Ok(py_spy) = spawn::find_program(OsStr::new("py-spy"), path.as_deref(), Path::new("/"))
+    else {
         return;
     };
     for pid in pids.take(ASKED) {
@@ -340,7 +344,7 @@ fn ask_for_python(threads: &mut [HungThread], pids: &[i32], until: Instant) {
             let arguments = [&["dump", "--json", "--pid", &pid], more].concat();
             let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
             let until = until.min(Instant::now() + TOOL);
-            let text = tool::run(&py_spy, &arguments, until, WORDS).ok()?;
+            let text = tool::run_program(&py_spy, &arguments, until, WORDS).ok()?;
             serde_json::from_str(&text).ok()
         };
         // Without stopping the process, py-spy may fail; then let it stop the process.
@@ -367,7 +371,7 @@ fn runs_python(pid: i32) -> bool {
             .is_some_and(|last| last.as_encoded_bytes().starts_with(name))
     };
     fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| named(&exe, b"python"))
-        || memory::mappings(pid).is_ok_and(|all| {
+        || memory::read_mappings(pid).is_ok_and(|all| {
             all.iter()
                 .any(|one| named(Path::new(&one.name), b"libpython"))
         })
@@ -390,13 +394,16 @@ mod tests {
     #[test]
     fn a_cycle_is_found_from_outside_and_starts_where_it_is_met() {
         let threads = waiting(&[(1, 2), (2, 3), (3, 4), (4, 2), (5, 0)]);
-        assert_eq!(cycle(&threads), [2, 3, 4]);
+        assert_eq!(find_wait_cycle(&threads), [2, 3, 4]);
     }
 
     #[test]
     fn a_chain_is_no_cycle() {
-        assert_eq!(cycle(&waiting(&[(1, 2), (2, 3), (3, 9)])), [] as [i32; 0]);
-        assert_eq!(cycle(&[]), [] as [i32; 0]);
+        assert_eq!(
+            find_wait_cycle(&waiting(&[(1, 2), (2, 3), (3, 9)])),
+            [] as [i32; 0]
+        );
+        assert_eq!(find_wait_cycle(&[]), [] as [i32; 0]);
     }
 
     fn look(state: char, cpu: u64, delay: u64, sleeps: u64, waits: Option<Wait>) -> Look {
@@ -419,7 +426,7 @@ mod tests {
 
     fn seen(first: Look, mut second: Look) -> HungThread {
         second.at = first.at + WATCHED;
-        compare(vec![first], vec![second]).remove(0)
+        compare_looks(vec![first], vec![second]).remove(0)
     }
 
     #[test]
@@ -466,7 +473,7 @@ mod tests {
         let mut threads = vec![main, reader, writer];
         let mut with_another = threads.clone();
         find_readers(&mut threads);
-        assert_eq!(cycle(&threads), [2, 3]);
+        assert_eq!(find_wait_cycle(&threads), [2, 3]);
         // Another thread that does not wait for a lock may be the reader.
         with_another.push(HungThread {
             pid: 1,

@@ -108,14 +108,14 @@ pub fn main(group: Option<&Path>) -> io::Result<()> {
     child::become_subreaper()?;
     limits::no_core_dumps();
     signals::restore_internal();
-    let group = group.and_then(MemoryGroup::enter);
+    let group = group.and_then(MemoryGroup::move_into);
     let mut control = Control::new();
     let how = OFlags::RDWR | OFlags::CLOEXEC;
     let nothing = match rustix::fs::open("/dev/null", how, Mode::empty()) {
         Ok(nothing) => nothing,
         Err(error) => {
             let text = format!("cannot open `/dev/null`: {error}");
-            control.send(&Reply::Complaint(text));
+            control.send_reply(&Reply::Complaint(text));
             return Err(error.into());
         }
     };
@@ -136,42 +136,42 @@ pub fn main(group: Option<&Path>) -> io::Result<()> {
         tracer: Tracer::default(),
         more_news: false,
     };
-    slot.control.send(&Reply::Ready);
-    slot.serve();
-    tree::kill(&mut slot.given_up);
+    slot.control.send_reply(&Reply::Ready);
+    slot.serve_orders();
+    tree::kill_all(&mut slot.given_up);
     slot.close_doors();
-    slot.forget();
+    slot.forget_last_trial();
     Ok(())
 }
 
 impl Slot {
-    fn serve(&mut self) {
-        while let Heard::Order(order) = self.hear() {
+    fn serve_orders(&mut self) {
+        while let Heard::Order(order) = self.wait_for_order() {
             match order {
-                Order::Learn(id, recipe) => match patterns(&recipe) {
+                Order::Learn(id, recipe) => match compile_patterns(&recipe) {
                     Ok(patterns) => drop(self.recipes.insert(id, (*recipe, patterns))),
                     // The plan has compiled the same patterns. Without the patterns, trials would
                     // be misjudged.
                     Err(error) => {
                         self.control
-                            .send(&Reply::Complaint(format!("output patterns: {error}")));
+                            .send_reply(&Reply::Complaint(format!("output patterns: {error}")));
                         return;
                     }
                 },
                 Order::Run(trial) => {
-                    self.forget();
-                    let seen = self.trial(&trial);
+                    self.forget_last_trial();
+                    let seen = self.run_trial(&trial);
                     self.control
-                        .send(&Reply::Finished(trial.id, Box::new(seen)));
+                        .send_reply(&Reply::Finished(trial.id, Box::new(seen)));
                 }
                 Order::Hook(hook) => {
-                    let seen = self.setup(&hook);
-                    self.control.send(&Reply::Hooked(seen));
+                    let seen = self.run_setup(&hook);
+                    self.control.send_reply(&Reply::Hooked(seen));
                 }
                 Order::Keep(folder) => {
-                    if let Err(error) = self.keep(Path::new(folder.as_os_str())) {
+                    if let Err(error) = self.keep_output(Path::new(folder.as_os_str())) {
                         let text = format!("cannot keep the output of a trial: {error}");
-                        self.control.send(&Reply::Complaint(text));
+                        self.control.send_reply(&Reply::Complaint(text));
                     }
                 }
                 // The trial of this order is over.
@@ -181,14 +181,14 @@ impl Slot {
     }
 
     /// Waits for the next order, and reads the output of `setup`'s processes meanwhile.
-    fn hear(&mut self) -> Heard {
+    fn wait_for_order(&mut self) -> Heard {
         loop {
-            match self.control.take() {
-                Heard::Nothing if self.background.is_empty() => self.control.read(),
+            match self.control.take_order() {
+                Heard::Nothing if self.background.is_empty() => self.control.read_input(),
                 Heard::Nothing => {
                     let until = Instant::now() + supervise::A_DAY;
-                    if self.watch(&mut [], &RegexSet::empty(), until) {
-                        self.control.read();
+                    if self.wait_for_activity(&mut [], &RegexSet::empty(), until) {
+                        self.control.read_input();
                     }
                 }
                 heard => return heard,
@@ -197,7 +197,7 @@ impl Slot {
     }
 
     /// Runs a trial from its preparation until no process of it is left.
-    fn trial(&mut self, trial: &Trial) -> Observation {
+    fn run_trial(&mut self, trial: &Trial) -> Observation {
         let Some(known) = self.recipes.remove(&trial.variant) else {
             let lost = format!("the slot knows no variant {}", trial.variant.0);
             return Observation {
@@ -212,7 +212,7 @@ impl Slot {
         });
         self.scratch.clone_from(&scratch);
         let numbers = Numbers::new(trial, &known.0.variant.name, scratch.as_deref());
-        let numbers = numbers.through(objects::door(&known.0, trial));
+        let numbers = numbers.with_engine_socket(objects::engine_socket(&known.0, trial));
         let mut seen = Observation::default();
         if let Err(error) = self.limit_memory(&known.0) {
             seen.lost = Some(format!("cannot limit its memory: {error}"));
@@ -221,18 +221,18 @@ impl Slot {
         }
         // Processes that were asked to end may not have had the time to clean up.
         let mut forced = true;
-        match self.prepare(&known.0, &numbers, scratch.as_deref()) {
+        match self.prepare_trial(&known.0, &numbers, scratch.as_deref()) {
             Hooked::Done => {
-                forced = self.execute(trial, &known.0, &known.1, &numbers, &mut seen);
+                forced = self.execute_trial(trial, &known.0, &known.1, &numbers, &mut seen);
             }
             Hooked::Failed(hook) => seen.prepare = Some(hook),
             Hooked::Interrupted => seen.interrupted = true,
         }
         // In any case, the next trial must start without old processes.
-        if tree::alive(&self.given_up, tree::unheard) {
+        if tree::is_anything_alive(&self.given_up, tree::ignore_news) {
             seen.residue
                 .unkillable
-                .extend(tree::kill(&mut self.given_up));
+                .extend(tree::kill_all(&mut self.given_up));
         }
         self.background.clear();
         let wait = !forced && known.0.leaks != Leaks::Off;
@@ -251,14 +251,19 @@ impl Slot {
         // The slot is in the cgroup, too, and may be larger than each process of the trial.
         self.spawner.oom_first = bytes.is_some();
         match &mut self.group {
-            Some(group) => group.limit(bytes),
+            Some(group) => group.set_limit(bytes),
             None if bytes.is_some() => Err(io::ErrorKind::Unsupported.into()),
             None => Ok(()),
         }
     }
 
     /// Creates the trial's folder, and runs the hook before the trial.
-    fn prepare(&mut self, recipe: &Recipe, numbers: &Numbers, scratch: Option<&Path>) -> Hooked {
+    fn prepare_trial(
+        &mut self,
+        recipe: &Recipe,
+        numbers: &Numbers,
+        scratch: Option<&Path>,
+    ) -> Hooked {
         if let Some(folder) = scratch {
             // An earlier attempt whose slot was lost may have left files there.
             let _ = fs::remove_dir_all(folder);
@@ -277,7 +282,7 @@ impl Slot {
         match &recipe.prepare {
             Some(hook) => {
                 let own = recipe.variant.hooks.prepare.is_some();
-                self.hook(recipe, &shell(recipe, hook, own), numbers)
+                self.run_hook(recipe, &shell_actor(recipe, hook, own), numbers)
             }
             None => Hooked::Done,
         }
@@ -285,7 +290,7 @@ impl Slot {
 
     /// Runs the processes of a trial, and the hook after it. Returns whether the trial was asked to
     /// end.
-    fn execute(
+    fn execute_trial(
         &mut self,
         trial: &Trial,
         recipe: &Recipe,
@@ -313,17 +318,18 @@ impl Slot {
         // of the slot.
         let mut services = actors.iter().filter(|actor| actor.role == Role::Service);
         let alert = services.any(|actor| actor.container.is_none());
-        self.witness.begin(recipe.children, alert, contained);
-        self.tracer.begin(recipe.trace.then(|| snapshots.clone()));
+        self.witness.begin_trial(recipe.children, alert, contained);
+        self.tracer
+            .begin_trial(recipe.trace.then(|| snapshots.clone()));
         let dumps = trial.capture || recipe.capture;
-        let mut processes = self.start(trial, recipe, numbers, dumps);
+        let mut processes = self.start_processes(trial, recipe, numbers, dumps);
         let services = processes.iter().filter(|one| one.role == Role::Service);
         let services: Option<Vec<i32>> = services.map(|one| one.pid).collect();
         if let Some(pids) = services.filter(|pids| !pids.is_empty()) {
-            self.control.send(&Reply::Started(pids));
+            self.control.send_reply(&Reply::Started(pids));
         }
-        let how = self.supervise(&mut processes, patterns, &terms);
-        let pids = supervise::pids(&processes);
+        let how = self.supervise_processes(&mut processes, patterns, &terms);
+        let pids = supervise::process_ids(&processes);
         seen.interrupted = how.interrupted;
         seen.hang = how.hang;
         let decisive = processes.iter().filter(|process| process.role.decides());
@@ -334,16 +340,16 @@ impl Slot {
         self.conclude_containers(trial, recipe, &mut processes, dumps);
         if let Some(hook) = &recipe.conclude {
             // This hook may kill processes that the hook before the trial started.
-            self.witness.rest(&pids);
+            self.witness.stop_listening(&pids);
             let own = recipe.variant.hooks.conclude.is_some();
-            match self.hook(recipe, &shell(recipe, hook, own), numbers) {
+            match self.run_hook(recipe, &shell_actor(recipe, hook, own), numbers) {
                 Hooked::Done => {}
                 Hooked::Failed(hook) => seen.conclude = Some(hook),
                 Hooked::Interrupted => seen.interrupted = true,
             }
         }
         let wait = !how.forced && recipe.leaks != Leaks::Off;
-        self.residue(
+        self.end_residue(
             &mut processes,
             patterns,
             wait.then_some(recipe.settle),
@@ -359,9 +365,9 @@ impl Slot {
         }
         let pids: Vec<i32> = pids
             .into_iter()
-            .chain(supervise::pids(&processes))
+            .chain(supervise::process_ids(&processes))
             .collect();
-        (seen.casualties, seen.kernel) = self.witness.testimony(&pids);
+        (seen.casualties, seen.kernel) = self.witness.take_testimony(&pids);
         for process in &mut processes {
             if let Some(container) = &mut process.seen.container {
                 // Not every engine reports an OOM kill. The kernel log names the cgroup, or at
@@ -374,24 +380,24 @@ impl Slot {
                 container.oom |= seen.kernel.iter().any(full);
             }
         }
-        seen.cores = self.tracer.end();
+        seen.cores = self.tracer.take_cores();
         for process in &mut processes {
             for stream in [&mut process.out, &mut process.err] {
-                stream.drain(&mut self.buffer, patterns);
-                stream.close();
+                stream.drain_available(&mut self.buffer, patterns);
+                stream.close_ends();
                 if !patterns.is_empty() {
-                    stream.scanner.finish(patterns);
+                    stream.scanner.finish_line(patterns);
                     seen.matched
-                        .extend(std::mem::take(&mut stream.scanner).found());
+                        .extend(std::mem::take(&mut stream.scanner).found_patterns());
                 }
             }
-            seen.actors.push(process.report());
+            seen.actors.push(process.final_report());
         }
         seen.matched.retain(|(rule, _)| Some(*rule) != ready);
         if seen
             .actors
             .iter()
-            .any(|actor| supervise::killed(&actor.ending))
+            .any(|actor| supervise::was_killed(&actor.ending))
         {
             let kills = host_kills_before.zip(host_kills_if(self.group.is_none()));
             seen.oom_kills_on_host = kills.map(|(before, after)| after.saturating_sub(before));
@@ -400,7 +406,7 @@ impl Slot {
         how.forced
     }
 
-    fn start(
+    fn start_processes(
         &mut self,
         trial: &Trial,
         recipe: &Recipe,
@@ -408,9 +414,9 @@ impl Slot {
         dumps: bool,
     ) -> Vec<Process> {
         let mut processes = Vec::new();
-        let mut limits = limits(recipe);
+        let mut limits = process_limits(recipe);
         if recipe.trace {
-            limits.retain(|(resource, _)| Some(*resource) != limits::number("core"));
+            limits.retain(|(resource, _)| Some(*resource) != limits::limit_number("core"));
         } else if dumps {
             limits.push(limits::core_dumps(recipe.cores.limit));
             if recipe.cores.size == CoreSize::Light {
@@ -439,14 +445,14 @@ impl Slot {
                         limits: &recipe.limits,
                         cores: dumps.then_some(recipe.cores.limit),
                     });
-                    let mut process = Process::start(&mut self.spawner, actor, &around);
+                    let mut process = Process::start_actor(&mut self.spawner, actor, &around);
                     process.seen.actor = at;
                     process.copy = copy;
                     if let Some(why) = process.unfollowed.take()
                         && self.tracer.may_complain()
                     {
                         let text = format!("`{}` is not traced: {why}", actor.command[0]);
-                        self.control.send(&Reply::Complaint(text));
+                        self.control.send_reply(&Reply::Complaint(text));
                     }
                     processes.push(process);
                 }
@@ -456,7 +462,7 @@ impl Slot {
     }
 
     /// Waits until the tree is empty or the settle time is over, and ends the remaining processes.
-    fn residue(
+    fn end_residue(
         &mut self,
         processes: &mut [Process],
         patterns: &RegexSet,
@@ -469,12 +475,12 @@ impl Slot {
         }
         if let Some(settle) = settle {
             let begun = Instant::now();
-            match self.settles(processes, patterns, settle) {
+            match self.settles_within(processes, patterns, settle) {
                 Settled::Yes => seen.residue.settled = begun.elapsed(),
                 Settled::No => {
-                    let (mut leaked, unlisted) = tree::describe(&self.given_up);
+                    let (mut leaked, unlisted) = tree::describe_living(&self.given_up);
                     for one in &mut leaked {
-                        one.state = self.tracer.state(one.pid, one.state);
+                        one.state = self.tracer.own_state(one.pid, one.state);
                     }
                     snapshots.of_leaks(&mut leaked);
                     (seen.residue.leaked, seen.residue.unlisted) = (leaked, unlisted);
@@ -483,14 +489,15 @@ impl Slot {
                 Settled::Interrupted => seen.interrupted = true,
             }
         }
-        self.witness.rest(&supervise::pids(processes));
-        seen.residue.unkillable = tree::kill(&mut self.given_up);
+        self.witness
+            .stop_listening(&supervise::process_ids(processes));
+        seen.residue.unkillable = tree::kill_all(&mut self.given_up);
     }
 
     /// Runs a hook with `sh -c`. The processes that it leaves running continue, and their output is
     /// read.
-    fn hook(&mut self, recipe: &Recipe, actor: &ActorPlan, numbers: &Numbers) -> Hooked {
-        let limits = limits(recipe);
+    fn run_hook(&mut self, recipe: &Recipe, actor: &ActorPlan, numbers: &Numbers) -> Hooked {
+        let limits = process_limits(recipe);
         let nothing = self.nothing.as_fd();
         let around = Around {
             recipe,
@@ -501,7 +508,7 @@ impl Slot {
             trace: false,
             start: None,
         };
-        let process = Process::start(&mut self.spawner, actor, &around);
+        let process = Process::start_actor(&mut self.spawner, actor, &around);
         let mut processes = [process];
         let terms = Terms {
             timeout: HOOK_TIMEOUT,
@@ -509,17 +516,18 @@ impl Slot {
             inquest: None,
             ready: None,
         };
-        let how = self.supervise(&mut processes, &RegexSet::empty(), &terms);
+        let how = self.supervise_processes(&mut processes, &RegexSet::empty(), &terms);
         let [mut process] = processes;
         for stream in [&mut process.out, &mut process.err] {
-            stream.drain(&mut self.buffer, &RegexSet::empty());
+            stream.drain_available(&mut self.buffer, &RegexSet::empty());
         }
-        let ending = process.report().ending;
+        let ending = process.final_report().ending;
         if how.interrupted {
             return Hooked::Interrupted;
         }
         if ending != Ending::Exited(0) {
-            let ends = [&process.out, &process.err].map(|stream| stream.capture.end(HOOK_OUTPUT));
+            let ends = [&process.out, &process.err]
+                .map(|stream| stream.capture.end_of_stream(HOOK_OUTPUT));
             return Hooked::Failed(HookSeen {
                 ending,
                 output: ends.concat(),
@@ -530,9 +538,9 @@ impl Slot {
     }
 
     /// Runs a hook of the whole run.
-    fn setup(&mut self, hook: &wire::Hook) -> Option<HookSeen> {
+    fn run_setup(&mut self, hook: &wire::Hook) -> Option<HookSeen> {
         let known = self.recipes.remove(&hook.variant)?;
-        let mut actor = shell(&known.0, &hook.command, hook.own);
+        let mut actor = shell_actor(&known.0, &hook.command, hook.own);
         if let Some(cwd) = &hook.cwd {
             actor.cwd.clone_from(cwd);
         }
@@ -541,7 +549,7 @@ impl Slot {
         } else {
             Numbers::default()
         };
-        let hooked = self.hook(&known.0, &actor, &numbers);
+        let hooked = self.run_hook(&known.0, &actor, &numbers);
         self.recipes.insert(hook.variant, known);
         match hooked {
             Hooked::Done => None,
@@ -554,7 +562,7 @@ impl Slot {
     }
 
     /// Writes the output of the last trial, and keeps its folder.
-    fn keep(&mut self, folder: &Path) -> io::Result<()> {
+    fn keep_output(&mut self, folder: &Path) -> io::Result<()> {
         self.scratch = None;
         fs::create_dir_all(folder)?;
         let several = self.last.len() > 1;
@@ -577,7 +585,7 @@ impl Slot {
     }
 
     /// Drops the state and the folder of the last trial.
-    fn forget(&mut self) {
+    fn forget_last_trial(&mut self) {
         self.last.clear();
         if let Some(scratch) = self.scratch.take() {
             let _ = fs::remove_dir_all(&scratch);
@@ -601,7 +609,7 @@ fn host_kills_if(wanted: bool) -> Option<u64> {
 
 /// Returns a command for `sh -c` as an actor. A hook of a variant runs in the working directory of
 /// its main process, with the same variables.
-fn shell(recipe: &Recipe, command: &Text, own: bool) -> ActorPlan {
+fn shell_actor(recipe: &Recipe, command: &Text, own: bool) -> ActorPlan {
     let mut actors = recipe.variant.actors.iter();
     let like = if own {
         actors.find(|actor| actor.role.decides())
@@ -624,15 +632,15 @@ fn shell(recipe: &Recipe, command: &Text, own: bool) -> ActorPlan {
 
 /// Returns the patterns to search in the output: the rules, and the pattern that marks a service as
 /// ready.
-fn patterns(recipe: &Recipe) -> Result<RegexSet, regex::Error> {
+fn compile_patterns(recipe: &Recipe) -> Result<RegexSet, regex::Error> {
     RegexSet::new(recipe.patterns.iter().chain(&recipe.ready))
 }
 
 /// Returns the limits of every process in the form of `setrlimit`.
-fn limits(recipe: &Recipe) -> Vec<(u32, u64)> {
+fn process_limits(recipe: &Recipe) -> Vec<(u32, u64)> {
     let limits = recipe.limits.iter().map(|limit| {
         (
-            limits::number(&limit.resource.to_string()).unwrap_or(u32::MAX),
+            limits::limit_number(&limit.resource.to_string()).unwrap_or(u32::MAX),
             limit.value.unwrap_or(limits::UNLIMITED),
         )
     });

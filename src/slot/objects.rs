@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Returns the socket through which a trial reaches the engine, if its objects are tracked.
-pub(super) fn door(recipe: &Recipe, trial: &Trial) -> Option<PathBuf> {
+pub(super) fn engine_socket(recipe: &Recipe, trial: &Trial) -> Option<PathBuf> {
     let door = recipe.door.as_ref()?;
-    Some(daemon::door(door.folder.as_os_str(), trial.lane.0))
+    Some(daemon::lane_socket(door.folder.as_os_str(), trial.lane.0))
 }
 
 impl Slot {
@@ -28,14 +28,14 @@ impl Slot {
         seen: &mut Observation,
     ) {
         let Some(door) = &recipe.door else { return };
-        let engine = Daemon::at(Path::new(door.engine.as_os_str()));
-        let unlabelled = daemon::unlabelled(door.folder.as_os_str(), trial.lane.0);
-        let labels = daemon::labels(&door.mark, Some(trial.id.0));
-        let left = || left(&engine, &labels, &unlabelled);
+        let engine = Daemon::at_socket(Path::new(door.engine.as_os_str()));
+        let unlabelled = daemon::unlabelled_file(door.folder.as_os_str(), trial.lane.0);
+        let labels = daemon::trial_labels(&door.mark, Some(trial.id.0));
+        let left = || remaining_objects(&engine, &labels, &unlabelled);
         let until = Instant::now() + settle.unwrap_or_default();
         let mut all = left();
         while !all.is_empty() && Instant::now() < until {
-            if !self.rests(PAUSE) {
+            if !self.rest_unless_stopped(PAUSE) {
                 // The interruption came before it was known whether the objects would be removed.
                 seen.interrupted = true;
                 break;
@@ -43,13 +43,13 @@ impl Slot {
             all = left();
         }
         if settle.is_some() && !seen.interrupted {
-            seen.residue.objects = all.iter().map(told).collect();
+            seen.residue.objects = all.iter().map(describe_object).collect();
         }
         for object in &all {
-            if !engine.remove(object) {
-                let left = told(object);
+            if !engine.remove_object(object) {
+                let left = describe_object(object);
                 let text = format!("cannot remove {left} ({})", left.name);
-                self.control.send(&Reply::Complaint(text));
+                self.control.send_reply(&Reply::Complaint(text));
             }
         }
         let _ = fs::remove_file(&unlabelled);
@@ -61,14 +61,14 @@ impl Slot {
         let Some(door) = recipes.find_map(|(recipe, _)| recipe.door.as_ref()) else {
             return;
         };
-        let engine = Daemon::at(Path::new(door.engine.as_os_str()));
-        let labels = daemon::labels(&door.mark, None);
+        let engine = Daemon::at_socket(Path::new(door.engine.as_os_str()));
+        let labels = daemon::trial_labels(&door.mark, None);
         let files = fs::read_dir(door.folder.as_os_str()).into_iter().flatten();
         let files = files.flatten().map(|entry| entry.path());
         let files = files.filter(|file| file.extension().is_some_and(|name| name == "volumes"));
         let volumes: Vec<Object> = files.flat_map(|file| engine.volumes_in(&file)).collect();
-        for object in engine.labelled(&labels).iter().chain(&volumes) {
-            engine.remove(object);
+        for object in engine.labelled_objects(&labels).iter().chain(&volumes) {
+            engine.remove_object(object);
         }
         // Only provoke itself could still use the folder.
         let _ = fs::remove_dir_all(door.folder.as_os_str());
@@ -76,13 +76,13 @@ impl Slot {
 }
 
 /// Returns the remaining objects with these labels, and the remaining volumes without labels.
-fn left(engine: &Daemon, labels: &[Label], unlabelled: &Path) -> Vec<Object> {
-    let mut all = engine.labelled(labels);
+fn remaining_objects(engine: &Daemon, labels: &[Label], unlabelled: &Path) -> Vec<Object> {
+    let mut all = engine.labelled_objects(labels);
     all.extend(engine.volumes_in(unlabelled));
     all
 }
 
-fn told(object: &Object) -> ObjectSeen {
+fn describe_object(object: &Object) -> ObjectSeen {
     ObjectSeen {
         sort: match object.sort {
             Sort::Container => ObjectSort::Container,

@@ -6,7 +6,7 @@ use super::container::{self, Held};
 use super::wire::Recipe;
 use crate::model::{ActorPlan, ActorSeen, Ending, Role, Signal};
 use crate::sys::child::{Ended, Status};
-use crate::sys::spawn::{Program, Spawner, Step, Strings, candidates};
+use crate::sys::spawn::{Program, Spawner, Step, Strings, path_candidates};
 use crate::sys::user::Identity;
 use crate::tells;
 use crate::untrusted::Untrusted as _;
@@ -77,7 +77,11 @@ pub(super) struct Stream {
 impl Process {
     /// Starts one copy of an actor. If that fails, the process counts as ended; no error is
     /// returned.
-    pub(super) fn start(spawner: &mut Spawner, actor: &ActorPlan, around: &Around<'_>) -> Self {
+    pub(super) fn start_actor(
+        spawner: &mut Spawner,
+        actor: &ActorPlan,
+        around: &Around<'_>,
+    ) -> Self {
         let started = Instant::now();
         let mut process = Self {
             role: actor.role,
@@ -92,14 +96,14 @@ impl Process {
             err: Stream::default(),
             started,
         };
-        match process.launch(spawner, actor, around) {
+        match process.launch_actor(spawner, actor, around) {
             Ok(pid) => process.pid = Some(pid),
             Err(why) => process.seen.ending = Ending::NotStarted(why),
         }
         process
     }
 
-    fn launch(
+    fn launch_actor(
         &mut self,
         spawner: &mut Spawner,
         actor: &ActorPlan,
@@ -109,21 +113,23 @@ impl Process {
         let contained = around.start.as_ref().filter(|_| actor.container.is_some());
         let command = match contained {
             Some(start) => {
-                let words = container::words(around.recipe, actor, around.numbers, start);
+                let words =
+                    container::container_command(around.recipe, actor, around.numbers, start);
                 let (held, words) = words?;
                 self.container = Some(held);
                 CommandLine::of_engine(environment, actor, words)
             }
             None => CommandLine::new(environment, actor, around.numbers),
         };
-        let paths = candidates(command.program(), command.variable("PATH"));
+        let paths = path_candidates(command.program_name(), command.find_variable("PATH"));
         let cwd = CString::new(command.cwd.as_os_str().as_bytes());
         let cwd = cwd.map_err(|error| holds_nul(error.into_vec()))?;
-        let argv = Strings::join(command.argv.iter().map(|word| [word.as_bytes()]));
+        let argv = Strings::join_parts(command.argv.iter().map(|word| [word.as_bytes()]));
         let argv = argv.map_err(holds_nul)?;
         let variables = command.environment.iter();
-        let envp =
-            Strings::join(variables.map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()]));
+        let envp = Strings::join_parts(
+            variables.map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()]),
+        );
         let envp = envp.map_err(holds_nul)?;
         let open = |file: &Path| {
             let how = OFlags::RDONLY | OFlags::CLOEXEC;
@@ -161,25 +167,25 @@ impl Process {
         let spawned = if around.trace && actor.role.decides() && contained.is_none() {
             spawner.spawn_followed(&program)
         } else {
-            spawner.spawn(&program).map(|pid| (pid, Ok(())))
+            spawner.spawn_program(&program).map(|pid| (pid, Ok(())))
         };
         let (pid, followed) = spawned.map_err(|error| {
             let what = match error.step {
-                Step::Exec => format!("cannot execute `{}`", command.program().safe()),
+                Step::Exec => format!("cannot execute `{}`", command.program_name().safe()),
                 Step::Chdir => format!("cannot enter the working directory `{}`", actor.cwd),
                 Step::Limit | Step::Identity | Step::Clone => error.to_string(),
             };
-            format!("{what}: {}", plain(&error.source))
+            format!("{what}: {}", plain_error(&error.source))
         })?;
         self.seen.pid = pid;
-        self.unfollowed = followed.err().map(|error| plain(&error));
-        self.out.open(out, out_end);
-        self.err.open(err, err_end);
+        self.unfollowed = followed.err().map(|error| plain_error(&error));
+        self.out.attach_ends(out, out_end);
+        self.err.attach_ends(err, err_end);
         Ok(pid)
     }
 
     /// Records the end of the process.
-    pub(super) fn ended(&mut self, ended: Ended) {
+    pub(super) fn record_end(&mut self, ended: Ended) {
         self.pid = None;
         self.seen.elapsed = self.started.elapsed();
         self.seen.cpu = ended.cpu;
@@ -195,13 +201,18 @@ impl Process {
     /// Returns whether a line of the output matched this pattern.
     pub(super) fn has_said(&self, pattern: usize) -> bool {
         let streams = [&self.out, &self.err];
-        streams.iter().any(|stream| stream.scanner.has(pattern))
+        streams
+            .iter()
+            .any(|stream| stream.scanner.has_pattern(pattern))
     }
 
     /// Returns the observation of the process after the trial.
-    pub(super) fn report(&mut self) -> ActorSeen {
+    pub(super) fn final_report(&mut self) -> ActorSeen {
         self.seen.copy = self.copy;
-        self.seen.written = (self.out.capture.total(), self.err.capture.total());
+        self.seen.written = (
+            self.out.capture.total_bytes(),
+            self.err.capture.total_bytes(),
+        );
         if self.seen.ending != Ending::Exited(0) {
             let last = self
                 .err
@@ -209,7 +220,7 @@ impl Process {
                 .last_line()
                 .or_else(|| self.out.capture.last_line());
             self.seen.last_words = last.unwrap_or_default();
-            let ends = [&self.err, &self.out].map(|stream| stream.capture.end(TAIL));
+            let ends = [&self.err, &self.out].map(|stream| stream.capture.end_of_stream(TAIL));
             self.seen.telling = ends.iter().find_map(|end| tells::find(end.as_bytes()));
             self.seen.site = ends.iter().find_map(|end| tells::site(end));
         }
@@ -218,33 +229,33 @@ impl Process {
 }
 
 impl Stream {
-    fn open(&mut self, fd: OwnedFd, other_end: OwnedFd) {
+    fn attach_ends(&mut self, fd: OwnedFd, other_end: OwnedFd) {
         (self.fd, self.held) = (Some(fd), Some(other_end));
     }
 
     /// Closes the stream; later output is not read.
-    pub(super) fn close(&mut self) {
+    pub(super) fn close_ends(&mut self) {
         (self.fd, self.held) = (None, None);
     }
 
     /// Reads the available data.
-    pub(super) fn drain(&mut self, buffer: &mut [u8], patterns: &RegexSet) {
+    pub(super) fn drain_available(&mut self, buffer: &mut [u8], patterns: &RegexSet) {
         let mut read_so_far = 0;
         while let Some(fd) = &self.fd
             && read_so_far < ONE_GO
         {
             match rustix::io::read(fd, &mut *buffer) {
-                Ok(0) => self.close(),
+                Ok(0) => self.close_ends(),
                 Ok(length) => {
                     read_so_far += length;
-                    self.capture.push(&buffer[..length]);
+                    self.capture.push_piece(&buffer[..length]);
                     if !patterns.is_empty() {
-                        self.scanner.push(patterns, &buffer[..length]);
+                        self.scanner.push_piece(patterns, &buffer[..length]);
                     }
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
-                Err(_) => self.close(),
+                Err(_) => self.close_ends(),
             }
         }
     }
@@ -255,7 +266,7 @@ fn holds_nul(text: Vec<u8>) -> String {
 }
 
 /// Returns the error message without the number that the standard library adds.
-fn plain(error: &io::Error) -> String {
+fn plain_error(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error")
         .next()

@@ -48,9 +48,9 @@ impl Snapshots {
         let folder = self.folder.as_ref()?;
         let file = folder.join(format!("{kind}.{pid}.core"));
         let until = until.min(Instant::now() + STOP);
-        process::state(pid).filter(|(state, _)| *state != 'Z')?;
+        process::process_state(pid).filter(|(state, _)| *state != 'Z')?;
         let written = fs::create_dir_all(folder);
-        let written = written.and_then(|()| snapshot::take(pid, fault, &file, until));
+        let written = written.and_then(|()| snapshot::write_core(pid, fault, &file, until));
         let mut seen = CoreSeen {
             pid,
             file: file.as_os_str().into(),
@@ -59,7 +59,7 @@ impl Snapshots {
         match written {
             Ok(size) => seen.size = size,
             // The process ended meanwhile.
-            Err(_) if process::state(pid).is_none_or(|(state, _)| state == 'Z') => {
+            Err(_) if process::process_state(pid).is_none_or(|(state, _)| state == 'Z') => {
                 let _ = fs::remove_file(&file);
                 return None;
             }

@@ -72,7 +72,7 @@ enum Phase {
 }
 
 /// Returns whether a process ended with SIGKILL, by its status or by a report.
-pub(super) fn killed(ending: &Ending) -> bool {
+pub(super) fn was_killed(ending: &Ending) -> bool {
     matches!(
         ending,
         Ending::Signaled(Named::KILL, _) | Ending::Exited(137 | 247)
@@ -82,7 +82,7 @@ pub(super) fn killed(ending: &Ending) -> bool {
 impl Slot {
     /// Supervises processes until all have ended: by themselves, at the timeout, with the main
     /// process, or by order.
-    pub(super) fn supervise(
+    pub(super) fn supervise_processes(
         &mut self,
         processes: &mut [Process],
         patterns: &RegexSet,
@@ -107,7 +107,7 @@ impl Slot {
                 if asked_to_stop {
                     // If only a shell received SIGTERM, its children may continue. So signal them,
                     // too.
-                    ask();
+                    terminate_tree();
                 }
                 break;
             }
@@ -115,7 +115,7 @@ impl Slot {
                 && !over
                 && let Some(at) = self.has_died(processes)
             {
-                self.control.send(&Reply::Died(at));
+                self.control.send_reply(&Reply::Died(at));
                 over = true;
                 continue;
             }
@@ -124,32 +124,32 @@ impl Slot {
                 Phase::Running if over || !(main || has_service) => {
                     // The main work is done, so processes that still run are ended without counting
                     // as failures.
-                    self.witness.rest(&pids(processes));
+                    self.witness.stop_listening(&process_ids(processes));
                     for one in processes.iter_mut().filter(|one| one.pid.is_some()) {
                         one.seen.ending = Ending::Stopped;
                         one.sentenced = true;
                         one.pid
                             .into_iter()
-                            .for_each(|pid| drop(signals::send(pid, Signal::TERM)));
+                            .for_each(|pid| drop(signals::send_signal(pid, Signal::TERM)));
                     }
                     phase = Phase::Asked(now + grace);
                 }
                 Phase::Running if now >= deadline => {
                     look_into_containers(processes);
                     let tracer = &self.tracer;
-                    sentence(processes, |one| timed_out(one, tracer));
-                    self.witness.rest(&pids(processes));
+                    decide_endings(processes, |one| timed_out(one, tracer));
+                    self.witness.stop_listening(&process_ids(processes));
                     how.hang = terms
                         .inquest
-                        .map(|snapshots| self.inspect(processes, patterns, snapshots));
-                    ask();
+                        .map(|snapshots| self.inspect_hang(processes, patterns, snapshots));
+                    terminate_tree();
                     how.forced = true;
                     phase = Phase::Asked(Instant::now() + grace);
                 }
                 Phase::Asked(until) if now >= until => {
                     // Processes that a service had no time to stop are not leaks.
                     how.forced |= has_service;
-                    kill(processes);
+                    kill_processes(processes);
                     phase = Phase::Killed(now + tree::PATIENCE);
                 }
                 Phase::Killed(until) if now >= until => break,
@@ -159,12 +159,12 @@ impl Slot {
                 Phase::Running => deadline,
                 Phase::Asked(until) | Phase::Killed(until) => until,
             };
-            let heard = self.wait(processes, patterns, until);
+            let heard = self.wait_for_order_until(processes, patterns, until);
             if let Some(line) = waits_for_line
                 && processes.iter().any(|one| one.has_said(line))
             {
                 waits_for_line = None;
-                self.control.send(&Reply::Said);
+                self.control.send_reply(&Reply::Said);
             }
             if let Some(Told::Over(hung)) = heard {
                 over = !hung;
@@ -175,20 +175,20 @@ impl Slot {
                 }
             }
             if let Some(Told::Stop { now, inspect }) = heard {
-                self.witness.rest(&pids(processes));
+                self.witness.stop_listening(&process_ids(processes));
                 if inspect && phase == Phase::Running && !over {
                     look_into_containers(processes);
                     how.hang = terms
                         .inquest
-                        .map(|snapshots| self.inspect(processes, patterns, snapshots));
+                        .map(|snapshots| self.inspect_hang(processes, patterns, snapshots));
                 }
                 if !how.interrupted {
-                    sentence(processes, |_| Ending::Stopped);
-                    ask();
+                    decide_endings(processes, |_| Ending::Stopped);
+                    terminate_tree();
                     phase = Phase::Asked(Instant::now() + grace);
                 }
                 if now && !matches!(phase, Phase::Killed(_)) {
-                    kill(processes);
+                    kill_processes(processes);
                     phase = Phase::Killed(Instant::now() + tree::PATIENCE);
                 }
                 how.interrupted = true;
@@ -199,7 +199,7 @@ impl Slot {
     }
 
     /// Waits up to the grace period until the tree is empty, and reads output meanwhile.
-    pub(super) fn settles(
+    pub(super) fn settles_within(
         &mut self,
         processes: &mut [Process],
         patterns: &RegexSet,
@@ -207,7 +207,7 @@ impl Slot {
     ) -> Settled {
         let until = Instant::now() + grace;
         while self.anything_lives() {
-            if let Some(Told::Stop { .. }) = self.wait(processes, patterns, until) {
+            if let Some(Told::Stop { .. }) = self.wait_for_order_until(processes, patterns, until) {
                 return Settled::Interrupted;
             }
             if Instant::now() >= until {
@@ -222,26 +222,26 @@ impl Slot {
     }
 
     /// Waits for this time. Returns false if an order to stop arrives.
-    pub(super) fn rests(&mut self, time: Duration) -> bool {
-        let told = self.wait(&mut [], &RegexSet::empty(), Instant::now() + time);
+    pub(super) fn rest_unless_stopped(&mut self, time: Duration) -> bool {
+        let told = self.wait_for_order_until(&mut [], &RegexSet::empty(), Instant::now() + time);
         !matches!(told, Some(Told::Stop { .. }))
     }
 
     /// Reaps ended processes. Returns whether any process of the tree is left.
     pub(super) fn anything_lives(&mut self) -> bool {
         let (witness, tracer) = (&mut self.witness, &mut self.tracer);
-        tree::alive(&self.given_up, |news| match news {
+        tree::is_anything_alive(&self.given_up, |news| match news {
             News::Ended(pid, ended) => {
-                tracer.ended(pid, ended.status, false, witness.is_listening());
-                witness.orphan(pid, ended.status);
+                tracer.process_ended(pid, ended.status, false, witness.is_listening());
+                witness.record_orphan(pid, ended.status);
             }
-            News::Stopped(stop) => tracer.stopped(stop),
+            News::Stopped(stop) => tracer.release_stopped(stop),
         })
     }
 
     /// Returns when a service, or a process below it, crashed.
     fn has_died(&mut self, processes: &[Process]) -> Option<Duration> {
-        let crash = self.witness.saw_a_crash(&pids(processes));
+        let crash = self.witness.saw_a_crash(&process_ids(processes));
         let services = processes.iter().filter(|one| one.role == Role::Service);
         let ended = services.filter(|one| one.pid.is_none());
         let ended = ended.map(|one| self.witness.time_of(one.seen.pid));
@@ -249,16 +249,16 @@ impl Slot {
     }
 
     /// Waits for the next events and handles them. Returns the order from provoke, if there is one.
-    fn wait(
+    fn wait_for_order_until(
         &mut self,
         processes: &mut [Process],
         patterns: &RegexSet,
         until: Instant,
     ) -> Option<Told> {
         let mut told = None;
-        if self.watch(processes, patterns, until) {
+        if self.wait_for_activity(processes, patterns, until) {
             loop {
-                match self.control.poll() {
+                match self.control.poll_order() {
                     Heard::Order(Order::Stop { now, inspect }) => {
                         let killed = matches!(told, Some(Told::Stop { now: true, .. }));
                         told = Some(Told::Stop {
@@ -287,7 +287,7 @@ impl Slot {
 
     /// Waits for the next events: reads output and reaps ended processes. Returns whether there is
     /// an order from provoke.
-    pub(super) fn watch(
+    pub(super) fn wait_for_activity(
         &mut self,
         processes: &mut [Process],
         patterns: &RegexSet,
@@ -300,12 +300,15 @@ impl Slot {
             .flat_map(|one| [&one.out, &one.err]);
         let open = streams.filter_map(|stream| stream.fd.as_ref());
         fds.extend(open.map(|fd| PollFd::new(fd, PollFlags::IN)));
-        let witness = self.witness.fd();
+        let witness = self.witness.readable_fd();
         fds.extend(witness.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let has_witness = witness.is_some();
         // A closed connection would always be readable.
         if !self.control.is_closed() {
-            fds.push(PollFd::from_borrowed_fd(self.control.fd(), PollFlags::IN));
+            fds.push(PollFd::from_borrowed_fd(
+                self.control.input_fd(),
+                PollFlags::IN,
+            ));
         }
         let left = if self.more_news || self.control.holds_order() {
             Duration::ZERO
@@ -326,12 +329,12 @@ impl Slot {
         let all = processes.iter_mut().chain(&mut self.background);
         for stream in all.flat_map(|one| [&mut one.out, &mut one.err]) {
             if stream.fd.is_some() && ready.next().unwrap_or(false) {
-                stream.drain(&mut self.buffer, patterns);
+                stream.drain_available(&mut self.buffer, patterns);
             }
         }
-        self.witness.note();
+        self.witness.note_homes();
         if ended || self.more_news {
-            self.reap(processes);
+            self.reap_ended(processes);
         }
         // The kernel's events are read where they are needed.
         has_witness.then(|| ready.next());
@@ -339,27 +342,27 @@ impl Slot {
     }
 
     /// Reaps every ended child, including adopted ones, and continues stopped threads.
-    fn reap(&mut self, processes: &mut [Process]) {
+    fn reap_ended(&mut self, processes: &mut [Process]) {
         // One read empties the signalfd, because signals of one kind do not queue.
         let _ = rustix::io::read(self.ends.as_fd(), &mut self.buffer[..1024]);
         let (witness, tracer) = (&mut self.witness, &mut self.tracer);
-        let left = tree::listen(|news| match news {
+        let left = tree::drain_events(|news| match news {
             News::Ended(pid, ended) => {
                 let own = processes.iter_mut().find(|one| one.pid == Some(pid));
-                tracer.ended(pid, ended.status, own.is_some(), witness.is_listening());
+                tracer.process_ended(pid, ended.status, own.is_some(), witness.is_listening());
                 match own {
-                    Some(process) => process.ended(ended),
-                    None => witness.orphan(pid, ended.status),
+                    Some(process) => process.record_end(ended),
+                    None => witness.record_orphan(pid, ended.status),
                 }
             }
-            News::Stopped(stop) => tracer.stopped(stop),
+            News::Stopped(stop) => tracer.release_stopped(stop),
         });
         self.more_news = left == Left::MoreNews;
     }
 }
 
 /// Returns the pids of the plan's own processes.
-pub(super) fn pids(processes: &[Process]) -> Vec<i32> {
+pub(super) fn process_ids(processes: &[Process]) -> Vec<i32> {
     let pids = processes.iter().map(|one| one.seen.pid);
     pids.filter(|pid| *pid > 0).collect()
 }
@@ -368,12 +371,12 @@ pub(super) fn pids(processes: &[Process]) -> Vec<i32> {
 fn look_into_containers(processes: &mut [Process]) {
     let containers = processes.iter_mut();
     for container in containers.filter_map(|one| one.container.as_mut()) {
-        container.look();
+        container.find_processes();
     }
 }
 
 /// Sets the ending of every process that still runs.
-fn sentence(processes: &mut [Process], ending: impl Fn(&Process) -> Ending) {
+fn decide_endings(processes: &mut [Process], ending: impl Fn(&Process) -> Ending) {
     for one in processes
         .iter_mut()
         .filter(|one| one.pid.is_some() && !one.sentenced)
@@ -390,9 +393,9 @@ fn timed_out(one: &Process, tracer: &Tracer) -> Ending {
                 Some(container) => container.program,
                 None => one.pid,
             };
-            let state = program.and_then(process::state);
+            let state = program.and_then(process::process_state);
             Ending::TimedOut {
-                state: state.map_or('?', |(state, who)| tracer.state(who.pid, state)),
+                state: state.map_or('?', |(state, who)| tracer.own_state(who.pid, state)),
                 killed: false,
             }
         }
@@ -401,17 +404,17 @@ fn timed_out(one: &Process, tracer: &Tracer) -> Ending {
 }
 
 /// Sends SIGTERM to the whole tree, and SIGCONT, because a stopped process does not handle signals.
-fn ask() {
-    tree::signal(Signal::TERM);
-    tree::signal(Signal::CONT);
+fn terminate_tree() {
+    tree::signal_all(Signal::TERM);
+    tree::signal_all(Signal::CONT);
 }
 
-fn kill(processes: &mut [Process]) {
+fn kill_processes(processes: &mut [Process]) {
     for one in processes.iter_mut() {
         let Some(pid) = one.pid else { continue };
         if let Ending::TimedOut { killed, .. } = &mut one.seen.ending {
             *killed = true;
         }
-        let _ = signals::send(pid, Signal::KILL);
+        let _ = signals::send_signal(pid, Signal::KILL);
     }
 }

@@ -45,7 +45,7 @@ struct Fault {
 
 impl Tracer {
     /// Starts a trial, which is traced if there is a folder for cores.
-    pub(super) fn begin(&mut self, snapshots: Option<Snapshots>) {
+    pub(super) fn begin_trial(&mut self, snapshots: Option<Snapshots>) {
         let complained = self.complained;
         *self = Self {
             snapshots,
@@ -60,21 +60,21 @@ impl Tracer {
     }
 
     /// Handles the stop of a thread, and continues it.
-    pub(super) fn stopped(&mut self, stop: Stop) {
+    pub(super) fn release_stopped(&mut self, stop: Stop) {
         if stop.is_of_process() {
             self.stopped.insert(stop.tid);
         } else {
             self.stopped.remove(&stop.tid);
         }
-        if let Some(signal) = stop.signal()
+        if let Some(signal) = stop.delivered_signal()
             && is_fault(signal)
         {
-            self.fault(stop, signal);
+            self.record_fault(stop, signal);
         }
-        stop.resume();
+        stop.resume_thread();
     }
 
-    fn fault(&mut self, stop: Stop, signal: i32) {
+    fn record_fault(&mut self, stop: Stop, signal: i32) {
         let known = self.faulty.contains_key(&stop.tid).then_some(stop.tid);
         let Some(pid) = known.or_else(|| threads::process_of(stop.tid)) else {
             return;
@@ -97,28 +97,28 @@ impl Tracer {
 
     /// Handles the end of a process. `own` marks a process of the plan; `counts` is false if
     /// provoke ended the process.
-    pub(super) fn ended(&mut self, pid: i32, status: Status, own: bool, counts: bool) {
+    pub(super) fn process_ended(&mut self, pid: i32, status: Status, own: bool, counts: bool) {
         let Some(fault) = self.faulty.remove(&pid) else {
             return;
         };
         if counts && was_fatal(&fault, status, own) {
             self.kept.extend(fault.core);
         } else {
-            forget(fault);
+            forget_fault(fault);
         }
     }
 
     /// Returns the cores of the finished trial.
-    pub(super) fn end(&mut self) -> Vec<CoreSeen> {
+    pub(super) fn take_cores(&mut self) -> Vec<CoreSeen> {
         std::mem::take(&mut self.faulty)
             .into_values()
-            .for_each(forget);
+            .for_each(forget_fault);
         self.snapshots = None;
         std::mem::take(&mut self.kept)
     }
 
     /// Returns the state that a thread would have without tracing.
-    pub(super) fn state(&self, tid: i32, state: char) -> char {
+    pub(super) fn own_state(&self, tid: i32, state: char) -> char {
         if state == 't' && self.stopped.contains(&tid) {
             'T'
         } else {
@@ -148,7 +148,7 @@ fn was_fatal(fault: &Fault, status: Status, own: bool) -> bool {
     }
 }
 
-fn forget(fault: Fault) {
+fn forget_fault(fault: Fault) {
     if let Some(core) = fault.core {
         let _ = fs::remove_file(core.file.as_os_str());
     }

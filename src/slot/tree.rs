@@ -45,19 +45,19 @@ pub(super) enum Left {
 }
 
 /// Receives the events of processes, and passes them on.
-pub(super) fn listen(mut hear: impl FnMut(News)) -> Left {
+pub(super) fn drain_events(mut hear: impl FnMut(News)) -> Left {
     let mut stops = 0;
     while stops < ONE_GO {
-        match child::peek() {
+        match child::peek_child() {
             Next::Ended(pid) => {
-                if let Ok(ended) = child::wait(pid) {
+                if let Ok(ended) = child::wait_for_child(pid) {
                     hear(News::Ended(pid, ended));
                 }
             }
-            Next::Thread(tid) => drop(child::wait(tid)),
+            Next::Thread(tid) => drop(child::wait_for_child(tid)),
             Next::Stopped(tid) => {
                 stops += 1;
-                if let Ok(Some(stop)) = ptrace::stopped(tid) {
+                if let Ok(Some(stop)) = ptrace::stop_of_thread(tid) {
                     hear(News::Stopped(stop));
                 }
             }
@@ -70,35 +70,37 @@ pub(super) fn listen(mut hear: impl FnMut(News)) -> Left {
 
 /// Receives the events of processes, and passes them on. Returns whether any process lives that is
 /// not in `given_up`.
-pub(super) fn alive(given_up: &HashSet<Identity>, hear: impl FnMut(News)) -> bool {
-    listen(hear) != Left::Nothing && (given_up.is_empty() || !living(given_up).is_empty())
+pub(super) fn is_anything_alive(given_up: &HashSet<Identity>, hear: impl FnMut(News)) -> bool {
+    drain_events(hear) != Left::Nothing
+        && (given_up.is_empty() || !living_processes(given_up).is_empty())
 }
 
 /// Ignores events, because the processes are being killed.
-pub(super) fn unheard(_: News) {}
+pub(super) fn ignore_news(_: News) {}
 
 /// Returns every living process of the trial, parents before their children.
-pub(super) fn living(given_up: &HashSet<Identity>) -> Vec<i32> {
+pub(super) fn living_processes(given_up: &HashSet<Identity>) -> Vec<i32> {
     let me = std::process::id().cast_signed();
-    let mut all = process::descendants(me);
+    let mut all = process::descendant_pids(me);
     all.retain(|pid| {
-        process::state(*pid).is_some_and(|(state, who)| state != 'Z' && !given_up.contains(&who))
+        process::process_state(*pid)
+            .is_some_and(|(state, who)| state != 'Z' && !given_up.contains(&who))
     });
     all
 }
 
 /// Sends a signal to every process of the trial.
-pub(super) fn signal(signal: Signal) {
-    for pid in process::descendants(std::process::id().cast_signed()) {
+pub(super) fn signal_all(signal: Signal) {
+    for pid in process::descendant_pids(std::process::id().cast_signed()) {
         // A process that may not be signalled is handled when it is to be killed.
-        let _ = signals::send(pid, signal);
+        let _ = signals::send_signal(pid, signal);
     }
 }
 
 /// Describes up to [`LISTED`] living processes of the trial, and counts the rest.
-pub(super) fn describe(given_up: &HashSet<Identity>) -> (Vec<ProcessSeen>, u64) {
+pub(super) fn describe_living(given_up: &HashSet<Identity>) -> (Vec<ProcessSeen>, u64) {
     let me = std::process::id().cast_signed();
-    let all = living(given_up);
+    let all = living_processes(given_up);
     let details: Vec<_> = all.iter().filter_map(|pid| settled_detail(*pid)).collect();
     let parent_of = |pid: i32| details.iter().find(|detail| detail.identity.pid == pid);
     let seen = |detail: &process::Detail| {
@@ -137,8 +139,8 @@ pub(super) fn describe(given_up: &HashSet<Identity>) -> (Vec<ProcessSeen>, u64) 
                 command
             },
             cwd: (&detail.cwd).into(),
-            waiting: threads::glance(detail.identity.pid, detail.identity.pid)
-                .map(|glance| glance.waiting())
+            waiting: threads::glance_at(detail.identity.pid, detail.identity.pid)
+                .map(|glance| glance.waiting_reason())
                 .unwrap_or_default(),
             core: None,
         }
@@ -150,13 +152,13 @@ pub(super) fn describe(given_up: &HashSet<Identity>) -> (Vec<ProcessSeen>, u64) 
 /// Returns the details of a process. A process that just starts a program briefly lacks a command
 /// line, and is read again.
 fn settled_detail(pid: i32) -> Option<process::Detail> {
-    let mut detail = process::detail(pid)?;
+    let mut detail = process::process_detail(pid)?;
     for _ in 0..COMMAND_ASKED {
         if !detail.command.is_empty() {
             break;
         }
         sleep(COMMAND_PAUSE);
-        detail = process::detail(pid)?;
+        detail = process::process_detail(pid)?;
     }
     Some(detail)
 }
@@ -165,29 +167,29 @@ fn settled_detail(pid: i32) -> Option<process::Detail> {
 ///
 /// A tree may fork while it is being killed, so the function repeats until the kernel reports no
 /// children.
-pub(super) fn kill(given_up: &mut HashSet<Identity>) -> Vec<ProcessSeen> {
+pub(super) fn kill_all(given_up: &mut HashSet<Identity>) -> Vec<ProcessSeen> {
     let begun = Instant::now();
     let mut pause = Duration::from_micros(50);
     for round in 0.. {
-        if !alive(given_up, unheard) {
+        if !is_anything_alive(given_up, ignore_news) {
             break;
         }
         if round > 0 {
-            hold(given_up, begun + PATIENCE);
+            stop_all(given_up, begun + PATIENCE);
         }
-        for pid in living(given_up) {
-            let _ = signals::send(pid, Signal::KILL);
+        for pid in living_processes(given_up) {
+            let _ = signals::send_signal(pid, Signal::KILL);
         }
-        if !alive(given_up, unheard) {
+        if !is_anything_alive(given_up, ignore_news) {
             break;
         }
         if begun.elapsed() > PATIENCE {
-            let (unkillable, _) = describe(given_up);
-            let living = living(given_up);
+            let (unkillable, _) = describe_living(given_up);
+            let living = living_processes(given_up);
             given_up.extend(
                 living
                     .iter()
-                    .filter_map(|pid| Some(process::state(*pid)?.1)),
+                    .filter_map(|pid| Some(process::process_state(*pid)?.1)),
             );
             return unkillable;
         }
@@ -199,18 +201,18 @@ pub(super) fn kill(given_up: &mut HashSet<Identity>) -> Vec<ProcessSeen> {
 
 /// Stops every process of the trial, so that none forks while it is being killed. A process that
 /// was forked meanwhile is stopped in the next round, until a round finds no running process.
-fn hold(given_up: &HashSet<Identity>, until: Instant) {
+fn stop_all(given_up: &HashSet<Identity>, until: Instant) {
     let stopped = |pid: &i32| {
-        process::state(*pid).is_none_or(|(state, _)| matches!(state, 'T' | 't' | 'Z' | 'X'))
+        process::process_state(*pid).is_none_or(|(state, _)| matches!(state, 'T' | 't' | 'Z' | 'X'))
     };
     loop {
-        let mut running = living(given_up);
+        let mut running = living_processes(given_up);
         running.retain(|pid| !stopped(pid));
         if running.is_empty() || Instant::now() > until {
             return;
         }
         for pid in running {
-            let _ = signals::send(pid, Signal::STOP);
+            let _ = signals::send_signal(pid, Signal::STOP);
         }
     }
 }

@@ -58,7 +58,7 @@ pub enum Reply {
     /// The output of a service contains the line that marks it as ready.
     Said,
     /// A service, or a process below it, has crashed; contains the time by
-    /// [`crate::sys::host::now`].
+    /// [`crate::sys::host::monotonic_now`].
     Died(Duration),
     /// A trial is over, and no process of it is left.
     Finished(TrialId, Box<Observation>),
@@ -75,7 +75,7 @@ pub struct Door {
     pub folder: Text,
     /// Socket of the engine itself.
     pub engine: Text,
-    /// Mark of this provoke process; see [`crate::sys::engine::mark`].
+    /// Mark of this provoke process; see [`crate::sys::engine::process_mark`].
     pub mark: String,
 }
 

@@ -65,7 +65,7 @@ struct Account {
 impl Witness {
     pub(super) fn new() -> Self {
         Self {
-            log: KernelLog::open(),
+            log: KernelLog::open_at_end(),
             exits: OnceCell::new(),
             listening: false,
             alert: false,
@@ -80,31 +80,31 @@ impl Witness {
 
     /// Starts a trial. Events are only requested if crashes of children count, and read at once
     /// only if a crash ends the trial.
-    pub(super) fn begin(&mut self, children: bool, alert: bool, contained: bool) {
+    pub(super) fn begin_trial(&mut self, children: bool, alert: bool, contained: bool) {
         self.alert = children && alert;
         self.contained = contained;
         self.homes.clear();
         self.containers.clear();
         self.heard.clear();
         if children || contained {
-            self.exits.get_or_init(Exits::open);
+            self.exits.get_or_init(Exits::open_socket);
         }
         self.orphans.clear();
         self.account = Account::default();
         // Drop earlier events of hooks or of other slots.
-        self.events().for_each(drop);
+        self.next_events().for_each(drop);
         self.listening = true;
     }
 
     /// Records the end of an orphan.
-    pub(super) fn orphan(&mut self, pid: i32, status: Status) {
+    pub(super) fn record_orphan(&mut self, pid: i32, status: Status) {
         // The tracer learns of the end of a traced process before the parent, which may never reap
         // it.
         if let Status::Signaled(signal, core) = status
             && self.listening
             && self.orphans.iter().all(|known| known.pid != pid)
         {
-            self.orphans.push(casualty(pid, Some(signal), core));
+            self.orphans.push(new_casualty(pid, Some(signal), core));
         }
     }
 
@@ -114,24 +114,24 @@ impl Witness {
     }
 
     /// Stops attributing ended processes to the trial, because provoke ends them from now on.
-    pub(super) fn rest(&mut self, actors: &[i32]) {
+    pub(super) fn stop_listening(&mut self, actors: &[i32]) {
         if !std::mem::take(&mut self.listening) {
             return;
         }
         let until = Instant::now() + PATIENCE;
         loop {
-            self.listen();
-            self.account = account(&self.heard, actors, std::process::id().cast_signed());
+            self.take_events();
+            self.account = account_for_trial(&self.heard, actors, std::process::id().cast_signed());
             let left = until.saturating_duration_since(Instant::now());
             if !self.account.unfinished || left.is_zero() {
                 return;
             }
-            self.wait(left);
+            self.wait_for_events(left);
         }
     }
 
     /// Returns the descriptor that is readable when there are events, if they are needed.
-    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+    pub(super) fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
         let exits = self.exits.get().and_then(Option::as_ref);
         exits
             .filter(|_| (self.alert || self.contained) && self.listening)
@@ -139,22 +139,22 @@ impl Witness {
     }
 
     /// Records the containers of reported processes before the processes are gone.
-    pub(super) fn note(&mut self) {
+    pub(super) fn note_homes(&mut self) {
         if self.contained && self.listening {
-            self.listen();
+            self.take_events();
         }
     }
 
     /// Reads pending events.
-    fn listen(&mut self) {
-        let news: Vec<Event> = self.events().collect();
+    fn take_events(&mut self) {
+        let news: Vec<Event> = self.next_events().collect();
         for event in news.iter().filter(|_| self.contained) {
             if is_inside(event)
                 && self
                     .homes
                     .get(&event.pid)
                     .is_none_or(|home| home.inside.is_none())
-                && let Some(home) = home(event)
+                && let Some(home) = home_of_process(event)
             {
                 self.homes.insert(event.pid, home);
             }
@@ -163,13 +163,13 @@ impl Witness {
     }
 
     /// Adds a container of the trial.
-    pub(super) fn knows(&mut self, container: String) {
+    pub(super) fn add_container(&mut self, container: String) {
         self.containers.push(container);
     }
 
     /// Returns the reported processes of a container: those seen in it, their children, and their
     /// parents, except for monitors outside.
-    fn members(&self, container: &str) -> BTreeSet<i32> {
+    fn container_members(&self, container: &str) -> BTreeSet<i32> {
         let inside = || self.heard.iter().filter(|event| is_inside(event));
         let seen = self.homes.iter();
         let seen = seen.filter(|(_, home)| home.container == container);
@@ -191,7 +191,7 @@ impl Witness {
 
     /// Adds how the program in a container ended, and the pid of the program.
     pub(super) fn of_container(&self, seen: &mut ContainerSeen, pid: &mut i32) {
-        let members = self.members(&seen.id);
+        let members = self.container_members(&seen.id);
         let homes = self.homes.iter();
         let homes = homes.filter(|(_, home)| home.container == seen.id);
         let numbers = homes
@@ -233,14 +233,14 @@ impl Witness {
             return None;
         }
         let before = self.heard.len();
-        self.listen();
+        self.take_events();
         let crash = |signal: Option<Signal>| {
             signal.is_none_or(|signal| signal.is_crash() || signal == Signal::KILL)
         };
         let mut dead = self.orphans.clone();
         if self.heard.len() > before {
             let slot = std::process::id().cast_signed();
-            dead.extend(account(&self.heard, actors, slot).casualties);
+            dead.extend(account_for_trial(&self.heard, actors, slot).casualties);
         }
         let dead = dead.iter().filter(|one| crash(one.signal));
         dead.map(|one| self.time_of(one.pid)).min()
@@ -249,20 +249,24 @@ impl Witness {
     /// Returns when an ended process died, by the kernel's events if possible, otherwise now.
     pub(super) fn time_of(&self, pid: i32) -> Duration {
         let told = self.heard.iter().filter(|event| event.pid == pid);
-        told.map(|event| event.at).min().unwrap_or_else(host::now)
+        told.map(|event| event.at)
+            .min()
+            .unwrap_or_else(host::monotonic_now)
     }
 
     /// Returns the crashed processes and the kernel log lines of the trial with these own
     /// processes.
-    pub(super) fn testimony(&mut self, actors: &[i32]) -> (Vec<Casualty>, Vec<KernelLine>) {
-        self.rest(actors);
+    pub(super) fn take_testimony(&mut self, actors: &[i32]) -> (Vec<Casualty>, Vec<KernelLine>) {
+        self.stop_listening(actors);
         if !self.containers.is_empty() {
             // The processes of the trial's containers are known only now.
             let containers = self.containers.iter();
-            let roots: Vec<i32> = containers.flat_map(|id| self.members(id)).collect();
+            let roots: Vec<i32> = containers
+                .flat_map(|id| self.container_members(id))
+                .collect();
             let slot = std::process::id().cast_signed();
             let all = [actors, &roots[..]].concat();
-            let told = account(&self.heard, &all, slot).threads;
+            let told = account_for_trial(&self.heard, &all, slot).threads;
             let dead = |event: &&Event| roots.contains(&event.pid) && !actors.contains(&event.pid);
             for event in self.heard.iter().filter(dead) {
                 if let What::Ended(Status::Signaled(signal, _)) = event.what
@@ -273,7 +277,7 @@ impl Witness {
                         .all(|one| one.pid != event.pid)
                 {
                     let core = has_dumped(&self.heard, event.pid);
-                    let dead = casualty(event.pid, Some(signal), core);
+                    let dead = new_casualty(event.pid, Some(signal), core);
                     self.account.casualties.push(dead);
                 }
             }
@@ -287,17 +291,21 @@ impl Witness {
                 None => casualties.push(orphan),
             }
         }
-        let lines = self.log.as_mut().map(KernelLog::news).unwrap_or_default();
-        let lines = ours(lines, actors, &mut casualties, &self.account.threads);
+        let lines = self
+            .log
+            .as_mut()
+            .map(KernelLog::new_lines)
+            .unwrap_or_default();
+        let lines = lines_of_trial(lines, actors, &mut casualties, &self.account.threads);
         (casualties, lines)
     }
 
-    fn events(&self) -> impl Iterator<Item = Event> {
+    fn next_events(&self) -> impl Iterator<Item = Event> {
         let exits = self.exits.get().into_iter().flatten();
-        exits.flat_map(|exits| std::iter::from_fn(|| exits.next()))
+        exits.flat_map(|exits| std::iter::from_fn(|| exits.next_event()))
     }
 
-    fn wait(&self, timeout: Duration) {
+    fn wait_for_events(&self, timeout: Duration) {
         let timeout = rustix::fs::Timespec::try_from(timeout).unwrap_or_default();
         let fds = self.exits.get().into_iter().flatten();
         let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
@@ -312,7 +320,7 @@ fn is_inside(event: &Event) -> bool {
 }
 
 /// Returns the container of a process that has ended or is about to end.
-fn home(event: &Event) -> Option<Home> {
+fn home_of_process(event: &Event) -> Option<Home> {
     let own = engine::container_of(event.pid);
     let above = engine::container_of(event.parent);
     let watched = engine::watched_by(event.parent).filter(|id| above.as_ref() != Some(id));
@@ -323,7 +331,7 @@ fn home(event: &Event) -> Option<Home> {
     })
 }
 
-fn casualty(pid: i32, signal: Option<i32>, core: bool) -> Casualty {
+fn new_casualty(pid: i32, signal: Option<i32>, core: bool) -> Casualty {
     Casualty {
         pid,
         program: String::new(),
@@ -344,7 +352,7 @@ fn has_dumped(events: &[Event], pid: i32) -> bool {
 ///
 /// The kernel does not report processes that exit with 0. So a crash below such a process is
 /// missed, unless the crashed process was an orphan.
-fn account(events: &[Event], actors: &[i32], slot: i32) -> Account {
+fn account_for_trial(events: &[Event], actors: &[i32], slot: i32) -> Account {
     let mut ours: BTreeSet<i32> = actors.iter().copied().chain([slot]).collect();
     // A child may end before its parent, so its event may come first.
     loop {
@@ -368,7 +376,7 @@ fn account(events: &[Event], actors: &[i32], slot: i32) -> Account {
             What::Crashes => crashed.push(event.pid),
             // All threads of a process die of the same signal.
             What::Ended(Status::Signaled(signal, _)) if !known(&account.casualties) => {
-                let dead = casualty(event.pid, Some(signal), has_dumped(events, event.pid));
+                let dead = new_casualty(event.pid, Some(signal), has_dumped(events, event.pid));
                 account.casualties.push(dead);
             }
             What::Ended(_) => {}
@@ -377,7 +385,7 @@ fn account(events: &[Event], actors: &[i32], slot: i32) -> Account {
     for pid in crashed {
         if account.casualties.iter().all(|known| known.pid != pid) {
             account.unfinished = true;
-            account.casualties.push(casualty(pid, None, false));
+            account.casualties.push(new_casualty(pid, None, false));
         }
     }
     account
@@ -385,7 +393,7 @@ fn account(events: &[Event], actors: &[i32], slot: i32) -> Account {
 
 /// Selects the kernel log lines about processes of the trial, and adds the names in these lines to
 /// the crashed processes.
-fn ours(
+fn lines_of_trial(
     lines: Vec<Line>,
     actors: &[i32],
     casualties: &mut [Casualty],
@@ -441,7 +449,7 @@ mod tests {
     }
 
     fn dead(pid: i32) -> Casualty {
-        casualty(pid, Some(11), false)
+        new_casualty(pid, Some(11), false)
     }
 
     const SEGV: Status = Status::Signaled(11, false);
@@ -455,7 +463,7 @@ mod tests {
             ended(20, 19, SEGV),
             ended(ACTOR, SLOT, SEGV),
         ];
-        let seen = account(&events, &[ACTOR], SLOT);
+        let seen = account_for_trial(&events, &[ACTOR], SLOT);
         assert_eq!(seen.casualties, [dead(12), dead(13)]);
     }
 
@@ -464,7 +472,7 @@ mod tests {
         let mut thread = ended(12, ACTOR, SEGV);
         thread.tid = 15;
         let events = [crashes(12, 15, ACTOR), thread, ended(12, ACTOR, SEGV)];
-        let seen = account(&events, &[ACTOR], SLOT);
+        let seen = account_for_trial(&events, &[ACTOR], SLOT);
         assert_eq!(seen.casualties, [dead(12)]);
         assert_eq!(seen.threads[&15], 12);
         assert!(!seen.unfinished);
@@ -529,10 +537,10 @@ mod tests {
 
     #[test]
     fn one_that_has_not_ended_yet_is_waited_for() {
-        let seen = account(&[crashes(12, 12, ACTOR)], &[ACTOR], SLOT);
+        let seen = account_for_trial(&[crashes(12, 12, ACTOR)], &[ACTOR], SLOT);
         assert!(seen.unfinished);
-        assert_eq!(seen.casualties, [casualty(12, None, false)]);
-        let foreign = account(&[crashes(12, 12, 99)], &[ACTOR], SLOT);
+        assert_eq!(seen.casualties, [new_casualty(12, None, false)]);
+        let foreign = account_for_trial(&[crashes(12, 12, 99)], &[ACTOR], SLOT);
         assert_eq!(foreign, Account::default());
     }
 
@@ -550,7 +558,7 @@ mod tests {
         ];
         let mut casualties = [dead(12)];
         let threads = BTreeMap::from([(15, 12)]);
-        let picked = ours(lines, &[ACTOR], &mut casualties, &threads);
+        let picked = lines_of_trial(lines, &[ACTOR], &mut casualties, &threads);
         let picked: Vec<_> = picked.iter().map(|line| (line.pid, &*line.text)).collect();
         assert_eq!(picked, [(12, "thread"), (ACTOR, "actor")]);
         assert_eq!(casualties[0].program, "boom");

@@ -3,7 +3,7 @@
 use crate::model::{Pieces, Shell};
 
 /// Returns the file with only these of its pieces and everything else unchanged.
-pub fn without(text: &[u8], pieces: &Pieces, kept: &dyn Fn(usize) -> bool) -> Vec<u8> {
+pub fn keep_only(text: &[u8], pieces: &Pieces, kept: &dyn Fn(usize) -> bool) -> Vec<u8> {
     let mut gone: Vec<bool> = (0..pieces.pieces.len()).map(|piece| !kept(piece)).collect();
     let mut cuts = Vec::new();
     for Shell {

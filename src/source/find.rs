@@ -12,15 +12,15 @@ use std::ops::Range;
 use tree_sitter::{Node, Parser, Tree, TreeCursor};
 
 /// Finds the imports or the statements of a program.
-pub(super) fn pieces(language: Language, text: &[u8], grain: Grain) -> Result<Pieces, Fault> {
+pub(super) fn find_pieces(language: Language, text: &[u8], grain: Grain) -> Result<Pieces, Fault> {
     let lines = Lines::new(text);
     let fault = |at| Fault::Syntax {
         language,
-        line: lines.number(at),
-        column: lines.column(at),
+        line: lines.number_at(at),
+        column: lines.column_at(at),
         text: lines.shown_whole(at),
     };
-    let tree = parse(language, text).ok_or_else(|| fault(0))?;
+    let tree = parse_tree(language, text).ok_or_else(|| fault(0))?;
     if !(grain == Grain::Imports && language.has_macros())
         && let Some(at) = first_error(&tree)
     {
@@ -35,10 +35,10 @@ pub(super) fn pieces(language: Language, text: &[u8], grain: Grain) -> Result<Pi
         found: Pieces::default(),
         open: Vec::new(),
     };
-    Ok(walk.run(&tree))
+    Ok(walk.walk_tree(&tree))
 }
 
-pub(super) fn parse(language: Language, text: &[u8]) -> Option<Tree> {
+pub(super) fn parse_tree(language: Language, text: &[u8]) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&language.grammar()).ok()?;
     parser.parse(text, None)
@@ -59,7 +59,7 @@ pub(super) fn first_error(tree: &Tree) -> Option<usize> {
             at = node.start_byte();
         }
         let mut more = cursor.goto_first_child();
-        while more && !wrong(cursor.node()) {
+        while more && !is_erroneous(cursor.node()) {
             more = cursor.goto_next_sibling();
         }
         if !more {
@@ -68,7 +68,7 @@ pub(super) fn first_error(tree: &Tree) -> Option<usize> {
     }
 }
 
-fn wrong(node: Node<'_>) -> bool {
+fn is_erroneous(node: Node<'_>) -> bool {
     node.has_error() || node.is_missing()
 }
 
@@ -115,15 +115,15 @@ struct Walk<'a, 't> {
 }
 
 impl<'t> Walk<'_, 't> {
-    fn run(mut self, tree: &'t Tree) -> Pieces {
+    fn walk_tree(mut self, tree: &'t Tree) -> Pieces {
         let mut cursor = tree.walk();
         loop {
-            self.enter(&cursor);
+            self.enter_node(&cursor);
             if cursor.goto_first_child() {
                 continue;
             }
             loop {
-                self.leave();
+                self.leave_node();
                 if cursor.goto_next_sibling() {
                     break;
                 }
@@ -136,10 +136,10 @@ impl<'t> Walk<'_, 't> {
         }
     }
 
-    fn enter(&mut self, cursor: &TreeCursor<'t>) {
+    fn enter_node(&mut self, cursor: &TreeCursor<'t>) {
         let node = cursor.node();
         let field = cursor.field_name();
-        let place = self.place(node, field);
+        let place = self.classify_node(node, field);
         let mut start = node.start_byte();
         let mut list = self.syntax.lists.contains(&node.kind());
         if let Some(above) = self.open.last_mut() {
@@ -163,7 +163,7 @@ impl<'t> Walk<'_, 't> {
     }
 
     /// Returns whether a node is a statement.
-    fn place(&self, node: Node<'_>, field: Option<&str>) -> Place {
+    fn classify_node(&self, node: Node<'_>, field: Option<&str>) -> Place {
         let Some(above) = self.open.last() else {
             return Place::None;
         };
@@ -204,13 +204,13 @@ impl<'t> Walk<'_, 't> {
         Place::None
     }
 
-    fn leave(&mut self) {
+    fn leave_node(&mut self) {
         let Some(done) = self.open.pop() else { return };
         self.close_list(&done);
         if done.place == Place::None {
             return;
         }
-        let span = done.start..self.end(done.node);
+        let span = done.start..self.end_of_node(done.node);
         if let Some(above) = self.open.last_mut() {
             let first = above
                 .statements
@@ -232,19 +232,22 @@ impl<'t> Walk<'_, 't> {
         let end = span.end;
         let (span, instead) = match done.place {
             Place::Body => (span, "{}".to_owned()),
-            _ => (self.lines.around(span, self.syntax.comment), String::new()),
+            _ => (
+                self.lines.expand_statement(span, self.syntax.comment),
+                String::new(),
+            ),
         };
         if inside.is_empty() {
-            let mut piece = self.lines.piece(span, done.node.start_byte(), end);
+            let mut piece = self.lines.make_piece(span, done.node.start_byte(), end);
             piece.instead = instead;
             self.found.pieces.push(piece);
         } else {
-            self.wrap(inside, span, instead);
+            self.push_shell(inside, span, instead);
         }
     }
 
     /// Adds a shell around pieces. An inner shell around the same pieces is removed with it.
-    fn wrap(&mut self, pieces: Range<usize>, span: Range<usize>, instead: String) {
+    fn push_shell(&mut self, pieces: Range<usize>, span: Range<usize>, instead: String) {
         let shells = &mut self.found.shells;
         while shells.last().is_some_and(|inner| inner.pieces == pieces) {
             shells.pop();
@@ -264,12 +267,12 @@ impl<'t> Walk<'_, 't> {
             && let Some(span) = &list.statements
         {
             let pieces = list.first..self.found.pieces.len();
-            self.wrap(pieces, span.clone(), instead.to_owned());
+            self.push_shell(pieces, span.clone(), instead.to_owned());
         }
     }
 
     /// Returns the end of a node, without the line end that some nodes include.
-    fn end(&self, node: Node<'_>) -> usize {
+    fn end_of_node(&self, node: Node<'_>) -> usize {
         let all = self.text.get(node.byte_range()).unwrap_or_default();
         node.start_byte() + all.trim_ascii_end().len()
     }

@@ -22,14 +22,16 @@ pub(super) fn is_import(language: Language, statement: Node<'_>, text: &[u8]) ->
         Language::JavaScript | Language::TypeScript | Language::Tsx => match kind {
             "import_statement" => true,
             "export_statement" => statement.child_by_field_name("source").is_some(),
-            "expression_statement" => named(statement, 0).is_some_and(|what| loads(what, text)),
+            "expression_statement" => {
+                named_child(statement, 0).is_some_and(|what| is_module_expression(what, text))
+            }
             "lexical_declaration" | "variable_declaration" => {
                 let mut cursor = statement.walk();
                 statement.named_children(&mut cursor).all(|one| {
                     one.is_extra()
                         || one
                             .child_by_field_name("value")
-                            .is_some_and(|value| loads(value, text))
+                            .is_some_and(|value| is_module_expression(value, text))
                 })
             }
             _ => false,
@@ -40,50 +42,50 @@ pub(super) fn is_import(language: Language, statement: Node<'_>, text: &[u8]) ->
         Language::Cpp => {
             kind == "preproc_include"
                 || matches!(kind, "declaration" | "expression_statement")
-                    && words(statement, text).starts_with(b"import")
-                    && words(statement, text)
+                    && node_text(statement, text).starts_with(b"import")
+                    && node_text(statement, text)
                         .get(b"import".len())
                         .is_some_and(|next| matches!(next, b' ' | b'\t' | b'<'))
         }
-        Language::R => attaches(statement, text),
+        Language::R => only_attaches_package(statement, text),
         Language::Julia => match kind {
             "import_statement" | "using_statement" => true,
             // `@everywhere using X`
-            "macrocall_expression" => last(statement)
-                .and_then(last)
+            "macrocall_expression" => last_named_child(statement)
+                .and_then(last_named_child)
                 .is_some_and(|what| matches!(what.kind(), "import_statement" | "using_statement")),
             _ => false,
         },
     }
 }
 
-fn words<'a>(node: Node<'_>, text: &'a [u8]) -> &'a [u8] {
+fn node_text<'a>(node: Node<'_>, text: &'a [u8]) -> &'a [u8] {
     text.get(node.byte_range()).unwrap_or_default()
 }
 
-fn named(node: Node<'_>, index: u32) -> Option<Node<'_>> {
+fn named_child(node: Node<'_>, index: u32) -> Option<Node<'_>> {
     node.named_child(index)
 }
 
-fn last(node: Node<'_>) -> Option<Node<'_>> {
+fn last_named_child(node: Node<'_>) -> Option<Node<'_>> {
     let count = u32::try_from(node.named_child_count()).ok()?;
-    named(node, count.checked_sub(1)?)
+    named_child(node, count.checked_sub(1)?)
 }
 
 /// Returns whether an expression of JavaScript is a module, or a part of it.
-fn loads(mut what: Node<'_>, text: &[u8]) -> bool {
+fn is_module_expression(mut what: Node<'_>, text: &[u8]) -> bool {
     loop {
         let inner = match what.kind() {
             "call_expression" => {
                 return what.child_by_field_name("function").is_some_and(|called| {
-                    called.kind() == "import" || words(called, text) == b"require"
+                    called.kind() == "import" || node_text(called, text) == b"require"
                 });
             }
             "member_expression" => what.child_by_field_name("object"),
             "await_expression"
             | "parenthesized_expression"
             | "as_expression"
-            | "non_null_expression" => named(what, 0),
+            | "non_null_expression" => named_child(what, 0),
             _ => None,
         };
         match inner {
@@ -94,10 +96,10 @@ fn loads(mut what: Node<'_>, text: &[u8]) -> bool {
 }
 
 /// Returns whether an expression of R only loads a package.
-fn attaches(mut what: Node<'_>, text: &[u8]) -> bool {
+fn only_attaches_package(mut what: Node<'_>, text: &[u8]) -> bool {
     while what.kind() == "call" {
         let called = what.child_by_field_name("function");
-        let name = called.map_or(&[][..], |called| words(called, text));
+        let name = called.map_or(&[][..], |called| node_text(called, text));
         let name = name.strip_prefix(b"base::").unwrap_or(name);
         if ATTACH.iter().any(|one| one.as_bytes() == name) {
             return true;
@@ -105,7 +107,7 @@ fn attaches(mut what: Node<'_>, text: &[u8]) -> bool {
         let inner = what
             .child_by_field_name("arguments")
             .filter(|_| QUIET.iter().any(|one| one.as_bytes() == name))
-            .and_then(|arguments| named(arguments, 0))
+            .and_then(|arguments| named_child(arguments, 0))
             .and_then(|argument| argument.child_by_field_name("value"));
         match inner {
             Some(inner) => what = inner,

@@ -47,7 +47,7 @@ const INTERPRETERS: &[(Language, &str)] = &[
 ];
 
 /// Returns the known extensions, as text.
-pub(super) fn known() -> String {
+pub(super) fn known_extensions() -> String {
     let all = EXTENSIONS.iter().flat_map(|(_, extensions)| *extensions);
     let all: Vec<String> = all.map(|extension| format!(".{extension}")).collect();
     all.join(", ")
@@ -55,7 +55,7 @@ pub(super) fn known() -> String {
 
 impl Language {
     /// Returns the language of a file: by its extension, or without one by its first line.
-    pub fn of(path: &Path, text: &[u8]) -> Option<Self> {
+    pub fn of_file(path: &Path, text: &[u8]) -> Option<Self> {
         match path.extension() {
             Some(extension) => {
                 let mut known = EXTENSIONS.iter();

@@ -27,32 +27,32 @@ impl<'a> Lines<'a> {
     }
 
     /// Returns the index of the line that contains a byte.
-    fn index(&self, at: usize) -> usize {
+    fn index_at(&self, at: usize) -> usize {
         let after = self.starts.partition_point(|start| *start <= at);
         after.saturating_sub(1)
     }
 
     /// Returns the bytes of a line, with its end.
-    fn span(&self, index: usize) -> Range<usize> {
+    fn span_of(&self, index: usize) -> Range<usize> {
         let end = self.starts.get(index + 1).copied();
         self.starts[index]..end.unwrap_or(self.text.len())
     }
 
     /// Returns the number of the line that contains a byte, from 1.
-    pub(super) fn number(&self, at: usize) -> u32 {
-        u32::try_from(self.index(at) + 1).unwrap_or(u32::MAX)
+    pub(super) fn number_at(&self, at: usize) -> u32 {
+        u32::try_from(self.index_at(at) + 1).unwrap_or(u32::MAX)
     }
 
     /// Returns the column of a byte in characters, from 1.
-    pub(super) fn column(&self, at: usize) -> u32 {
-        let start = self.starts[self.index(at)];
+    pub(super) fn column_at(&self, at: usize) -> u32 {
+        let start = self.starts[self.index_at(at)];
         let before = String::from_utf8_lossy(&self.text[start.min(at)..at]);
         u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX)
     }
 
     /// Returns the text of the line from a byte on, shortened for the user.
-    pub(super) fn shown(&self, at: usize) -> String {
-        let line = self.span(self.index(at));
+    pub(super) fn shown_from(&self, at: usize) -> String {
+        let line = self.span_of(self.index_at(at));
         let line = String::from_utf8_lossy(&self.text[at.min(line.end)..line.end]);
         let line = line.trim();
         match line.char_indices().nth(SHOWN) {
@@ -63,15 +63,15 @@ impl<'a> Lines<'a> {
 
     /// Returns the text of the whole line that contains a byte, shortened for the user.
     pub(super) fn shown_whole(&self, at: usize) -> String {
-        self.shown(self.starts[self.index(at)])
+        self.shown_from(self.starts[self.index_at(at)])
     }
 
     /// Returns a piece with these bytes, whose name begins at `head`.
-    pub(super) fn piece(&self, span: Range<usize>, head: usize, end: usize) -> Piece {
+    pub(super) fn make_piece(&self, span: Range<usize>, head: usize, end: usize) -> Piece {
         Piece {
-            line: self.number(head),
-            last_line: self.number(end.saturating_sub(1).max(head)),
-            text: self.shown(head),
+            line: self.number_at(head),
+            last_line: self.number_at(end.saturating_sub(1).max(head)),
+            text: self.shown_from(head),
             span,
             instead: String::new(),
         }
@@ -79,15 +79,15 @@ impl<'a> Lines<'a> {
 
     /// Returns the bytes that are removed with a statement: the mark that ends it, and its whole lines if these contain
     /// nothing else but a comment on it; otherwise the blanks up to the next text on its line.
-    pub(super) fn around(&self, statement: Range<usize>, comment: &[u8]) -> Range<usize> {
+    pub(super) fn expand_statement(&self, statement: Range<usize>, comment: &[u8]) -> Range<usize> {
         let Range { start, mut end } = statement;
-        let line = self.starts[self.index(start)].min(start);
+        let line = self.starts[self.index_at(start)].min(start);
         let mut next = self.after_blanks(end);
         if self.text.get(next) == Some(&b';') {
             end = next + 1;
             next = self.after_blanks(end);
         }
-        let next_line = self.span(self.index(end)).end.max(next);
+        let next_line = self.span_of(self.index_at(end)).end.max(next);
         let rest = &self.text[next..next_line];
         let nothing_follows = rest.trim_ascii().is_empty()
             // In Julia, such a comment may continue on the next line.
@@ -108,13 +108,13 @@ impl<'a> Lines<'a> {
 }
 
 /// Finds the lines that are not empty.
-pub(super) fn pieces(text: &[u8]) -> Pieces {
+pub(super) fn find_lines(text: &[u8]) -> Pieces {
     let lines = Lines::new(text);
-    let spans = (0..lines.starts.len()).map(|index| lines.span(index));
+    let spans = (0..lines.starts.len()).map(|index| lines.span_of(index));
     let full = spans.filter(|span| !text[span.clone()].trim_ascii().is_empty());
     let pieces = full.map(|span| {
         let (head, end) = (span.start, span.end);
-        lines.piece(span, head, end)
+        lines.make_piece(span, head, end)
     });
     Pieces {
         pieces: pieces.collect(),

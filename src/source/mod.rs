@@ -3,7 +3,7 @@
 //! To find the part of a program that makes it crash, a reduction leaves out the rest, and the remaining file must
 //! still be a program: a block of Python is never empty, a function without statements is not worth keeping, an
 //! attribute belongs to the item below it. This module makes all these decisions. The result is plain data, ranges of
-//! bytes; [`without`] cuts them out later, without a parser.
+//! bytes; [`keep_only`] cuts them out later, without a parser.
 
 mod cut;
 mod find;
@@ -12,9 +12,9 @@ mod language;
 mod lines;
 mod patch;
 
-pub use cut::without;
+pub use cut::keep_only;
 pub use language::Language;
-pub use patch::patch;
+pub use patch::unified_diff;
 
 use crate::model::Pieces;
 use std::path::Path;
@@ -36,7 +36,7 @@ pub enum Fault {
     /// The language of the file is not known.
     #[error(
         "cannot tell the language from the name of the file; known extensions: {}",
-        language::known()
+        language::known_extensions()
     )]
     Language,
     /// The file is not a valid program of its language, or the parser does not support it.
@@ -71,12 +71,12 @@ impl Fault {
 }
 
 /// Finds the pieces of a file.
-pub fn pieces(path: &Path, text: &[u8], grain: Grain) -> Result<Pieces, Fault> {
+pub fn find_pieces(path: &Path, text: &[u8], grain: Grain) -> Result<Pieces, Fault> {
     let found = match grain {
-        Grain::Lines => lines::pieces(text),
+        Grain::Lines => lines::find_lines(text),
         Grain::Imports | Grain::Statements => {
-            let language = Language::of(path, text).ok_or(Fault::Language)?;
-            find::pieces(language, text, grain)?
+            let language = Language::of_file(path, text).ok_or(Fault::Language)?;
+            find::find_pieces(language, text, grain)?
         }
     };
     if found.pieces.is_empty() {

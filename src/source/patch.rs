@@ -7,7 +7,7 @@ const CONTEXT: usize = 3;
 
 /// Returns a unified diff of two texts, byte for byte, for `git apply` and `patch -p1`. The name is relative to the top
 /// of the tree, and contains no line end. Equal texts have an empty diff.
-pub fn patch(name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
+pub fn unified_diff(name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
     let lines = |text| <[u8]>::split_inclusive(text, |byte| *byte == b'\n').collect();
     let (old, new): (Vec<&[u8]>, Vec<&[u8]>) = (lines(old), lines(new));
     let changes = capture_diff_slices(Algorithm::Myers, &old, &new);
@@ -21,8 +21,8 @@ pub fn patch(name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
     }
     for hunk in hunks {
         if let (Some(first), Some(last)) = (hunk.first(), hunk.last()) {
-            let before = range(first.old_range().start, last.old_range().end);
-            let after = range(first.new_range().start, last.new_range().end);
+            let before = hunk_range(first.old_range().start, last.old_range().end);
+            let after = hunk_range(first.new_range().start, last.new_range().end);
             out.extend_from_slice(format!("@@ -{before} +{after} @@\n").as_bytes());
         }
         for change in hunk {
@@ -52,7 +52,7 @@ fn write_lines(out: &mut Vec<u8>, mark: u8, lines: &[&[u8]]) {
 }
 
 /// Returns the range of a hunk's header: an empty range is named by the line before it.
-fn range(start: usize, end: usize) -> String {
+fn hunk_range(start: usize, end: usize) -> String {
     let first = if start == end { start } else { start + 1 };
     format!("{first},{}", end - start)
 }

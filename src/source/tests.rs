@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::process::{Command, Stdio};
 
 fn found(name: &str, text: impl AsRef<[u8]>, grain: Grain) -> Pieces {
-    pieces(Path::new(name), text.as_ref(), grain).unwrap_or_else(|fault| {
+    find_pieces(Path::new(name), text.as_ref(), grain).unwrap_or_else(|fault| {
         panic!(
             "{name}: {fault}: {}",
             String::from_utf8_lossy(text.as_ref())
@@ -16,7 +16,7 @@ fn found(name: &str, text: impl AsRef<[u8]>, grain: Grain) -> Pieces {
 /// Returns the text with only these pieces kept.
 fn left(name: &str, text: &str, grain: Grain, kept: &[usize]) -> String {
     let pieces = found(name, text, grain);
-    let left = without(text.as_bytes(), &pieces, &|piece| kept.contains(&piece));
+    let left = keep_only(text.as_bytes(), &pieces, &|piece| kept.contains(&piece));
     assert!(
         valid(name, &left) || !valid(name, text.as_bytes()),
         "{name}: {}",
@@ -31,8 +31,8 @@ fn names(name: &str, text: &str, grain: Grain) -> Vec<String> {
 }
 
 fn valid(name: &str, text: &[u8]) -> bool {
-    let language = Language::of(Path::new(name), text).unwrap();
-    find::first_error(&find::parse(language, text).unwrap()).is_none()
+    let language = Language::of_file(Path::new(name), text).unwrap();
+    find::first_error(&find::parse_tree(language, text).unwrap()).is_none()
 }
 
 /// Programs that combine many difficult constructs.
@@ -324,7 +324,7 @@ end"#,
 
 #[test]
 fn the_language_is_known_by_the_name_or_by_the_first_line() {
-    let of = |name: &str, text: &str| Language::of(Path::new(name), text.as_bytes());
+    let of = |name: &str, text: &str| Language::of_file(Path::new(name), text.as_bytes());
     for (language, names) in [
         (Language::Python, "a.py a.pyi"),
         (Language::JavaScript, "a.js a.mjs a.cjs a.jsx"),
@@ -543,7 +543,7 @@ fn every_import_goes_and_nothing_else() {
         ),
     ] {
         if expected.is_empty() {
-            let none = pieces(Path::new(name), text.as_bytes(), Grain::Imports);
+            let none = find_pieces(Path::new(name), text.as_bytes(), Grain::Imports);
             assert_eq!(none, Err(Fault::Nothing(Grain::Imports)), "{text}");
         } else {
             assert_eq!(left(name, text, Grain::Imports, &[]), expected, "{text}");
@@ -676,7 +676,7 @@ fn any_file_has_lines() {
         .map(|one| (one.line, one.last_line, &*one.text));
     let expected = [(1, 1, "\u{fffd} one"), (5, 5, "two"), (6, 6, "three")];
     assert_eq!(lines.collect::<Vec<_>>(), expected);
-    let left = |kept: usize| without(text, &pieces, &|piece| piece == kept);
+    let left = |kept: usize| keep_only(text, &pieces, &|piece| piece == kept);
     assert_eq!(left(1), b"\xef\xbb\xbf\r\n \t\n\ntwo\n");
     assert_eq!(left(9), b"\xef\xbb\xbf\r\n \t\n\n");
 }
@@ -700,7 +700,7 @@ fn a_piece_says_where_it_is_and_how_it_begins() {
 #[test]
 fn what_cannot_be_left_out_is_explained() {
     let fault = |name: &str, text: &str| {
-        pieces(Path::new(name), text.as_bytes(), Grain::Statements).unwrap_err()
+        find_pieces(Path::new(name), text.as_bytes(), Grain::Statements).unwrap_err()
     };
     assert!(fault("a.txt", "x").to_string().contains(".py, .pyi, .js"));
     assert_eq!(
@@ -708,7 +708,7 @@ fn what_cannot_be_left_out_is_explained() {
         Fault::Nothing(Grain::Statements)
     );
     assert_eq!(
-        pieces(Path::new("a"), b"\n\n", Grain::Lines),
+        find_pieces(Path::new("a"), b"\n\n", Grain::Lines),
         Err(Fault::Nothing(Grain::Lines))
     );
     for (name, text, at) in [
@@ -776,7 +776,7 @@ fn bytes_that_are_no_text_stay_as_they_are() {
         ),
     ] {
         let pieces = found(name, text, Grain::Imports);
-        assert_eq!(without(text, &pieces, &|_| false), expected, "{name}");
+        assert_eq!(keep_only(text, &pieces, &|_| false), expected, "{name}");
     }
 }
 
@@ -794,7 +794,7 @@ fn python_takes_what_is_left() {
     for grain in [Grain::Imports, Grain::Statements] {
         let pieces = found(name, text, grain);
         for seed in 0..40 {
-            let left = without(text.as_bytes(), &pieces, &|piece| {
+            let left = keep_only(text.as_bytes(), &pieces, &|piece| {
                 (piece * 7 + seed * 13 + piece * piece * seed) % 5 < seed % 5
             });
             programs.push(String::from_utf8(left).unwrap());
@@ -824,7 +824,7 @@ proptest! {
         let text = if crlf { text.replace('\n', "\r\n") } else { text.to_owned() };
         let grain = if imports { Grain::Imports } else { Grain::Statements };
         let pieces = found(name, &text, grain);
-        let left = without(text.as_bytes(), &pieces, &|piece| kept[piece % kept.len()]);
+        let left = keep_only(text.as_bytes(), &pieces, &|piece| kept[piece % kept.len()]);
         prop_assert!(valid(name, &left), "{name}: {}", String::from_utf8_lossy(&left));
     }
 }
@@ -835,7 +835,7 @@ fn with_everything_kept_a_file_is_as_it_was() {
         for grain in [Grain::Imports, Grain::Statements, Grain::Lines] {
             let pieces = found(name, text, grain);
             assert_eq!(
-                without(text.as_bytes(), &pieces, &|_| true),
+                keep_only(text.as_bytes(), &pieces, &|_| true),
                 text.as_bytes()
             );
             let json = serde_json::to_string(&pieces).unwrap();
@@ -863,7 +863,7 @@ fn applied(name: &str, old: &[u8], patch: &[u8]) -> Option<Vec<u8>> {
 
 #[test]
 fn the_same_has_no_patch() {
-    assert_eq!(patch("a", b"b\n", b"b\n"), b"");
+    assert_eq!(unified_diff("a", b"b\n", b"b\n"), b"");
 }
 
 #[test]
@@ -871,13 +871,16 @@ fn an_emptied_file_stays() {
     needs!(program("git"));
     let (full, empty) = (b"a\nb", b"");
     for (old, new) in [(&full[..], &empty[..]), (empty, full)] {
-        assert_eq!(applied("c", old, &patch("c", old, new)).unwrap(), new);
+        assert_eq!(
+            applied("c", old, &unified_diff("c", old, new)).unwrap(),
+            new
+        );
     }
 }
 
 #[test]
 fn a_patch_is_made_of_lines_as_they_are() {
-    let said = patch("a/b c.py", b"1\r\n\xff\n3", b"1\r\n2");
+    let said = unified_diff("a/b c.py", b"1\r\n\xff\n3", b"1\r\n2");
     let expected = b"--- a/a/b c.py\t\n+++ b/a/b c.py\t\n@@ -1,3 +1,2 @@\n 1\r\n-\xff\n-3\n\\ No newline at end of file\n+2\n\\ No newline at end of file\n";
     assert_eq!(said, expected, "{}", String::from_utf8_lossy(&said));
 }
@@ -902,7 +905,7 @@ fn git_applies_a_patch() {
             old.pop();
         }
         for (old, new) in [(&old, &new), (&new, &old)] {
-            let patch = patch(&name, old, new);
+            let patch = unified_diff(&name, old, new);
             if !patch.is_empty() {
                 let result = applied(&name, old, &patch);
                 prop_assert_eq!(result.as_ref(), Some(new), "{}", String::from_utf8_lossy(&patch));

@@ -57,14 +57,14 @@ pub(super) fn survey(all: &mut Survey) {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     all.set("cpu.count", cpus.to_string());
     all.set_if("kernel.thp", huge_pages());
-    for (name, soft, hard) in limits::all() {
+    for (name, soft, hard) in limits::all_limits() {
         let value = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |n| n.to_string());
         let both = format!("{}/{}", value(soft), value(hard));
         all.set(format!("limits.{name}"), both);
     }
     all.set_if("cgroup.memory.max", cgroup::memory_limit());
     all.set_if("container", container());
-    let (user, group) = host::user();
+    let (user, group) = host::real_user();
     all.set("user", format!("{user}/{group}"));
     graphics(all);
 }

@@ -99,7 +99,7 @@ impl<'a> Around<'a> {
 
     /// Returns the file of a program name.
     fn find(&self, name: &OsStr) -> Option<PathBuf> {
-        crate::sys::spawn::find(name, self.get("PATH"), self.cwd).ok()
+        crate::sys::spawn::find_program(name, self.get("PATH"), self.cwd).ok()
     }
 }
 

@@ -91,7 +91,7 @@ const OLDER: [(libc::c_long, &str); 8] = calls![
 const OLDER: [(libc::c_long, &str); 0] = [];
 
 /// Returns the name of a system call, `futex` or `syscall 450`.
-pub fn name(number: i64) -> String {
+pub fn syscall_name(number: i64) -> String {
     let mut known = COMMON.iter().chain(&OLDER);
     let found = known.find(|(known, _)| *known == number);
     found.map_or_else(
@@ -106,8 +106,8 @@ mod tests {
 
     #[test]
     fn a_call_that_is_not_in_the_table_keeps_its_number() {
-        assert_eq!(name(libc::SYS_futex), "futex");
-        assert_eq!(name(libc::SYS_wait4), "wait4");
-        assert_eq!(name(9999), "syscall 9999");
+        assert_eq!(syscall_name(libc::SYS_futex), "futex");
+        assert_eq!(syscall_name(libc::SYS_wait4), "wait4");
+        assert_eq!(syscall_name(9999), "syscall 9999");
     }
 }

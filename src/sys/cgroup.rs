@@ -35,9 +35,9 @@ pub struct SlotGroup {
 
 impl SlotGroup {
     /// Creates a cgroup below the present one; returns `None` if that is not allowed.
-    pub fn create() -> Option<Self> {
+    pub fn try_create() -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let (parent, _) = present()?;
+        let (parent, _) = present_group()?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
         for _ in 0..ATTEMPTS {
@@ -46,7 +46,7 @@ impl SlotGroup {
             {
                 return None;
             }
-            if let Some(lock) = lock(&path) {
+            if let Some(lock) = lock_group(&path) {
                 return Some(Self { path, _lock: lock });
             }
             sleep(Duration::from_millis(1));
@@ -61,7 +61,7 @@ impl SlotGroup {
 
     /// Returns whether a cgroup can be created and its memory can be limited.
     pub fn can_limit_memory(bytes: u64) -> bool {
-        Self::create().is_some_and(|group| limit_memory(&group.path, Some(bytes)).is_ok())
+        Self::try_create().is_some_and(|group| limit_memory(&group.path, Some(bytes)).is_ok())
     }
 }
 
@@ -74,7 +74,7 @@ impl Drop for SlotGroup {
 /// Kills remaining processes in the cgroups of dead runs, and removes these cgroups. Returns the
 /// number of killed processes.
 pub fn clean_up_after_dead_runs() -> usize {
-    let Some((parent, _)) = present() else {
+    let Some((parent, _)) = present_group() else {
         return 0;
     };
     let groups = fs::read_dir(parent).into_iter().flatten().flatten();
@@ -83,7 +83,7 @@ pub fn clean_up_after_dead_runs() -> usize {
         name.to_str().is_some_and(|name| name.starts_with(PREFIX))
     });
     groups
-        .map(|entry| match lock(&entry.path()) {
+        .map(|entry| match lock_group(&entry.path()) {
             Some(_lock) if !has_slot(&entry.path()) => kill_and_remove(&entry.path()),
             Some(_) | None => 0,
         })
@@ -98,11 +98,11 @@ fn has_slot(group: &Path) -> bool {
         let command = fs::read(format!("/proc/{pid}/cmdline"));
         command.is_ok_and(|command| command.ends_with(&argument))
     };
-    members(group).iter().any(is_slot)
+    group_members(group).iter().any(is_slot)
 }
 
 /// Locks the directory of a cgroup; returns `None` if its run is alive or the cgroup is gone.
-fn lock(path: &Path) -> Option<File> {
+fn lock_group(path: &Path) -> Option<File> {
     let folder = File::open(path).ok()?;
     flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
     // Another run may have removed the directory before it was locked.
@@ -116,14 +116,14 @@ fn kill_and_remove(group: &Path) -> usize {
     let until = Instant::now() + KILL_WITHIN;
     let mut killed = Vec::new();
     loop {
-        remove(group);
+        remove_group(group);
         if !group.exists() || Instant::now() > until {
             return killed.len();
         }
         // This file exists only in version 2.
         let _ = fs::write(group.join("cgroup.kill"), "1");
-        for pid in members(group) {
-            if signals::send(pid, Signal::KILL).is_ok() && !killed.contains(&pid) {
+        for pid in group_members(group) {
+            if signals::send_signal(pid, Signal::KILL).is_ok() && !killed.contains(&pid) {
                 killed.push(pid);
             }
         }
@@ -132,21 +132,21 @@ fn kill_and_remove(group: &Path) -> usize {
 }
 
 /// Removes a cgroup and the cgroups below it, if they are empty.
-fn remove(group: &Path) {
+fn remove_group(group: &Path) {
     for below in subgroups(group) {
-        remove(&below);
+        remove_group(&below);
     }
     let _ = fs::remove_dir(group);
 }
 
 /// Returns the processes in a cgroup and below it, except for those without a pid in this pid
 /// namespace.
-fn members(group: &Path) -> Vec<i32> {
+fn group_members(group: &Path) -> Vec<i32> {
     let list = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
     let own = list.lines().filter_map(|pid| pid.parse().ok());
     let own = own.filter(|pid| *pid > 0);
     let below = subgroups(group);
-    own.chain(below.iter().flat_map(|below| members(below)))
+    own.chain(below.iter().flat_map(|below| group_members(below)))
         .collect()
 }
 
@@ -188,8 +188,8 @@ pub struct MemoryGroup {
 
 impl MemoryGroup {
     /// Moves this process into a cgroup that was created for it.
-    pub fn enter(path: &Path) -> Option<Self> {
-        let (_, counter) = present()?;
+    pub fn move_into(path: &Path) -> Option<Self> {
+        let (_, counter) = present_group()?;
         let events = File::open(path.join(counter)).ok()?;
         move_self(path).ok()?;
         Some(Self {
@@ -200,7 +200,7 @@ impl MemoryGroup {
     }
 
     /// Sets the total memory limit of the cgroup.
-    pub fn limit(&mut self, bytes: Option<u64>) -> io::Result<()> {
+    pub fn set_limit(&mut self, bytes: Option<u64>) -> io::Result<()> {
         if self.limit != bytes {
             limit_memory(&self.path, bytes)?;
             self.limit = bytes;
@@ -224,7 +224,7 @@ impl Drop for MemoryGroup {
         if let Some(parent) = self.path.parent() {
             let _ = move_self(parent);
         }
-        remove(&self.path);
+        remove_group(&self.path);
     }
 }
 
@@ -233,14 +233,14 @@ fn move_self(group: &Path) -> io::Result<()> {
 }
 
 /// Returns the directory of the present memory cgroup, and its file that counts OOM kills.
-fn present() -> Option<(PathBuf, &'static str)> {
+fn present_group() -> Option<(PathBuf, &'static str)> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     for line in own.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?);
         if controllers.split(',').any(|name| name == "memory") {
-            let root = mount(&mounts, "cgroup", |options| {
+            let root = find_mount(&mounts, "cgroup", |options| {
                 options.split(',').any(|o| o == "memory")
             })?;
             return Some((
@@ -249,7 +249,7 @@ fn present() -> Option<(PathBuf, &'static str)> {
             ));
         }
         if controllers.is_empty()
-            && let Some(root) = mount(&mounts, "cgroup2", |_| true)
+            && let Some(root) = find_mount(&mounts, "cgroup2", |_| true)
         {
             let group = root.join(path.trim_start_matches('/'));
             let passed_on = fs::read_to_string(group.join("cgroup.subtree_control")).ok()?;
@@ -274,15 +274,15 @@ pub enum Version {
 }
 
 /// Returns the version that accounts memory here, or would account it after delegation.
-pub fn version() -> Option<Version> {
+pub fn memory_version() -> Option<Version> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let memory = |options: &str| options.split(',').any(|o| o == "memory");
-    if mount(&mounts, "cgroup", memory).is_some() {
+    if find_mount(&mounts, "cgroup", memory).is_some() {
         return Some(Version::One);
     }
     let two = own.lines().any(|line| line.starts_with("0::"));
-    (two && mount(&mounts, "cgroup2", |_| true).is_some()).then_some(Version::Two)
+    (two && find_mount(&mounts, "cgroup2", |_| true).is_some()).then_some(Version::Two)
 }
 
 /// Returns the memory limit of this process's cgroup, as the kernel formats it.
@@ -294,9 +294,12 @@ pub fn memory_limit() -> Option<String> {
         let (controllers, path) = (fields.next()?, fields.next()?);
         let (root, file) = if controllers.split(',').any(|name| name == "memory") {
             let memory = |options: &str| options.split(',').any(|o| o == "memory");
-            (mount(&mounts, "cgroup", memory)?, "memory.limit_in_bytes")
+            (
+                find_mount(&mounts, "cgroup", memory)?,
+                "memory.limit_in_bytes",
+            )
         } else if controllers.is_empty() {
-            (mount(&mounts, "cgroup2", |_| true)?, "memory.max")
+            (find_mount(&mounts, "cgroup2", |_| true)?, "memory.max")
         } else {
             return None;
         };
@@ -307,7 +310,7 @@ pub fn memory_limit() -> Option<String> {
 }
 
 /// Returns the mount point of a file system of this type with accepted options.
-fn mount(mounts: &str, kind: &str, pleases: impl Fn(&str) -> bool) -> Option<PathBuf> {
+fn find_mount(mounts: &str, kind: &str, pleases: impl Fn(&str) -> bool) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (place, rest) = line.split_once(" - ")?;
         let mut rest = rest.split(' ');

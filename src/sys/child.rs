@@ -58,7 +58,7 @@ pub enum Next {
 ///
 /// For a subreaper, `None` means that the whole tree is gone: when a process ends, its children
 /// become children of the subreaper at that moment.
-pub fn peek() -> Next {
+pub fn peek_child() -> Next {
     // SAFETY: an all-zero siginfo is valid, and the kernel fills it.
     let (answer, info) = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
@@ -84,7 +84,7 @@ fn is_process(tid: i32) -> bool {
 }
 
 /// Waits for the end of this child, and reaps it.
-pub fn wait(pid: i32) -> io::Result<Ended> {
+pub fn wait_for_child(pid: i32) -> io::Result<Ended> {
     let mut status = 0;
     // SAFETY: both out-parameters are live local variables.
     let usage = unsafe {
@@ -99,7 +99,7 @@ pub fn wait(pid: i32) -> io::Result<Ended> {
     };
     Ok(Ended {
         status: Status::from_raw(status),
-        cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
+        cpu: timeval_duration(usage.ru_utime) + timeval_duration(usage.ru_stime),
         max_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0),
     })
 }
@@ -110,7 +110,7 @@ pub fn reap_if_ended(pid: i32) {
     let _ = rustix::process::waitpid(pid, rustix::process::WaitOptions::NOHANG);
 }
 
-fn duration(time: libc::timeval) -> Duration {
+fn timeval_duration(time: libc::timeval) -> Duration {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let micros = u64::try_from(time.tv_usec).unwrap_or(0);
     Duration::from_secs(seconds) + Duration::from_micros(micros)

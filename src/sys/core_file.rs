@@ -73,7 +73,7 @@ pub struct Piece {
 /// Divides mappings into pieces, so that the wanted ranges are kept up to `most_bytes`.
 ///
 /// Both lists are ordered by address. Wanted ranges may overlap, and may be unmapped.
-pub fn pieces(mappings: &[Mapping], wanted: &[Range<u64>], most_bytes: u64) -> Vec<Piece> {
+pub fn cut_pieces(mappings: &[Mapping], wanted: &[Range<u64>], most_bytes: u64) -> Vec<Piece> {
     let mut out = Vec::new();
     let mut room = most_bytes;
     for (at, mapping) in mappings.iter().enumerate() {
@@ -105,20 +105,20 @@ pub fn pieces(mappings: &[Mapping], wanted: &[Range<u64>], most_bytes: u64) -> V
 }
 
 /// Returns the headers before the bytes of the pieces, and the file offset of each kept piece.
-pub fn head(notes: &Notes<'_>, pieces: &[Piece]) -> (Vec<u8>, Vec<u64>) {
+pub fn core_head(notes: &Notes<'_>, pieces: &[Piece]) -> (Vec<u8>, Vec<u64>) {
     let count = pieces.len() + 1;
     let text = note_segment(notes);
     let notes_at = HEADER + count * ENTRY;
     let mut next = ((notes_at + text.len()) as u64).next_multiple_of(PAGE);
-    let mut out = header(notes.machine, count);
-    entry(&mut out, NOTE, 4, notes_at as u64, 0..0, text.len() as u64);
+    let mut out = elf_header(notes.machine, count);
+    push_program_header(&mut out, NOTE, 4, notes_at as u64, 0..0, text.len() as u64);
     let mut places = Vec::with_capacity(pieces.len());
     for piece in pieces {
         let size = piece.range.end - piece.range.start;
         let kept = if piece.kept { size } else { 0 };
         let of = &notes.mappings[piece.mapping];
         let flags = u32::from(of.execute) | u32::from(of.write) << 1 | u32::from(of.read) << 2;
-        entry(&mut out, LOAD, flags, next, piece.range.clone(), kept);
+        push_program_header(&mut out, LOAD, flags, next, piece.range.clone(), kept);
         places.push(next);
         next += kept;
     }
@@ -126,7 +126,7 @@ pub fn head(notes: &Notes<'_>, pieces: &[Piece]) -> (Vec<u8>, Vec<u64>) {
     (out, places)
 }
 
-fn header(machine: u16, entries: usize) -> Vec<u8> {
+fn elf_header(machine: u16, entries: usize) -> Vec<u8> {
     let entries = u16::try_from(entries).unwrap_or(u16::MAX);
     let mut out = Vec::with_capacity(64 * 1024);
     let order = if cfg!(target_endian = "little") { 1 } else { 2 };
@@ -147,7 +147,14 @@ fn header(machine: u16, entries: usize) -> Vec<u8> {
     out
 }
 
-fn entry(out: &mut Vec<u8>, kind: u32, flags: u32, place: u64, range: Range<u64>, kept: u64) {
+fn push_program_header(
+    out: &mut Vec<u8>,
+    kind: u32,
+    flags: u32,
+    place: u64,
+    range: Range<u64>,
+    kept: u64,
+) {
     let align = if kind == LOAD { PAGE } else { 4 };
     out.extend(kind.to_ne_bytes());
     out.extend(flags.to_ne_bytes());
@@ -161,22 +168,22 @@ fn note_segment(notes: &Notes<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, (tid, registers)) in notes.threads.iter().enumerate() {
         let signal = notes.signal.map_or(0, |(number, _)| number);
-        let status = status(notes.process, *tid, signal, registers);
-        note(&mut out, PRSTATUS, &status);
+        let status = status_note(notes.process, *tid, signal, registers);
+        push_note(&mut out, PRSTATUS, &status);
         // Readers attribute the notes between two threads to the first thread.
         if at == 0 {
-            note(&mut out, PRPSINFO, &information(notes));
+            push_note(&mut out, PRPSINFO, &process_note(notes));
             if let Some((_, said)) = notes.signal {
-                note(&mut out, SIGINFO, said);
+                push_note(&mut out, SIGINFO, said);
             }
-            note(&mut out, AUXV, notes.auxv);
-            note(&mut out, FILE, &files(notes.mappings));
+            push_note(&mut out, AUXV, notes.auxv);
+            push_note(&mut out, FILE, &files_note(notes.mappings));
         }
     }
     out
 }
 
-fn note(out: &mut Vec<u8>, kind: u32, content: &[u8]) {
+fn push_note(out: &mut Vec<u8>, kind: u32, content: &[u8]) {
     const NAME: &[u8] = b"CORE\0";
     let sizes = [NAME.len(), content.len()].map(|size| u32::try_from(size).unwrap_or(u32::MAX));
     for word in [sizes[0], sizes[1], kind] {
@@ -190,7 +197,7 @@ fn note(out: &mut Vec<u8>, kind: u32, content: &[u8]) {
 
 /// Returns a `struct elf_prstatus`: the signal, which readers expect in every thread, ids and
 /// registers.
-fn status(process: Process, tid: i32, signal: i32, registers: &[u64]) -> Vec<u8> {
+fn status_note(process: Process, tid: i32, signal: i32, registers: &[u64]) -> Vec<u8> {
     let mut out = vec![0; 32];
     out[..4].copy_from_slice(&signal.to_ne_bytes());
     out[12..14].copy_from_slice(&i16::try_from(signal).unwrap_or(0).to_ne_bytes());
@@ -206,7 +213,7 @@ fn status(process: Process, tid: i32, signal: i32, registers: &[u64]) -> Vec<u8>
 }
 
 /// Returns a `struct elf_prpsinfo`: state, ids and name of the program.
-fn information(notes: &Notes<'_>) -> Vec<u8> {
+fn process_note(notes: &Notes<'_>) -> Vec<u8> {
     let process = notes.process;
     let state = u8::try_from(process.state).unwrap_or(b'?');
     let mut out = vec![0, state, 0, 0];
@@ -226,7 +233,7 @@ fn information(notes: &Notes<'_>) -> Vec<u8> {
 }
 
 /// Returns the list of mapped files: the ranges, then the names.
-fn files(mappings: &[Mapping]) -> Vec<u8> {
+fn files_note(mappings: &[Mapping]) -> Vec<u8> {
     let all = || mappings.iter().filter(|mapping| mapping.is_of_file());
     let mut out = Vec::new();
     for word in [all().count() as u64, PAGE] {
@@ -274,7 +281,7 @@ mod tests {
             0x8000..0xa000,
             0xf000..0xffff,
         ];
-        let pieces = pieces(&mappings, &wanted, u64::MAX);
+        let pieces = cut_pieces(&mappings, &wanted, u64::MAX);
         assert_eq!(
             kept(&pieces),
             [
@@ -295,7 +302,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_left_out() {
         let mappings = [mapping(0x1000..0x9000, "")];
-        let pieces = pieces(&mappings, &[0x1000..0x2000, 0x3000..0x8000], 2 * PAGE);
+        let pieces = cut_pieces(&mappings, &[0x1000..0x2000, 0x3000..0x8000], 2 * PAGE);
         assert_eq!(kept(&pieces), vec![0x1000..0x2000; 1]);
     }
 
@@ -316,14 +323,14 @@ mod tests {
             auxv: &[0; 16],
             mappings: &mappings,
         };
-        let status = status(notes.process, 1, 11, &registers);
+        let status = status_note(notes.process, 1, 11, &registers);
         assert_eq!(status.len(), 336);
         assert_eq!((status[0], status[12]), (11, 11));
-        assert_eq!(information(&notes).len(), 136);
-        assert!(information(&notes)[56..].starts_with(b"x y\0"));
-        assert_eq!(files(&mappings).len(), 16 + 24 + 7);
-        let pieces = pieces(&mappings, &[0x2000..0x3000, 0x5000..0x6000], u64::MAX);
-        let (head, places) = head(&notes, &pieces);
+        assert_eq!(process_note(&notes).len(), 136);
+        assert!(process_note(&notes)[56..].starts_with(b"x y\0"));
+        assert_eq!(files_note(&mappings).len(), 16 + 24 + 7);
+        let pieces = cut_pieces(&mappings, &[0x2000..0x3000, 0x5000..0x6000], u64::MAX);
+        let (head, places) = core_head(&notes, &pieces);
         assert!(head.starts_with(b"\x7fELF\x02"));
         assert_eq!(head[56], 4, "entries");
         let first = (head.len() as u64).next_multiple_of(PAGE);

@@ -31,20 +31,20 @@ pub struct Template {
 }
 
 /// Returns the setting of the machine.
-pub fn read() -> io::Result<Destination> {
+pub fn read_destination() -> io::Result<Destination> {
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern")?;
     let uses_pid = fs::read_to_string("/proc/sys/kernel/core_uses_pid");
     let uses_pid = uses_pid.is_ok_and(|text| text.trim() != "0");
-    Ok(parse(pattern.trim_end_matches('\n'), uses_pid))
+    Ok(parse_pattern(pattern.trim_end_matches('\n'), uses_pid))
 }
 
 /// Returns whether all cores in one folder have the same name.
-pub fn overwrites() -> bool {
-    matches!(read(), Ok(Destination::File(template)) if !template.has_pid)
+pub fn cores_overwrite_each_other() -> bool {
+    matches!(read_destination(), Ok(Destination::File(template)) if !template.has_pid)
 }
 
 /// Parses a setting.
-pub fn parse(pattern: &str, uses_pid: bool) -> Destination {
+pub fn parse_pattern(pattern: &str, uses_pid: bool) -> Destination {
     if let Some(command) = pattern.strip_prefix('|') {
         let command = command.trim().to_owned();
         let program = command.split(' ').next().unwrap_or_default();
@@ -68,7 +68,7 @@ pub fn parse(pattern: &str, uses_pid: bool) -> Destination {
 
 impl Destination {
     /// Returns folder and names of cores, if they are known.
-    pub fn template(&self) -> Option<&Template> {
+    pub fn core_template(&self) -> Option<&Template> {
         match self {
             Self::File(template) => Some(template),
             Self::Helper { leaves, .. } => leaves.as_ref(),
@@ -138,7 +138,7 @@ impl Template {
     }
 
     /// Returns whether this template can create a file with this name.
-    pub fn fits(&self, name: &str) -> bool {
+    pub fn fits_name(&self, name: &str) -> bool {
         let (first, rest) = self.name.split_first().expect("never empty");
         let Some(mut name) = name.strip_prefix(first.as_str()) else {
             return false;
@@ -158,7 +158,7 @@ impl Template {
 }
 
 /// Returns why no core of a process in this folder can be found, and what to do.
-pub fn obstacle(destination: &Destination, cwd: &Path) -> Option<String> {
+pub fn core_obstacle(destination: &Destination, cwd: &Path) -> Option<String> {
     if super::limits::core_dumps(1).1 == 0 {
         return Some(
             "the hard limit for core files is 0; raise it with `ulimit -Hc unlimited`, `LimitCORE=infinity` or `docker run --ulimit core=-1`"
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     fn file(pattern: &str, uses_pid: bool) -> Template {
-        match parse(pattern, uses_pid) {
+        match parse_pattern(pattern, uses_pid) {
             Destination::File(template) => template,
             Destination::Helper { .. } => panic!("not a file: {pattern}"),
         }
@@ -213,19 +213,19 @@ mod tests {
     #[test]
     fn a_plain_name_is_the_same_for_all_unless_the_machine_adds_the_process() {
         let plain = file("core", false);
-        assert!(plain.fits("core") && !plain.fits("core.12") && !plain.has_pid);
+        assert!(plain.fits_name("core") && !plain.fits_name("core.12") && !plain.has_pid);
         let numbered = file("core", true);
-        assert!(numbered.fits("core.12") && !numbered.fits("core") && numbered.has_pid);
+        assert!(numbered.fits_name("core.12") && !numbered.fits_name("core") && numbered.has_pid);
     }
 
     #[test]
     fn what_the_kernel_fills_in_may_be_anything() {
         let template = file("/cores/%e.p%p.i%i.P%P", false);
         assert_eq!(template.folder.as_deref(), Some(Path::new("/cores/")));
-        assert!(template.fits("boom.p12.i13.P12") && template.fits("a.b.p12.i13.P12"));
-        assert!(!template.fits("boom.12") && template.has_pid);
-        assert!(file("100%%.%p", false).fits("100%.7"));
-        assert!(file("core%", false).fits("core"));
+        assert!(template.fits_name("boom.p12.i13.P12") && template.fits_name("a.b.p12.i13.P12"));
+        assert!(!template.fits_name("boom.12") && template.has_pid);
+        assert!(file("100%%.%p", false).fits_name("100%.7"));
+        assert!(file("core%", false).fits_name("core"));
     }
 
     #[test]
@@ -234,32 +234,35 @@ mod tests {
         let Destination::Helper {
             leaves: Some(template),
             ..
-        } = parse(systemd, false)
+        } = parse_pattern(systemd, false)
         else {
             panic!("systemd's keeps them");
         };
-        assert!(template.fits("core.boom.1000.f5a0.4711.1763704800000000.zst"));
-        let other = parse("|/usr/bin/drop %p", true);
+        assert!(template.fits_name("core.boom.1000.f5a0.4711.1763704800000000.zst"));
+        let other = parse_pattern("|/usr/bin/drop %p", true);
         assert!(matches!(other, Destination::Helper { leaves: None, .. }));
     }
 
     #[test]
     fn an_obstacle_is_named_with_the_way_out() {
-        let missing = obstacle(&parse("/no/such/place/core.%p", false), Path::new("/"));
+        let missing = core_obstacle(
+            &parse_pattern("/no/such/place/core.%p", false),
+            Path::new("/"),
+        );
         assert!(missing.is_some_and(|why| why.contains("mkdir -p /no/such/place/")));
         let place = std::env::temp_dir().join(format!("provoke-core-{}", std::process::id()));
         fs::create_dir_all(&place).unwrap();
-        let plain = parse("core", false);
-        assert_eq!(obstacle(&plain, &place), None);
+        let plain = parse_pattern("core", false);
+        assert_eq!(core_obstacle(&plain, &place), None);
         fs::write(place.join("core"), "somebody's").unwrap();
-        let taken = obstacle(&plain, &place).unwrap();
-        let template = plain.template().unwrap();
+        let taken = core_obstacle(&plain, &place).unwrap();
+        let template = plain.core_template().unwrap();
         assert_eq!(template.overwrites_in(&place), Some(taken.clone()));
         assert!(!template.is_rooted() && file("/cores/core", false).is_rooted());
         assert!(taken.contains("is there already"), "{taken}");
-        assert_eq!(obstacle(&parse("core", true), &place), None);
+        assert_eq!(core_obstacle(&parse_pattern("core", true), &place), None);
         fs::remove_dir_all(&place).unwrap();
-        let helper = obstacle(&parse("|/no/such/helper %p", false), Path::new("/"));
+        let helper = core_obstacle(&parse_pattern("|/no/such/helper %p", false), Path::new("/"));
         assert!(helper.is_some_and(|why| why.contains("`/no/such/helper`, which is not there")));
     }
 }

@@ -39,7 +39,7 @@ pub struct Event {
     pub pid: i32,
     /// Process id of the parent.
     pub parent: i32,
-    /// Time by the clock of [`super::host::now`].
+    /// Time by the clock of [`super::host::monotonic_now`].
     pub at: Duration,
     /// Type of the event.
     pub what: What,
@@ -57,7 +57,7 @@ pub enum What {
 impl Exits {
     /// Subscribes to events; returns `None` if the kernel does not filter them, or if this process
     /// is in another pid namespace.
-    pub fn open() -> Option<Self> {
+    pub fn open_socket() -> Option<Self> {
         if !host::sees_every_process() || host::kernel_version() < Some(FIRST) {
             return None;
         }
@@ -67,17 +67,17 @@ impl Exits {
         // A larger buffer than the limit needs root; a smaller one suffices.
         let _ = sockopt::set_socket_recv_buffer_size_force(&socket, ROOM);
         bind(&socket, &SocketAddrNetlink::new(0, PROCESSES)).ok()?;
-        send(&socket, &subscription(), SendFlags::empty()).ok()?;
+        send(&socket, &subscription_message(), SendFlags::empty()).ok()?;
         Some(Self(socket))
     }
 
     /// Returns the next pending event.
-    pub fn next(&self) -> Option<Event> {
+    pub fn next_event(&self) -> Option<Event> {
         let mut message = [0; 256];
         loop {
             match recv(&self.0, &mut message[..], RecvFlags::empty()) {
                 Ok((length, _)) => {
-                    if let Some(event) = event(&message[..length]) {
+                    if let Some(event) = parse_event(&message[..length]) {
                         return Some(event);
                     }
                 }
@@ -96,7 +96,7 @@ impl AsFd for Exits {
 }
 
 /// Returns the subscription: netlink header, connector header, `struct proc_input`.
-fn subscription() -> Vec<u8> {
+fn subscription_message() -> Vec<u8> {
     const LENGTH: u32 = 8;
     let total = 16 + 20 + LENGTH;
     let done = 3_u32; // message type; no flags
@@ -107,7 +107,7 @@ fn subscription() -> Vec<u8> {
     words.flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-fn event(message: &[u8]) -> Option<Event> {
+fn parse_event(message: &[u8]) -> Option<Event> {
     let word = |at: usize| {
         let bytes = message.get(BEFORE + at * 4..)?.first_chunk()?;
         Some(i32::from_ne_bytes(*bytes))
@@ -142,15 +142,15 @@ mod tests {
     #[test]
     fn events_are_taken_apart() {
         let exit = message(&[EXIT, 0, 9, 9, 12, 11, 0x8b, 17, 6, 5]);
-        let seen = event(&exit).unwrap();
+        let seen = parse_event(&exit).unwrap();
         assert_eq!((seen.tid, seen.pid, seen.parent), (12, 11, 5));
         assert_eq!(seen.at, Duration::from_nanos(9 << 32 | 9));
         assert_eq!(seen.what, What::Ended(Status::Signaled(11, true)));
         let crash = message(&[COREDUMP, 0, 9, 9, 12, 11, 6, 5]);
-        let seen = event(&crash).unwrap();
+        let seen = parse_event(&crash).unwrap();
         assert_eq!((seen.parent, seen.what), (5, What::Crashes));
         let fork = message(&[1, 0, 9, 9, 12, 11, 6, 5]);
-        assert_eq!(event(&fork), None);
-        assert_eq!(event(&exit[..40]), None);
+        assert_eq!(parse_event(&fork), None);
+        assert_eq!(parse_event(&exit[..40]), None);
     }
 }

@@ -25,10 +25,10 @@ impl PrivateFolder {
     /// Creates the folder in the directory for temporary files. Tries another name if an entry or a
     /// symlink with the name exists.
     pub fn new(purpose: &str) -> io::Result<Self> {
-        Self::below(&std::env::temp_dir(), purpose)
+        Self::create_below(&std::env::temp_dir(), purpose)
     }
 
-    fn below(parent: &Path, purpose: &str) -> io::Result<Self> {
+    fn create_below(parent: &Path, purpose: &str) -> io::Result<Self> {
         for _ in 0..DRAWS {
             let chance = RandomState::new().build_hasher().finish();
             let path = parent.join(format!("provoke-{purpose}-{chance:016x}"));
@@ -75,7 +75,7 @@ pub fn regular_itself(path: &Path) -> io::Result<File> {
 
 /// Opens a regular file. Other types are refused: opening a named pipe could block, and a device
 /// may be endless.
-pub fn regular(path: &Path) -> io::Result<File> {
+pub fn open_regular_file(path: &Path) -> io::Result<File> {
     open_regular(path, 0)
 }
 
@@ -97,8 +97,8 @@ fn open_regular(path: &Path, flags: i32) -> io::Result<File> {
 /// mapping uses address space but no memory, and a reference to it needs no owner. If the file is
 /// overwritten in place, readers may see a mixture of old and new bytes. If it is truncated, this
 /// process crashes, like every program that runs the file.
-pub fn program(path: &Path) -> io::Result<&'static [u8]> {
-    let file = regular(path)?;
+pub fn map_program(path: &Path) -> io::Result<&'static [u8]> {
+    let file = open_regular_file(path)?;
     let about = file.metadata()?;
     let state = (
         about.dev(),
@@ -112,13 +112,13 @@ pub fn program(path: &Path) -> io::Result<&'static [u8]> {
     if let Some(bytes) = known.get(&state) {
         return Ok(bytes);
     }
-    let bytes = map(&file, about.len())?;
+    let bytes = map_file(&file, about.len())?;
     known.insert(state, bytes);
     Ok(bytes)
 }
 
 #[expect(unsafe_code, reason = "files are mapped by address")]
-fn map(file: &File, length: u64) -> io::Result<&'static [u8]> {
+fn map_file(file: &File, length: u64) -> io::Result<&'static [u8]> {
     let length = usize::try_from(length).map_err(io::Error::other)?;
     if length == 0 {
         return Ok(&[]);
@@ -147,15 +147,15 @@ mod tests {
 
     #[test]
     fn what_is_not_a_regular_file_is_refused() {
-        assert!(program(Path::new("/dev/zero")).is_err());
-        assert!(program(Path::new("/")).is_err());
+        assert!(map_program(Path::new("/dev/zero")).is_err());
+        assert!(map_program(Path::new("/")).is_err());
     }
 
     #[test]
     fn a_private_folder_is_new_and_goes_with_its_owner() {
         let parent = tempfile::tempdir().unwrap();
-        let first = PrivateFolder::below(parent.path(), "test").unwrap();
-        let second = PrivateFolder::below(parent.path(), "test").unwrap();
+        let first = PrivateFolder::create_below(parent.path(), "test").unwrap();
+        let second = PrivateFolder::create_below(parent.path(), "test").unwrap();
         assert_ne!(first.path(), second.path());
         assert_eq!(first.path().metadata().unwrap().mode() & 0o7777, 0o700);
         let path = first.path().to_owned();
@@ -184,11 +184,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, "first").unwrap();
-        let first = program(&path).unwrap();
-        assert_eq!(first.as_ptr(), program(&path).unwrap().as_ptr());
+        let first = map_program(&path).unwrap();
+        assert_eq!(first.as_ptr(), map_program(&path).unwrap().as_ptr());
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "second one").unwrap();
-        assert_eq!(program(&path).unwrap(), b"second one");
+        assert_eq!(map_program(&path).unwrap(), b"second one");
         assert_eq!(first, b"first");
     }
 }

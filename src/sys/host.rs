@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Returns the time since boot without suspended time, which is the same for all processes and the
 /// kernel.
-pub fn now() -> Duration {
+pub fn monotonic_now() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Duration::try_from(now).unwrap_or_default()
 }
@@ -30,7 +30,7 @@ pub struct Facts {
 }
 
 /// Collects the facts.
-pub fn facts() -> Facts {
+pub fn host_facts() -> Facts {
     let system = rustix::system::uname();
     let words = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
     let parallel = std::thread::available_parallelism().map_or(1, usize::from);
@@ -38,9 +38,9 @@ pub fn facts() -> Facts {
         name: words(system.nodename()),
         kernel: format!("{} {}", words(system.sysname()), words(system.release())),
         arch: words(system.machine()),
-        cpu: field("/proc/cpuinfo", "model name").unwrap_or_default(),
+        cpu: read_field("/proc/cpuinfo", "model name").unwrap_or_default(),
         cpus: u32::try_from(parallel).unwrap_or(u32::MAX),
-        memory: field("/proc/meminfo", "MemTotal")
+        memory: read_field("/proc/meminfo", "MemTotal")
             .and_then(|text| text.split(' ').next()?.parse::<u64>().ok())
             .map_or(0, |kib| kib * 1024),
     }
@@ -70,7 +70,7 @@ pub fn kernel_version() -> Option<(u32, u32)> {
 }
 
 /// Returns the real user and group of this process.
-pub fn user() -> (u32, u32) {
+pub fn real_user() -> (u32, u32) {
     (
         rustix::process::getuid().as_raw(),
         rustix::process::getgid().as_raw(),
@@ -97,7 +97,7 @@ pub fn kernel_log_is_readable() -> bool {
         .is_ok()
 }
 
-fn field(file: &str, name: &str) -> Option<String> {
+fn read_field(file: &str, name: &str) -> Option<String> {
     field_of(&fs::read_to_string(file).ok()?, name)
 }
 

@@ -34,7 +34,7 @@ pub struct Line {
 impl KernelLog {
     /// Opens the log at its end; returns `None` if access is denied, or if this process is in
     /// another pid namespace.
-    pub fn open() -> Option<Self> {
+    pub fn open_at_end() -> Option<Self> {
         if !host::sees_every_process() {
             return None;
         }
@@ -48,12 +48,12 @@ impl KernelLog {
     }
 
     /// Returns the new lines about processes since the last call.
-    pub fn news(&mut self) -> Vec<Line> {
+    pub fn new_lines(&mut self) -> Vec<Line> {
         let mut reader = Reader::default();
         loop {
             match rustix::io::read(&self.records, &mut *self.buffer) {
                 Ok(0) => break,
-                Ok(length) => reader.push(&String::from_utf8_lossy(&self.buffer[..length])),
+                Ok(length) => reader.push_record(&String::from_utf8_lossy(&self.buffer[..length])),
                 // Records were overwritten before they were read; continue with the next one.
                 Err(Errno::PIPE | Errno::INTR) => {}
                 Err(_) => break,
@@ -72,7 +72,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn push(&mut self, record: &str) {
+    fn push_record(&mut self, record: &str) {
         // Other programs may write to the log, but not with the kernel's facility.
         let text = record.split_once(';').filter(|(prefix, _)| {
             let facility = prefix.split(',').next();
@@ -81,7 +81,7 @@ impl Reader {
                 .is_some_and(|number: u32| number >> 3 == 0)
         });
         let text = text.and_then(|(_, text)| text.lines().next());
-        let text = &unescaped(text.unwrap_or(""));
+        let text = &unescape_line(text.unwrap_or(""));
         if self.follows
             && text.starts_with("Code: ")
             && let Some(last) = self.lines.last()
@@ -94,14 +94,14 @@ impl Reader {
             self.follows = false;
             return;
         }
-        let line = killed(text).or_else(|| crashed(text));
+        let line = parse_kill(text).or_else(|| parse_crash(text));
         self.follows = line.is_some();
         self.lines.extend(line);
     }
 }
 
 /// Replaces escapes such as `\xff`, which the kernel writes for special bytes of names.
-fn unescaped(text: &str) -> String {
+fn unescape_line(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("\\x") {
@@ -125,7 +125,7 @@ fn unescaped(text: &str) -> String {
 }
 
 /// Parses `NAME[PID]: segfault at …` and `traps: NAME[PID] trap invalid opcode …`.
-fn crashed(text: &str) -> Option<Line> {
+fn parse_crash(text: &str) -> Option<Line> {
     let line = text.strip_prefix("traps: ").unwrap_or(text);
     // A name may contain brackets and spaces; the text behind it and its maximum length determine
     // where it ends.
@@ -151,7 +151,7 @@ const MOST_NAME: usize = 15 * 3;
 
 /// Parses `oom-kill:constraint=…,task=NAME,pid=N,uid=0` and `Out of memory: Killed process N (NAME)
 /// …`.
-fn killed(text: &str) -> Option<Line> {
+fn parse_kill(text: &str) -> Option<Line> {
     let (pid, name) = if let Some((_, after)) = text.split_once("Killed process ") {
         let (pid, after) = after.split_once(" (")?;
         (pid, after.split_once(')')?.0)
@@ -174,7 +174,7 @@ mod tests {
     fn read(records: &[&str]) -> Vec<(i32, String, String)> {
         let mut reader = Reader::default();
         for record in records {
-            reader.push(record);
+            reader.push_record(record);
         }
         let lines = reader.lines.into_iter();
         lines.map(|line| (line.pid, line.name, line.text)).collect()

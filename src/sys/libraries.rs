@@ -23,20 +23,20 @@ const DT_DEBUG: u64 = 21;
 
 /// Returns the ranges of the list: the dynamic section of the program, the head, the entries, and
 /// their names. The result ends at the first unreadable part.
-pub fn places(memory: &Memory, auxv: &[u8]) -> Vec<Range<u64>> {
+pub fn library_ranges(memory: &Memory, auxv: &[u8]) -> Vec<Range<u64>> {
     let mut found = Vec::new();
-    let _ = follow(memory, auxv, &mut found);
+    let _ = follow_list(memory, auxv, &mut found);
     found
 }
 
-fn follow(memory: &Memory, auxv: &[u8], found: &mut Vec<Range<u64>>) -> Option<()> {
-    let auxv = vector(auxv);
+fn follow_list(memory: &Memory, auxv: &[u8], found: &mut Vec<Range<u64>>) -> Option<()> {
+    let auxv = parse_auxv(auxv);
     let (headers, count) = (*auxv.get(&AT_PHDR)?, *auxv.get(&AT_PHNUM)?);
     found.push(headers..headers + count * 56);
     let mut moved = None;
     let mut dynamic = None;
     for at in (headers..).step_by(56).take(usize::try_from(count).ok()?) {
-        let [kind, _, address] = memory.words(at).ok()?;
+        let [kind, _, address] = memory.read_words(at).ok()?;
         match kind & 0xffff_ffff {
             PT_PHDR => moved = Some(headers.wrapping_sub(address)),
             PT_DYNAMIC => dynamic = Some(address),
@@ -46,7 +46,7 @@ fn follow(memory: &Memory, auxv: &[u8], found: &mut Vec<Range<u64>>) -> Option<(
     let dynamic = dynamic?.wrapping_add(moved.unwrap_or(0));
     let mut list = None;
     for at in (dynamic..).step_by(16).take(MOST) {
-        let [tag, value] = memory.words(at).ok()?;
+        let [tag, value] = memory.read_words(at).ok()?;
         found.push(at..at + 16);
         match tag {
             0 => break,
@@ -56,19 +56,19 @@ fn follow(memory: &Memory, auxv: &[u8], found: &mut Vec<Range<u64>>) -> Option<(
     }
     let list = list?;
     found.push(list..list + 40);
-    let [_version, mut next] = memory.words(list).ok()?;
+    let [_version, mut next] = memory.read_words(list).ok()?;
     for _ in 0..MOST {
         if next == 0 {
             break;
         }
-        let [_address, name, section, following] = memory.words(next).ok()?;
+        let [_address, name, section, following] = memory.read_words(next).ok()?;
         found.extend([next..next + 64, name..name + NAME, section..section + 16]);
         next = following;
     }
     Some(())
 }
 
-fn vector(auxv: &[u8]) -> BTreeMap<u64, u64> {
+fn parse_auxv(auxv: &[u8]) -> BTreeMap<u64, u64> {
     let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
     auxv.chunks_exact(16)
         .map(|pair| (word(&pair[..8]), word(&pair[8..])))
@@ -83,8 +83,8 @@ mod tests {
     fn our_own_libraries_are_found() {
         let pid = std::process::id().cast_signed();
         let auxv = std::fs::read("/proc/self/auxv").unwrap();
-        let found = places(&Memory::open(pid).unwrap(), &auxv);
+        let found = library_ranges(&Memory::of_process(pid).unwrap(), &auxv);
         assert!(found.len() > 10, "{found:x?}");
-        assert!(places(&Memory::open(pid).unwrap(), &[]).is_empty());
+        assert!(library_ranges(&Memory::of_process(pid).unwrap(), &[]).is_empty());
     }
 }

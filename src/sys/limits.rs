@@ -52,7 +52,7 @@ pub fn allow_open_files(wanted: u64) {
 pub type Limit = (&'static str, Option<u64>, Option<u64>);
 
 /// Returns every limit of this process.
-pub fn all() -> impl Iterator<Item = Limit> {
+pub fn all_limits() -> impl Iterator<Item = Limit> {
     ALL.into_iter().map(|(name, resource)| {
         let limit = getrlimit(resource);
         (name, limit.current, limit.maximum)
@@ -92,7 +92,7 @@ pub fn allow_core_dumps() {
 }
 
 /// Returns the kernel's number of a limit by its name in `ulimit` or `prlimit`.
-pub fn number(name: &str) -> Option<u32> {
+pub fn limit_number(name: &str) -> Option<u32> {
     Some(match name {
         "as" => libc::RLIMIT_AS,
         "core" => libc::RLIMIT_CORE,

@@ -19,23 +19,23 @@ unsafe impl Send for Mapped {}
 
 impl Mapped {
     /// Creates a file with this number of words, all 0, and maps it.
-    pub fn create(path: &Path, count: usize) -> io::Result<Self> {
+    pub fn create_file(path: &Path, count: usize) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .create_new(true)
             .open(path)?;
         file.set_len((count * size_of::<u64>()) as u64)?;
-        Self::map(Some(&file), count)
+        Self::map_words(Some(&file), count)
     }
 
     /// Creates memory without a file.
-    pub fn anonymous(count: usize) -> io::Result<Self> {
-        Self::map(None, count)
+    pub fn map_anonymous(count: usize) -> io::Result<Self> {
+        Self::map_words(None, count)
     }
 
     #[expect(unsafe_code, reason = "files are mapped by address")]
-    fn map(file: Option<&File>, count: usize) -> io::Result<Self> {
+    fn map_words(file: Option<&File>, count: usize) -> io::Result<Self> {
         let length = count * size_of::<u64>();
         let rights = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses an unused address; this function's caller has just created the
@@ -52,7 +52,7 @@ impl Mapped {
 
     /// Returns the words.
     #[expect(unsafe_code, reason = "files are mapped by address")]
-    pub fn words(&self) -> &[u64] {
+    pub fn as_words(&self) -> &[u64] {
         // SAFETY: `count` words are mapped, aligned to a page, until this value is dropped; any
         // bits are a `u64`.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr(), self.count) }
@@ -83,13 +83,13 @@ mod tests {
     fn what_is_written_is_in_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("words");
-        let mut mapped = Mapped::create(&path, 1000).unwrap();
+        let mut mapped = Mapped::create_file(&path, 1000).unwrap();
         mapped.words_mut()[999] = 0x0102_0304_0506_0708;
-        assert_eq!(mapped.words()[999], 0x0102_0304_0506_0708);
+        assert_eq!(mapped.as_words()[999], 0x0102_0304_0506_0708);
         let bytes = std::fs::read(&path).unwrap();
         assert_eq!(bytes.len(), 8000);
         assert_eq!(bytes[7992..], 0x0102_0304_0506_0708_u64.to_ne_bytes());
-        assert!(Mapped::create(&path, 1).is_err(), "it exists already");
-        assert_eq!(Mapped::anonymous(3).unwrap().words(), [0, 0, 0]);
+        assert!(Mapped::create_file(&path, 1).is_err(), "it exists already");
+        assert_eq!(Mapped::map_anonymous(3).unwrap().as_words(), [0, 0, 0]);
     }
 }

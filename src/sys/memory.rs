@@ -37,15 +37,15 @@ impl Mapping {
 }
 
 /// Returns the mappings of a process, ordered by address.
-pub fn mappings(pid: i32) -> io::Result<Vec<Mapping>> {
+pub fn read_mappings(pid: i32) -> io::Result<Vec<Mapping>> {
     let text = fs::read(format!("/proc/{pid}/maps"))?;
     Ok(text
         .split(|byte| *byte == b'\n')
-        .filter_map(mapping)
+        .filter_map(parse_mapping)
         .collect())
 }
 
-fn mapping(line: &[u8]) -> Option<Mapping> {
+fn parse_mapping(line: &[u8]) -> Option<Mapping> {
     let mut fields = line.splitn(6, |byte| *byte == b' ');
     let mut text = || str::from_utf8(fields.next()?).ok();
     let hex = |text: &str| u64::from_str_radix(text, 16).ok();
@@ -61,12 +61,12 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
         execute: has(2, b'x'),
         private: has(3, b'p'),
         offset,
-        name: OsString::from_vec(unescaped(name)),
+        name: OsString::from_vec(unescape_name(name)),
     })
 }
 
 /// Replaces `\012`, which the kernel writes for a line feed in a name.
-fn unescaped(name: &[u8]) -> Vec<u8> {
+fn unescape_name(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
     let mut rest = name;
     while let Some((&first, after)) = rest.split_first() {
@@ -86,32 +86,32 @@ pub struct Memory(File);
 
 impl Memory {
     /// Opens the memory of a process; the kernel checks the permission here.
-    pub fn open(pid: i32) -> io::Result<Self> {
+    pub fn of_process(pid: i32) -> io::Result<Self> {
         File::open(format!("/proc/{pid}/mem")).map(Self)
     }
 
     /// Fills the buffer from an address on.
-    pub fn read(&self, address: u64, buffer: &mut [u8]) -> io::Result<()> {
+    pub fn read_bytes(&self, address: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.0.read_exact_at(buffer, address)
     }
 
     /// Returns `N` 64-bit words in native byte order.
-    pub fn words<const N: usize>(&self, address: u64) -> io::Result<[u64; N]> {
+    pub fn read_words<const N: usize>(&self, address: u64) -> io::Result<[u64; N]> {
         let mut words = [0; N];
         for (word, at) in words.iter_mut().zip((address..).step_by(8)) {
             let mut bytes = [0; 8];
-            self.read(at, &mut bytes)?;
+            self.read_bytes(at, &mut bytes)?;
             *word = u64::from_ne_bytes(bytes);
         }
         Ok(words)
     }
 
     /// Returns `N` 32-bit words in native byte order.
-    pub fn halves<const N: usize>(&self, address: u64) -> io::Result<[u32; N]> {
+    pub fn read_halves<const N: usize>(&self, address: u64) -> io::Result<[u32; N]> {
         let mut words = [0; N];
         for (word, at) in words.iter_mut().zip((address..).step_by(4)) {
             let mut bytes = [0; 4];
-            self.read(at, &mut bytes)?;
+            self.read_bytes(at, &mut bytes)?;
             *word = u32::from_ne_bytes(bytes);
         }
         Ok(words)
@@ -125,14 +125,14 @@ mod tests {
     #[test]
     fn a_line_is_taken_apart() {
         let line = b"7f8c0e600000-7f8c0e628000 r-xp 00028000 fe:00 1234    /lib/a b\\012c.so";
-        let seen = mapping(line).unwrap();
+        let seen = parse_mapping(line).unwrap();
         assert_eq!(seen.range, 0x7f8c_0e60_0000..0x7f8c_0e62_8000);
         assert_eq!((seen.read, seen.write, seen.execute), (true, false, true));
         assert_eq!((seen.private, seen.offset), (true, 0x28000));
         assert_eq!(seen.name, "/lib/a b\nc.so");
-        let nameless = mapping(b"7fff00000000-7fff00001000 rw-s 00000000 00:00 0 ").unwrap();
+        let nameless = parse_mapping(b"7fff00000000-7fff00001000 rw-s 00000000 00:00 0 ").unwrap();
         assert!(!nameless.private && !nameless.is_of_file());
-        assert_eq!(mapping(b""), None);
+        assert_eq!(parse_mapping(b""), None);
     }
 
     #[test]
@@ -140,11 +140,11 @@ mod tests {
         let here: [u64; 2] = [0x1122_3344_5566_7788, 42];
         let pid = std::process::id().cast_signed();
         let address = here.as_ptr().addr() as u64;
-        let memory = Memory::open(pid).unwrap();
-        assert_eq!(memory.words::<2>(address).unwrap(), here);
-        assert_eq!(memory.halves::<1>(address + 8).unwrap(), [42]);
-        assert!(memory.words::<1>(8).is_err());
-        let all = mappings(pid).unwrap();
+        let memory = Memory::of_process(pid).unwrap();
+        assert_eq!(memory.read_words::<2>(address).unwrap(), here);
+        assert_eq!(memory.read_halves::<1>(address + 8).unwrap(), [42]);
+        assert!(memory.read_words::<1>(8).is_err());
+        let all = read_mappings(pid).unwrap();
         assert!(all.iter().any(|one| one.range.contains(&address)));
     }
 }

@@ -31,7 +31,7 @@ struct Info {
 
 impl Pidfd {
     /// Opens a pidfd of a process.
-    pub fn open(pid: i32) -> io::Result<Self> {
+    pub fn of_process(pid: i32) -> io::Result<Self> {
         let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
         Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
     }
@@ -45,7 +45,7 @@ impl Pidfd {
     /// Returns how the process ended, after its parent has reaped it; `None` before that, or if the
     /// kernel is too old.
     #[expect(unsafe_code, reason = "the kernel's own interface")]
-    pub fn status(&self) -> Option<Status> {
+    pub fn exit_status(&self) -> Option<Status> {
         let mut info = Info {
             mask: EXIT,
             ..Info::default()
@@ -68,18 +68,18 @@ mod tests {
             .args(["-c", "kill -SEGV $$"])
             .spawn()
             .unwrap();
-        let held = Pidfd::open(child.id().cast_signed()).unwrap();
+        let held = Pidfd::of_process(child.id().cast_signed()).unwrap();
         child.wait().unwrap();
         assert!(held.has_ended());
         // Old kernels do not return the status.
-        if let Some(status) = held.status() {
+        if let Some(status) = held.exit_status() {
             assert!(matches!(status, Status::Signaled(11, _)), "{status:?}");
         }
     }
 
     #[test]
     fn who_is_not_there_cannot_be_held() {
-        assert!(Pidfd::open(i32::MAX).is_err());
-        assert!(Pidfd::open(0).is_err());
+        assert!(Pidfd::of_process(i32::MAX).is_err());
+        assert!(Pidfd::of_process(0).is_err());
     }
 }

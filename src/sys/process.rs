@@ -50,18 +50,18 @@ pub struct Size {
 }
 
 /// Returns the resource usage of a process; `None` if it is gone.
-pub fn size(pid: i32) -> Option<Size> {
-    let stat = stat(pid)?;
+pub fn process_size(pid: i32) -> Option<Size> {
+    let stat = read_stat(pid)?;
     let lives = stat.state != 'Z';
     Some(Size {
         rss_kib: stat.rss * procfs::page_size() / 1024,
         threads: u64::try_from(stat.num_threads).unwrap_or(0) * u64::from(lives),
-        descriptors: descriptors(pid),
+        descriptors: count_descriptors(pid),
     })
 }
 
 /// Returns the number of open file descriptors of a process; 0 without permission to count them.
-fn descriptors(pid: i32) -> u64 {
+fn count_descriptors(pid: i32) -> u64 {
     let folder = format!("/proc/{pid}/fd");
     // Since Linux 6.2 the size of this folder is the number of descriptors.
     match fs::metadata(&folder) {
@@ -71,7 +71,7 @@ fn descriptors(pid: i32) -> u64 {
 }
 
 /// Returns the children of a process, of all of its threads.
-pub fn children(pid: i32) -> Vec<i32> {
+pub fn child_pids(pid: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
     };
@@ -108,16 +108,16 @@ fn children_by_scan(parent: i32) -> Vec<i32> {
     let pids = processes
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| stat(*pid).is_some_and(|stat| stat.ppid == parent))
+    pids.filter(|pid| read_stat(*pid).is_some_and(|stat| stat.ppid == parent))
         .collect()
 }
 
 /// Returns all descendants of a process, parents before their children.
-pub fn descendants(pid: i32) -> Vec<i32> {
-    let mut all = children(pid);
+pub fn descendant_pids(pid: i32) -> Vec<i32> {
+    let mut all = child_pids(pid);
     let mut at = 0;
     while at < all.len() {
-        let more = children(all[at]);
+        let more = child_pids(all[at]);
         // A process may appear twice if the tree changes during the scan.
         all.extend(
             more.into_iter()
@@ -129,18 +129,18 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     all
 }
 
-fn stat(pid: i32) -> Option<procfs::process::Stat> {
+fn read_stat(pid: i32) -> Option<procfs::process::Stat> {
     procfs::process::Process::new(pid).ok()?.stat().ok()
 }
 
 /// Returns the parent of a process; `None` if the process is gone.
-pub fn parent(pid: i32) -> Option<i32> {
-    Some(stat(pid)?.ppid)
+pub fn parent_pid(pid: i32) -> Option<i32> {
+    Some(read_stat(pid)?.ppid)
 }
 
 /// Returns state and identity of a process; `None` if it is gone.
-pub fn state(pid: i32) -> Option<(char, Identity)> {
-    let stat = stat(pid)?;
+pub fn process_state(pid: i32) -> Option<(char, Identity)> {
+    let stat = read_stat(pid)?;
     Some((
         stat.state,
         Identity {
@@ -151,13 +151,13 @@ pub fn state(pid: i32) -> Option<(char, Identity)> {
 }
 
 /// Returns how a process ended that was not reaped yet.
-pub fn ended(pid: i32) -> Option<Status> {
-    let stat = stat(pid).filter(|stat| stat.state == 'Z')?;
+pub fn zombie_status(pid: i32) -> Option<Status> {
+    let stat = read_stat(pid).filter(|stat| stat.state == 'Z')?;
     stat.exit_code.map(Status::from_raw)
 }
 
 /// Returns the details of a process; `None` if it is gone.
-pub fn detail(pid: i32) -> Option<Detail> {
+pub fn process_detail(pid: i32) -> Option<Detail> {
     let process = procfs::process::Process::new(pid).ok()?;
     let stat = process.stat().ok()?;
     let uptime = fs::read_to_string("/proc/uptime").ok()?;
@@ -179,13 +179,13 @@ pub fn detail(pid: i32) -> Option<Detail> {
         age: Duration::try_from_secs_f64(uptime - started).unwrap_or_default(),
         rss_kib: stat.rss * procfs::page_size() / 1024,
         threads: u64::try_from(stat.num_threads).unwrap_or(0),
-        command: arguments(&command),
+        command: split_arguments(&command),
         cwd: process.cwd().map(Into::into).unwrap_or_default(),
         name: stat.comm,
     })
 }
 
-fn arguments(cmdline: &[u8]) -> Vec<std::ffi::OsString> {
+fn split_arguments(cmdline: &[u8]) -> Vec<std::ffi::OsString> {
     use std::os::unix::ffi::OsStrExt as _;
     let text = cmdline.strip_suffix(b"\0").unwrap_or(cmdline);
     let split = text.split(|byte| *byte == 0);

@@ -16,7 +16,7 @@ pub struct Processor {
 pub fn seen() -> Option<Processor> {
     let flags = FLAGS.iter().filter(|(_, is_there)| is_there());
     Some(Processor {
-        model: brand(),
+        model: brand_string(),
         flags: flags.map(|(name, _)| (*name).to_owned()).collect(),
     })
 }
@@ -87,7 +87,7 @@ const BRAND: (u32, u32) = (0x8000_0002, 0x8000_0004);
 
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "an instruction that only asks")]
-fn brand() -> String {
+fn brand_string() -> String {
     use std::arch::x86_64::__cpuid;
     // SAFETY: every 64-bit CPU has CPUID, and the instruction has no side effects.
     #[expect(unused_unsafe, reason = "newer compilers know that it is safe")]

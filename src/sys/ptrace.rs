@@ -4,7 +4,7 @@
 //! trace its descendants without root.
 //!
 //! A traced process stops briefly when it starts a thread or a process and when a signal arrives,
-//! and so do the processes that it starts. Each [`Stop`] must be ended by [`Stop::resume`].
+//! and so do the processes that it starts. Each [`Stop`] must be ended by [`Stop::resume_thread`].
 
 #![expect(unsafe_code, reason = "ptrace is not in any safe wrapper")]
 
@@ -80,7 +80,7 @@ pub struct Stop {
 
 impl Stop {
     /// Returns the signal that is about to be delivered, if the thread stopped for one.
-    pub fn signal(self) -> Option<i32> {
+    pub fn delivered_signal(self) -> Option<i32> {
         (self.status >> 8 == 0).then_some(self.status)
     }
 
@@ -91,18 +91,18 @@ impl Stop {
     }
 
     /// Continues the thread as without tracing.
-    pub fn resume(self) {
-        let (what, signal) = match self.signal() {
+    pub fn resume_thread(self) {
+        let (what, signal) = match self.delivered_signal() {
             Some(signal) => (libc::PTRACE_CONT, signal),
             None if self.is_of_process() => (libc::PTRACE_LISTEN, 0),
             None => (libc::PTRACE_CONT, 0),
         };
         // The thread may have been killed meanwhile.
-        let _ = request(what, self.tid, 0, signal);
+        let _ = ptrace_request(what, self.tid, 0, signal);
     }
 
     /// Returns the `siginfo_t` of the signal, as in a core.
-    pub fn information(self) -> Option<Vec<u8>> {
+    pub fn signal_information(self) -> Option<Vec<u8>> {
         let mut bytes = vec![0; size_of::<libc::siginfo_t>()];
         // SAFETY: the kernel writes a siginfo, for which the buffer has room, and any bytes are
         // valid in it.
@@ -123,13 +123,13 @@ impl Stop {
 ///
 /// `PTRACE_TRACEME` lacks options that this module needs. So the stopped child is released into an
 /// ordinary stop, seized, and continued. If seizing fails, the child runs without tracing.
-pub fn follow(child: i32) -> io::Result<()> {
+pub fn follow_child(child: i32) -> io::Result<()> {
     let Some(_) = next_stop_of(child)? else {
         return Ok(());
     };
-    request(libc::PTRACE_DETACH, child, 0, libc::SIGSTOP)?;
-    let seized = request(libc::PTRACE_SEIZE, child, 0, FOLLOW);
-    let go_on = || super::signals::send(child, rustix::process::Signal::CONT);
+    ptrace_request(libc::PTRACE_DETACH, child, 0, libc::SIGSTOP)?;
+    let seized = ptrace_request(libc::PTRACE_SEIZE, child, 0, FOLLOW);
+    let go_on = || super::signals::send_signal(child, rustix::process::Signal::CONT);
     if let Err(error) = seized {
         go_on()?;
         return Err(error);
@@ -142,11 +142,11 @@ pub fn follow(child: i32) -> io::Result<()> {
     go_on()?;
     let mut next = Some(stop);
     while let Some(stop) = next {
-        if stop.signal() == Some(libc::SIGCONT) {
-            let _ = request(libc::PTRACE_CONT, child, 0, 0);
+        if stop.delivered_signal() == Some(libc::SIGCONT) {
+            let _ = ptrace_request(libc::PTRACE_CONT, child, 0, 0);
             break;
         }
-        stop.resume();
+        stop.resume_thread();
         next = next_stop_of(child)?;
     }
     Ok(())
@@ -157,10 +157,10 @@ fn next_stop_of(child: i32) -> io::Result<Option<Stop>> {
     let id = libc::id_t::try_from(child).map_err(io::Error::other)?;
     let either = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT;
     while !matches!(
-        wait(libc::P_PID, id, either)?,
+        wait_for_stop(libc::P_PID, id, either)?,
         Some((libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED, _))
     ) {
-        if let Some((_, stop)) = wait(libc::P_PID, id, libc::WSTOPPED | libc::WNOHANG)? {
+        if let Some((_, stop)) = wait_for_stop(libc::P_PID, id, libc::WSTOPPED | libc::WNOHANG)? {
             return Ok(Some(stop));
         }
     }
@@ -199,7 +199,7 @@ impl Held {
         let mut refusal = None;
         loop {
             // A thread that still ran may have started another.
-            let fresh = threads::of(pid).into_iter();
+            let fresh = threads::thread_ids(pid).into_iter();
             let fresh: Vec<i32> = fresh
                 .filter(|tid| !known.contains(tid))
                 .take(most.saturating_sub(known.len()))
@@ -210,7 +210,7 @@ impl Held {
             known.extend(&fresh);
             let mut awaited = Vec::new();
             for tid in fresh {
-                match seize(tid) {
+                match seize_thread(tid) {
                     Ok(followed) => awaited.push((tid, followed)),
                     Err(error) => refusal = Some(error),
                 }
@@ -218,7 +218,7 @@ impl Held {
             held.await_stops(pid, awaited, until);
         }
         for thread in &mut held.threads {
-            thread.registers = registers(thread.tid, machine.words).unwrap_or_default();
+            thread.registers = read_registers(thread.tid, machine.words).unwrap_or_default();
         }
         held.threads
             .sort_by_key(|thread| known.iter().position(|tid| *tid == thread.tid));
@@ -234,7 +234,7 @@ impl Held {
 
     fn await_stops(&mut self, pid: i32, mut awaited: Vec<(i32, bool)>, until: Instant) {
         loop {
-            awaited.retain(|(tid, followed)| match stopped(*tid) {
+            awaited.retain(|(tid, followed)| match stop_of_thread(*tid) {
                 Ok(Some(stop)) => {
                     self.threads.push(HeldThread {
                         tid: *tid,
@@ -244,9 +244,8 @@ impl Held {
                     });
                     false
                 }
-                Ok(None) => {
-                    threads::glance(pid, *tid).is_some_and(|seen| !matches!(seen.state, 'Z' | 'X'))
-                }
+                Ok(None) => threads::glance_at(pid, *tid)
+                    .is_some_and(|seen| !matches!(seen.state, 'Z' | 'X')),
                 Err(_) => false,
             });
             if awaited.is_empty() || Instant::now() >= until {
@@ -262,27 +261,27 @@ impl Drop for Held {
         for thread in &self.threads {
             let Some(stop) = thread.stop else { continue };
             if thread.followed {
-                stop.resume();
+                stop.resume_thread();
             } else {
                 // The thread may have been killed meanwhile.
-                let signal = stop.signal().unwrap_or(0);
-                let _ = request(libc::PTRACE_DETACH, thread.tid, 0, signal);
+                let signal = stop.delivered_signal().unwrap_or(0);
+                let _ = ptrace_request(libc::PTRACE_DETACH, thread.tid, 0, signal);
             }
         }
     }
 }
 
 /// Seizes a thread and asks it to stop. Returns whether this process was its tracer before.
-fn seize(tid: i32) -> io::Result<bool> {
-    let seized = request(libc::PTRACE_SEIZE, tid, 0, 0);
-    let interrupted = request(libc::PTRACE_INTERRUPT, tid, 0, 0);
+fn seize_thread(tid: i32) -> io::Result<bool> {
+    let seized = ptrace_request(libc::PTRACE_SEIZE, tid, 0, 0);
+    let interrupted = ptrace_request(libc::PTRACE_INTERRUPT, tid, 0, 0);
     match seized {
         Ok(()) => interrupted.map(|()| false),
         Err(error) => interrupted.map(|()| true).map_err(|_| error),
     }
 }
 
-fn request(what: libc::c_uint, tid: i32, address: usize, data: i32) -> io::Result<()> {
+fn ptrace_request(what: libc::c_uint, tid: i32, address: usize, data: i32) -> io::Result<()> {
     let data = usize::try_from(data).unwrap_or(0);
     // SAFETY: with the requests of this module the kernel does not write to this process's memory.
     match unsafe { libc::ptrace(what, tid, address, data) } {
@@ -294,14 +293,18 @@ fn request(what: libc::c_uint, tid: i32, address: usize, data: i32) -> io::Resul
 /// Returns the stop of a thread, if it has stopped.
 ///
 /// Ends of threads are not requested, so that they remain for other callers.
-pub fn stopped(tid: i32) -> io::Result<Option<Stop>> {
+pub fn stop_of_thread(tid: i32) -> io::Result<Option<Stop>> {
     let id = libc::id_t::try_from(tid).map_err(io::Error::other)?;
-    let stop = wait(libc::P_PID, id, libc::WSTOPPED | libc::WNOHANG)?;
+    let stop = wait_for_stop(libc::P_PID, id, libc::WSTOPPED | libc::WNOHANG)?;
     Ok(stop.map(|(_, stop)| stop))
 }
 
 /// Waits for the requested events; returns the type and the stop.
-fn wait(which: libc::idtype_t, id: libc::id_t, how: i32) -> io::Result<Option<(i32, Stop)>> {
+fn wait_for_stop(
+    which: libc::idtype_t,
+    id: libc::id_t,
+    how: i32,
+) -> io::Result<Option<(i32, Stop)>> {
     loop {
         // SAFETY: an all-zero siginfo is valid, and the kernel fills it.
         let (answer, info) = unsafe {
@@ -322,7 +325,7 @@ fn wait(which: libc::idtype_t, id: libc::id_t, how: i32) -> io::Result<Option<(i
     }
 }
 
-fn registers(tid: i32, words: usize) -> Option<Vec<u64>> {
+fn read_registers(tid: i32, words: usize) -> Option<Vec<u64>> {
     let mut registers = vec![0_u64; words];
     let mut piece = libc::iovec {
         iov_base: registers.as_mut_ptr().cast(),

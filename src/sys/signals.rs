@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{FromRawFd as _, OwnedFd};
 
 /// Sends a signal; returns no error if the process is gone.
-pub fn send(pid: i32, signal: Signal) -> io::Result<()> {
+pub fn send_signal(pid: i32, signal: Signal) -> io::Result<()> {
     let Some(pid) = Pid::from_raw(pid) else {
         return Ok(());
     };

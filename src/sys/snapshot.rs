@@ -28,28 +28,28 @@ const BUFFER: u64 = 64 * 1024;
 ///
 /// The process is stopped meanwhile and released afterwards, except for a thread that has stopped
 /// at a fault.
-pub fn take(pid: i32, fault: Option<Stop>, file: &Path, until: Instant) -> io::Result<u64> {
+pub fn write_core(pid: i32, fault: Option<Stop>, file: &Path, until: Instant) -> io::Result<u64> {
     let machine = MACHINE.ok_or(io::ErrorKind::Unsupported)?;
     let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
-    let memory = Memory::open(pid)?;
+    let memory = Memory::of_process(pid)?;
     let held = Held::new(pid, fault, MOST_THREADS, until)?;
-    let mappings = memory::mappings(pid)?;
+    let mappings = memory::read_mappings(pid)?;
     let auxv = read("auxv");
     let stacks = held.threads.iter();
     let stacks = stacks.filter_map(HeldThread::stack_pointer);
-    let wanted = wanted(&mappings, stacks, libraries::places(&memory, &auxv));
-    let pieces = core_file::pieces(&mappings, &wanted, MOST_BYTES);
+    let wanted = wanted_memory(&mappings, stacks, libraries::library_ranges(&memory, &auxv));
+    let pieces = core_file::cut_pieces(&mappings, &wanted, MOST_BYTES);
     let stopped = held.threads.iter();
     let threads: Vec<_> = stopped
         .filter(|thread| !thread.registers.is_empty())
         .map(|thread| (thread.tid, &thread.registers[..]))
         .collect();
-    let said = fault.and_then(Stop::information).unwrap_or_default();
-    let signal = fault.and_then(Stop::signal);
-    let (head, places) = core_file::head(
+    let said = fault.and_then(Stop::signal_information).unwrap_or_default();
+    let signal = fault.and_then(Stop::delivered_signal);
+    let (head, places) = core_file::core_head(
         &Notes {
             machine: machine.elf,
-            process: kin(pid),
+            process: process_record(pid),
             name: read("comm").trim_ascii_end(),
             arguments: &read("cmdline"),
             threads: &threads,
@@ -61,11 +61,11 @@ pub fn take(pid: i32, fault: Option<Stop>, file: &Path, until: Instant) -> io::R
     );
     let mut out = File::create(file)?;
     out.write_all(&head)?;
-    copy(&memory, &out, &pieces, &places)?;
+    copy_pieces(&memory, &out, &pieces, &places)?;
     out.metadata().map(|seen| seen.len())
 }
 
-fn kin(pid: i32) -> Process {
+fn process_record(pid: i32) -> Process {
     let stat = procfs::process::Process::new(pid).and_then(|process| process.stat());
     stat.map_or_else(
         |_| Process {
@@ -86,7 +86,7 @@ fn kin(pid: i32) -> Process {
 /// Returns the memory to keep, ordered by address: stacks, the first page of each file (it contains
 /// the build id), the vDSO, small variables of libraries, and the data by which a debugger finds
 /// the libraries.
-fn wanted(
+fn wanted_memory(
     mappings: &[Mapping],
     stacks: impl Iterator<Item = u64>,
     libraries: Vec<Range<u64>>,
@@ -123,7 +123,7 @@ fn wanted(
 }
 
 /// Copies the kept pieces. Unreadable memory becomes a hole.
-fn copy(memory: &Memory, out: &File, pieces: &[Piece], places: &[u64]) -> io::Result<()> {
+fn copy_pieces(memory: &Memory, out: &File, pieces: &[Piece], places: &[u64]) -> io::Result<()> {
     let mut buffer = vec![0; usize::try_from(BUFFER).map_err(io::Error::other)?];
     for (piece, place) in pieces.iter().zip(places).filter(|(piece, _)| piece.kept) {
         let Range { start, end } = piece.range;
@@ -132,7 +132,7 @@ fn copy(memory: &Memory, out: &File, pieces: &[Piece], places: &[u64]) -> io::Re
         for from in (start..end).step_by(buffer.len()) {
             let length = usize::try_from(BUFFER.min(end - from)).map_err(io::Error::other)?;
             let part = &mut buffer[..length];
-            if memory.read(from, part).is_ok() {
+            if memory.read_bytes(from, part).is_ok() {
                 out.write_all_at(part, place + from - start)?;
             }
         }

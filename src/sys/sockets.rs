@@ -12,7 +12,7 @@ const LISTENS: &str = "0A";
 const ACCEPTS: u64 = 0x1_0000;
 
 /// Returns the inodes of the sockets that accept connections to an address.
-pub fn listeners(at: SocketAddr) -> BTreeSet<u64> {
+pub fn listening_sockets(at: SocketAddr) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     for file in ["/proc/net/tcp", "/proc/net/tcp6"] {
         let Ok(table) = fs::read_to_string(file) else {
@@ -23,7 +23,7 @@ pub fn listeners(at: SocketAddr) -> BTreeSet<u64> {
             let [_, local, _, LISTENS, _, _, _, _, _, inode, ..] = cells[..] else {
                 continue;
             };
-            let Some((ip, port)) = address(local) else {
+            let Some((ip, port)) = parse_address(local) else {
                 continue;
             };
             let answers = match (ip, at.ip().to_canonical()) {
@@ -58,7 +58,7 @@ pub fn listeners_at_path(path: &Path) -> BTreeSet<u64> {
 }
 
 /// Parses an address of `/proc/net/tcp`, which consists of words in native byte order.
-fn address(text: &str) -> Option<(IpAddr, u16)> {
+fn parse_address(text: &str) -> Option<(IpAddr, u16)> {
     let (ip, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
     let word = |at: usize| u32::from_str_radix(ip.get(at..at + 8)?, 16).ok();
@@ -77,18 +77,18 @@ fn address(text: &str) -> Option<(IpAddr, u16)> {
 }
 
 /// Returns the processes that hold one of these sockets, as far as permissions allow.
-pub fn holders(sockets: &BTreeSet<u64>) -> Vec<i32> {
+pub fn holder_pids(sockets: &BTreeSet<u64>) -> Vec<i32> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();
     };
     let pids = processes
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| holds(*pid, sockets)).collect()
+    pids.filter(|pid| holds_socket(*pid, sockets)).collect()
 }
 
 /// Returns whether a process holds one of these sockets.
-pub fn holds(pid: i32, sockets: &BTreeSet<u64>) -> bool {
+pub fn holds_socket(pid: i32, sockets: &BTreeSet<u64>) -> bool {
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else {
         return false;
     };
@@ -105,10 +105,10 @@ pub fn holds(pid: i32, sockets: &BTreeSet<u64>) -> bool {
 
 /// Returns whether a process is one of `first` or a descendant. An orphan is recognized by its
 /// session.
-pub fn belongs(pid: i32, first: &[i32]) -> bool {
+pub fn belongs_to(pid: i32, first: &[i32]) -> bool {
     let sessions: Vec<i32> = first
         .iter()
-        .filter_map(|pid| process::detail(*pid))
+        .filter_map(|pid| process::process_detail(*pid))
         .filter(|detail| detail.session == detail.identity.pid)
         .map(|detail| detail.session)
         .collect();
@@ -118,7 +118,7 @@ pub fn belongs(pid: i32, first: &[i32]) -> bool {
         if first.contains(&at) {
             return true;
         }
-        let Some(detail) = process::detail(at) else {
+        let Some(detail) = process::process_detail(at) else {
             return false;
         };
         if sessions.contains(&detail.session) {
@@ -160,10 +160,10 @@ mod tests {
                 continue; // the machine lacks IPv6
             };
             let port = listener.local_addr().unwrap().port();
-            let found = listeners(SocketAddr::from(([127, 0, 0, 1], port)));
+            let found = listening_sockets(SocketAddr::from(([127, 0, 0, 1], port)));
             assert_eq!(found.len(), 1, "{host}");
-            assert!(holds(me, &found) && holders(&found).contains(&me));
-            assert!(belongs(me, &[me]) && !belongs(1, &[me]));
+            assert!(holds_socket(me, &found) && holder_pids(&found).contains(&me));
+            assert!(belongs_to(me, &[me]) && !belongs_to(1, &[me]));
         }
     }
 

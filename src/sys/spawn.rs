@@ -48,7 +48,7 @@ pub struct Strings {
 
 impl Strings {
     /// Joins the parts of each string. Returns a string with a NUL byte as the error.
-    pub fn join<'a, const N: usize>(
+    pub fn join_parts<'a, const N: usize>(
         strings: impl IntoIterator<Item = [&'a [u8]; N]>,
     ) -> Result<Self, Vec<u8>> {
         let mut bytes = Vec::with_capacity(4096);
@@ -133,26 +133,26 @@ impl Default for Spawner {
 
 impl Spawner {
     /// Starts a program as the leader of a new session. The kernel kills it when this process ends.
-    pub fn spawn(&mut self, program: &Program<'_>) -> Result<i32, SpawnError> {
-        self.start(program, false).map(|(pid, _)| pid)
+    pub fn spawn_program(&mut self, program: &Program<'_>) -> Result<i32, SpawnError> {
+        self.start_child(program, false).map(|(pid, _)| pid)
     }
 
-    /// Starts a program like [`Self::spawn`], and traces it from its first instruction on. If
+    /// Starts a program like [`Self::spawn_program`], and traces it from its first instruction on. If
     /// tracing is refused, the program runs nevertheless.
     pub fn spawn_followed(
         &mut self,
         program: &Program<'_>,
     ) -> Result<(i32, io::Result<()>), SpawnError> {
-        let (pid, refused) = self.start(program, true)?;
+        let (pid, refused) = self.start_child(program, true)?;
         let followed = match refused {
             Some(errno) => Err(io::Error::from_raw_os_error(errno)),
-            None => super::ptrace::follow(pid),
+            None => super::ptrace::follow_child(pid),
         };
         Ok((pid, followed))
     }
 
     /// Returns the child, and why it could not request tracing.
-    fn start(
+    fn start_child(
         &mut self,
         program: &Program<'_>,
         follow: bool,
@@ -177,7 +177,7 @@ impl Spawner {
             libc::sigprocmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
             libc::sigemptyset(&raw mut child.mask);
             let top = self.stack.as_mut_ptr_range().end;
-            let pid = libc::clone(enter, top.cast(), flags, (&raw mut child).cast());
+            let pid = libc::clone(enter_child, top.cast(), flags, (&raw mut child).cast());
             let error = io::Error::last_os_error();
             libc::sigprocmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
             if pid < 0 {
@@ -192,7 +192,7 @@ impl Spawner {
             None => Ok((pid, child.refused)),
             Some((step, errno)) => {
                 // The child has exited or is about to exit; this function must reap it.
-                let _ = super::child::wait(pid);
+                let _ = super::child::wait_for_child(pid);
                 Err(SpawnError {
                     step,
                     source: io::Error::from_raw_os_error(errno),
@@ -203,7 +203,7 @@ impl Spawner {
 }
 
 /// Entry point of the child, which shares the parent's memory, so it only makes system calls.
-extern "C" fn enter(child: *mut libc::c_void) -> libc::c_int {
+extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
     // SAFETY: the pointer is the `Child` in `start`, which is suspended.
     let child: &mut Child<'_> = unsafe { &mut *child.cast() };
     let program = child.program;
@@ -219,7 +219,7 @@ extern "C" fn enter(child: *mut libc::c_void) -> libc::c_int {
                 rlim_max: value,
             };
             if libc::setrlimit(resource, &raw const limit) != 0 {
-                return fail(child, Step::Limit);
+                return fail_child(child, Step::Limit);
             }
         }
         if child.oom_first {
@@ -231,12 +231,12 @@ extern "C" fn enter(child: *mut libc::c_void) -> libc::c_int {
         if let Some(identity) = program.identity
             && !take_on(identity)
         {
-            return fail(child, Step::Identity);
+            return fail_child(child, Step::Identity);
         }
         // The kernel clears this setting when a process changes its user.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::chdir(program.cwd.as_ptr()) != 0 {
-            return fail(child, Step::Chdir);
+            return fail_child(child, Step::Chdir);
         }
         // Rust ignores SIGPIPE; a trial gets the default action, as from a shell.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
@@ -256,12 +256,12 @@ extern "C" fn enter(child: *mut libc::c_void) -> libc::c_int {
             match *libc::__errno_location() {
                 libc::EACCES => refused = true,
                 libc::ENOENT | libc::ENOTDIR => {}
-                _ => return fail(child, Step::Exec),
+                _ => return fail_child(child, Step::Exec),
             }
         }
         *libc::__errno_location() = if refused { libc::EACCES } else { libc::ENOENT };
     }
-    fail(child, Step::Exec)
+    fail_child(child, Step::Exec)
 }
 
 /// Changes the user of the child.
@@ -297,7 +297,7 @@ unsafe fn take_on(identity: &Identity) -> bool {
     }
 }
 
-fn fail(child: &mut Child<'_>, step: Step) -> libc::c_int {
+fn fail_child(child: &mut Child<'_>, step: Step) -> libc::c_int {
     // SAFETY: errno is a plain thread-local integer, shared with the suspended parent.
     child.failed = Some((step, unsafe { *libc::__errno_location() }));
     127
@@ -305,7 +305,7 @@ fn fail(child: &mut Child<'_>, step: Step) -> libc::c_int {
 
 /// Returns the paths of a program name: the name itself if it contains a slash, otherwise one path
 /// per folder of `PATH`, like `execvp`.
-pub fn candidates(name: &OsStr, path: Option<&OsStr>) -> Vec<CString> {
+pub fn path_candidates(name: &OsStr, path: Option<&OsStr>) -> Vec<CString> {
     let name = name.as_bytes();
     if name.contains(&b'/') || name.is_empty() {
         return CString::new(name).into_iter().collect();
@@ -320,9 +320,13 @@ pub fn candidates(name: &OsStr, path: Option<&OsStr>) -> Vec<CString> {
 }
 
 /// Finds the program of a name, as a child in this folder would.
-pub fn find(name: &OsStr, path: Option<&OsStr>, cwd: &Path) -> Result<PathBuf, &'static str> {
+pub fn find_program(
+    name: &OsStr,
+    path: Option<&OsStr>,
+    cwd: &Path,
+) -> Result<PathBuf, &'static str> {
     let mut refused = false;
-    for candidate in candidates(name, path) {
+    for candidate in path_candidates(name, path) {
         let file = cwd.join(OsStr::from_bytes(candidate.as_bytes()));
         if !file.is_file() {
             continue;

@@ -77,9 +77,9 @@ pub struct Call {
 
 impl Glance {
     /// Returns one word for the wait: the system call, the kernel function, or the state.
-    pub fn waiting(&self) -> String {
+    pub fn waiting_reason(&self) -> String {
         match self.call {
-            Some(call) => calls::name(call.number),
+            Some(call) => calls::syscall_name(call.number),
             None if self.state == 'R' || self.channel.is_empty() => self.state.to_string(),
             None => self.channel.clone(),
         }
@@ -87,7 +87,7 @@ impl Glance {
 }
 
 /// Returns the threads of a process, beginning with the first.
-pub fn of(pid: i32) -> Vec<i32> {
+pub fn thread_ids(pid: i32) -> Vec<i32> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
     };
@@ -101,18 +101,18 @@ pub fn of(pid: i32) -> Vec<i32> {
 
 /// Reads a file about a thread. The kernel truncates the thread's name after 15 bytes, which may be
 /// within a character.
-fn text(path: &str) -> io::Result<String> {
+fn read_text(path: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
 
 /// Returns the process of a thread.
 pub fn process_of(tid: i32) -> Option<i32> {
-    number_after(&text(&format!("/proc/{tid}/status")).ok()?, "Tgid:")
+    number_after(&read_text(&format!("/proc/{tid}/status")).ok()?, "Tgid:")
 }
 
 /// Returns the activity of a thread; `None` if the thread is gone.
-pub fn glance(pid: i32, tid: i32) -> Option<Glance> {
-    let read = |file: &str| text(&format!("/proc/{pid}/task/{tid}/{file}"));
+pub fn glance_at(pid: i32, tid: i32) -> Option<Glance> {
+    let read = |file: &str| read_text(&format!("/proc/{pid}/task/{tid}/{file}"));
     let stat = read("stat").ok()?;
     let (name, rest) = name_and_rest(&stat)?;
     let mut fields = rest.split(' ');
@@ -122,7 +122,7 @@ pub fn glance(pid: i32, tid: i32) -> Option<Glance> {
     let mut schedule = schedule.split(' ').map(|field| field.parse().ok());
     let mut next_time = || schedule.next().flatten().map(Duration::from_nanos);
     let (ran, delay) = (next_time(), next_time());
-    let cpu = ran.unwrap_or_else(|| ticks(fields).unwrap_or_default());
+    let cpu = ran.unwrap_or_else(|| cpu_time(fields).unwrap_or_default());
     let sleeps = read("status").ok();
     let sleeps = sleeps.and_then(|status| number_after(&status, "voluntary_ctxt_switches:"));
     let channel = read("wchan").unwrap_or_default();
@@ -134,7 +134,7 @@ pub fn glance(pid: i32, tid: i32) -> Option<Glance> {
         } else {
             channel
         },
-        call: read("syscall").ok().as_deref().and_then(call),
+        call: read("syscall").ok().as_deref().and_then(parse_call),
         cpu,
         delay,
         sleeps,
@@ -154,7 +154,7 @@ fn name_and_rest(stat: &str) -> Option<(&str, &str)> {
 }
 
 /// Returns user and system time, the eleventh and twelfth field after the state.
-fn ticks<'a>(mut fields: impl Iterator<Item = &'a str>) -> Option<Duration> {
+fn cpu_time<'a>(mut fields: impl Iterator<Item = &'a str>) -> Option<Duration> {
     let user: u64 = fields.nth(10)?.parse().ok()?;
     let system: u64 = fields.next()?.parse().ok()?;
     Some(Duration::from_millis(
@@ -164,7 +164,7 @@ fn ticks<'a>(mut fields: impl Iterator<Item = &'a str>) -> Option<Duration> {
 
 /// Parses `/proc/PID/task/TID/syscall`, which is `running` for a running thread and begins with -1
 /// outside of system calls.
-fn call(text: &str) -> Option<Call> {
+fn parse_call(text: &str) -> Option<Call> {
     let mut fields = text.split_ascii_whitespace();
     let number = fields.next()?.parse().ok().filter(|number| *number >= 0)?;
     let mut arguments = [0; 6];
@@ -178,29 +178,29 @@ fn call(text: &str) -> Option<Call> {
 ///
 /// Locks are recognized if they store their owner: mutexes and read-write locks of glibc, mutexes
 /// of musl, and the end of a thread for a join. `threads` are the living threads of the process.
-pub fn waits(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
+pub fn wait_of_call(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     let [first, second, ..] = call.arguments;
     let number = |word: u64| i32::try_from(word).ok().filter(|pid| *pid > 0);
-    let only_child = || match process::children(pid)[..] {
+    let only_child = || match process::child_pids(pid)[..] {
         [child] => Some(child),
         _ => None,
     };
     let child = |named: Option<i32>| {
         // The argument is a pid in the process's namespace, which may differ here.
-        let named = named.filter(|child| process::parent(*child) == Some(pid));
+        let named = named.filter(|child| process::parent_pid(*child) == Some(pid));
         Wait::Child(named.or_else(only_child))
     };
     let vfork = || Wait::Vfork(process::children_of_thread(pid, tid).last().copied());
     let is_vfork = |flags: u64| flags & VFORK == VFORK;
     match call.number {
-        libc::SYS_futex => futex(pid, tid, call, threads),
+        libc::SYS_futex => wait_of_futex(pid, tid, call, threads),
         // "Any child" is -1, and the argument is an `int` in a wider word.
         libc::SYS_wait4 => Some(child(number(first & 0xffff_ffff))),
         libc::SYS_waitid if first == u64::from(libc::P_PID) => Some(child(number(second))),
         libc::SYS_waitid if first == u64::from(libc::P_ALL) => Some(child(None)),
         libc::SYS_clone if is_vfork(first) => Some(vfork()),
         libc::SYS_clone3 => {
-            let [flags] = Memory::open(pid).ok()?.words::<1>(first).ok()?;
+            let [flags] = Memory::of_process(pid).ok()?.read_words::<1>(first).ok()?;
             is_vfork(flags).then(vfork)
         }
         #[cfg(target_arch = "x86_64")]
@@ -213,7 +213,7 @@ pub fn waits(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
 const VFORK: u64 = libc::CLONE_VFORK as u64;
 
 /// Returns the target of a thread's wait in `futex`.
-fn futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
+fn wait_of_futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     let [at, operation, expected, ..] = call.arguments;
     let flags = i32::try_from(operation).ok()?;
     let operation = flags & libc::FUTEX_CMD_MASK;
@@ -225,13 +225,13 @@ fn futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     if !waits.contains(&operation) {
         return None;
     }
-    let memory = Memory::open(pid).ok()?;
+    let memory = Memory::of_process(pid).ok()?;
     let mut known = threads.to_vec();
     // Locks contain the ids that threads have in their container.
-    if inside(pid, pid).is_some_and(|number| number != pid) {
+    if number_in_container(pid, pid).is_some_and(|number| number != pid) {
         known = threads
             .iter()
-            .map(|tid| inside(pid, *tid).unwrap_or(0))
+            .map(|tid| number_in_container(pid, *tid).unwrap_or(0))
             .collect();
     }
     // An id without a living thread here belongs to another namespace or to an ended thread.
@@ -239,13 +239,13 @@ fn futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
         Some(at) => threads[at],
         None => owner,
     };
-    let head = memory.halves::<3>(at).ok()?;
+    let head = memory.read_halves::<3>(at).ok()?;
     let shared = flags & libc::FUTEX_PRIVATE_FLAG == 0;
     if let Some(owner) = mutex_owner(head) {
         let is_of_another = known.contains(&owner) && outside(owner) != tid;
         // If the owner is not another living thread of the process, the whole structure must look
         // like a mutex.
-        let is_mutex = || memory.halves::<5>(at).is_ok_and(looks_like_mutex);
+        let is_mutex = || memory.read_halves::<5>(at).is_ok_and(looks_like_mutex);
         if is_of_another || is_mutex() {
             let owner = outside(owner);
             return Some(Wait::Mutex { owner, shared, at });
@@ -254,8 +254,8 @@ fn futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
     if operation == libc::FUTEX_WAIT_BITSET {
         for field in [RWLOCK_PHASE, RWLOCK_WRITERS] {
             let start = at.wrapping_sub(4 * field as u64);
-            let lock = memory.halves::<8>(start).ok();
-            let held = lock.and_then(|lock| rwlock(lock, field, expected));
+            let lock = memory.read_halves::<8>(start).ok();
+            let held = lock.and_then(|lock| rwlock_holders(lock, field, expected));
             if let Some((writer, readers)) = held {
                 let writer = writer.map(outside);
                 return Some(Wait::RwLock {
@@ -281,17 +281,17 @@ fn futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
 }
 
 /// Returns the id of a thread in its innermost pid namespace.
-fn inside(pid: i32, tid: i32) -> Option<i32> {
+fn number_in_container(pid: i32, tid: i32) -> Option<i32> {
     number_after(
-        &text(&format!("/proc/{pid}/task/{tid}/status")).ok()?,
+        &read_text(&format!("/proc/{pid}/task/{tid}/status")).ok()?,
         "NSpid:",
     )
 }
 
 /// Returns the living thread of a process that has this id in its container.
-pub fn living(pid: i32, number: i32) -> Option<i32> {
-    let is_it = |tid: &i32| inside(pid, *tid).unwrap_or(*tid) == number;
-    of(pid).into_iter().find(is_it)
+pub fn find_by_number(pid: i32, number: i32) -> Option<i32> {
+    let is_it = |tid: &i32| number_in_container(pid, *tid).unwrap_or(*tid) == number;
+    thread_ids(pid).into_iter().find(is_it)
 }
 
 /// Returns the owner of a plain glibc mutex with waiters: lock word, count, owner.
@@ -316,7 +316,7 @@ const RWLOCK_WRITERS: usize = 3;
 ///
 /// The words are: readers and flags, writers, phase, futex of writers, two unused ones, the writer,
 /// and whether processes share the lock.
-fn rwlock(lock: [u32; 8], waits_at: usize, expected: u64) -> Option<(Option<i32>, u32)> {
+fn rwlock_holders(lock: [u32; 8], waits_at: usize, expected: u64) -> Option<(Option<i32>, u32)> {
     const WRITE_PHASE: u32 = 1;
     const WRITE_LOCKED: u32 = 2;
     /// Futex value on which a thread waits in the reading phase, and in the writing phase.
@@ -352,8 +352,8 @@ fn rwlock(lock: [u32; 8], waits_at: usize, expected: u64) -> Option<(Option<i32>
 /// Both then have the same random bytes, which the kernel generates for each executed program.
 pub fn shares_program(pid: i32, parent: i32) -> bool {
     let random = |pid: i32| -> Option<[u64; 2]> {
-        let at = auxiliary(pid, AT_RANDOM)?;
-        Memory::open(pid).ok()?.words(at).ok()
+        let at = auxiliary_value(pid, AT_RANDOM)?;
+        Memory::of_process(pid).ok()?.read_words(at).ok()
     };
     random(parent).is_some_and(|bytes| random(pid) == Some(bytes))
 }
@@ -361,7 +361,7 @@ pub fn shares_program(pid: i32, parent: i32) -> bool {
 /// In the auxiliary vector: address of the program's random bytes.
 const AT_RANDOM: u64 = 25;
 
-fn auxiliary(pid: i32, wanted: u64) -> Option<u64> {
+fn auxiliary_value(pid: i32, wanted: u64) -> Option<u64> {
     let vector = fs::read(format!("/proc/{pid}/auxv")).ok()?;
     let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
     let mut pairs = vector.chunks_exact(16);
@@ -369,8 +369,8 @@ fn auxiliary(pid: i32, wanted: u64) -> Option<u64> {
 }
 
 /// Returns when a thread was started, in clock ticks from boot.
-pub fn started(pid: i32, tid: i32) -> Option<u64> {
-    let stat = text(&format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+pub fn start_ticks(pid: i32, tid: i32) -> Option<u64> {
+    let stat = read_text(&format!("/proc/{pid}/task/{tid}/stat")).ok()?;
     let (_, rest) = name_and_rest(&stat)?;
     rest.split(' ').nth(19)?.parse().ok()
 }
@@ -387,13 +387,13 @@ mod tests {
     #[test]
     fn only_a_thread_that_waits_in_a_call_has_one() {
         let text = "202 0x7f00 0x80 0x2 0x0 0x0 0x0 0x7ffe00 0x7f11\n";
-        let call_seen = call(text).unwrap();
+        let call_seen = parse_call(text).unwrap();
         assert_eq!(
             (call_seen.number, call_seen.arguments[..3].to_vec()),
             (202, vec![0x7f00, 0x80, 2])
         );
-        assert_eq!(call("running\n"), None);
-        assert_eq!(call("-1 0x7ffe00 0x7f11\n"), None);
+        assert_eq!(parse_call("running\n"), None);
+        assert_eq!(parse_call("-1 0x7ffe00 0x7f11\n"), None);
     }
 
     #[test]
@@ -411,21 +411,24 @@ mod tests {
     fn a_read_write_lock_names_its_writer_and_counts_its_readers() {
         // State while a writer waits for one reader.
         let read = [0xa, 0, 2, 1, 0, 0, 0, 0];
-        assert_eq!(rwlock(read, RWLOCK_PHASE, 2), Some((None, 1)));
+        assert_eq!(rwlock_holders(read, RWLOCK_PHASE, 2), Some((None, 1)));
         // State while a reader waits for the writer 4711.
         let written = [0xb, 0, 3, 1, 0, 0, 4711, 0];
-        assert_eq!(rwlock(written, RWLOCK_PHASE, 3), Some((Some(4711), 0)));
+        assert_eq!(
+            rwlock_holders(written, RWLOCK_PHASE, 3),
+            Some((Some(4711), 0))
+        );
         let second_writer = [0x3, 1, 1, 3, 0, 0, 4711, 0];
         assert_eq!(
-            rwlock(second_writer, RWLOCK_WRITERS, 3),
+            rwlock_holders(second_writer, RWLOCK_WRITERS, 3),
             Some((Some(4711), 0))
         );
         assert_eq!(
-            rwlock(read, RWLOCK_PHASE, 3),
+            rwlock_holders(read, RWLOCK_PHASE, 3),
             None,
             "it waits for another value"
         );
-        assert_eq!(rwlock([0; 8], RWLOCK_PHASE, 0), None, "a semaphore");
+        assert_eq!(rwlock_holders([0; 8], RWLOCK_PHASE, 0), None, "a semaphore");
     }
 
     #[test]
@@ -438,7 +441,7 @@ mod tests {
             .unwrap();
         let child_pid = child.id().cast_signed();
         assert!(!shares_program(child_pid, pid));
-        assert!(started(child_pid, child_pid) >= started(pid, pid));
+        assert!(start_ticks(child_pid, child_pid) >= start_ticks(pid, pid));
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -449,11 +452,11 @@ mod tests {
         let own = fs::read_link("/proc/thread-self").unwrap();
         let tid = own.file_name().unwrap().to_str().unwrap();
         let tid = tid.parse().unwrap();
-        assert!(of(pid).contains(&tid));
-        assert_eq!(of(pid)[0], pid);
+        assert!(thread_ids(pid).contains(&tid));
+        assert_eq!(thread_ids(pid)[0], pid);
         assert_eq!(process_of(tid), Some(pid));
-        let seen = glance(pid, tid).unwrap();
+        let seen = glance_at(pid, tid).unwrap();
         assert_eq!(seen.state, 'R');
-        assert!(glance(pid, i32::MAX).is_none());
+        assert!(glance_at(pid, i32::MAX).is_none());
     }
 }

@@ -21,7 +21,7 @@ const STOPPED_AT_MOST: Duration = Duration::from_millis(500);
 /// the program fails, or takes too long and is killed.
 ///
 /// Only this child is reaped; other children remain for the caller.
-pub fn run(
+pub fn run_program(
     program: &Path,
     arguments: &[&OsStr],
     until: Instant,
@@ -29,10 +29,10 @@ pub fn run(
 ) -> io::Result<String> {
     let mut command = Command::new(program);
     command.args(arguments);
-    hear(command, until, most)
+    run_command(command, until, most)
 }
 
-/// Runs a program like [`run`], but with an empty environment, so that its output depends only on
+/// Runs a program like [`run_program`], but with an empty environment, so that its output depends only on
 /// its arguments.
 pub fn run_bare(
     program: &Path,
@@ -42,10 +42,10 @@ pub fn run_bare(
 ) -> io::Result<String> {
     let mut command = Command::new(program);
     command.args(arguments).env_clear();
-    hear(command, until, most)
+    run_command(command, until, most)
 }
 
-fn hear(mut command: Command, until: Instant, most: usize) -> io::Result<String> {
+fn run_command(mut command: Command, until: Instant, most: usize) -> io::Result<String> {
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -54,9 +54,9 @@ fn hear(mut command: Command, until: Instant, most: usize) -> io::Result<String>
         .process_group(0);
     dies_with_us(&mut command);
     let mut child = command.spawn()?;
-    let said = listen(&mut child, until, most);
+    let said = read_output(&mut child, until, most);
     if child.try_wait().map_or(true, |ended| ended.is_none()) {
-        kill(&child);
+        kill_group(&child);
     }
     let ended = child.wait()?;
     if ended.success() {
@@ -106,14 +106,14 @@ pub fn spawn_and_continue(command: &mut Command) -> io::Result<Child> {
 fn continue_before_exec(spawner: i32) {
     let own = fs::read("/proc/self/cmdline").ok();
     for pid in process::children_of_thread(std::process::id().cast_signed(), spawner) {
-        let is_stopped = process::state(pid).is_some_and(|(state, _)| state == 'T');
+        let is_stopped = process::process_state(pid).is_some_and(|(state, _)| state == 'T');
         if is_stopped && fs::read(format!("/proc/{pid}/cmdline")).ok() == own {
-            let _ = signals::send(pid, Signal::CONT);
+            let _ = signals::send_signal(pid, Signal::CONT);
         }
     }
 }
 
-fn listen(child: &mut Child, until: Instant, most: usize) -> io::Result<String> {
+fn read_output(child: &mut Child, until: Instant, most: usize) -> io::Result<String> {
     let Some(mut out) = child.stdout.take() else {
         return Err(io::ErrorKind::BrokenPipe.into());
     };
@@ -145,7 +145,7 @@ fn listen(child: &mut Child, until: Instant, most: usize) -> io::Result<String> 
 }
 
 /// Kills a child and its process group.
-pub(super) fn kill(child: &Child) {
+pub(super) fn kill_group(child: &Child) {
     use rustix::process::{Pid, Signal, kill_process_group};
     let group = Pid::from_raw(child.id().cast_signed());
     let _ = group.map(|group| kill_process_group(group, Signal::KILL));
@@ -158,7 +158,7 @@ mod tests {
     fn sh(script: &str, patience: Duration, most: usize) -> io::Result<String> {
         let arguments = ["-c", script].map(OsStr::new);
         let until = Instant::now() + patience;
-        run(Path::new("/bin/sh"), &arguments, until, most)
+        run_program(Path::new("/bin/sh"), &arguments, until, most)
     }
 
     const LONG: Duration = Duration::from_secs(100);

@@ -37,11 +37,11 @@ pub struct Identity {
 
 impl User {
     /// Returns the credentials of a process that runs as this user.
-    pub fn identity(&self) -> Identity {
+    pub fn process_identity(&self) -> Identity {
         Identity {
             uid: self.uid,
             gid: self.gid,
-            groups: groups(self),
+            groups: group_ids(self),
         }
     }
 }
@@ -52,10 +52,10 @@ pub fn is_root() -> bool {
 }
 
 /// Finds a user by name or id.
-pub fn find(name: &str) -> Option<User> {
+pub fn find_user(name: &str) -> Option<User> {
     let named = CString::new(name).ok().and_then(|name| {
         // SAFETY: the name ends with a NUL byte; `entry` passes valid pointers for the results.
-        entry(|entry, room, found| unsafe {
+        user_entry(|entry, room, found| unsafe {
             libc::getpwnam_r(
                 name.as_ptr(),
                 entry,
@@ -71,13 +71,13 @@ pub fn find(name: &str) -> Option<User> {
 /// Finds a user by id.
 pub fn of_number(uid: u32) -> Option<User> {
     // SAFETY: `entry` passes valid pointers for the results.
-    entry(|entry, room, found| unsafe {
+    user_entry(|entry, room, found| unsafe {
         libc::getpwuid_r(uid, entry, room.as_mut_ptr().cast(), room.len(), found)
     })
 }
 
 /// Returns the groups of a user.
-fn groups(user: &User) -> Vec<u32> {
+fn group_ids(user: &User) -> Vec<u32> {
     let Ok(name) = CString::new(user.name.clone().into_vec()) else {
         return vec![user.gid];
     };
@@ -93,7 +93,7 @@ fn groups(user: &User) -> Vec<u32> {
     groups
 }
 
-fn entry(
+fn user_entry(
     ask: impl FnOnce(*mut libc::passwd, &mut [u8], *mut *mut libc::passwd) -> libc::c_int,
 ) -> Option<User> {
     let mut entry = MaybeUninit::<libc::passwd>::uninit();
@@ -121,12 +121,12 @@ mod tests {
 
     #[test]
     fn users_are_found_by_name_and_by_number() {
-        let root = find("root").unwrap();
+        let root = find_user("root").unwrap();
         assert_eq!((root.uid, root.gid), (0, 0));
         assert_eq!(of_number(0), Some(root.clone()));
-        assert_eq!(find("0"), Some(root.clone()));
-        assert!(groups(&root).contains(&0));
-        assert_eq!(find("no such user"), None);
+        assert_eq!(find_user("0"), Some(root.clone()));
+        assert!(group_ids(&root).contains(&0));
+        assert_eq!(find_user("no such user"), None);
         assert_eq!(of_number(4_000_000_000), None);
     }
 }

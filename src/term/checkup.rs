@@ -1,6 +1,6 @@
 //! Shows what a machine can capture, and what to change.
 
-use super::screen::{Screen, width};
+use super::screen::{Screen, stdout_width};
 use crate::doctor::{Check, Checkup, State};
 use crate::report::words;
 use console::style;
@@ -9,13 +9,13 @@ use console::style;
 const NAMES: usize = 17;
 
 /// Shows what the machine can capture, then the suggested changes, then all checks.
-pub fn checkup(checkup: &Checkup) -> String {
-    laid_out(checkup, width())
+pub fn format_checkup(checkup: &Checkup) -> String {
+    laid_out(checkup, stdout_width())
 }
 
 fn laid_out(checkup: &Checkup, width: Option<usize>) -> String {
     let mut screen = Screen::new(width);
-    screen.text(0, &style("This machine can capture").bold().to_string());
+    screen.push_text(0, &style("This machine can capture").bold().to_string());
     let can = checkup.can;
     for (it, what) in [
         (can.cores, "cores of crashes, with stacks"),
@@ -32,7 +32,7 @@ fn laid_out(checkup: &Checkup, width: Option<usize>) -> String {
         } else {
             style("no ").red().bold()
         };
-        screen.text(2, &format!("{mark}  {what}"));
+        screen.push_text(2, &format!("{mark}  {what}"));
     }
     for (state, one, many) in [
         (
@@ -55,28 +55,28 @@ fn laid_out(checkup: &Checkup, width: Option<usize>) -> String {
             State::Bad => style(title).red().bold(),
         };
         if checks().next().is_some() {
-            screen.gap();
-            screen.text(0, &title.to_string());
+            screen.push_gap();
+            screen.push_text(0, &title.to_string());
         }
         for check in checks() {
-            row(&mut screen, check);
+            write_check(&mut screen, check);
         }
     }
-    screen.finish()
+    screen.into_text()
 }
 
-fn row(screen: &mut Screen, check: &Check) {
-    let seen = words::sanitize(&check.seen);
+fn write_check(screen: &mut Screen, check: &Check) {
+    let seen = words::sanitize_line(&check.seen);
     let name_width = NAMES - 4;
-    screen.hanging(2, NAMES, &format!("{:<name_width$}  {seen}", check.name));
+    screen.push_hanging_text(2, NAMES, &format!("{:<name_width$}  {seen}", check.name));
     for line in check.fix.iter().flat_map(|fix| fix_lines(fix)) {
-        screen.row(&format!("{}{line}", " ".repeat(NAMES)));
+        screen.push_row(&format!("{}{line}", " ".repeat(NAMES)));
     }
 }
 
 /// Returns how to fix something, with each command on a separate line.
 fn fix_lines(fix: &str) -> Vec<String> {
-    let fix = words::sanitize(fix);
+    let fix = words::sanitize_line(fix);
     let mut lines = Vec::new();
     for part in fix.split("; ") {
         let (about, command) = match part.rsplit_once(": ") {

@@ -1,6 +1,6 @@
 //! Shows the differences between two runs, in two columns.
 
-use super::screen::{Screen, width};
+use super::screen::{Screen, stdout_width};
 use crate::report::words;
 use crate::survey::{Compared, Difference, Group, Run};
 use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
@@ -28,29 +28,36 @@ const NO_DIFFERENCE: &str =
 const SMALL: f64 = 0.05;
 
 /// Shows a comparison of two runs.
-pub fn differences(compared: &Compared, all: bool) -> String {
-    laid_out(compared, all, width())
+pub fn format_differences(compared: &Compared, all: bool) -> String {
+    laid_out(compared, all, stdout_width())
 }
 
 /// Formats the comparison for this width; without one, lines may have any length.
 fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
     let mut screen = Screen::new(width);
     let Compared { left, right, .. } = compared;
-    let [first, second] = [left, right].map(|run| words::sanitize(&run.run));
+    let [first, second] = [left, right].map(|run| words::sanitize_line(&run.run));
     let room = measure_text_width(&first).max(measure_text_width(&second));
     for (letter, name, run) in [(A, &first, left), (B, &second, right)] {
         let name = pad_str(name, room, Alignment::Left, None);
-        let host = words::sanitize(&run.host);
-        screen.hanging(
+        let host = words::sanitize_line(&run.host);
+        screen.push_hanging_text(
             0,
             3,
-            &format!("{}  {name}  {}, on {host}", style(letter).bold(), rate(run)),
+            &format!(
+                "{}  {name}  {}, on {host}",
+                style(letter).bold(),
+                format_failure_rate(run)
+            ),
         );
     }
-    screen.text(0, &style(chance(compared)).bold().to_string());
+    screen.push_text(
+        0,
+        &style(describe_significance(compared)).bold().to_string(),
+    );
     for run in [left, right].into_iter().filter(|run| !run.surveyed) {
-        let name = words::sanitize(&run.run);
-        screen.text(
+        let name = words::sanitize_line(&run.run);
+        screen.push_text(
             0,
             &format!(
                 "{name} has no record of its environment: only what both recorded is compared."
@@ -62,9 +69,9 @@ fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
         .iter()
         .filter(|one| one.group != Group::Trifle);
     if matters.next().is_none() {
-        screen.text(0, NO_DIFFERENCE);
+        screen.push_text(0, NO_DIFFERENCE);
     }
-    let mut out = screen.finish();
+    let mut out = screen.into_text();
     let names = compared
         .differences
         .iter()
@@ -73,7 +80,10 @@ fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
     let names = names.unwrap_or(0).min(NAMES);
     for group in compared.differences.chunk_by(|a, b| a.group == b.group) {
         if group[0].group == Group::Trifle && !all {
-            let names: Vec<String> = group.iter().map(|one| words::sanitize(&one.name)).collect();
+            let names: Vec<String> = group
+                .iter()
+                .map(|one| words::sanitize_line(&one.name))
+                .collect();
             let names = names.join(" ");
             let _ = writeln!(
                 out,
@@ -82,13 +92,13 @@ fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
             );
             continue;
         }
-        let columns = Columns::of(group, names, width);
+        let columns = Columns::fit_to(group, names, width);
         let title = pad_str(group[0].group.title(), names + 2, Alignment::Left, None);
         let left = pad_str(A, columns.left, Alignment::Left, None);
         let _ = writeln!(out, "\n  {}  {left}  {B}", style(title).bold());
         let shown = if all { group.len() } else { SHOWN };
         for one in group.iter().take(shown) {
-            row(&mut out, one, &columns);
+            write_difference(&mut out, one, &columns);
         }
         if group.len() > shown {
             let _ = writeln!(out, "    and {} more: --all", group.len() - shown);
@@ -98,17 +108,17 @@ fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
 }
 
 /// Returns `3 of 100 failed (3 %)`.
-fn rate(run: &Run) -> String {
+fn format_failure_rate(run: &Run) -> String {
     let counts = format!("{} of {} failed", run.failures, run.trials);
     if run.trials == 0 {
         return counts;
     }
     let share = real(run.failures) / real(run.trials);
-    format!("{counts} ({} %)", words::percent(share))
+    format!("{counts} ({} %)", words::format_percent(share))
 }
 
 /// Describes whether the failure rates differ significantly.
-fn chance(compared: &Compared) -> String {
+fn describe_significance(compared: &Compared) -> String {
     let Compared { left, right, .. } = compared;
     let is_equal = left.failures * right.trials == right.failures * left.trials;
     match (compared.p_value, &compared.not_comparable) {
@@ -122,7 +132,7 @@ fn chance(compared: &Compared) -> String {
             format!("The failure rates do not differ significantly (Fisher's exact test: {p}).")
         }
         (None, why) => {
-            let why = words::sanitize(why.as_deref().unwrap_or_default());
+            let why = words::sanitize_line(why.as_deref().unwrap_or_default());
             format!("The failure rates are not compared: {why}.")
         }
     }
@@ -138,10 +148,10 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(group: &[Difference], names: usize, width: Option<usize>) -> Self {
+    fn fit_to(group: &[Difference], names: usize, width: Option<usize>) -> Self {
         let longest = group
             .iter()
-            .map(|one| measure_text_width(&cell(one.left.as_ref())));
+            .map(|one| measure_text_width(&format_cell(one.left.as_ref())));
         let longest = longest.max().unwrap_or(0);
         let most = width.map_or(LEFT, |width| width.saturating_sub(names + MARGINS) / 2);
         Self {
@@ -153,15 +163,15 @@ impl Columns {
 }
 
 /// Returns the cell of a value.
-fn cell(value: Option<&String>) -> String {
+fn format_cell(value: Option<&String>) -> String {
     match value {
         Some(value) if value.is_empty() => "(empty)".to_owned(),
-        Some(value) => words::sanitize(value),
+        Some(value) => words::sanitize_line(value),
         None => NOTHING.to_owned(),
     }
 }
 
-fn row(out: &mut String, one: &Difference, columns: &Columns) {
+fn write_difference(out: &mut String, one: &Difference, columns: &Columns) {
     let Columns { names, left, width } = *columns;
     let padded = |text: &str, to| {
         let text = match width {
@@ -180,12 +190,12 @@ fn row(out: &mut String, one: &Difference, columns: &Columns) {
     let _ = writeln!(
         out,
         "    {}  {}  {}",
-        padded(&words::sanitize(&one.name), names),
-        padded(&cell(one.left.as_ref()), left),
-        cut(&cell(one.right.as_ref()), names + left + MARGINS),
+        padded(&words::sanitize_line(&one.name), names),
+        padded(&format_cell(one.left.as_ref()), left),
+        cut(&format_cell(one.right.as_ref()), names + left + MARGINS),
     );
     if let Some(note) = &one.note {
-        let note = cut(&words::sanitize(note), 6);
+        let note = cut(&words::sanitize_line(note), 6);
         let _ = writeln!(out, "      {}", style(note).dim());
     }
 }

@@ -1,12 +1,12 @@
 //! Shows the live line, and a line for each failure when it happens.
 
-use super::{safe, say, screen};
+use super::{print_message, safe_for_stderr, screen};
 use crate::model::{
     Depth, Event, Failure, Find, Level, Observation, Outcome, Question, TrialId, VariantId, Void,
 };
 use crate::oracle;
 use crate::policy::{self, Collect, Progress, Race, Ramp, Search, Standing};
-use crate::report::{Speed, answer, forecast as load_forecast, words};
+use crate::report::{Speed, answer, forecast_duration as load_forecast, words};
 use crate::state::{Reproduced, Sink, State};
 use console::{Term, style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -46,7 +46,7 @@ pub struct Live {
 
 impl Live {
     /// Shows a live line.
-    pub fn moving(every_trial: bool) -> Self {
+    pub fn with_moving_line(every_trial: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
         bar.set_style(ProgressStyle::with_template("{wide_msg}").expect("a fixed template"));
         Self {
@@ -56,7 +56,7 @@ impl Live {
     }
 
     /// Prints a progress line at intervals.
-    pub fn plain(every_trial: bool) -> Self {
+    pub fn with_plain_lines(every_trial: bool) -> Self {
         Self {
             last_line: Some(Instant::now()),
             ..Self::new(every_trial)
@@ -64,7 +64,7 @@ impl Live {
     }
 
     /// Prints only failures.
-    pub fn still(every_trial: bool) -> Self {
+    pub fn failures_only(every_trial: bool) -> Self {
         Self::new(every_trial)
     }
 
@@ -87,56 +87,56 @@ impl Live {
 
     /// Adds the progress within trials, if it is available.
     #[must_use]
-    pub fn with(mut self, within: Option<Box<dyn Fn() -> String>>) -> Self {
+    pub fn with_trial_status(mut self, within: Option<Box<dyn Fn() -> String>>) -> Self {
         self.within = within;
         self
     }
 
     /// Announces the duration of the run, once the responses per second are known.
     #[must_use]
-    pub fn forecasting(mut self, rate: Option<Box<dyn Fn() -> Option<f64>>>) -> Self {
+    pub fn with_forecast(mut self, rate: Option<Box<dyn Fn() -> Option<f64>>>) -> Self {
         self.rate = rate;
         self
     }
 
     /// Prints the expected duration of the run once, if it is long.
-    fn forecast(&mut self, state: &State, speed: Speed) {
+    fn print_forecast(&mut self, state: &State, speed: Speed) {
         self.rate = None;
         // A forecast from the plan alone was printed before the start.
         if load_forecast(state, None).is_none()
             && let Some(text) = load_forecast(state, Some(speed))
         {
-            self.text(2, &text);
+            self.print_text(2, &text);
         }
     }
 
     /// Removes the live line.
-    pub fn finish(&self) {
+    pub fn clear_line(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 
-    fn line(&self, text: &str) {
+    fn print_line(&self, text: &str) {
         match &self.bar {
             Some(bar) => {
                 let width = Term::stderr().size_checked().map(|(_, columns)| columns);
                 let width = width.map_or(usize::MAX, usize::from);
-                bar.println(&*safe(&truncate_str(text, width, "…")));
+                bar.println(&*safe_for_stderr(&truncate_str(text, width, "…")));
             }
-            None => say(text),
+            None => print_message(text),
         }
     }
 
     /// Writes text, wrapped to the width.
-    fn text(&self, indent: usize, text: &str) {
+    fn print_text(&self, indent: usize, text: &str) {
         let text = format!("{}{text}", " ".repeat(indent));
         for line in screen::for_stderr(&text).lines() {
-            self.line(line);
+            self.print_line(line);
         }
     }
 
-    fn ended(
+    fn trial_ended(
         &mut self,
         state: &State,
         id: TrialId,
@@ -144,18 +144,18 @@ impl Live {
         seen: &Observation,
         outcome: &Outcome,
     ) {
-        let time = words::seconds(seen.elapsed.as_secs_f64());
+        let time = words::format_seconds(seen.elapsed.as_secs_f64());
         let text = match outcome {
             Outcome::Fail(failure) => {
-                let (name, about) = called(failure);
+                let (name, about) = describe_failure(failure);
                 format!("{} {about}", style(name).red().bold())
             }
             Outcome::Other(failure) => {
-                let (name, about) = called(failure);
+                let (name, about) = describe_failure(failure);
                 format!("{} {about} (not the bug looked for)", style(name).yellow())
             }
             Outcome::Void(Void::Interrupted) => return,
-            Outcome::Void(void) => format!("{}{}", style(void).dim(), why(seen)),
+            Outcome::Void(void) => format!("{}{}", style(void).dim(), inconclusive_reason(seen)),
             Outcome::Pass if self.every_trial => style("ok").green().to_string(),
             Outcome::Pass => return,
         };
@@ -169,7 +169,7 @@ impl Live {
             *shown += 1;
             let shown = *shown;
             if shown == SHOWN_PER_KIND + 1 {
-                self.line(&format!("  ...    more {name}: counted, not shown"));
+                self.print_line(&format!("  ...    more {name}: counted, not shown"));
             }
             if shown > SHOWN_PER_KIND {
                 return;
@@ -181,35 +181,35 @@ impl Live {
             .map(|actor| actor.telling.as_deref().unwrap_or(&actor.last_words))
             .find(|w| !w.is_empty());
         let words = words.map_or(String::new(), |words| {
-            style(format!("  {}", words::sanitize(words)))
+            style(format!("  {}", words::sanitize_line(words)))
                 .dim()
                 .to_string()
         });
-        self.line(&format!(
+        self.print_line(&format!(
             "  {:<6} {of}{text}  {time}{words}",
             id.to_string()
         ));
         if let Some(killer) = oracle::killer(seen, &state.plan.limits) {
-            self.line(&format!("         killed by: {killer}"));
+            self.print_line(&format!("         killed by: {killer}"));
         }
         for leaked in seen.residue.leaked.iter().take(3) {
             let command: Vec<String> = leaked.command.iter().map(ToString::to_string).collect();
-            self.line(&format!(
+            self.print_line(&format!(
                 "         left behind: pid {}, {}, {} KiB: {}",
                 leaked.pid,
-                words::seconds(leaked.age.as_secs_f64()),
+                words::format_seconds(leaked.age.as_secs_f64()),
                 leaked.rss_kib,
-                words::sanitize(&command.join(" ")),
+                words::sanitize_line(&command.join(" ")),
             ));
         }
         for object in seen.residue.objects.iter().take(3) {
-            let object = words::sanitize(&object.to_string());
-            self.line(&format!("         left behind: {object}"));
+            let object = words::sanitize_line(&object.to_string());
+            self.print_line(&format!("         left behind: {object}"));
         }
     }
 
     /// Prints once that a setting may shorten the search, when its rate is known.
-    fn hint(&mut self, state: &State) {
+    fn print_hint(&mut self, state: &State) {
         let reduces = matches!(state.plan.question, Question::Reduce(_));
         let begun = !reduces || state.reduction.is_some();
         if self.hinted || state.reproduced() != Reproduced::Yes || !begun {
@@ -217,17 +217,19 @@ impl Live {
         }
         self.hinted = true;
         if reduces && let Some(trials) = policy::trials_left(state) {
-            let trials = words::plural(trials, "more trial");
-            let time = self.estimate(state, state.completed());
-            let time = time.map_or(String::new(), |time| format!(", {}", words::seconds(time)));
-            self.text(2, &format!("expected: at least {trials}{time}"));
+            let trials = words::format_count(trials, "more trial");
+            let time = self.estimate_remaining_seconds(state, state.completed());
+            let time = time.map_or(String::new(), |time| {
+                format!(", {}", words::format_seconds(time))
+            });
+            self.print_text(2, &format!("expected: at least {trials}{time}"));
         }
         if let Some(text) = answer::raise_hint(state) {
-            self.text(2, &text);
+            self.print_text(2, &text);
         }
     }
 
-    fn status(&self, state: &State) -> String {
+    fn status_line(&self, state: &State) -> String {
         if state.capturing {
             let (caught, wanted) = Collect::caught(state);
             return format!(
@@ -243,13 +245,13 @@ impl Live {
         let left = policy::of(&state.plan).left(state);
         let ran = match left {
             Some(left) => format!("{completed} of {} trials", completed + left),
-            None => words::plural(completed, "trial"),
+            None => words::format_count(completed, "trial"),
         };
         let (first, last) = match &state.plan.question {
             // Only passing trials bring the end closer.
-            Question::Confirm(_) => (progress(state), None),
-            Question::Rate => (Some(ran), rate(failed, completed)),
-            _ => (Some(ran), progress(state)),
+            Question::Confirm(_) => (answer_progress(state), None),
+            Question::Rate => (Some(ran), format_rate(failed, completed)),
+            _ => (Some(ran), answer_progress(state)),
         };
         let mut parts: Vec<String> = first.into_iter().collect();
         parts.extend(
@@ -262,24 +264,26 @@ impl Live {
         }
         parts.extend(last);
         let making = state.making.iter().map(|id| &state.plan.variant(*id).name);
-        let making: Vec<String> = making.map(|name| words::sanitize(name)).collect();
+        let making: Vec<String> = making.map(|name| words::sanitize_line(name)).collect();
         if !making.is_empty() {
             parts.push(format!("building {}", making.join(", ")));
         }
-        let late = self.late(completed);
+        let late = self.slow_trial(completed);
         parts.extend(late.map(|(trial, time)| format!("{trial} takes {}", in_seconds(time))));
-        parts.push(self.time(state, completed, left.filter(|_| late.is_none())));
+        parts.push(self.describe_time(state, completed, left.filter(|_| late.is_none())));
         // Last, because a narrow terminal cuts it off.
         parts.extend(self.within.as_ref().map(|say| {
             let of = self.running.values().find_map(|(_, variant)| *variant);
             let of = of.map(|id| &state.plan.variant(id).name);
-            of.map_or_else(&say, |name| format!("{}: {}", words::sanitize(name), say()))
+            of.map_or_else(&say, |name| {
+                format!("{}: {}", words::sanitize_line(name), say())
+            })
         }));
         parts.join("   ")
     }
 
     /// Returns the trial that runs unusually long, and its time so far.
-    fn late(&self, completed: u64) -> Option<(TrialId, Duration)> {
+    fn slow_trial(&self, completed: u64) -> Option<(TrialId, Duration)> {
         let fresh = completed.saturating_sub(self.completed_before.unwrap_or(0));
         let until_last = self.last_end.duration_since(self.began);
         let usual = until_last.checked_div(u32::try_from(fresh).ok()?)?;
@@ -289,29 +293,29 @@ impl Live {
     }
 
     /// Returns the approximate number of seconds until the end of a search.
-    fn estimate(&self, state: &State, completed: u64) -> Option<f64> {
+    fn estimate_remaining_seconds(&self, state: &State, completed: u64) -> Option<f64> {
         let fresh = completed.checked_sub(self.completed_before.unwrap_or(0));
         let fresh = fresh.filter(|fresh| *fresh > 0 && state.raising().is_none())?;
         let each = self.began.elapsed().as_secs_f64() / real(fresh);
         Some(each * real(policy::trials_left(state)?))
     }
 
-    fn time(&self, state: &State, completed: u64, left: Option<u64>) -> String {
+    fn describe_time(&self, state: &State, completed: u64, left: Option<u64>) -> String {
         let elapsed = self.began.elapsed();
         let spent = in_seconds(elapsed);
         let fresh = completed.saturating_sub(self.completed_before.unwrap_or(0));
         match (left, state.plan.stop.duration()) {
             (Some(left), _) if fresh > 0 && left > 0 => {
                 let left = elapsed.as_secs_f64() * real(left) / real(fresh);
-                format!("{spent}, {} left", words::seconds(left))
+                format!("{spent}, {} left", words::format_seconds(left))
             }
             (None, Some(most)) => {
                 let spent = elapsed + self.worked_before;
                 format!("{} of {}", in_seconds(spent), in_seconds(most))
             }
-            (None, None) if self.late(completed).is_none() => {
-                let left = self.estimate(state, completed);
-                let left = left.map(|left| format!(", {} left", words::seconds(left)));
+            (None, None) if self.slow_trial(completed).is_none() => {
+                let left = self.estimate_remaining_seconds(state, completed);
+                let left = left.map(|left| format!(", {} left", words::format_seconds(left)));
                 spent + &left.unwrap_or_default()
             }
             _ => spent,
@@ -320,7 +324,7 @@ impl Live {
 }
 
 fn in_seconds(time: Duration) -> String {
-    words::seconds(time.as_secs_f64())
+    words::format_seconds(time.as_secs_f64())
 }
 
 /// A trial is late if it runs this many times longer than others, and at least [`LATE`].
@@ -350,20 +354,20 @@ impl Sink for Live {
                 self.last_end = Instant::now();
                 let variant = self.running.remove(trial).and_then(|(_, variant)| variant);
                 let of = variant.map_or(String::new(), |of| {
-                    let name = words::sanitize(&state.plan.variant(of).label());
+                    let name = words::sanitize_line(&state.plan.variant(of).label());
                     format!("{}  ", style(name).bold())
                 });
                 if !state.capturing || self.every_trial {
-                    self.ended(state, *trial, &of, seen, outcome);
+                    self.trial_ended(state, *trial, &of, seen, outcome);
                 }
-                self.hint(state);
+                self.print_hint(state);
                 if self.rate.is_some() && *outcome == Outcome::Pass {
-                    self.forecast(state, Speed::ServiceRun(seen.elapsed));
+                    self.print_forecast(state, Speed::ServiceRun(seen.elapsed));
                 }
             }
             Event::SettingChosen(_) => {
-                if let Some(text) = answer::raised(state) {
-                    self.text(2, &text);
+                if let Some(text) = answer::describe_raised(state) {
+                    self.print_text(2, &text);
                 }
             }
             // The summary shows how often each warning occurred.
@@ -375,11 +379,11 @@ impl Sink for Live {
                 .iter()
                 .any(|(known, times)| known == text && *times > 1) => {}
             Event::Note { level, text } => {
-                let text = words::sanitize(text);
+                let text = words::sanitize_line(text);
                 match level {
-                    Level::Info => self.text(2, &text),
+                    Level::Info => self.print_text(2, &text),
                     Level::Warning => {
-                        self.text(0, &format!("{} {text}", style("warning:").yellow()));
+                        self.print_text(0, &format!("{} {text}", style("warning:").yellow()));
                     }
                 }
             }
@@ -389,38 +393,42 @@ impl Sink for Live {
 
     fn tick(&mut self, state: &State) {
         if let Some(rate) = self.rate.as_ref().and_then(|rate| rate()) {
-            self.forecast(state, Speed::Answers(rate));
+            self.print_forecast(state, Speed::Answers(rate));
         }
         if let Some(bar) = &self.bar {
-            bar.set_message(safe(&format!("  {}", self.status(state))).into_string());
+            bar.set_message(
+                safe_for_stderr(&format!("  {}", self.status_line(state))).into_string(),
+            );
             bar.tick();
         } else if self
             .last_line
             .is_some_and(|last| last.elapsed() >= NOW_AND_THEN)
         {
             self.last_line = Some(Instant::now());
-            say(&format!(
+            print_message(&format!(
                 "  {}",
-                console::strip_ansi_codes(&self.status(state))
+                console::strip_ansi_codes(&self.status_line(state))
             ));
         }
     }
 }
 
 /// Returns the progress towards the answer, from the counted trials.
-fn progress(state: &State) -> Option<String> {
+fn answer_progress(state: &State) -> Option<String> {
     match &state.plan.question {
         Question::Rate => None,
-        Question::Ramp(_) => ramped(state),
+        Question::Ramp(_) => ramp_progress(state),
         Question::Confirm(_) => {
             let progress = Progress::of(state)?;
             let needed = progress.needed?;
             Some(format!("{} of {needed} passed", progress.clean))
         }
-        Question::Bisect(_) | Question::Reduce(_) if state.raising().is_some() => trying(state),
-        Question::Bisect(_) => narrowed(state),
-        Question::Reduce(_) => found(state),
-        Question::Shrink(_) => answer::trying(state),
+        Question::Bisect(_) | Question::Reduce(_) if state.raising().is_some() => {
+            current_setting(state)
+        }
+        Question::Bisect(_) => search_progress(state),
+        Question::Reduce(_) => reduction_progress(state),
+        Question::Shrink(_) => answer::describe_attempt(state),
         Question::Compare(asked) if asked.find == Find::Failing => {
             let standings = Race::standings(state);
             let count = |wanted| standings.iter().filter(|one| **one == wanted).count();
@@ -436,13 +444,13 @@ fn progress(state: &State) -> Option<String> {
             ))
         }
         Question::Compare(_) => {
-            let enough = words::number(policy::threshold(state).exp());
+            let enough = words::format_number(policy::threshold(state).exp());
             let evidence = state.contrasts.iter().map(|one| {
                 let evidence = one.evidence.ln_e_max().exp();
                 format!(
                     "{} {}",
-                    words::sanitize(&one.other),
-                    words::number(evidence)
+                    words::sanitize_line(&one.other),
+                    words::format_number(evidence)
                 )
             });
             let evidence: Vec<String> = evidence.take(CONTRASTS).collect();
@@ -452,7 +460,7 @@ fn progress(state: &State) -> Option<String> {
 }
 
 /// Returns the setting that is being tried.
-fn trying(state: &State) -> Option<String> {
+fn current_setting(state: &State) -> Option<String> {
     let variant = state.plan.variant(state.last_launched?);
     let setting = variant.setting.filter(|setting| !setting.is_as_planned());
     Some(setting.map_or_else(
@@ -462,7 +470,7 @@ fn trying(state: &State) -> Option<String> {
 }
 
 /// Returns the candidates that a search has not excluded.
-fn narrowed(state: &State) -> Option<String> {
+fn search_progress(state: &State) -> Option<String> {
     let search = Search::of(state)?;
     let places = state.plan.space.as_ref()?.choices.places();
     let all = places.len();
@@ -475,15 +483,15 @@ fn narrowed(state: &State) -> Option<String> {
     Some(format!(
         "{} of {all} left   best guess {} ({} %)",
         left.len(),
-        words::sanitize(best),
-        words::percent(group.mass),
+        words::sanitize_line(best),
+        words::format_percent(group.mass),
     ))
 }
 
 /// Returns the results for the load levels so far.
-fn ramped(state: &State) -> Option<String> {
+fn ramp_progress(state: &State) -> Option<String> {
     let ramp = state.ramp.as_ref()?;
-    let name = |level: usize| words::sanitize(&state.plan.variants[level].name);
+    let name = |level: usize| words::sanitize_line(&state.plan.variants[level].name);
     let fails = ramp.lowest_failing();
     if let Some((below, seen, more)) = ramp.guarding(&Ramp::rule(state)) {
         let needed = seen + more;
@@ -492,7 +500,7 @@ fn ramped(state: &State) -> Option<String> {
     match fails {
         Some(level) => {
             let left = ramp.credible(1.0 - state.plan.alpha.value()).len() as u64;
-            let left = words::plural(left, "level");
+            let left = words::format_count(left, "level");
             Some(format!("fails at {}   {left} left", name(level)))
         }
         None => {
@@ -503,7 +511,7 @@ fn ramped(state: &State) -> Option<String> {
 }
 
 /// Returns the needed items that a search has found so far.
-fn found(state: &State) -> Option<String> {
+fn reduction_progress(state: &State) -> Option<String> {
     let Some(reduction) = &state.reduction else {
         return Some("reproducing the failure".to_owned());
     };
@@ -517,15 +525,18 @@ fn found(state: &State) -> Option<String> {
 }
 
 /// Returns the share of failures in the displayed counts.
-fn rate(failed: u64, completed: u64) -> Option<String> {
+fn format_rate(failed: u64, completed: u64) -> Option<String> {
     let share = real(failed) / real(completed.max(1));
-    (failed > 0).then(|| format!("{} %", words::percent(share)))
+    (failed > 0).then(|| format!("{} %", words::format_percent(share)))
 }
 
 /// Returns the name of a failure, and the text after it.
-fn called(failure: &Failure) -> (String, String) {
+fn describe_failure(failure: &Failure) -> (String, String) {
     if failure.signature.depth > Depth::Output {
-        return (words::sanitize(&failure.signature.title), String::new());
+        return (
+            words::sanitize_line(&failure.signature.title),
+            String::new(),
+        );
     }
     let label = failure.kind.label();
     let about = label.map_or_else(String::new, |label| format!("({label})"));
@@ -533,7 +544,7 @@ fn called(failure: &Failure) -> (String, String) {
 }
 
 /// Returns why a trial is inconclusive.
-fn why(seen: &Observation) -> String {
+fn inconclusive_reason(seen: &Observation) -> String {
     use crate::model::Ending;
     let not_started = seen.actors.iter().find_map(|actor| match &actor.ending {
         Ending::NotStarted(why) => Some(why.clone()),
@@ -552,6 +563,6 @@ fn why(seen: &Observation) -> String {
     if last.is_empty() {
         String::new()
     } else {
-        format!(": {}", words::sanitize(last))
+        format!(": {}", words::sanitize_line(last))
     }
 }

@@ -14,36 +14,36 @@ mod summary;
 mod table;
 mod ticks;
 
-pub use checkup::checkup;
+pub use checkup::format_checkup;
 pub use counter::Counter;
-pub use differences::differences;
+pub use differences::format_differences;
 pub use live::Live;
-pub use partings::partings;
-pub use runs::{StoredRun, runs};
-pub use screen::{Command, Screen, page_width, width};
-pub use summary::{Pooled, near, summary, verdict};
+pub use partings::format_distinguishing_facts;
+pub use runs::{StoredRun, format_runs};
+pub use screen::{Command, Screen, page_width, stdout_width};
+pub use summary::{Pooled, format_summary, format_verdict, relative_to_cwd};
 pub use ticks::Ticks;
 
 use crate::untrusted::SafeText;
 use std::io::{self, Write as _};
 
 /// Writes a message to stderr, wrapped to the width of the terminal.
-pub fn say(line: &str) {
+pub fn print_message(line: &str) {
     say_as_it_is(&screen::for_stderr(line));
 }
 
 /// Writes lines to stderr that already have their layout, or that come from a program.
 pub fn say_as_it_is(lines: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", safe(lines));
+    let _ = writeln!(io::stderr().lock(), "{}", safe_for_stderr(lines));
 }
 
 /// Returns the text with escapes, for stderr.
-fn safe(text: &str) -> SafeText {
+fn safe_for_stderr(text: &str) -> SafeText {
     SafeText::laid_out(text, console::colors_enabled_stderr())
 }
 
 /// Writes a result to stdout. A closed pipe is not an error.
-pub fn tell(text: &str) -> io::Result<()> {
+pub fn print_result(text: &str) -> io::Result<()> {
     let text = SafeText::laid_out(text, console::colors_enabled());
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

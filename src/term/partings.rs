@@ -1,6 +1,6 @@
 //! Shows several runs as columns, and the facts that distinguish the failing ones.
 
-use crate::report::partings::{lines, odds};
+use crate::report::partings::{describe_odds, fact_lines};
 use crate::report::words;
 use crate::survey::{Parted, Run};
 use console::{Alignment, measure_text_width, pad_str, style};
@@ -11,9 +11,9 @@ use std::fmt::Write as _;
 const CELLS: usize = 6;
 
 /// Shows several runs and the distinguishing facts.
-pub fn partings(parted: &Parted) -> String {
+pub fn format_distinguishing_facts(parted: &Parted) -> String {
     let mut out = String::new();
-    table(&mut out, &parted.runs);
+    write_run_table(&mut out, &parted.runs);
     let failing = parted.runs.iter().filter(|run| run.failures > 0).count();
     let others = parted.runs.len() - failing;
     if failing == 0 || others == 0 {
@@ -32,28 +32,28 @@ pub fn partings(parted: &Parted) -> String {
         return out;
     }
     let _ = writeln!(out, "  {}", style("it failed only where").bold());
-    for line in lines(&parted.by, usize::MAX) {
+    for line in fact_lines(&parted.by, usize::MAX) {
         let _ = writeln!(out, "    {}", line.text);
         if let Some(note) = line.note {
-            let _ = writeln!(out, "      {}", style(words::sanitize(note)).dim());
+            let _ = writeln!(out, "      {}", style(words::sanitize_line(note)).dim());
         }
     }
-    let odds = odds("run", failing as u64, others as u64);
+    let odds = describe_odds("run", failing as u64, others as u64);
     let _ = writeln!(out, "  {odds}");
     out
 }
 
-fn table(out: &mut String, runs: &[Run]) {
+fn write_run_table(out: &mut String, runs: &[Run]) {
     let heads = ["", "host", "processor", "kernel", "failed", "rate"].map(str::to_owned);
     let rows = runs.iter().map(|run| {
         let rate = real(run.failures) / real(run.trials);
         [
-            words::sanitize(&run.run),
-            words::sanitize(&run.host),
-            words::sanitize(&run.cpu),
-            words::sanitize(&run.kernel),
+            words::sanitize_line(&run.run),
+            words::sanitize_line(&run.host),
+            words::sanitize_line(&run.cpu),
+            words::sanitize_line(&run.kernel),
             format!("{}/{}", run.failures, run.trials),
-            format!("{} %", words::percent(rate)),
+            format!("{} %", words::format_percent(rate)),
         ]
     });
     let rows: Vec<[String; CELLS]> = std::iter::once(heads).chain(rows).collect();

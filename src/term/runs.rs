@@ -1,6 +1,6 @@
 //! Shows the stored runs as a table, one line each.
 
-use super::screen::width;
+use super::screen::stdout_width;
 use crate::policy::Verdict;
 use crate::report::{Listing, words};
 use console::{measure_text_width, pad_str, style, truncate_str};
@@ -23,12 +23,12 @@ const CUT: [(usize, usize); 7] = [(4, 20), (5, 12), (3, 22), (5, 8), (4, 8), (3,
 const GAP: &str = "  ";
 
 /// Returns the table of stored runs.
-pub fn runs(runs: &[StoredRun]) -> String {
-    table(runs, width().unwrap_or(DEFAULT_WIDTH))
+pub fn format_runs(runs: &[StoredRun]) -> String {
+    format_run_table(runs, stdout_width().unwrap_or(DEFAULT_WIDTH))
 }
 
-fn table(runs: &[StoredRun], width: usize) -> String {
-    let cells: Vec<[String; 6]> = runs.iter().map(cells).collect();
+fn format_run_table(runs: &[StoredRun], width: usize) -> String {
+    let cells: Vec<[String; 6]> = runs.iter().map(run_cells).collect();
     let mut widths: [usize; 6] = std::array::from_fn(|column| {
         let cells = cells.iter().map(|row| measure_text_width(&row[column]));
         cells.max().unwrap_or(0).max(HEADS[column].len())
@@ -54,15 +54,15 @@ fn table(runs: &[StoredRun], width: usize) -> String {
         let verdict = run.listing.as_ref().map(|listing| listing.verdict);
         out.push_str(&line(cells, &|column, cell| match column {
             0 => style(cell).bold().to_string(),
-            3 => coloured(cell, verdict),
+            3 => colour_result(cell, verdict),
             _ => cell,
         }));
     }
     out
 }
 
-fn cells(run: &StoredRun) -> [String; 6] {
-    let reference = words::sanitize(&run.reference);
+fn run_cells(run: &StoredRun) -> [String; 6] {
+    let reference = words::sanitize_line(&run.reference);
     let [asked, result, crash, command] = match &run.listing {
         None => ["", "cannot be read", "", ""].map(str::to_owned),
         Some(listing) => [
@@ -71,12 +71,12 @@ fn cells(run: &StoredRun) -> [String; 6] {
             &listing.crash,
             &listing.command,
         ]
-        .map(words::sanitize),
+        .map(words::sanitize_line),
     };
     [reference, run.when.clone(), asked, result, crash, command]
 }
 
-fn coloured(result: String, verdict: Option<Verdict>) -> String {
+fn colour_result(result: String, verdict: Option<Verdict>) -> String {
     let result = style(result);
     match verdict {
         None | Some(Verdict::Undecided | Verdict::CouldNotTest | Verdict::NotThere) => {
@@ -154,7 +154,7 @@ mod tests {
                 listing: None,
             },
         ];
-        let shown = |width| console::strip_ansi_codes(&table(&runs, width)).into_owned();
+        let shown = |width| console::strip_ansi_codes(&format_run_table(&runs, width)).into_owned();
         insta::assert_snapshot!(shown(80), @"
         RUN   WHEN             WHAT     RESULT            CRASH                 COMMAND
         386f  yesterday 14:02  run      3 of 100 failed   SIGSEGV crash.c:20    ./crash…

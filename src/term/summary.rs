@@ -6,7 +6,8 @@ use crate::model::{Depth, Site};
 use crate::policy::{Verdict, needed_by_default};
 use crate::report::answer::Threshold;
 use crate::report::{
-    Answer, LateTrial, LoadTotals, Report, SignatureSeen, Variant, bars, groups, source_line, words,
+    Answer, LateTrial, LoadTotals, Report, SignatureSeen, Variant, bars, group_failures,
+    source_line, words,
 };
 use crate::untrusted::{SafeText, Untrusted as _, shell_word};
 use console::style;
@@ -20,11 +21,11 @@ const LISTED: usize = 12;
 const LONG: f64 = 10.0;
 
 /// Returns the answer in one line, or why there is none.
-pub fn verdict(report: &Report) -> String {
+pub fn format_verdict(report: &Report) -> String {
     let mut screen = Screen::new(None);
-    headlines(&mut screen, report);
+    write_headlines(&mut screen, report);
     let mut text = screen
-        .finish()
+        .into_text()
         .lines()
         .next()
         .unwrap_or_default()
@@ -32,7 +33,7 @@ pub fn verdict(report: &Report) -> String {
     text.push('\n');
     if report.verdict == Verdict::CouldNotTest {
         for note in &report.notes {
-            let _ = writeln!(text, "note: {}", words::sanitize(note));
+            let _ = writeln!(text, "note: {}", words::sanitize_line(note));
         }
     }
     text
@@ -48,7 +49,7 @@ pub struct Pooled {
 }
 
 /// Returns the first screen of a run, wrapped to this width. Commands name the run by this reference.
-pub fn summary(
+pub fn format_summary(
     report: &Report,
     evidence: &Path,
     reference: &str,
@@ -57,55 +58,57 @@ pub fn summary(
     width: Option<usize>,
 ) -> String {
     let mut screen = Screen::new(width);
-    headlines(&mut screen, report);
+    write_headlines(&mut screen, report);
     if let Some(answer) = &report.answer {
-        for line in answer.lines() {
-            screen.text(2, &words::sanitize(&line));
+        for line in answer.detail_lines() {
+            screen.push_text(2, &words::sanitize_line(&line));
         }
     }
-    screen.gap();
+    screen.push_gap();
     match &report.answer {
         Some(Answer::Compare(_)) => {
-            table(&mut screen, &table::variants(report, width));
+            write_table(&mut screen, &table::variant_table(report, width));
             captured_by_variant(&mut screen, report);
         }
         // Without a conclusive trial, every candidate is as likely as any other.
         Some(Answer::Bisect(_)) if report.verdict == Verdict::CouldNotTest => {}
-        Some(Answer::Bisect(answer)) => table(&mut screen, &table::points(answer, width)),
+        Some(Answer::Bisect(answer)) => {
+            write_table(&mut screen, &table::candidate_table(answer, width));
+        }
         Some(Answer::Ramp(answer)) => {
-            table(&mut screen, &table::levels(report, answer, width));
+            write_table(&mut screen, &table::level_table(report, answer, width));
             if let Some(marks) = table::marks_of_levels(answer) {
-                screen.text(2, &style(marks).dim().to_string());
+                screen.push_text(2, &style(marks).dim().to_string());
             }
             lowest_failing_level(&mut screen, report, answer);
         }
         _ => {}
     }
     for variant in one_by_one(report) {
-        screen.gap();
-        details(&mut screen, report, variant);
+        screen.push_gap();
+        write_variant_details(&mut screen, report, variant);
     }
     late_trials(&mut screen, report);
-    screen.gap();
+    screen.push_gap();
     for assumption in report.answer.iter().flat_map(Answer::assumptions) {
-        let text = style(format!("assumes: {}", words::sanitize(assumption)));
-        screen.text(2, &text.dim().to_string());
+        let text = style(format!("assumes: {}", words::sanitize_line(assumption)));
+        screen.push_text(2, &text.dim().to_string());
     }
     for note in &report.notes {
         let mark = style("note:").yellow();
-        screen.text(2, &format!("{mark} {}", words::sanitize(note)));
+        screen.push_text(2, &format!("{mark} {}", words::sanitize_line(note)));
     }
-    screen.gap();
-    let mut commands = next(report, reference, pooled);
+    screen.push_gap();
+    let mut commands = next_commands(report, reference, pooled);
     commands.extend(more);
-    commands.push(saved(evidence));
-    screen.commands(&commands);
-    screen.finish()
+    commands.push(saved_in_command(evidence));
+    screen.push_commands(&commands);
+    screen.into_text()
 }
 
-fn table(screen: &mut Screen, rows: &str) {
+fn write_table(screen: &mut Screen, rows: &str) {
     for row in rows.lines() {
-        screen.row(row);
+        screen.push_row(row);
     }
 }
 
@@ -121,38 +124,38 @@ fn lowest_failing_level(screen: &mut Screen, report: &Report, answer: &Threshold
     let Some(variant) = level.and_then(|level| report.variants.get(level)) else {
         return;
     };
-    screen.gap();
+    screen.push_gap();
     groups_of(screen, variant);
-    for line in variant.load.iter().flat_map(LoadTotals::deaths) {
-        screen.text(2, &words::sanitize(&line));
+    for line in variant.load.iter().flat_map(LoadTotals::death_lines) {
+        screen.push_text(2, &words::sanitize_line(&line));
     }
 }
 
 /// Writes the answer, or the rate of each variant if the question was only the rate.
-fn headlines(screen: &mut Screen, report: &Report) {
+fn write_headlines(screen: &mut Screen, report: &Report) {
     if let Some(limit) = &report.max_rate {
-        let sentence = style(words::sanitize(&limit.sentence)).bold();
+        let sentence = style(words::sanitize_line(&limit.sentence)).bold();
         let sentence = match report.verdict {
             Verdict::BelowMaxRate => sentence.green(),
             Verdict::AboveMaxRate => sentence.red(),
             _ => sentence.yellow(),
         };
-        screen.text(0, &sentence.to_string());
+        screen.push_text(0, &sentence.to_string());
         return;
     }
     let Some(answer) = &report.answer else {
         for variant in &report.variants {
             let name = match variant.name.as_str() {
                 "" => String::new(),
-                name => format!("{}: ", words::sanitize(name)),
+                name => format!("{}: ", words::sanitize_line(name)),
             };
-            let headline = words::headline(variant, report.confidence);
+            let headline = words::rate_headline(variant, report.confidence);
             let text = style(format!("{name}{headline}")).bold();
-            screen.text(0, &text.to_string());
+            screen.push_text(0, &text.to_string());
         }
         return;
     };
-    let sentence = style(words::sanitize(answer.sentence())).bold();
+    let sentence = style(words::sanitize_line(answer.sentence())).bold();
     let sentence = match report.verdict {
         Verdict::Fixed if answer.may_be_a_half_fix() => sentence.yellow(),
         Verdict::Fixed | Verdict::Clean | Verdict::NoDifference | Verdict::Found => {
@@ -161,18 +164,18 @@ fn headlines(screen: &mut Screen, report: &Report) {
         Verdict::NotFixed | Verdict::Different | Verdict::Failing => sentence.red(),
         _ => sentence.yellow(),
     };
-    screen.text(0, &sentence.to_string());
+    screen.push_text(0, &sentence.to_string());
 }
 
 /// Writes the nonzero counts of a variant.
-fn details(screen: &mut Screen, report: &Report, variant: &Variant) {
+fn write_variant_details(screen: &mut Screen, report: &Report, variant: &Variant) {
     if report.answer.is_some() && variant.failures > 0 {
-        let headline = words::headline(variant, report.confidence);
-        screen.text(2, &style(headline).bold().to_string());
+        let headline = words::rate_headline(variant, report.confidence);
+        screen.push_text(2, &style(headline).bold().to_string());
     }
     groups_of(screen, variant);
-    for text in words::uncounted(variant) {
-        screen.text(2, &text);
+    for text in words::uncounted_lines(variant) {
+        screen.push_text(2, &text);
     }
     if let Some(left) = words::left_behind(variant.leaked_processes, variant.leaked_objects) {
         let done = match (variant.unkillable_processes, variant.leaked_objects) {
@@ -180,30 +183,35 @@ fn details(screen: &mut Screen, report: &Report, variant: &Variant) {
             (0, _) => ", and removed",
             _ => "",
         };
-        let trials = words::plural(variant.leaking_trials, "trial");
-        screen.text(2, &format!("{left} left behind in {trials}{done}"));
+        let trials = words::format_count(variant.leaking_trials, "trial");
+        screen.push_text(2, &format!("{left} left behind in {trials}{done}"));
     }
-    if let Some(text) = times(variant) {
-        screen.text(2, &text);
+    if let Some(text) = format_durations(variant) {
+        screen.push_text(2, &text);
     }
-    if let Some(pace) = words::pace(&variant.time_between_failures, LONG, report.confidence) {
-        screen.text(2, &pace);
+    if let Some(pace) =
+        words::describe_pace(&variant.time_between_failures, LONG, report.confidence)
+    {
+        screen.push_text(2, &pace);
     }
-    for line in variant.load.iter().flat_map(LoadTotals::lines) {
-        screen.text(2, &words::sanitize(&line));
+    for line in variant.load.iter().flat_map(LoadTotals::traffic_lines) {
+        screen.push_text(2, &words::sanitize_line(&line));
     }
     if let Some(load) = &variant.load {
-        for line in bars::drawn(&load.served_before_death) {
-            screen.row(&format!("    {}", style(line).dim()));
+        for line in bars::draw_bars(&load.served_before_death) {
+            screen.push_row(&format!("    {}", style(line).dim()));
         }
     }
 }
 
-fn times(variant: &Variant) -> Option<String> {
+fn format_durations(variant: &Variant) -> Option<String> {
     let times = ["pass", "fail"].map(|name| variant.durations.get(name));
     let [pass, fail] = times.map(|known| {
         let known = known?;
-        let (median, most) = (words::seconds(known.p50), words::seconds(known.max));
+        let (median, most) = (
+            words::format_seconds(known.p50),
+            words::format_seconds(known.max),
+        );
         Some(if known.max > 2.0 * known.p50 {
             format!("{median} (at most {most})")
         } else {
@@ -218,9 +226,9 @@ fn times(variant: &Variant) -> Option<String> {
 
 /// Writes the failures of a variant, the most frequent first.
 fn groups_of(screen: &mut Screen, variant: &Variant) {
-    let groups = groups(variant);
+    let groups = group_failures(variant);
     for group in &groups {
-        let mut trials: Vec<u64> = group.trials().collect();
+        let mut trials: Vec<u64> = group.measured_trials().collect();
         trials.sort_unstable();
         let aside = if group.is.is_the_bug {
             ""
@@ -228,15 +236,18 @@ fn groups_of(screen: &mut Screen, variant: &Variant) {
             "   (not the bug looked for)"
         };
         let count = format!("{}x", trials.len());
-        screen.hanging(
+        screen.push_hanging_text(
             2,
             8,
-            &format!("{count:<5} {}{aside}", what(variant, group.is)),
+            &format!(
+                "{count:<5} {}{aside}",
+                describe_signature(variant, group.is)
+            ),
         );
         write_sites(screen, &group.is.sites);
-        screen.text(8, &numbered(&trials));
-        for text in group.known(LISTED) {
-            screen.text(8, &style(text).dim().to_string());
+        screen.push_text(8, &format_trial_numbers(&trials));
+        for text in group.describe_evidence(LISTED) {
+            screen.push_text(8, &style(text).dim().to_string());
         }
     }
     let is_shown = |one: &&SignatureSeen| groups.iter().any(|group| group.is.id == one.id);
@@ -245,28 +256,28 @@ fn groups_of(screen: &mut Screen, variant: &Variant) {
         .iter()
         .filter(|one| !is_shown(one))
     {
-        screen.hanging(
+        screen.push_hanging_text(
             2,
             8,
             &format!(
                 "{} {}   {}",
                 style("also:").dim(),
-                style(words::sanitize(&other.title)).red(),
+                style(words::sanitize_line(&other.title)).red(),
                 style(&other.id).dim(),
             ),
         );
         for site in &other.sites {
-            screen.text(8, &words::sanitize(&site.to_string()));
+            screen.push_text(8, &words::sanitize_line(&site.to_string()));
         }
         let trials = words::trial_list(&other.trials, LISTED);
         let text =
             format!("in extra trials {trials}; it is not known which of the failures above it is");
-        screen.text(8, &style(text).dim().to_string());
+        screen.push_text(8, &style(text).dim().to_string());
     }
 }
 
 /// Returns `trial 4`, `trials 2, 5-9`.
-fn numbered(trials: &[u64]) -> String {
+fn format_trial_numbers(trials: &[u64]) -> String {
     let noun = if trials.len() == 1 { "trial" } else { "trials" };
     format!("{noun} {}", words::trial_list(trials, LISTED))
 }
@@ -275,12 +286,12 @@ fn numbered(trials: &[u64]) -> String {
 fn write_sites(screen: &mut Screen, sites: &[Site]) {
     let mut is_shown = false;
     for site in sites {
-        screen.text(8, &words::sanitize(&site.to_string()));
+        screen.push_text(8, &words::sanitize_line(&site.to_string()));
         if let Some(text) = source_line(site).filter(|_| !is_shown) {
             is_shown = true;
-            let text = words::sanitize(&text);
+            let text = words::sanitize_line(&text);
             let number = style(format!("{:>4} |", site.line)).dim();
-            screen.row(&format!("        {number} {text}"));
+            screen.push_row(&format!("        {number} {text}"));
         }
     }
 }
@@ -296,21 +307,21 @@ fn late_trials(screen: &mut Screen, report: &Report) {
         let same: Vec<&LateTrial> = same.filter(|one| one.title == late.title).collect();
         let trials: Vec<u64> = same.iter().map(|one| one.trial).collect();
         let longest = same.iter().map(|one| one.seconds).fold(0.0, f64::max);
-        screen.gap();
+        screen.push_gap();
         let text = format!(
             "{} still running after {} when you stopped the run:",
-            numbered(&trials),
-            words::seconds(longest)
+            format_trial_numbers(&trials),
+            words::format_seconds(longest)
         );
-        screen.text(2, &text);
-        let title = style(words::sanitize(&late.title)).yellow();
-        screen.text(8, &title.to_string());
+        screen.push_text(2, &text);
+        let title = style(words::sanitize_line(&late.title)).yellow();
+        screen.push_text(8, &title.to_string());
         write_sites(screen, &late.sites);
     }
     let first = report.late_trials.iter().map(|late| late.trial).min();
     if let Some(first) = first {
         let text = format!("trial {first} and the trials that started after it are not counted");
-        screen.text(8, &style(text).dim().to_string());
+        screen.push_text(8, &style(text).dim().to_string());
     }
 }
 
@@ -318,7 +329,7 @@ fn late_trials(screen: &mut Screen, report: &Report) {
 fn captured_by_variant(screen: &mut Screen, report: &Report) {
     let mut found: Vec<(&SignatureSeen, Vec<u64>, Vec<&str>)> = Vec::new();
     for variant in &report.variants {
-        let groups = groups(variant);
+        let groups = group_failures(variant);
         let is_shown = |one: &&SignatureSeen| groups.iter().any(|group| group.is.id == one.id);
         for one in variant
             .captured_signatures()
@@ -336,20 +347,20 @@ fn captured_by_variant(screen: &mut Screen, report: &Report) {
     }
     for (what, mut trials, names) in found {
         trials.sort_unstable();
-        screen.gap();
-        screen.hanging(
+        screen.push_gap();
+        screen.push_hanging_text(
             2,
             8,
             &format!(
                 "{}: {}   {}",
-                words::sanitize(&names.join(", ")),
-                style(words::sanitize(&what.title)).red(),
+                words::sanitize_line(&names.join(", ")),
+                style(words::sanitize_line(&what.title)).red(),
                 style(&what.id).dim(),
             ),
         );
         write_sites(screen, &what.sites);
         let trials = words::trial_list(&trials, LISTED);
-        screen.text(
+        screen.push_text(
             8,
             &style(format!("in extra trials {trials}")).dim().to_string(),
         );
@@ -357,8 +368,8 @@ fn captured_by_variant(screen: &mut Screen, report: &Report) {
 }
 
 /// Returns the most detailed title of a failure.
-fn what(variant: &Variant, seen: &SignatureSeen) -> String {
-    let title = style(words::sanitize(&seen.title)).red();
+fn describe_signature(variant: &Variant, seen: &SignatureSeen) -> String {
+    let title = style(words::sanitize_line(&seen.title)).red();
     if seen.depth > Depth::Output {
         return format!("{title}   {}", style(&seen.id).dim());
     }
@@ -384,7 +395,7 @@ fn what(variant: &Variant, seen: &SignatureSeen) -> String {
 }
 
 /// Returns the suggested commands.
-fn next(report: &Report, reference: &str, pooled: Option<Pooled>) -> Vec<Command> {
+fn next_commands(report: &Report, reference: &str, pooled: Option<Pooled>) -> Vec<Command> {
     let run = shell_word(reference.as_ref());
     let mut commands = Vec::new();
     if report.finished {
@@ -392,11 +403,11 @@ fn next(report: &Report, reference: &str, pooled: Option<Pooled>) -> Vec<Command
     } else {
         let resume = Command::new("continue", format!("provoke resume {run}"));
         commands.push(match report.seconds_left {
-            Some(left) => resume.with(format!("{} left", words::seconds(left))),
+            Some(left) => resume.with_remark(format!("{} left", words::format_seconds(left))),
             None => resume,
         });
         let explained = report.known_best().filter(|_| report.answer.is_none());
-        commands.extend(explained.map(|_| explain(report, &run)));
+        commands.extend(explained.map(|_| explain_command(report, &run)));
         commands.extend(report.late_trials.first().map(|late| {
             let line = format!("provoke explain {run}#{}", late.trial);
             Command::new("where it was stuck", line)
@@ -405,18 +416,18 @@ fn next(report: &Report, reference: &str, pooled: Option<Pooled>) -> Vec<Command
     commands
 }
 
-fn saved(evidence: &Path) -> Command {
-    Command::new("saved in", near(evidence).safe().to_string())
+fn saved_in_command(evidence: &Path) -> Command {
+    Command::new("saved in", relative_to_cwd(evidence).safe().to_string())
 }
 
 /// Returns a path relative to the working directory, if it is below it.
-pub fn near(path: &Path) -> &Path {
+pub fn relative_to_cwd(path: &Path) -> &Path {
     let here = std::env::current_dir().ok();
     let near = here.and_then(|here| path.strip_prefix(here).ok());
     near.unwrap_or(path)
 }
 
-fn explain(report: &Report, run: &SafeText) -> Command {
+fn explain_command(report: &Report, run: &SafeText) -> Command {
     let loads = report
         .variants
         .iter()
@@ -436,11 +447,11 @@ fn after_the_end(report: &Report, run: &SafeText, pooled: Option<Pooled>) -> Vec
     let variant = failing.min_by_key(|one| one.clean_runs_to_confirm);
     let Some((variant, trial)) = variant.and_then(|one| Some((one, one.failing_trials.first()?)))
     else {
-        return rarer(report).into_iter().collect();
+        return rarer_failure_command(report).into_iter().collect();
     };
     let mut commands: Vec<Command> = Vec::new();
     if report.known_best().is_some() {
-        commands.push(explain(report, run));
+        commands.push(explain_command(report, run));
     }
     match &report.answer {
         Some(Answer::Confirm(_)) => commands.push(Command::new(
@@ -448,8 +459,8 @@ fn after_the_end(report: &Report, run: &SafeText, pooled: Option<Pooled>) -> Vec
             format!("provoke confirm --baseline {run}"),
         )),
         Some(Answer::Ramp(answer)) => {
-            commands.extend(settled(report, run));
-            commands.extend(answer.gap().map(|(clean, fails)| {
+            commands.extend(settle_command(report, run));
+            commands.extend(answer.untried_gap().map(|(clean, fails)| {
                 Command::new(
                     "try the levels between",
                     format!("repeat this with -c {clean}..{fails}"),
@@ -458,7 +469,7 @@ fn after_the_end(report: &Report, run: &SafeText, pooled: Option<Pooled>) -> Vec
         }
         // The number of trials of each variant depended on its failures, so their share is not a rate.
         Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Shrink(_)) => {}
-        _ => commands.extend(confirm(report, variant, run, pooled)),
+        _ => commands.extend(confirm_command(report, variant, run, pooled)),
     }
     commands.push(Command::new(
         "repeat one trial",
@@ -468,7 +479,7 @@ fn after_the_end(report: &Report, run: &SafeText, pooled: Option<Pooled>) -> Vec
 }
 
 /// Returns the command that answers the open question of a search for a load level.
-fn settled(report: &Report, run: &SafeText) -> Option<Command> {
+fn settle_command(report: &Report, run: &SafeText) -> Option<Command> {
     let Some(Answer::Ramp(answer)) = &report.answer else {
         return None;
     };
@@ -483,7 +494,7 @@ fn settled(report: &Report, run: &SafeText) -> Option<Command> {
 const RARE: [f64; 2] = [0.01, 0.001];
 
 /// Returns the command of a run that would find a failure that is too rare for this one.
-fn rarer(report: &Report) -> Option<Command> {
+fn rarer_failure_command(report: &Report) -> Option<Command> {
     let [variant] = report.variants.as_slice() else {
         return None;
     };
@@ -499,10 +510,10 @@ fn rarer(report: &Report) -> Option<Command> {
     let (rate, needed) = needed?;
     let pass = variant.durations.get("pass")?;
     let command = Command::new(
-        &format!("exclude a rate of {} %", words::percent(rate)),
+        &format!("exclude a rate of {} %", words::format_percent(rate)),
         format!("repeat this with -n {needed}"),
     );
-    Some(command.with(format!(
+    Some(command.with_remark(format!(
         "about {}",
         time_of_passes(report, pass.p50, needed)
     )))
@@ -511,11 +522,11 @@ fn rarer(report: &Report) -> Option<Command> {
 /// Returns the duration of this many passing trials.
 fn time_of_passes(report: &Report, pass: f64, trials: u64) -> String {
     let rounds = trials.div_ceil(u64::from(report.jobs));
-    words::seconds((pass + report.overhead_seconds) * provoke_stats::real(rounds))
+    words::format_seconds((pass + report.overhead_seconds) * provoke_stats::real(rounds))
 }
 
 /// Returns the command that confirms a fix of this variant.
-fn confirm(
+fn confirm_command(
     report: &Report,
     variant: &Variant,
     run: &SafeText,
@@ -543,12 +554,12 @@ fn confirm(
     let time = pass.map_or(String::new(), |pass| {
         format!(", about {}", time_of_passes(report, pass, needed))
     });
-    let trials = words::plural(needed, "passing trial");
+    let trials = words::format_count(needed, "passing trial");
     let counted = pooled.map_or(String::new(), |pooled| {
         format!(
             "; counts {} of the program",
-            words::plural(pooled.runs, "run")
+            words::format_count(pooled.runs, "run")
         )
     });
-    Some(Command::new("is it fixed?", line).with(format!("{trials}{time}{counted}")))
+    Some(Command::new("is it fixed?", line).with_remark(format!("{trials}{time}{counted}")))
 }

@@ -3,7 +3,7 @@
 use crate::model::Find;
 use crate::policy::Standing;
 use crate::report::answer::{Bisection, LevelOfLoad, PointSeen, Threshold};
-use crate::report::{Answer, Report, Variant, groups, words};
+use crate::report::{Answer, Report, Variant, group_failures, words};
 use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
 use provoke_stats as stats;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ const CELLS: usize = 8;
 const DISPENSABLE: [usize; 4] = [6, 7, 5, 4];
 
 /// Returns a table of the variants.
-pub(super) fn variants(report: &Report, terminal: Option<usize>) -> String {
+pub(super) fn variant_table(report: &Report, terminal: Option<usize>) -> String {
     let confidence = format!("{} %", report.confidence);
     let heads = [
         "",
@@ -32,7 +32,7 @@ pub(super) fn variants(report: &Report, terminal: Option<usize>) -> String {
         "pass",
         "failure",
     ];
-    let rows = rows(report);
+    let rows = variant_rows(report);
     let named = rows.iter().any(|(_, what)| !what.is_empty());
     let head = (
         heads.map(|head| style(head).dim().to_string()),
@@ -81,11 +81,11 @@ pub(super) fn variants(report: &Report, terminal: Option<usize>) -> String {
 }
 
 /// Returns the candidates of a search: the tested ones, and possible culprits.
-pub(super) fn points(answer: &Bisection, terminal: Option<usize>) -> String {
+pub(super) fn candidate_table(answer: &Bisection, terminal: Option<usize>) -> String {
     let rows: Vec<[String; 5]> = answer
         .points
         .iter()
-        .map(|point| cells(answer, point))
+        .map(|point| candidate_cells(answer, point))
         .collect();
     let heads = ["", "", "failed", "", "likely"];
     let widths: [usize; 5] = std::array::from_fn(|column| {
@@ -135,14 +135,14 @@ pub(super) fn points(answer: &Bisection, terminal: Option<usize>) -> String {
         let about = point
             .about
             .as_deref()
-            .map_or(String::new(), words::sanitize);
+            .map_or(String::new(), words::sanitize_line);
         let _ = writeln!(out, "{}", line(row, &about));
     }
     out
 }
 
 /// Returns the cells of a candidate: a mark at the culprit, its name, failures, rate and probability.
-fn cells(answer: &Bisection, point: &PointSeen) -> [String; 5] {
+fn candidate_cells(answer: &Bisection, point: &PointSeen) -> [String; 5] {
     let is_culprit = answer.culprits.contains(&point.name);
     let mut failed = match (point.untestable.as_deref(), point.trials) {
         (Some(_), _) if point.other > 0 => "given up".to_owned(),
@@ -156,7 +156,7 @@ fn cells(answer: &Bisection, point: &PointSeen) -> [String; 5] {
     let rate = stats::real(point.failures) / stats::real(point.trials.max(1));
     let shown = |share: f64, least: f64| {
         if share > least {
-            format!("{} %", words::percent(share))
+            format!("{} %", words::format_percent(share))
         } else {
             String::new()
         }
@@ -166,7 +166,7 @@ fn cells(answer: &Bisection, point: &PointSeen) -> [String; 5] {
     } else {
         "  ".to_owned()
     };
-    let name = words::sanitize(&point.name);
+    let name = words::sanitize_line(&point.name);
     let name = if is_culprit {
         style(name).red().bold().to_string()
     } else {
@@ -182,7 +182,7 @@ fn cells(answer: &Bisection, point: &PointSeen) -> [String; 5] {
 }
 
 /// Returns the tested load levels, and the crashes of the service at each.
-pub(super) fn levels(report: &Report, answer: &Threshold, terminal: Option<usize>) -> String {
+pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<usize>) -> String {
     let interval = format!("{} %", report.confidence);
     let heads = ["clients", "trials", "died", &interval, "served before"];
     let row = |level: &LevelOfLoad| {
@@ -190,7 +190,7 @@ pub(super) fn levels(report: &Report, answer: &Threshold, terminal: Option<usize
             if level.one_sided {
                 format!("0 to {} %", words::percent_bound(ends[1]))
             } else {
-                words::interval(ends)
+                words::format_interval(ends)
             }
         });
         let served = level.served_before_death.as_ref();
@@ -207,7 +207,7 @@ pub(super) fn levels(report: &Report, answer: &Threshold, terminal: Option<usize
     let levels = answer.levels.iter().zip(&report.variants);
     let tried = levels.filter(|(level, _)| level.lives > 0);
     let rows: Vec<([String; 5], String)> = tried
-        .map(|(level, variant)| (row(level), what(variant)))
+        .map(|(level, variant)| (row(level), describe_failures(variant)))
         .collect();
     if rows.is_empty() {
         return String::new();
@@ -250,13 +250,13 @@ pub(super) fn marks_of_levels(answer: &Threshold) -> Option<&'static str> {
 }
 
 /// Returns a row for each variant, but a single row for many variants that passed.
-fn rows(report: &Report) -> Vec<([String; CELLS], String)> {
+fn variant_rows(report: &Report) -> Vec<([String; CELLS], String)> {
     let passed = |variant: &&Variant| {
         let known = standing_of(report, variant).is_some_and(Standing::passed);
-        known && what(variant).is_empty()
+        known && describe_failures(variant).is_empty()
     };
     let (passed, others): (Vec<&Variant>, Vec<&Variant>) = report.variants.iter().partition(passed);
-    let shown = |one: &Variant| (row(report, one), what(one));
+    let shown = |one: &Variant| (variant_row(report, one), describe_failures(one));
     if passed.len() < MANY {
         return report.variants.iter().map(shown).collect();
     }
@@ -269,18 +269,18 @@ fn rows(report: &Report) -> Vec<([String; CELLS], String)> {
     };
     let mut summed: [String; CELLS] = Default::default();
     summed[0] = style(format!("{} others", passed.len())).bold().to_string();
-    summed[1] = standing(report, passed[0]);
+    summed[1] = describe_standing(report, passed[0]);
     summed[2] = trials;
     "0".clone_into(&mut summed[3]);
     rows.push((summed, "each".to_owned()));
     rows
 }
 
-fn row(report: &Report, variant: &Variant) -> [String; CELLS] {
+fn variant_row(report: &Report, variant: &Variant) -> [String; CELLS] {
     let rate = &variant.rate;
     let time = |of: &str| {
         let took = variant.durations.get(of);
-        took.map_or(String::new(), |took| words::seconds(took.p50))
+        took.map_or(String::new(), |took| words::format_seconds(took.p50))
     };
     let none = variant.trials == 0;
     let failed = match variant.failures {
@@ -288,8 +288,10 @@ fn row(report: &Report, variant: &Variant) -> [String; CELLS] {
         some => style(some).red().to_string(),
     };
     [
-        style(words::sanitize(&variant.name)).bold().to_string(),
-        standing(report, variant),
+        style(words::sanitize_line(&variant.name))
+            .bold()
+            .to_string(),
+        describe_standing(report, variant),
         variant.trials.to_string(),
         failed,
         match rate.point {
@@ -299,7 +301,7 @@ fn row(report: &Report, variant: &Variant) -> [String; CELLS] {
         if none {
             String::new()
         } else {
-            words::interval(rate.interval())
+            words::format_interval(rate.interval())
         },
         time("pass"),
         time("fail"),
@@ -314,14 +316,14 @@ fn standing_of(report: &Report, variant: &Variant) -> Option<Standing> {
     known.map(|one| one.standing)
 }
 
-fn standing(report: &Report, variant: &Variant) -> String {
+fn describe_standing(report: &Report, variant: &Variant) -> String {
     let Some(Answer::Compare(answer)) = &report.answer else {
         return String::new();
     };
     let Some(known) = standing_of(report, variant) else {
         return String::new();
     };
-    let word = style(words::standing(known));
+    let word = style(words::standing_word(known));
     match known {
         Standing::Fails => word.red().to_string(),
         Standing::FailsLess | Standing::Clean => word.green().to_string(),
@@ -333,16 +335,16 @@ fn standing(report: &Report, variant: &Variant) -> String {
 }
 
 /// Returns its failures, the most frequent first, and its other results.
-fn what(variant: &Variant) -> String {
+fn describe_failures(variant: &Variant) -> String {
     let mut parts = Vec::new();
-    let groups = groups(variant);
+    let groups = group_failures(variant);
     let mut bugs = groups.iter().filter(|group| group.is.is_the_bug);
     if let Some(first) = bugs.next() {
-        parts.push(words::sanitize(&first.is.title));
+        parts.push(words::sanitize_line(&first.is.title));
     }
     let others = bugs.count();
     if others > 0 {
-        parts.push(words::plural(others as u64, "other signature"));
+        parts.push(words::format_count(others as u64, "other signature"));
     }
     if variant.other > 0 {
         parts.push(format!("{} other failures", variant.other));

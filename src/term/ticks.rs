@@ -1,6 +1,6 @@
 //! Draws a tick or a cross for each trial, in order.
 
-use super::tell;
+use super::print_result;
 use crate::model::{Event, Kind, Outcome, TrialId, Witness};
 use crate::state::{Sink, State};
 use console::style;
@@ -17,7 +17,9 @@ pub struct Ticks {
 impl Ticks {
     /// Starts with the first trial that is not counted yet.
     pub fn new(state: &State) -> Self {
-        let waiting = state.waiting().map(|(id, outcome)| (id, line(id, outcome)));
+        let waiting = state
+            .waiting()
+            .map(|(id, outcome)| (id, trial_line(id, outcome)));
         Self {
             last: state.last_counted,
             waiting: waiting.collect(),
@@ -32,38 +34,38 @@ impl Sink for Ticks {
             return;
         }
         if let Event::TrialFinished { trial, outcome, .. } = event {
-            self.waiting.insert(*trial, line(*trial, outcome));
+            self.waiting.insert(*trial, trial_line(*trial, outcome));
         }
         while self.last < state.last_counted {
             self.last = TrialId(self.last.0 + 1);
             if let Some(line) = self.waiting.remove(&self.last) {
                 // The summary reports errors in writing to stdout.
-                let _ = tell(&line);
+                let _ = print_result(&line);
             }
         }
     }
 }
 
-fn line(id: TrialId, outcome: &Outcome) -> String {
+fn trial_line(id: TrialId, outcome: &Outcome) -> String {
     match outcome {
         Outcome::Pass => format!("{} {}\n", style("✓").green(), id.0),
         Outcome::Fail(failure) | Outcome::Other(failure) => {
-            let words = words(&failure.kind);
+            let words = describe_kind(&failure.kind);
             format!("{} {}  {words}\n", style("✗").red(), id.0)
         }
         Outcome::Void(void) => format!("{} {}  {void}\n", style("-").dim(), id.0),
     }
 }
 
-fn words(kind: &Kind) -> String {
+fn describe_kind(kind: &Kind) -> String {
     match kind {
         Kind::Signal {
             signal,
             witness: Witness::Seen { .. },
-        } => format!("{signal} ({})", short(kind)),
+        } => format!("{signal} ({})", short_description(kind)),
         Kind::Signal { signal, .. } => {
             let code = kind.code().unwrap_or_default();
-            format!("exit code {code} ({signal}, {})", short(kind))
+            format!("exit code {code} ({signal}, {})", short_description(kind))
         }
         Kind::Exit { code } => format!("exit code {code}"),
         _ => format!("{} ({})", kind.name(), kind.words()),
@@ -71,7 +73,7 @@ fn words(kind: &Kind) -> String {
 }
 
 /// Returns the words before the colon; the summary shows the rest.
-fn short(kind: &Kind) -> String {
+fn short_description(kind: &Kind) -> String {
     kind.words()
         .split(':')
         .next()

@@ -2,7 +2,7 @@
 //! npm have local ones.
 
 use crate::needs::{crates_io, host, needs, program, python};
-use provoke::packages::{Fault, Manager, Pip, Recipe, Versions, Wanted, versions};
+use provoke::packages::{Fault, Manager, Pip, Recipe, Versions, Wanted, find_versions};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -22,11 +22,11 @@ fn wanted<'a>(manager: Manager, folder: &'a Path, spec: &'a str) -> Wanted<'a> {
 }
 
 fn found(wanted: &Wanted) -> Versions {
-    versions(wanted).unwrap_or_else(|fault| panic!("{fault}: {}", fault.hint()))
+    find_versions(wanted).unwrap_or_else(|fault| panic!("{fault}: {}", fault.hint()))
 }
 
 fn refused(wanted: &Wanted) -> Fault {
-    versions(wanted).expect_err(wanted.spec)
+    find_versions(wanted).expect_err(wanted.spec)
 }
 
 /// An environment that a recipe created.
@@ -143,8 +143,8 @@ fn an_environment_is_made_of_the_lines_of_a_freeze() {
     needs!(python("ensurepip"), host("pypi.org", 443));
     let folder = tempfile::tempdir().unwrap();
     let wanted = wanted(Manager::Pip, folder.path(), "");
-    let pip = Pip::find(&wanted).unwrap();
-    let recipe = pip.environment(&["six==1.16.0".to_owned()]);
+    let pip = Pip::find_interpreter(&wanted).unwrap();
+    let recipe = pip.environment_recipe(&["six==1.16.0".to_owned()]);
     let made = make(&recipe, &wanted, "").unwrap();
     assert!(
         made.run(&format!("python -c '{SIX}'"))

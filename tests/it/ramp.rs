@@ -101,7 +101,7 @@ fn the_answer_names_both_sides_and_what_is_excluded() {
     assert_eq!((seen.missing, seen.not_monotone), (None, None));
     let nine = &seen.levels[5];
     assert_eq!((nine.lives, nine.one_sided), (29, true));
-    let summary = provoke::term::summary(
+    let summary = provoke::term::format_summary(
         &Report::new(&state, true),
         "x".as_ref(),
         "last",
@@ -225,7 +225,7 @@ fn levels_that_are_told_apart_are_not_said_to_be_one() {
 #[test]
 fn the_table_of_levels_names_the_crashes() {
     let state = run(levels_of_load(&LEVELS, false), from(10));
-    let summary = provoke::term::summary(
+    let summary = provoke::term::format_summary(
         &Report::new(&state, true),
         "x".as_ref(),
         "last",

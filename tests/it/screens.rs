@@ -60,7 +60,7 @@ fn assert_screens(name: &str, state: &State) {
     for width in WIDTHS {
         let shown = |colours: bool| {
             console::set_colors_enabled(colours);
-            term::summary(&report, folder, "last", None, Vec::new(), Some(width))
+            term::format_summary(&report, folder, "last", None, Vec::new(), Some(width))
         };
         let (plain, coloured) = (shown(false), shown(true));
         let stripped = strip_ansi_codes(&coloured);

@@ -46,10 +46,10 @@ fn lines_of<'a, T>(
     }
     if !elsewhere.is_empty() {
         let names: Vec<&str> = elsewhere.iter().map(|(_, name)| *name).collect();
-        term::say(&format!(
+        term::print_message(&format!(
             "  ignored lines of `{}`, which name no candidate: {}",
             file.safe(),
-            words::sanitize(&names.join(", "))
+            words::sanitize_line(&names.join(", "))
         ));
     }
     Ok(all)

@@ -5,7 +5,7 @@ mod packages;
 mod pieces;
 mod stacks;
 
-use super::error::refusal;
+use super::error::into_refusal;
 use crate::model::Choices;
 use crate::packages::Manager;
 use crate::prepare::{self, Commit, Line};
@@ -73,7 +73,8 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
         .filter_map(|(field, spec, manager)| Some((field, spec.as_ref()?, manager)));
     let (mut searched, history) = match (&scenario.git, packages.next()) {
         (Some(range), _) => {
-            let line = prepare::line(folder, range, scenario.prior.is_some()).map_err(refusal)?;
+            let line =
+                prepare::line(folder, range, scenario.prior.is_some()).map_err(into_refusal)?;
             commits(scenario, line, folder)
         }
         (None, Some((field, spec, manager))) => (
@@ -142,14 +143,14 @@ fn in_repository(folder: &Path) -> bool {
 /// Returns the commits of a history, as candidates and with their changes.
 fn commits(scenario: &Scenario, line: Line, folder: &Path) -> (Searched, Vec<Commit>) {
     if line.commits.iter().any(|commit| commit.merges) {
-        term::say(if scenario.first_parent == Some(true) {
+        term::print_message(if scenario.first_parent == Some(true) {
             "note: a merge counts as one commit; if a merge is found, its commits can be searched next"
         } else {
             "note: a merge counts as one commit; if a merge is found, its commits are searched next"
         });
     }
     if line.has_submodules {
-        term::say(
+        term::print_message(
             "note: submodules are not checked out; use --build 'git submodule update --init'",
         );
     }

@@ -42,9 +42,9 @@ pub(super) fn versions(
         python: scenario.python.as_deref(),
         build: scenario.build.as_deref(),
     };
-    let found = packages::versions(&wanted).map_err(|fault| faulty(field, &fault))?;
+    let found = packages::find_versions(&wanted).map_err(|fault| faulty(field, &fault))?;
     for note in &found.notes {
-        term::say(&format!("note: {note}"));
+        term::print_message(&format!("note: {note}"));
     }
     let place = |name: String| Place { name, about: None };
     let places = found.versions.into_iter().map(place).collect();
@@ -62,10 +62,10 @@ pub(super) fn images(scenario: &Scenario) -> Result<Searched, Refusal> {
         let hint = "write IMAGE:TAG,TAG,TAG, such as app:1.0,1.1,1.2";
         return Err(refuse("image", format!("`{said}` has no tags"), hint));
     };
-    let engine = engine::engine(scenario.engine.as_deref()).map_err(Trouble::refusal)?;
+    let engine = engine::find_engine(scenario.engine.as_deref()).map_err(Trouble::into_refusal)?;
     // Images that `setup` creates need not exist yet.
     for tag in tags.split(',').filter(|_| scenario.setup.is_none()) {
-        engine::has_image(engine, &format!("{image}:{tag}")).map_err(Trouble::refusal)?;
+        engine::has_image(engine, &format!("{image}:{tag}")).map_err(Trouble::into_refusal)?;
     }
     let place = |tag: &str| Place {
         name: tag.to_owned(),
@@ -105,10 +105,10 @@ pub(super) fn of_differences(
     let files = ends.map(|end| base.join(end));
     let [old, new] = ends.map(|end| variables_of(end, base, scenario.trust));
     let found = match [old?, new?] {
-        [Some(old), Some(new)] => packages::compare(Kind::Variables, old, new),
+        [Some(old), Some(new)] => packages::compare_parts(Kind::Variables, old, new),
         _ => {
             let [from, to] = &files;
-            packages::differences(from, to).map_err(|fault| faulty("from", &fault))?
+            packages::compare_files(from, to).map_err(|fault| faulty("from", &fault))?
         }
     };
     let text = |text: &Option<String>| text.as_ref().map(Text::from);
@@ -142,10 +142,14 @@ pub(super) fn of_differences(
         python: scenario.python.as_deref(),
         build: None,
     };
-    let pip = Pip::find(&wanted).map_err(|fault| faulty("from", &fault))?;
+    let pip = Pip::find_interpreter(&wanted).map_err(|fault| faulty("from", &fault))?;
     let lines = found.common.into_iter().map(|(_, line)| line);
     let lines: Vec<String> = lines.chain(["{lines}".to_owned()]).collect();
-    Ok(in_environments(pip.environment(&lines), things, folder))
+    Ok(in_environments(
+        pip.environment_recipe(&lines),
+        things,
+        folder,
+    ))
 }
 
 /// Returns the environment of a run, if a run was named instead of a file.

@@ -1,6 +1,6 @@
 //! Finds the parts of source files, and the files, that a reduction can leave out.
 
-use super::super::error::refusal;
+use super::super::error::into_refusal;
 use super::refuse;
 use crate::model::{Choices, Make, Source, Text, Thing, What};
 use crate::prepare;
@@ -22,7 +22,7 @@ fn copies_of(field: &str, folder: &Path) -> Result<(PathBuf, Make), Refusal> {
         refuse("cwd", what, "choose another directory with --cwd")
     })?;
     prepare::weigh(&root)
-        .map_err(refusal)
+        .map_err(into_refusal)
         .map_err(|refusal| Refusal {
             at: vec![field.to_owned()],
             ..refusal
@@ -82,7 +82,7 @@ pub(super) fn of_sources(
             let what = format!("cannot read `{}`: {error}", file.safe());
             refuse(field, what, "give the path of a readable file")
         })?;
-        let pieces = source::pieces(&file, &text, grain).map_err(|fault| {
+        let pieces = source::find_pieces(&file, &text, grain).map_err(|fault| {
             let place = match &fault {
                 source::Fault::Syntax { line, column, .. } => {
                     format!("{}:{line}:{column}", said.safe())
@@ -115,7 +115,7 @@ pub(super) fn of_sources(
 pub(super) fn of_files(files: &Path, folder: &Path) -> Result<Searched, Refusal> {
     let (root, make) = copies_of("files", folder)?;
     let top = below("files", &root, files)?;
-    let all = prepare::files(&root.join(&top)).map_err(refusal)?;
+    let all = prepare::files(&root.join(&top)).map_err(into_refusal)?;
     let thing = |file: PathBuf| Thing {
         name: file.to_string_lossy().into_owned(),
         at: None,

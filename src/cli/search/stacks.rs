@@ -35,7 +35,7 @@ pub(super) fn weights(run: &str, commits: &[Commit]) -> Result<Vec<u64>, Refusal
     };
     let weights: Vec<u64> = commits.iter().map(weight).collect();
     let likely = weights.iter().filter(|weight| **weight > 1).count();
-    term::say(&format!(
+    term::print_message(&format!(
         "note: {likely} of {} commits change a file in the stacks of the run {}; they get a higher prior",
         commits.len(),
         SafeText::line(run),

@@ -4,7 +4,7 @@ use super::ALL;
 use crate::doctor::machine::TOOLS;
 use crate::doctor::{CoreFolder, Machine, Proof, State, checkup};
 use crate::sys::cgroup::Version;
-use crate::sys::core_pattern::parse;
+use crate::sys::core_pattern::parse_pattern;
 use std::path::PathBuf;
 
 /// Returns a machine without any problem.
@@ -12,7 +12,7 @@ fn well() -> Machine {
     Machine {
         core_limit: None,
         core_pattern: Some("core.%p".to_owned()),
-        destination: Some(parse("core.%p", true)),
+        destination: Some(parse_pattern("core.%p", true)),
         core_folder: Some(CoreFolder {
             path: PathBuf::from("/cores"),
             exists: true,
@@ -50,7 +50,7 @@ fn complaints(change: impl Fn(&mut Machine)) -> Vec<(&'static str, State)> {
 
 fn pattern(machine: &mut Machine, pattern: &str) {
     machine.core_pattern = Some(pattern.to_owned());
-    machine.destination = Some(parse(pattern, false));
+    machine.destination = Some(parse_pattern(pattern, false));
 }
 
 #[test]

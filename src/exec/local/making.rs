@@ -15,13 +15,13 @@ use tokio::sync::{Mutex, watch};
 
 impl Shared {
     /// Creates the folder of a variant, and runs its `setup`.
-    pub(super) async fn make(
+    pub(super) async fn make_variant(
         self: Arc<Self>,
         steward: &Mutex<Option<Slot>>,
         id: VariantId,
         halt: &mut watch::Receiver<Halt>,
     ) -> Made {
-        let made = match self.folder(id, halt).await {
+        let made = match self.make_folder(id, halt).await {
             Made::Ready { build } => match self.set_up(steward, id, halt).await {
                 Ok(()) => Made::Ready { build },
                 Err(why) => Made::Failed(why),
@@ -34,15 +34,20 @@ impl Shared {
         }
     }
 
-    async fn folder(self: &Arc<Self>, id: VariantId, halt: &mut watch::Receiver<Halt>) -> Made {
-        let variant = self.recipe(id).variant.clone();
+    async fn make_folder(
+        self: &Arc<Self>,
+        id: VariantId,
+        halt: &mut watch::Receiver<Halt>,
+    ) -> Made {
+        let variant = self.recipe_of(id).variant.clone();
         let Some(make) = variant.make.clone() else {
             return Made::Ready { build: None };
         };
         let artifacts = make.clone();
         let flag = Arc::new(AtomicBool::new(*halt.borrow() != Halt::No));
         let told = Arc::clone(&flag);
-        let mut begun = pin!(self.aside(move |shared| shared.maker.begin(&variant, &make, &told)));
+        let mut begun =
+            pin!(self.spawn_blocking(move |shared| shared.maker.begin(&variant, &make, &told)));
         let begun = loop {
             tokio::select! {
                 begun = &mut begun => break begun,
@@ -54,7 +59,7 @@ impl Shared {
         let reserved = match begun.map(|begun| begun.map_err(|error| error.in_words())) {
             Ok(Ok(Stage::Made(reserved))) => reserved,
             Ok(Ok(Stage::Begun(reserved))) => {
-                if let Err(why) = self.fill(id, &reserved, halt).await {
+                if let Err(why) = self.run_make_script(id, &reserved, halt).await {
                     self.maker.fail(&reserved);
                     return Made::Failed(format!("the build failed: {why}"));
                 }
@@ -63,7 +68,9 @@ impl Shared {
             Ok(Ok(Stage::Halted)) => return Made::Halted,
             Ok(Err(why)) | Err(why) => return Made::Broken(why),
         };
-        let build = self.aside(move |_| prepare::fingerprint(&artifacts)).await;
+        let build = self
+            .spawn_blocking(move |_| prepare::fingerprint(&artifacts))
+            .await;
         let build = match build {
             Ok(Ok(build)) => build,
             Ok(Err(error)) => {
@@ -73,7 +80,7 @@ impl Shared {
             Err(why) => return Made::Broken(why),
         };
         let finished = self
-            .aside(move |shared| shared.maker.finish(id, reserved))
+            .spawn_blocking(move |shared| shared.maker.finish(id, reserved))
             .await;
         match finished.map(|done| done.map_err(|error| error.in_words())) {
             Ok(Ok(())) => Made::Ready { build },
@@ -89,7 +96,7 @@ impl Shared {
         id: VariantId,
         halt: &mut watch::Receiver<Halt>,
     ) -> Result<(), String> {
-        let recipe = self.recipe(id);
+        let recipe = self.recipe_of(id);
         let hooks = &recipe.variant.hooks;
         let Some(command) = hooks.setup.clone() else {
             return Ok(());
@@ -100,7 +107,7 @@ impl Shared {
             command,
             cwd: hooks.cwd.clone(),
         };
-        let done = self.steward(steward, &hook, halt).await;
+        let done = self.run_steward_hook(steward, &hook, halt).await;
         if let Some(seen) = done.map_err(|error| error.to_string())? {
             return Err(format!("`setup` failed: {}", in_a_line(&seen)));
         }
@@ -109,13 +116,13 @@ impl Shared {
     }
 
     /// Runs the script that fills the folder of a variant.
-    async fn fill(
+    async fn run_make_script(
         &self,
         id: VariantId,
         reserved: &Reserved,
         halt: &mut watch::Receiver<Halt>,
     ) -> Result<(), String> {
-        let recipe = self.recipe(id);
+        let recipe = self.recipe_of(id);
         let Some(Make {
             script: Some(script),
             folder,
@@ -136,7 +143,7 @@ impl Shared {
         let (stop, mut stopped) = watch::channel(Halt::No);
         let mut late = false;
         let done = {
-            let mut hooked = pin!(self.hook(&mut slot, &hook, &mut stopped));
+            let mut hooked = pin!(self.run_hook(&mut slot, &hook, &mut stopped));
             let mut limit = pin!(tokio::time::sleep(self.patience));
             loop {
                 let going = *stop.borrow() == Halt::No;
@@ -164,7 +171,7 @@ impl Shared {
                     reserved.log().safe()
                 ))
             }
-            Err(error) => Err(self.lose(&mut slot, &error)),
+            Err(error) => Err(self.reap_lost_slot(&mut slot, &error)),
         }
     }
 

@@ -29,7 +29,7 @@ pub(in super::super) struct Draws {
 impl Draws {
     pub(in super::super) fn new(requests: &Requests, seed: u64, client: u32, clients: u32) -> Self {
         Self {
-            key: key(seed, client),
+            key: client_key(seed, client),
             client: u64::from(client),
             clients: u64::from(clients.max(1)),
             next: 0,
@@ -38,18 +38,20 @@ impl Draws {
     }
 
     /// Draws the next request; returns `None` when all files that are sent once have been sent.
-    pub(in super::super) fn next(&mut self, requests: &Requests) -> Option<Choice> {
+    pub(in super::super) fn draw_next(&mut self, requests: &Requests) -> Option<Choice> {
         let n = self.next;
         self.next += 1;
-        let draw = draw(self.key, n);
+        let draw = draw_number(self.key, n);
         let total = requests.weights.last().copied().unwrap_or(1);
-        let place = below(hash(draw ^ 1), total);
+        let place = scale_below(hash_number(draw ^ 1), total);
         let kind = requests.weights.partition_point(|until| *until <= place);
         // The clients divide the files of a kind among themselves without communication.
         let turn = self.client + self.drawn[kind] * self.clients;
         self.drawn[kind] += 1;
         let file = match &requests.kinds[kind].body {
-            Content::Files(files, Pick::Random) => below(hash(draw ^ 2), files.len() as u64),
+            Content::Files(files, Pick::Random) => {
+                scale_below(hash_number(draw ^ 2), files.len() as u64)
+            }
             Content::Files(files, Pick::Cycle) => turn % files.len() as u64,
             Content::Files(files, Pick::Once) if turn >= files.len() as u64 => return None,
             Content::Files(_, Pick::Once) => turn,
@@ -57,7 +59,7 @@ impl Draws {
         };
         Some(Choice {
             kind,
-            file: index(file),
+            file: to_index(file),
             n,
             seq: n * self.clients + self.client,
             ..requests.row_and_rand(draw)
@@ -65,15 +67,15 @@ impl Draws {
     }
 }
 
-pub(in super::super) fn key(seed: u64, client: u32) -> u64 {
-    hash(seed ^ hash(u64::from(client) + 1))
+pub(in super::super) fn client_key(seed: u64, client: u32) -> u64 {
+    hash_number(seed ^ hash_number(u64::from(client) + 1))
 }
 
-pub(super) fn draw(key: u64, n: u64) -> u64 {
-    hash(key.wrapping_add(n.wrapping_mul(STEP)))
+pub(super) fn draw_number(key: u64, n: u64) -> u64 {
+    hash_number(key.wrapping_add(n.wrapping_mul(STEP)))
 }
 
-pub(super) fn index(index: u64) -> usize {
+pub(super) fn to_index(index: u64) -> usize {
     usize::try_from(index).unwrap_or(0)
 }
 
@@ -81,13 +83,13 @@ pub(super) fn index(index: u64) -> usize {
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Returns the increment and finalizer of `SplitMix64` applied to a number.
-pub(in super::super) fn hash(x: u64) -> u64 {
+pub(in super::super) fn hash_number(x: u64) -> u64 {
     let mut x = x.wrapping_add(STEP);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
 
-pub(super) fn below(draw: u64, limit: u64) -> u64 {
+pub(super) fn scale_below(draw: u64, limit: u64) -> u64 {
     u64::try_from((u128::from(draw) * u128::from(limit)) >> 64).unwrap_or(0)
 }

@@ -34,7 +34,7 @@ impl Kind {
         two: bool,
     ) -> Result<Self, Error> {
         if let Some(file) = &plan.raw {
-            return Self::raw(plan, &target::path(file, fill), fill, two);
+            return Self::from_raw_file(plan, &target::fill_path(file, fill), fill, two);
         }
         let method = if plan.method.is_empty() {
             "GET"
@@ -49,7 +49,7 @@ impl Kind {
         if !method.bytes().all(is_token) {
             return Err(wrong("method", method));
         }
-        let path = format!("{}{}", target.prefix, target::filled(&plan.path, fill));
+        let path = format!("{}{}", target.prefix, target::fill_marks(&plan.path, fill));
         if !path.starts_with('/') {
             return Err(wrong("path", &plan.path));
         }
@@ -70,19 +70,19 @@ impl Kind {
             names.any(|(name, _)| name.eq_ignore_ascii_case(wanted))
         };
         let mut begin = Template::default();
-        begin.plain(method.as_bytes());
-        begin.plain(b" ");
+        begin.push_plain(method.as_bytes());
+        begin.push_plain(b" ");
         begin.0.extend(path.0.iter().cloned());
-        begin.plain(b" HTTP/1.1\r\n");
+        begin.push_plain(b" HTTP/1.1\r\n");
         if !has("host") {
-            begin.plain(format!("Host: {}\r\n", target.authority).as_bytes());
+            begin.push_plain(format!("Host: {}\r\n", target.authority).as_bytes());
         }
         for (name, value) in &headers {
-            begin.plain(format!("{name}: ").as_bytes());
+            begin.push_plain(format!("{name}: ").as_bytes());
             begin.0.extend(value.0.iter().cloned());
-            begin.plain(b"\r\n");
+            begin.push_plain(b"\r\n");
         }
-        begin.join();
+        begin.join_plain_pieces();
         let body = Content::new(&plan.body, rows, fill)?;
         let mut kind = Self {
             head: method == "HEAD",
@@ -117,7 +117,12 @@ impl Kind {
     }
 
     /// Creates a kind from a request file, of which only the necessary parts are parsed.
-    fn raw(plan: &model::RequestPlan, path: &Path, fill: &Fill, two: bool) -> Result<Self, Error> {
+    fn from_raw_file(
+        plan: &model::RequestPlan,
+        path: &Path,
+        fill: &Fill,
+        two: bool,
+    ) -> Result<Self, Error> {
         let (bytes, rest) = read_head(path)?;
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut head = httparse::Request::new(&mut headers);
@@ -126,7 +131,7 @@ impl Kind {
         };
         let plain = |bytes: &[u8]| {
             let mut made = Template::default();
-            made.plain(bytes);
+            made.push_plain(bytes);
             made
         };
         let own = &bytes[length..];
@@ -137,7 +142,8 @@ impl Kind {
                 (Content::Files(vec![body], Pick::Cycle), false)
             }
             (Body::None, true) => {
-                let body = Long::open(path, length as u64).map_err(|error| unread(path, error))?;
+                let body = Long::open_from(path, length as u64)
+                    .map_err(|error| file_error(path, error))?;
                 (Content::Files(vec![Source::Long(body)], Pick::Cycle), true)
             }
             (body, _) if own.is_empty() => (Content::new(body, &Rows::default(), fill)?, true),
@@ -189,12 +195,14 @@ impl Content {
         Ok(match body {
             Body::None => Self::None,
             Body::Text(text) => Self::Template(Template::new(text, rows, Where::Body)?),
-            Body::Column(name) => Self::Column(rows.column(name)?),
+            Body::Column(name) => Self::Column(rows.find_column(name)?),
             Body::Files { files, pick } => {
                 if files.is_empty() || files.len() > MOST_FILES {
                     return Err(Error::Files(files.len()));
                 }
-                let read = files.iter().map(|file| source(&target::path(file, fill)));
+                let read = files
+                    .iter()
+                    .map(|file| read_source(&target::fill_path(file, fill)));
                 Self::Files(read.collect::<Result<_, _>>()?, *pick)
             }
         })
@@ -213,13 +221,15 @@ fn only_in_one(headers: &[httparse::Header<'_>], body: &Content) -> Option<&'sta
     let said = named("content-length")?;
     let said = std::str::from_utf8(said.value).ok()?.trim().parse();
     let as_said = match body {
-        Content::Files(files, _) => files.iter().all(|file| Ok(file.tail().length()) == said),
+        Content::Files(files, _) => files
+            .iter()
+            .all(|file| Ok(file.as_tail().byte_length()) == said),
         _ => said == Ok(0),
     };
     (!as_said).then_some("the length of its body is not its Content-Length")
 }
 
-fn unread(path: &Path, error: std::io::Error) -> Error {
+fn file_error(path: &Path, error: std::io::Error) -> Error {
     Error::File {
         path: path.to_owned(),
         error,
@@ -227,14 +237,14 @@ fn unread(path: &Path, error: std::io::Error) -> Error {
 }
 
 /// Reads a body into memory, unless it is too long.
-fn source(path: &Path) -> Result<Source, Error> {
+fn read_source(path: &Path) -> Result<Source, Error> {
     let read = || {
         if fs::metadata(path)?.len() > LONGEST_HELD {
-            return Long::open(path, 0).map(Source::Long);
+            return Long::open_from(path, 0).map(Source::Long);
         }
         fs::read(path).map(Source::Held)
     };
-    read().map_err(|error| unread(path, error))
+    read().map_err(|error| file_error(path, error))
 }
 
 /// Reads a request file completely, or the beginning of a long one. Returns whether there is more.
@@ -248,7 +258,7 @@ fn read_head(path: &Path) -> Result<(Vec<u8>, bool), Error> {
         file.take(LONGEST_HEAD).read_to_end(&mut bytes)?;
         Ok((bytes, true))
     };
-    read().map_err(|error| unread(path, error))
+    read().map_err(|error| file_error(path, error))
 }
 
 /// Returns whether a byte may occur in a method or the name of a header.

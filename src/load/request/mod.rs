@@ -8,7 +8,7 @@ mod kind;
 mod rows;
 mod template;
 
-pub(super) use draw::{Choice, Draws, hash};
+pub(super) use draw::{Choice, Draws, hash_number};
 
 use super::check::Expected;
 use super::http2;
@@ -16,7 +16,7 @@ use super::long::{Sent, Source, Tail};
 use super::target::{self, Target};
 use super::{Error, Fill};
 use crate::model::{self, Http, Pick};
-use draw::{below, draw, index, key};
+use draw::{client_key, draw_number, scale_below, to_index};
 use hyper::header::{HeaderName, HeaderValue};
 use rows::Rows;
 use std::sync::OnceLock;
@@ -69,7 +69,7 @@ enum Content {
 impl Requests {
     pub(super) fn new(load: &model::Load, target: &Target, fill: &Fill) -> Result<Self, Error> {
         let rows = match &load.rows {
-            Some(path) => Rows::read(&target::path(path, fill))?,
+            Some(path) => Rows::read_csv(&target::fill_path(path, fill))?,
             None => Rows::default(),
         };
         if load.requests.is_empty() || load.requests.len() > MOST_KINDS {
@@ -95,7 +95,7 @@ impl Requests {
     }
 
     /// Returns the bytes of a request that are written first, and a large body separately.
-    pub(super) fn wire<'a>(
+    pub(super) fn write_wire<'a>(
         &'a self,
         choice: &Choice,
         last: bool,
@@ -105,23 +105,23 @@ impl Requests {
         let kind = &self.kinds[choice.kind];
         if let Some(fixed) = kind.fixed.as_ref().filter(|_| !last || kind.raw) {
             let tail = match &kind.body {
-                Content::Files(files, _) if kind.behind => files[choice.file].tail(),
+                Content::Files(files, _) if kind.behind => files[choice.file].as_tail(),
                 _ => NOTHING,
             };
             return (fixed, tail);
         }
         buffer.clear();
-        kind.begin.put(choice, &self.rows, buffer);
+        kind.begin.write_filled(choice, &self.rows, buffer);
         if last {
             buffer.extend_from_slice(b"Connection: close\r\n");
         }
         let body = match &kind.body {
             Content::None => NOTHING,
-            Content::Files(files, _) => files[choice.file].tail(),
-            Content::Column(column) => Tail::Held(self.rows.cell(choice.row, *column)),
+            Content::Files(files, _) => files[choice.file].as_tail(),
+            Content::Column(column) => Tail::Held(self.rows.cell_bytes(choice.row, *column)),
             Content::Template(template) => {
                 let at = buffer.len();
-                template.put(choice, &self.rows, buffer);
+                template.write_filled(choice, &self.rows, buffer);
                 let length = buffer.len() - at;
                 // The length precedes the body but is known only after it is filled in.
                 let mut middle = Vec::new();
@@ -130,7 +130,7 @@ impl Requests {
                 return (buffer, NOTHING);
             }
         };
-        kind.end_head(body.length(), buffer);
+        kind.end_head(body.byte_length(), buffer);
         match body {
             Tail::Held(body) if body.len() <= SHORT_BODY => {
                 buffer.extend_from_slice(body);
@@ -141,9 +141,9 @@ impl Requests {
     }
 
     /// Returns the number of bytes of a request that are held in memory.
-    pub(super) fn held(&self, choice: &Choice) -> usize {
+    pub(super) fn held_bytes(&self, choice: &Choice) -> usize {
         let mut buffer = Vec::new();
-        let (head, body) = self.wire(choice, false, &mut buffer);
+        let (head, body) = self.write_wire(choice, false, &mut buffer);
         match body {
             Tail::Held(body) => head.len() + body.len(),
             Tail::Long(_) => head.len(),
@@ -151,21 +151,21 @@ impl Requests {
     }
 
     /// Returns the body of a request.
-    pub(super) fn body(&self, choice: &Choice) -> Source {
+    pub(super) fn body_of(&self, choice: &Choice) -> Source {
         Source::Held(match &self.kinds[choice.kind].body {
             Content::None => Vec::new(),
             Content::Files(files, _) => return files[choice.file].clone(),
-            Content::Column(column) => self.rows.cell(choice.row, *column).to_vec(),
+            Content::Column(column) => self.rows.cell_bytes(choice.row, *column).to_vec(),
             Content::Template(template) => {
                 let mut body = Vec::new();
-                template.put(choice, &self.rows, &mut body);
+                template.write_filled(choice, &self.rows, &mut body);
                 body
             }
         })
     }
 
     /// Converts a request to HTTP/2.
-    pub(super) fn two(&self, target: &Target, choice: &Choice) -> hyper::Request<Sent> {
+    pub(super) fn http2_request(&self, target: &Target, choice: &Choice) -> hyper::Request<Sent> {
         let kind = &self.kinds[choice.kind];
         match kind.fixed {
             Some(_) => kind
@@ -180,11 +180,11 @@ impl Requests {
         let kind = &self.kinds[choice.kind];
         let filled = |template: &Template| {
             let mut text = Vec::new();
-            template.put(choice, &self.rows, &mut text);
+            template.write_filled(choice, &self.rows, &mut text);
             text
         };
         let path = filled(&kind.path);
-        let mut request = http2::plain(target, &String::from_utf8_lossy(&path));
+        let mut request = http2::plain_request(target, &String::from_utf8_lossy(&path));
         if let Ok(method) = kind.method.parse() {
             *request.method_mut() = method;
         }
@@ -197,32 +197,38 @@ impl Requests {
                 request.headers_mut().append(name, value);
             }
         }
-        *request.body_mut() = Sent::from(self.body(choice));
+        *request.body_mut() = Sent::from(self.body_of(choice));
         request
     }
 
     fn row_and_rand(&self, draw: u64) -> Choice {
-        let rows = self.rows.count() as u64;
+        let rows = self.rows.row_count() as u64;
         Choice {
-            row: index(below(hash(draw ^ 3), rows.max(1))),
-            rand: hash(draw ^ 4) >> 11, // 53 bits, so that every JSON parser reads the exact number
+            row: to_index(scale_below(hash_number(draw ^ 3), rows.max(1))),
+            rand: hash_number(draw ^ 4) >> 11, // 53 bits, so that every JSON parser reads the exact number
             ..Choice::default()
         }
     }
 
     /// Reproduces the choice of an earlier request, whose kind and file are known.
-    pub(super) fn again(&self, seed: u64, clients: u32, client: u32, choice: Choice) -> Choice {
+    pub(super) fn redraw_choice(
+        &self,
+        seed: u64,
+        clients: u32,
+        client: u32,
+        choice: Choice,
+    ) -> Choice {
         Choice {
             seq: choice.n * u64::from(clients.max(1)) + u64::from(client),
             kind: choice.kind,
             file: choice.file,
             n: choice.n,
-            ..self.row_and_rand(draw(key(seed, client), choice.n))
+            ..self.row_and_rand(draw_number(client_key(seed, client), choice.n))
         }
     }
 
     /// Returns a request of the first kind with a weight above 0.
-    pub(super) fn first(&self) -> Choice {
+    pub(super) fn first_choice(&self) -> Choice {
         Choice {
             kind: self.weights.partition_point(|until| *until == 0),
             ..Choice::default()
@@ -231,7 +237,7 @@ impl Requests {
 
     /// Returns whether there are rows.
     pub(super) fn has_rows(&self) -> bool {
-        self.rows.count() > 0
+        self.rows.row_count() > 0
     }
 }
 

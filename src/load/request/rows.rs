@@ -11,7 +11,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn read(path: &Path) -> Result<Self, Error> {
+    pub(super) fn read_csv(path: &Path) -> Result<Self, Error> {
         let failed = |error| Error::Rows {
             path: path.to_owned(),
             error,
@@ -34,7 +34,7 @@ impl Rows {
         for row in reader.byte_records() {
             let row = row.map_err(failed)?;
             cells.extend(row.iter().map(<[u8]>::to_vec));
-            cells.extend(row.iter().map(escaped));
+            cells.extend(row.iter().map(escape_path));
         }
         if cells.is_empty() {
             return Err(Error::NoRows(path.to_owned()));
@@ -42,11 +42,11 @@ impl Rows {
         Ok(Self { columns, cells })
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(super) fn row_count(&self) -> usize {
         self.cells.len() / (2 * self.columns.len()).max(1)
     }
 
-    pub(super) fn column(&self, name: &str) -> Result<usize, Error> {
+    pub(super) fn find_column(&self, name: &str) -> Result<usize, Error> {
         let found = self.columns.iter().position(|column| column == name);
         found.ok_or_else(|| Error::Column {
             name: name.to_owned(),
@@ -55,13 +55,13 @@ impl Rows {
     }
 
     /// Returns a cell. Behind the columns are copies of them that are escaped for paths.
-    pub(super) fn cell(&self, row: usize, column: usize) -> &[u8] {
+    pub(super) fn cell_bytes(&self, row: usize, column: usize) -> &[u8] {
         &self.cells[row * 2 * self.columns.len() + column]
     }
 }
 
 /// Escapes bytes that are invalid in the path of a request.
-pub(super) fn escaped(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn escape_path(bytes: &[u8]) -> Vec<u8> {
     use std::io::Write as _;
     let mut out = Vec::with_capacity(bytes.len());
     for byte in bytes {

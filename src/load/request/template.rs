@@ -2,7 +2,7 @@
 
 use super::super::Error;
 use super::draw::Choice;
-use super::rows::{Rows, escaped};
+use super::rows::{Rows, escape_path};
 use std::ops::Range;
 
 /// Text with placeholders.
@@ -29,18 +29,18 @@ impl Template {
     pub(super) fn new(text: &str, rows: &Rows, place: Where) -> Result<Self, Error> {
         let mut made = Self::default();
         let escape = |bytes: &[u8]| match place {
-            Where::Path => escaped(bytes),
+            Where::Path => escape_path(bytes),
             _ => bytes.to_vec(),
         };
         let mut rest = text;
         while let Some(at) = rest.find('{') {
-            made.plain(&escape(&rest.as_bytes()[..at]));
+            made.push_plain(&escape(&rest.as_bytes()[..at]));
             rest = &rest[at..];
-            let (mark, length) = match mark(rest) {
+            let (mark, length) = match parse_mark(rest) {
                 Some(Mark::Seq) => (Piece::Seq, "{seq}".len()),
                 Some(Mark::Rand) => (Piece::Rand, "{rand}".len()),
                 Some(Mark::Row(name)) => (
-                    Piece::Column(rows.column(&rest[name.clone()])?),
+                    Piece::Column(rows.find_column(&rest[name.clone()])?),
                     name.end + 1,
                 ),
                 Some(Mark::Env(name)) => {
@@ -55,7 +55,7 @@ impl Template {
             made.0.push(mark);
             rest = &rest[length..];
         }
-        made.plain(&escape(rest.as_bytes()));
+        made.push_plain(&escape(rest.as_bytes()));
         if place == Where::Path {
             // In a path, use the escaped copy of a column.
             for piece in &mut made.0 {
@@ -64,18 +64,18 @@ impl Template {
                 }
             }
         }
-        made.join();
+        made.join_plain_pieces();
         Ok(made)
     }
 
-    pub(super) fn plain(&mut self, bytes: &[u8]) {
+    pub(super) fn push_plain(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.0.push(Piece::Plain(bytes.to_vec()));
         }
     }
 
     /// Merges adjacent plain pieces.
-    pub(super) fn join(&mut self) {
+    pub(super) fn join_plain_pieces(&mut self) {
         let pieces = std::mem::take(&mut self.0);
         for piece in pieces {
             match (self.0.last_mut(), piece) {
@@ -93,13 +93,13 @@ impl Template {
         }
     }
 
-    pub(super) fn put(&self, choice: &Choice, rows: &Rows, to: &mut Vec<u8>) {
+    pub(super) fn write_filled(&self, choice: &Choice, rows: &Rows, to: &mut Vec<u8>) {
         use std::io::Write as _;
         for piece in &self.0 {
             // Writing to memory cannot fail.
             match piece {
                 Piece::Plain(bytes) => to.extend_from_slice(bytes),
-                Piece::Column(column) => to.extend_from_slice(rows.cell(choice.row, *column)),
+                Piece::Column(column) => to.extend_from_slice(rows.cell_bytes(choice.row, *column)),
                 Piece::Seq => drop(write!(to, "{}", choice.seq)),
                 Piece::Rand => drop(write!(to, "{}", choice.rand)),
             }
@@ -114,7 +114,9 @@ impl Piece {
         let breaks = |bytes: &[u8]| bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
         match self {
             Self::Plain(bytes) => breaks(bytes),
-            Self::Column(column) => (0..rows.count()).any(|row| breaks(rows.cell(row, *column))),
+            Self::Column(column) => {
+                (0..rows.row_count()).any(|row| breaks(rows.cell_bytes(row, *column)))
+            }
             Self::Seq | Self::Rand => false,
         }
     }
@@ -128,7 +130,7 @@ enum Mark {
     Env(Range<usize>),
 }
 
-fn mark(text: &str) -> Option<Mark> {
+fn parse_mark(text: &str) -> Option<Mark> {
     if text.starts_with("{seq}") {
         return Some(Mark::Seq);
     }

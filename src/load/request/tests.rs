@@ -12,7 +12,7 @@ fn made(load: &model::Load) -> Result<Requests, Error> {
 
 fn bytes(requests: &Requests, choice: &Choice) -> String {
     let mut buffer = Vec::new();
-    let (head, body) = requests.wire(choice, false, &mut buffer);
+    let (head, body) = requests.write_wire(choice, false, &mut buffer);
     let Tail::Held(body) = body else {
         panic!("it is not held")
     };
@@ -22,7 +22,7 @@ fn bytes(requests: &Requests, choice: &Choice) -> String {
 fn first(load: &model::Load) -> String {
     let requests = made(load).unwrap();
     let mut draws = Draws::new(&requests, 7, 2, 10);
-    let choice = draws.next(&requests).unwrap();
+    let choice = draws.draw_next(&requests).unwrap();
     bytes(&requests, &choice)
 }
 
@@ -75,14 +75,14 @@ fn bytes_that_are_given_are_sent_as_they_are() {
     load.requests[0].raw = Some(Text::from(file.as_path()));
     assert_eq!(first(&load), text);
     let requests = made(&load).unwrap();
-    let choice = requests.first();
+    let choice = requests.first_choice();
     let mut buffer = Vec::new();
-    let (head, _) = requests.wire(&choice, true, &mut buffer);
+    let (head, _) = requests.write_wire(&choice, true, &mut buffer);
     assert_eq!(head, text.as_bytes());
-    let body = requests.body(&choice);
+    let body = requests.body_of(&choice);
     assert!(matches!(body, Source::Held(bytes) if bytes == b"{a}"));
     let target = Target::new(&load.target, &Fill::new()).unwrap();
-    let two = requests.two(&target, &choice);
+    let two = requests.http2_request(&target, &choice);
     let headers: Vec<&str> = two.headers().keys().map(HeaderName::as_str).collect();
     assert_eq!(headers, ["x-y", "content-length"]);
     fs::write(&file, "hello").unwrap();
@@ -94,7 +94,7 @@ fn bytes_that_are_given_are_sent_as_they_are() {
 fn a_kind_without_weight_is_not_the_first() {
     let mut load = load("http://a");
     load.requests = vec![request("none", 0), request("a", 1)];
-    assert_eq!(made(&load).unwrap().first().kind, 1);
+    assert_eq!(made(&load).unwrap().first_choice().kind, 1);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn the_same_seed_draws_the_same_and_another_does_not() {
     let sequence = |seed, client| -> Vec<String> {
         let requests = made(&load).unwrap();
         let mut draws = Draws::new(&requests, seed, client, 10);
-        let draws = std::iter::from_fn(|| draws.next(&requests)).take(50);
+        let draws = std::iter::from_fn(|| draws.draw_next(&requests)).take(50);
         let draws = draws.inspect(|choice| {
             let known = Choice {
                 kind: choice.kind,
@@ -144,7 +144,7 @@ fn the_same_seed_draws_the_same_and_another_does_not() {
                 n: choice.n,
                 ..Choice::default()
             };
-            assert_eq!(requests.again(seed, 10, client, known), *choice);
+            assert_eq!(requests.redraw_choice(seed, 10, client, known), *choice);
         });
         draws.map(|choice| bytes(&requests, &choice)).collect()
     };
@@ -162,7 +162,7 @@ fn weights_are_proportions() {
     for client in 0..10 {
         let mut draws = Draws::new(&requests, 7, client, 10);
         for _ in 0..1000 {
-            let kind = draws.next(&requests).unwrap().kind;
+            let kind = draws.draw_next(&requests).unwrap().kind;
             *counts.entry(kind).or_insert(0) += 1;
         }
     }
@@ -186,7 +186,7 @@ fn files_are_shared_out_among_the_clients() {
         let mut drawn: Vec<usize> = (0..3)
             .flat_map(|client| {
                 let mut draws = Draws::new(&requests, 7, client, 3);
-                let all = std::iter::from_fn(|| draws.next(&requests)).take(most);
+                let all = std::iter::from_fn(|| draws.draw_next(&requests)).take(most);
                 all.map(|choice| choice.file).collect::<Vec<_>>()
             })
             .collect();
@@ -208,9 +208,9 @@ fn files_are_shared_out_among_the_clients() {
 #[test]
 fn the_last_on_a_connection_says_so() {
     let requests = made(&load("http://a")).unwrap();
-    let choice = Draws::new(&requests, 7, 0, 1).next(&requests).unwrap();
+    let choice = Draws::new(&requests, 7, 0, 1).draw_next(&requests).unwrap();
     let mut buffer = Vec::new();
-    let (head, _) = requests.wire(&choice, true, &mut buffer);
+    let (head, _) = requests.write_wire(&choice, true, &mut buffer);
     assert_eq!(
         head,
         b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"

@@ -31,18 +31,18 @@ impl Observer for Kept {
 /// whether the response is complete, and whether the connection can be reused.
 fn read(answer: &[u8], piece: usize, head: bool) -> Result<(Kept, usize, bool, bool), Fault> {
     let mut reader = Reader::new();
-    reader.begin(head);
+    reader.begin_answer(head);
     let mut kept = Kept::default();
     let mut used = 0;
     for part in answer.chunks(piece) {
-        let taken = reader.feed(part, &mut kept)?;
+        let taken = reader.feed_bytes(part, &mut kept)?;
         used += taken;
         if taken < part.len() {
             break;
         }
     }
     let done = reader.is_done();
-    let ended = done || reader.end();
+    let ended = done || reader.end_of_connection();
     Ok((kept, answer.len() - used, ended, done && reader.is_kept()))
 }
 
@@ -238,17 +238,17 @@ fn nothing_grows_without_end() {
 /// is complete.
 fn in_pieces(pieces: &[&[u8]]) -> Option<(u16, Vec<u8>)> {
     let mut reader = Reader::new();
-    reader.begin(false);
+    reader.begin_answer(false);
     let mut kept = Kept::default();
     for piece in pieces {
-        let taken = reader.feed(piece, &mut kept).ok()?;
+        let taken = reader.feed_bytes(piece, &mut kept).ok()?;
         assert!(taken <= piece.len());
         if reader.is_done() {
             break;
         }
         assert_eq!(taken, piece.len(), "all is taken as long as more is wanted");
     }
-    (reader.is_done() || reader.end()).then_some((kept.status, kept.body))
+    (reader.is_done() || reader.end_of_connection()).then_some((kept.status, kept.body))
 }
 
 /// Reads a response and the end of the connection with hyper.

@@ -1,8 +1,8 @@
 //! Answer of `bisect`: the first bad candidate.
 
 use super::super::words;
-use super::earlier::{EarlierSeen, reproduction};
-use super::{Raised, confidence, independence, not_tested, one_of};
+use super::earlier::{EarlierSeen, reproduction_needed};
+use super::{Raised, format_confidence, independence_assumptions, not_tested, one_of};
 use crate::model::{Boundary, Place, VariantId};
 use crate::policy::{self, Bisect, Policy as _, Search, Verdict};
 use crate::state::State;
@@ -158,7 +158,7 @@ pub struct Unchecked {
 
 impl Earlier {
     /// Describes the earlier failing version.
-    fn say(&self, state: &State) -> String {
+    fn to_sentence(&self, state: &State) -> String {
         let side = if is_fixed(state) { "after" } else { "before" };
         let rarer = if self.less_often { ", less often" } else { "" };
         format!(
@@ -173,7 +173,7 @@ impl Bisection {
         let search = Search::of(state)?;
         let alpha = state.plan.alpha.value();
         let masses = search.known.posterior();
-        let places = places(state);
+        let places = candidates_of(state);
         let name = |place: usize| places[place].name.clone();
         let group = search.known.likeliest();
         let newest = places.len() - 1;
@@ -202,10 +202,10 @@ impl Bisection {
                 .map(name)
                 .collect(),
             rate: [rate.lo, rate.hi],
-            points: points(state, &search, &masses),
-            local: local(state, &search),
-            contradiction: contradiction(state, &search),
-            earlier: earlier(state, &search),
+            points: candidates_seen(state, &search, &masses),
+            local: local_check(state, &search),
+            contradiction: describe_contradiction(state, &search),
+            earlier: earlier_failing(state, &search),
             rise: rate_rise(state, &search),
             clean_refuted: state
                 .plan
@@ -213,30 +213,30 @@ impl Bisection {
                 .search()
                 .is_some_and(|asked| asked.clean)
                 && search.known.allows_background(),
-            limit: limit(state, &search),
+            limit: reached_limit(state, &search),
             unchecked: search.unchecked().map(|(place, trials)| Unchecked {
                 name: name(place),
                 trials,
             }),
             identical_builds: state.identical_builds(),
             error_rate: alpha,
-            merge: merge(state).map(|merge| merge.name.clone()),
-            boundaries: boundaries(state, &search),
+            merge: searched_merge(state).map(|merge| merge.name.clone()),
+            boundaries: found_boundaries(state, &search),
             raised: Raised::new(state),
-            earlier_runs: EarlierSeen::of(state),
-            assumptions: independence(state),
+            earlier_runs: EarlierSeen::of_search(state),
+            assumptions: independence_assumptions(state),
         };
-        new.sentence = new.say(state, &search);
+        new.sentence = new.write_sentence(state, &search);
         Some(new)
     }
 
-    fn say(&self, state: &State, search: &Search) -> String {
-        let (first, last) = ends(state);
+    fn write_sentence(&self, state: &State, search: &Search) -> String {
+        let (first, last) = end_names(state);
         let tried = state.tally(State::FAILING);
         let answer = match (Bisect.verdict(state), search.verdict()) {
             (Verdict::Found, _) => {
-                let certain = words::percent(self.probability);
-                let (end, noun) = (end(state), noun(state));
+                let certain = words::format_percent(self.probability);
+                let (end, noun) = (searched_end(state), candidate_noun(state));
                 let began_earlier = self
                     .earlier
                     .as_ref()
@@ -249,13 +249,13 @@ impl Bisection {
                 let found = match (self.culprits.as_slice(), &self.after_fix) {
                     ([one], Some(fix)) => format!(
                         "{one}{} is the last bad {noun}{rate}, {fix}{} the first good one ({certain} %)",
-                        self.about(one),
-                        self.about(fix)
+                        self.candidate_note(one),
+                        self.candidate_note(fix)
                     ),
                     ([one], None) => {
                         format!(
                             "{one}{} is the {end} bad {noun}{rate} ({certain} %)",
-                            self.about(one)
+                            self.candidate_note(one)
                         )
                     }
                     (all, _) => format!(
@@ -264,13 +264,13 @@ impl Bisection {
                     ),
                 };
                 match began_earlier {
-                    Some(earlier) => format!("{found}; {}", earlier.say(state)),
+                    Some(earlier) => format!("{found}; {}", earlier.to_sentence(state)),
                     None => found,
                 }
             }
             (Verdict::NotThere, Found::AlreadyBad(_)) => {
                 let begin = if is_fixed(state) { "later" } else { "earlier" };
-                match self.turn(state) {
+                match self.turning_candidate(state) {
                     Some(point) => format!(
                         "{first}, the good end, fails as {last} does, but {} does not ({} of {}): the bug comes and goes",
                         point.name, point.failures, point.trials
@@ -278,9 +278,9 @@ impl Bisection {
                     None => {
                         let agree =
                             format!("{first}, the good end, fails as {last} does");
-                        match merge(state).filter(|_| is_fixed(state)) {
-                            Some(merge) => format!("{agree}; {}", itself(merge, "fixed")),
-                            None => match self.setting() {
+                        match searched_merge(state).filter(|_| is_fixed(state)) {
+                            Some(merge) => format!("{agree}; {}", describe_merge_itself(merge, "fixed")),
+                            None => match self.raising_setting() {
                                 Some(setting) => {
                                     format!(
                                         "{agree} with {setting}; search again without --raise-rate"
@@ -296,25 +296,25 @@ impl Bisection {
                 let trials = tried.trials();
                 let bound = stats::clopper_pearson(0, trials, state.plan.alpha.value()).hi;
                 let rate = words::percent_bound(bound);
-                let trials = words::plural(trials, "trial");
+                let trials = words::format_count(trials, "trial");
                 let ends = format!(
                     "{last}, the bad end, did not fail in {trials}: its failure rate is below {rate} %"
                 );
-                match self.turn(state) {
+                match self.turning_candidate(state) {
                     Some(point) => format!(
                         "{ends}; but {} did ({} of {}): the bug comes and goes",
                         point.name, point.failures, point.trials
                     ),
                     None => {
-                        let tried = self.inside(|point| point.trials > 0).is_some();
+                        let tried = self.most_tried_between(|point| point.trials > 0).is_some();
                         let between = if tried {
                             ", and no version tested between them failed"
                         } else {
                             ""
                         };
-                        let why = merge(state)
+                        let why = searched_merge(state)
                             .filter(|_| !is_fixed(state) && state.is_testable(State::FAILING));
-                        let why = why.map(|merge| format!("; {}", itself(merge, "brought")));
+                        let why = why.map(|merge| format!("; {}", describe_merge_itself(merge, "brought")));
                         format!("{ends}{between}{}", why.unwrap_or_default())
                     }
                 }
@@ -322,24 +322,24 @@ impl Bisection {
             (Verdict::NotThere, _) => format!(
                 "{last}, the bad end, failed in only {} of {}, too rarely to search; --reproduce-limit allows more trials",
                 tried.failures,
-                words::plural(tried.trials(), "trial")
+                words::format_count(tried.trials(), "trial")
             ),
             (Verdict::CouldNotTest, _) => not_tested(state),
             (_, Found::Impossible) => {
                 "NOT KNOWN: no boundary explains the results; perhaps good versions fail, too (try without --clean)".to_owned()
             }
             _ => {
-                let left = words::plural(self.credible.len() as u64, noun(state));
+                let left = words::format_count(self.credible.len() as u64, candidate_noun(state));
                 let likeliest = self.credible.first().filter(|_| self.credible.len() > 1);
                 let likeliest = likeliest.map_or(String::new(), |name| {
                     format!(
                         ", most likely {name} ({} %)",
-                        words::percent(self.probability)
+                        words::format_percent(self.probability)
                     )
                 });
                 format!(
                     "NOT KNOWN YET: {left} left ({}){likeliest}",
-                    confidence(&state.plan)
+                    format_confidence(&state.plan)
                 )
             }
         };
@@ -352,25 +352,25 @@ impl Bisection {
     }
 
     /// Returns the setting that the search used to raise the rate.
-    fn setting(&self) -> Option<&str> {
+    fn raising_setting(&self) -> Option<&str> {
         self.raised.as_ref()?.setting.as_deref()
     }
 
     /// Returns the candidate between two ends that agree which differs from them.
-    fn turn(&self, state: &State) -> Option<&PointSeen> {
+    fn turning_candidate(&self, state: &State) -> Option<&PointSeen> {
         let place = Bisect::turns_at(state)? as u64;
         self.points.iter().find(|point| point.place == place)
     }
 
     /// Returns the most tested candidate between the ends with this property.
-    fn inside(&self, is: impl Fn(&PointSeen) -> bool) -> Option<&PointSeen> {
+    fn most_tried_between(&self, is: impl Fn(&PointSeen) -> bool) -> Option<&PointSeen> {
         let between = self.points.get(1..self.points.len().saturating_sub(1))?;
         let those = between.iter().filter(|point| is(point));
         those.max_by_key(|point| point.trials)
     }
 
     /// Reports that good versions fail as well, or may fail, unless the sentence already says so.
-    fn background(&self) -> Option<String> {
+    fn describe_background(&self) -> Option<String> {
         let earlier = self.earlier.as_ref()?;
         let good = self.points.first().filter(|point| point.place == 0)?;
         let Earlier {
@@ -394,13 +394,13 @@ impl Bisection {
     }
 
     /// Returns the description of a candidate in brackets.
-    fn about(&self, name: &str) -> String {
+    fn candidate_note(&self, name: &str) -> String {
         let point = self.points.iter().find(|point| point.name == name);
         let about = point.and_then(|point| point.about.as_deref());
         about.map_or(String::new(), |about| format!(" \"{about}\""))
     }
 
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(super) fn detail_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let counts = |name: &str| {
             let point = self.points.iter().find(|point| point.name == name);
@@ -414,7 +414,7 @@ impl Bisection {
                 0 => "significant".to_owned(),
                 missing => format!(
                     "not significant; {} of {} would make it so",
-                    words::plural(missing, "more passing trial"),
+                    words::format_count(missing, "more passing trial"),
                     local.before
                 ),
             };
@@ -435,11 +435,11 @@ impl Bisection {
         if !self.culprits.is_empty() {
             lines.push(format!(
                 "bad versions fail in {} of the trials",
-                words::interval(self.rate)
+                words::format_interval(self.rate)
             ));
         }
         let bad = self.points.last().zip(self.earlier_runs.as_ref());
-        lines.extend(bad.and_then(|(bad, earlier)| earlier.say(&bad.name)));
+        lines.extend(bad.and_then(|(bad, earlier)| earlier.describe_earlier_trials(&bad.name)));
         let good = self.points.first().filter(|point| point.place == 0);
         if let Some(good) = good.filter(|_| self.clean_refuted) {
             lines.push(format!(
@@ -447,7 +447,7 @@ impl Bisection {
                 good.name, good.failures, good.trials
             ));
         } else {
-            lines.extend(self.background());
+            lines.extend(self.describe_background());
         }
         if let Some(rise) = &self.rise {
             lines.push(format!(
@@ -460,17 +460,17 @@ impl Bisection {
                 rise.culprit_trials
             ));
         }
-        lines.extend(self.raised.iter().flat_map(Raised::lines));
+        lines.extend(self.raised.iter().flat_map(Raised::summary_lines));
         if let Some(limit) = self.limit {
             lines.push(format!(
                 "stopped at the limit of {}: -n allows more, and --log continues from these results",
-                words::plural(limit, "trial")
+                words::format_count(limit, "trial")
             ));
         }
         if let Some(Unchecked { name, trials }) = &self.unchecked {
             lines.push(format!(
                 "the check of the answer is incomplete: {} of {name} would show whether an earlier version also fails",
-                words::plural(*trials, "more trial")
+                words::format_count(*trials, "more trial")
             ));
         }
         if self.identical_builds > 0 {
@@ -520,33 +520,33 @@ fn is_fixed(state: &State) -> bool {
 }
 
 /// Returns whether the first or the last bad candidate is searched, in the order of the user's list.
-fn end(state: &State) -> &'static str {
+fn searched_end(state: &State) -> &'static str {
     if is_fixed(state) { "last" } else { "first" }
 }
 
 /// Returns the noun for the candidates: commits have a subject.
-fn noun(state: &State) -> &'static str {
+fn candidate_noun(state: &State) -> &'static str {
     let is_commit = |place: &Place| place.about.is_some();
-    if places(state).iter().any(is_commit) {
+    if candidates_of(state).iter().any(is_commit) {
         "commit"
     } else {
         "version"
     }
 }
 
-fn places(state: &State) -> &[Place] {
+fn candidates_of(state: &State) -> &[Place] {
     let space = state.plan.space.as_ref();
     space.map_or(&[], |space| space.choices.places())
 }
 
 /// Returns the merge that an earlier search found.
-fn merge(state: &State) -> Option<&Place> {
+fn searched_merge(state: &State) -> Option<&Place> {
     let space = state.plan.space.as_ref();
     space.and_then(|space| space.merge.as_ref())
 }
 
 /// Returns the boundaries found so far.
-fn boundaries(state: &State, search: &Search) -> Vec<Boundary> {
+fn found_boundaries(state: &State, search: &Search) -> Vec<Boundary> {
     let stretch = state
         .plan
         .space
@@ -555,7 +555,7 @@ fn boundaries(state: &State, search: &Search) -> Vec<Boundary> {
     let (from, mut found) = stretch.map_or((0, Vec::new()), |stretch| {
         (stretch.from, stretch.found.clone())
     });
-    let places = places(state);
+    let places = candidates_of(state);
     if let (Verdict::Found, Found::Known(group)) = (Bisect.verdict(state), search.verdict())
         && let Some(passes) = group.first.checked_sub(1)
     {
@@ -587,7 +587,7 @@ fn say_boundary(boundary: &Boundary) -> String {
 }
 
 /// Says that the merge itself is the culprit, or the fix, and none of the merged commits.
-fn itself(merge: &Place, did: &str) -> String {
+fn describe_merge_itself(merge: &Place, did: &str) -> String {
     let about = merge.about.as_ref();
     let about = about.map_or(String::new(), |about| format!(" \"{about}\""));
     format!(
@@ -597,8 +597,8 @@ fn itself(merge: &Place, did: &str) -> String {
 }
 
 /// Returns the names of the good end and of the bad one.
-fn ends(state: &State) -> (&str, &str) {
-    match places(state) {
+fn end_names(state: &State) -> (&str, &str) {
+    match candidates_of(state) {
         [first, .., last] => (&first.name, &last.name),
         _ => ("", ""),
     }
@@ -617,8 +617,8 @@ fn own_counts(state: &State, search: &Search, place: usize) -> (u64, u64) {
     )
 }
 
-fn points(state: &State, search: &Search, masses: &[f64]) -> Vec<PointSeen> {
-    let places = places(state);
+fn candidates_seen(state: &State, search: &Search, masses: &[f64]) -> Vec<PointSeen> {
+    let places = candidates_of(state);
     let last = places.len() - 1;
     // Without a culprit, its probability is not shown.
     let searched = Bisect.verdict(state) != Verdict::NotThere;
@@ -652,8 +652,8 @@ fn points(state: &State, search: &Search, masses: &[f64]) -> Vec<PointSeen> {
 }
 
 /// Returns why no single boundary explains the results. A candidate that failed at all does not count as good.
-fn contradiction(state: &State, search: &Search) -> Option<String> {
-    let places = places(state);
+fn describe_contradiction(state: &State, search: &Search) -> Option<String> {
+    let places = candidates_of(state);
     // The bad end failed often enough, so its rate does not matter.
     let found = search.known.contradiction()?;
     let found = Some(found).filter(|found| found.passes + 1 != places.len())?;
@@ -674,7 +674,7 @@ fn contradiction(state: &State, search: &Search) -> Option<String> {
 }
 
 /// Returns the variants of the first bad candidate and of the one before it, among those tested.
-pub(super) fn kept(state: &State) -> Vec<VariantId> {
+pub(super) fn kept_variants(state: &State) -> Vec<VariantId> {
     let Some(search) = Search::of(state) else {
         return Vec::new();
     };
@@ -687,7 +687,7 @@ pub(super) fn kept(state: &State) -> Vec<VariantId> {
 }
 
 /// Returns the limit that ended the search before its answer, or before the check of its answer.
-fn limit(state: &State, search: &Search) -> Option<u64> {
+fn reached_limit(state: &State, search: &Search) -> Option<u64> {
     let ran: u64 = state.tallies().map(|(_, tally)| tally.ran()).sum();
     let open = match Bisect.verdict(state) {
         Verdict::Found => search.unchecked().is_some(),
@@ -697,7 +697,7 @@ fn limit(state: &State, search: &Search) -> Option<u64> {
 }
 
 /// Returns the version before the culprit that failed most often.
-fn earlier(state: &State, search: &Search) -> Option<Earlier> {
+fn earlier_failing(state: &State, search: &Search) -> Option<Earlier> {
     let Found::Known(group) = search.verdict() else {
         return None;
     };
@@ -713,7 +713,7 @@ fn earlier(state: &State, search: &Search) -> Option<Earlier> {
     };
     let (bad_failures, bad_trials) = search.failing();
     Some(Earlier {
-        name: places(state)[seen.version].name.clone(),
+        name: candidates_of(state)[seen.version].name.clone(),
         failures,
         trials,
         less_often: failures * bad_trials < bad_failures * trials,
@@ -729,7 +729,7 @@ fn rate_rise(state: &State, search: &Search) -> Option<RateRise> {
     if !known.newest_fails_more_often(&search.stop, &group) {
         return None;
     }
-    let name = |place: usize| places(state)[place].name.clone();
+    let name = |place: usize| candidates_of(state)[place].name.clone();
     let (culprit_failures, culprit_trials) = known.counts(group.last);
     let (failures, trials) = known.counts(known.newest());
     // The bad end ran until it had failed often enough, so its last failure says nothing about its rate.
@@ -750,7 +750,7 @@ fn rate_rise(state: &State, search: &Search) -> Option<RateRise> {
 }
 
 /// Compares the culprit with the candidate before it, by their own trials.
-fn local(state: &State, search: &Search) -> Option<LocalCheck> {
+fn local_check(state: &State, search: &Search) -> Option<LocalCheck> {
     let Found::Known(group) = search.verdict() else {
         return None;
     };
@@ -760,7 +760,7 @@ fn local(state: &State, search: &Search) -> Option<LocalCheck> {
     let p_value = stats::fisher(k, n, others, clean).greater;
     let alpha = state.plan.alpha.value();
     let shown = |more: u64| n > 0 && stats::fisher(k, n, others, clean + more).greater <= alpha;
-    let name = |place: usize| places(state)[place].name.clone();
+    let name = |place: usize| candidates_of(state)[place].name.clone();
     Some(LocalCheck {
         culprit: name(group.last),
         before: name(before),
@@ -773,11 +773,11 @@ fn local(state: &State, search: &Search) -> Option<LocalCheck> {
 }
 
 /// Describes the search before it starts.
-pub(super) fn beforehand(state: &State) -> Vec<String> {
-    let (good, bad) = ends(state);
-    let count = words::plural(places(state).len() as u64 - 1, noun(state));
-    let (good, bad) = (words::sanitize(good), words::sanitize(bad));
-    let (seen, until) = reproduction(state);
+pub(super) fn lines_before_start(state: &State) -> Vec<String> {
+    let (good, bad) = end_names(state);
+    let count = words::format_count(candidates_of(state).len() as u64 - 1, candidate_noun(state));
+    let (good, bad) = (words::sanitize_line(good), words::sanitize_line(bad));
+    let (seen, until) = reproduction_needed(state);
     let mut lines = vec![if is_fixed(state) {
         format!(
             "searching {count}: {bad} is bad, {good} is good; the search begins when {bad} has failed {until}"
@@ -787,6 +787,6 @@ pub(super) fn beforehand(state: &State) -> Vec<String> {
             "searching {count}: {good} is good, {bad} is bad; the search begins when {bad} has failed {until}"
         )
     }];
-    lines.extend(seen.iter().flat_map(|seen| seen.beforehand(&bad)));
+    lines.extend(seen.iter().flat_map(|seen| seen.lines_before_start(&bad)));
     lines
 }

@@ -1,7 +1,7 @@
 //! Answer of `compare`: which variants fail, and whether they differ.
 
 use super::super::{partings, words};
-use super::{BaselineSeen, confidence, independence, unrecorded};
+use super::{BaselineSeen, format_confidence, independence_assumptions, unrecorded_assumption};
 use crate::model::{Compare, ConditionDifference, Find, Plan, Question, VariantId};
 use crate::policy::{self, Policy as _, Race, Rates, Standing, Verdict};
 use crate::state::{Contrast, State};
@@ -149,7 +149,7 @@ impl Comparison {
             return None;
         };
         let plan = &state.plan;
-        let standings = standings(state, asked);
+        let standings = variant_standings(state, asked);
         let baseline = Race::baseline(state).filter(|_| asked.find == Find::Failing);
         let alpha = plan.alpha.value();
         let mut new = Self {
@@ -168,17 +168,17 @@ impl Comparison {
                 .map(|one| ContrastSeen::new(state, one))
                 .collect(),
             could_see: could_see(state),
-            factors: factors(state),
+            factors: factor_effects(state),
             fails_where: None,
-            facts: facts(state),
+            facts: differing_facts(state),
             parted_by: Vec::new(),
             chance: None,
             error_rate: alpha,
-            assumptions: assumptions(state, asked),
-            differences: differences(state, asked),
+            assumptions: list_assumptions(state, asked),
+            differences: differing_from_baseline(state, asked),
         };
         new.fails_where = fails_where(plan, &new.variants);
-        new.part(state);
+        new.find_distinguishing_facts(state);
         new.sentence = match asked.find {
             Find::Failing => new.of_race(state),
             Find::Different => new.of_rates(state),
@@ -187,7 +187,7 @@ impl Comparison {
     }
 
     /// Finds the facts that distinguish failed variants from variants that passed often enough.
-    fn part(&mut self, state: &State) {
+    fn find_distinguishing_facts(&mut self, state: &State) {
         let (failing, passing) = self.failed_and_passed();
         if failing == 0 || passing == 0 {
             return;
@@ -200,34 +200,34 @@ impl Comparison {
         });
         let known: Vec<(VariantId, bool)> = known.collect();
         self.parted_by = partings_of_variants(&state.plan, &state.survey, &known);
-        self.chance = Some(partings::chance(failing, passing));
+        self.chance = Some(partings::chance_of_coincidence(failing, passing));
     }
 
     /// Returns the number of variants that failed, and of variants that passed often enough.
     fn failed_and_passed(&self) -> (u64, u64) {
-        let failed = self.names(|standing| standing == Standing::Fails);
-        let passed = self.names(Standing::passed);
+        let failed = self.variant_names(|standing| standing == Standing::Fails);
+        let passed = self.variant_names(Standing::passed);
         (failed.len() as u64, passed.len() as u64)
     }
 
-    fn names(&self, wanted: impl Fn(Standing) -> bool) -> Vec<&str> {
+    fn variant_names(&self, wanted: impl Fn(Standing) -> bool) -> Vec<&str> {
         let those = self.variants.iter().filter(|one| wanted(one.standing));
         those.map(|one| one.name.as_str()).collect()
     }
 
     fn of_race(&self, state: &State) -> String {
-        let fails = self.names(|standing| standing == Standing::Fails);
-        let open = self.names(|standing| standing == Standing::Open);
-        let untestable = self.names(|standing| standing == Standing::Untestable);
-        let passed = self.names(Standing::passed);
+        let fails = self.variant_names(|standing| standing == Standing::Fails);
+        let open = self.variant_names(|standing| standing == Standing::Open);
+        let untestable = self.variant_names(|standing| standing == Standing::Untestable);
+        let passed = self.variant_names(Standing::passed);
         let answer = match (fails.as_slice(), passed.as_slice()) {
             ([], []) => "no variant failed".to_owned(),
             ([], passed) => format!("no variant failed: {}", self.say_passed(state, passed)),
             (fails, []) if open.is_empty() => match fails {
                 [one] => format!("{one} fails"),
-                _ => format!("all variants fail: {}", list(fails)),
+                _ => format!("all variants fail: {}", list_names(fails)),
             },
-            (fails, []) => verb(fails, "fails", "fail"),
+            (fails, []) => names_with_verb(fails, "fails", "fail"),
             (fails, passed) => {
                 let failed = match &self.fails_where {
                     Some(rule) => format!(
@@ -235,7 +235,7 @@ impl Comparison {
                         fails.len(),
                         fails.len() + passed.len(),
                     ),
-                    None => verb(fails, "fails", "fail"),
+                    None => names_with_verb(fails, "fails", "fail"),
                 };
                 format!("{failed}; {}", self.say_passed(state, passed))
             }
@@ -243,25 +243,25 @@ impl Comparison {
         let unknown = match open.as_slice() {
             [] => String::new(),
             _ if fails.is_empty() && passed.is_empty() => String::new(),
-            open => format!("; not known yet: {}", list(open)),
+            open => format!("; not known yet: {}", list_names(open)),
         };
         let untested = match untestable.as_slice() {
             [] => String::new(),
-            names => format!("; not testable: {}", list(names)),
+            names => format!("; not testable: {}", list_names(names)),
         };
         format!("{answer}{unknown}{untested}")
     }
 
     /// Describes the variants that passed often enough.
     fn say_passed(&self, state: &State, passed: &[&str]) -> String {
-        let at = format!("at {}", confidence(&state.plan));
+        let at = format!("at {}", format_confidence(&state.plan));
         let (one, names) = match passed {
-            [one] => (true, words::sanitize(one)),
+            [one] => (true, words::sanitize_line(one)),
             _ if self.fails_where.is_some() => (false, "the other variants".to_owned()),
             _ if passed.len() >= MANY && self.is_all_known() => {
                 (false, format!("the other {} variants", passed.len()))
             }
-            _ => (false, list(passed)),
+            _ => (false, list_names(passed)),
         };
         let all = (0..).map(VariantId).zip(&self.variants);
         let trials = all
@@ -279,11 +279,11 @@ impl Comparison {
         };
         if let Some(floor) = self.floor {
             let be = if one { "is" } else { "are" };
-            let floor = words::percent(floor);
+            let floor = words::format_percent(floor);
             return format!("{names} {be} clean {at} ({passed}: rate below {floor} %)");
         }
         let reference = self.baseline.as_ref().map(|base| match &base.variant {
-            Some(variant) => words::sanitize(variant),
+            Some(variant) => words::sanitize_line(variant),
             None => format!("the baseline ({} of {})", base.failures, base.trials),
         });
         let reference = reference.unwrap_or_default();
@@ -302,36 +302,42 @@ impl Comparison {
     fn of_rates(&self, state: &State) -> String {
         let known: Vec<&ContrastSeen> = self.contrasts.iter().filter(|one| one.differs).collect();
         if !known.is_empty() {
-            let each: Vec<String> = known.iter().map(|one| one.sentence()).collect();
+            let each: Vec<String> = known.iter().map(|one| one.to_sentence()).collect();
             let what = match Rates.verdict(state) {
                 Verdict::Fixed => "THE FIX HOLDS",
                 Verdict::NotFixed => "NOT FIXED",
                 _ => "DIFFERENT",
             };
-            return format!("{what} at {}: {}", confidence(&state.plan), each.join("; "));
+            return format!(
+                "{what} at {}: {}",
+                format_confidence(&state.plan),
+                each.join("; ")
+            );
         }
         match Rates.verdict(state) {
             Verdict::CouldNotTest => not_tested(state),
-            Verdict::NoDifference => format!("NOT KNOWN: no difference found{}", self.blind()),
-            _ if asks_for_a_fix(state) && state.finished => {
-                format!("NOT KNOWN whether the fix holds{}", self.blind())
+            Verdict::NoDifference => {
+                format!("NOT KNOWN: no difference found{}", self.describe_power())
             }
-            _ => format!("NOT KNOWN YET{}", self.blind()),
+            _ if asks_for_a_fix(state) && state.finished => {
+                format!("NOT KNOWN whether the fix holds{}", self.describe_power())
+            }
+            _ => format!("NOT KNOWN YET{}", self.describe_power()),
         }
     }
 
     /// Describes which differences would have been detected.
-    fn blind(&self) -> String {
+    fn describe_power(&self) -> String {
         let Some(seeable) = &self.could_see else {
             return String::new();
         };
-        let rate = words::percent(seeable.rate);
+        let rate = words::format_percent(seeable.rate);
         let ends: Vec<String> = [seeable.below, seeable.above]
             .into_iter()
             .flatten()
-            .map(|end| format!("{} %", words::percent(end)))
+            .map(|end| format!("{} %", words::format_percent(end)))
             .collect();
-        let trials = words::plural(seeable.pairs, "trial");
+        let trials = words::format_count(seeable.pairs, "trial");
         if ends.is_empty() {
             return format!("; {trials} of each are too few to tell {rate} % from any other rate");
         }
@@ -351,13 +357,13 @@ impl Comparison {
         (!known && pairs > seeable.pairs).then(|| {
             format!(
                 "to detect {} % against {} %: -n {pairs}",
-                words::percent(seeable.rate),
-                words::percent(half),
+                words::format_percent(seeable.rate),
+                words::format_percent(half),
             )
         })
     }
 
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(super) fn detail_lines(&self) -> Vec<String> {
         let base = self.baseline.as_ref();
         let mut lines = base.map_or_else(Vec::new, BaselineSeen::say_runs);
         // The table of a single factor says the same; a rule says more.
@@ -372,7 +378,7 @@ impl Comparison {
             let levels: Vec<String> = levels.collect();
             lines.push(format!("failing by {}: {}", factor.name, levels.join(", ")));
         }
-        lines.extend(self.parted());
+        lines.extend(self.distinguishing_lines());
         lines.extend(self.suggest_floor());
         lines.extend(self.suggest_trials());
         lines
@@ -388,14 +394,14 @@ impl Comparison {
         let trials = stats::clean_runs_at_known_rate(rate, level)?;
         Some(format!(
             "to show that a variant fails in less than {} % of its trials: --floor {written}, {} of each",
-            words::percent(rate),
-            words::plural(trials, "passing trial"),
+            words::format_percent(rate),
+            words::format_count(trials, "passing trial"),
         ))
     }
 
     /// Describes the facts that distinguish the failing variants.
-    fn parted(&self) -> Vec<String> {
-        let all = partings::lines(&self.parted_by, NAMED);
+    fn distinguishing_lines(&self) -> Vec<String> {
+        let all = partings::fact_lines(&self.parted_by, NAMED);
         if all.is_empty() {
             return Vec::new();
         }
@@ -407,7 +413,7 @@ impl Comparison {
             lines.push("further distinguishing facts are in the JSON report".to_owned());
         }
         let (failing, passing) = self.failed_and_passed();
-        lines.push(partings::odds("variant", failing, passing));
+        lines.push(partings::describe_odds("variant", failing, passing));
         lines
     }
 }
@@ -436,15 +442,15 @@ impl ContrastSeen {
         }
     }
 
-    fn sentence(&self) -> String {
+    fn to_sentence(&self) -> String {
         let [lo, hi] = self.difference;
         let more = lo + hi > 0.0;
         // The direction is known; if the interval contains 0, that end is shown as it is.
         let (least, most) = if more { (lo, hi) } else { (-hi, -lo) };
         let by = if least > 0.0 {
-            format!("{} to {}", points(least), points(most))
+            format!("{} to {}", format_points(least), format_points(most))
         } else {
-            format!("up to {}", points(most))
+            format!("up to {}", format_points(most))
         };
         let name = |level: &str| match &self.factor {
             Some(factor) => format!("{factor}={level}"),
@@ -477,7 +483,7 @@ fn not_tested(state: &State) -> String {
 }
 
 /// Returns the conditions that differ from the baseline.
-fn differences(state: &State, asked: &Compare) -> Vec<ConditionDifference> {
+fn differing_from_baseline(state: &State, asked: &Compare) -> Vec<ConditionDifference> {
     let there = asked.baseline.as_ref();
     let there = there.and_then(|base| base.conditions.as_ref());
     there.map_or_else(Vec::new, |there| {
@@ -485,8 +491,8 @@ fn differences(state: &State, asked: &Compare) -> Vec<ConditionDifference> {
     })
 }
 
-fn assumptions(state: &State, asked: &Compare) -> Vec<String> {
-    let mut all = independence(state);
+fn list_assumptions(state: &State, asked: &Compare) -> Vec<String> {
+    let mut all = independence_assumptions(state);
     let named = asked
         .baseline
         .as_ref()
@@ -496,20 +502,20 @@ fn assumptions(state: &State, asked: &Compare) -> Vec<String> {
     }
     let runs = asked.baseline.as_ref().map_or(0, |base| base.runs.len());
     if runs > 1 {
-        all.push(unrecorded("the runs of the baseline"));
+        all.push(unrecorded_assumption("the runs of the baseline"));
     }
-    let differences = differences(state, asked).into_iter();
+    let differences = differing_from_baseline(state, asked).into_iter();
     all.extend(differences.map(|one| format!("the failure rate does not depend on {one}")));
     all
 }
 
 /// Formats a difference of two shares in percentage points, with few digits, because it is known only roughly.
-fn points(difference: f64) -> String {
-    words::number(difference * 100.0)
+fn format_points(difference: f64) -> String {
+    words::format_number(difference * 100.0)
 }
 
 /// Returns the result of each variant; in a comparison of rates, whether it ever failed.
-fn standings(state: &State, asked: &Compare) -> Vec<VariantStanding> {
+fn variant_standings(state: &State, asked: &Compare) -> Vec<VariantStanding> {
     let alpha = state.plan.alpha.value();
     let standing = |(id, standing): (VariantId, Standing)| {
         let standing = match asked.find {
@@ -547,10 +553,10 @@ fn could_see(state: &State) -> Option<Seeable> {
     }
     let level = (-policy::threshold(state)).exp();
     let rate = real(reference + other) / real(trials);
-    Some(seeable(rate, pairs, level))
+    Some(detectable_rates(rate, pairs, level))
 }
 
-fn seeable(rate: f64, pairs: u64, level: f64) -> Seeable {
+fn detectable_rates(rate: f64, pairs: u64, level: f64) -> Seeable {
     let found = stats::detectable(rate, pairs, level, POWER);
     Seeable {
         rate,
@@ -562,7 +568,7 @@ fn seeable(rate: f64, pairs: u64, level: f64) -> Seeable {
 }
 
 /// Describes the comparison before it starts; for a comparison of rates also the detectable differences.
-pub(super) fn beforehand(state: &State, asked: &Compare) -> Vec<String> {
+pub(super) fn lines_before_start(state: &State, asked: &Compare) -> Vec<String> {
     let variants = state.plan.variants.len();
     let needed = || Race::needed(state).map_or("no number of".to_owned(), |n| n.to_string());
     match (asked.find, asked.floor, &asked.baseline) {
@@ -581,23 +587,23 @@ pub(super) fn beforehand(state: &State, asked: &Compare) -> Vec<String> {
         (Find::Failing, None, None) => vec![format!(
             "{variants} variants; each runs until it fails, or until its passing trials show that it fails less often than the first variant that failed"
         )],
-        (Find::Different, ..) => vec![told(state)],
+        (Find::Different, ..) => vec![describe_detectable(state)],
     }
 }
 
-fn told(state: &State) -> String {
+fn describe_detectable(state: &State) -> String {
     let Some(pairs) = state.plan.stop.trials else {
         return "the smallest detectable difference depends on the number of trials (-n)"
             .to_owned();
     };
     let level = (-policy::threshold(state)).exp();
     let told = EXAMPLES.iter().filter_map(|rate| {
-        let below = seeable(*rate, pairs, level).below?;
-        let (rate, below) = (words::percent(*rate), words::percent(below));
+        let below = detectable_rates(*rate, pairs, level).below?;
+        let (rate, below) = (words::format_percent(*rate), words::format_percent(below));
         Some(format!("{rate} % against {below} %"))
     });
     let told: Vec<String> = told.collect();
-    let pairs = words::plural(pairs, "trial");
+    let pairs = words::format_count(pairs, "trial");
     if told.is_empty() {
         format!("{pairs} of each variant are too few to detect even large differences")
     } else {
@@ -608,13 +614,13 @@ fn told(state: &State) -> String {
     }
 }
 
-fn facts(state: &State) -> Vec<Differing> {
+fn differing_facts(state: &State) -> Vec<Differing> {
     let tried = state.tallies().map(|(id, _)| id);
     let tried: Vec<VariantId> = tried.filter(|id| state.is_testable(*id)).collect();
     differing(&state.plan, &state.survey, &tried)
 }
 
-fn factors(state: &State) -> Vec<FactorSeen> {
+fn factor_effects(state: &State) -> Vec<FactorSeen> {
     let plan = &state.plan;
     let level = |factor: usize, number: u32| {
         let here = state.tallies();
@@ -683,16 +689,19 @@ fn fails_where(plan: &Plan, variants: &[VariantStanding]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" and "))
 }
 
-fn verb(names: &[&str], one: &str, many: &str) -> String {
+fn names_with_verb(names: &[&str], one: &str, many: &str) -> String {
     let verb = if names.len() == 1 { one } else { many };
-    format!("{} {verb}", list(names))
+    format!("{} {verb}", list_names(names))
 }
 
 /// Joins names for a sentence, at most a few of them.
-fn list(names: &[&str]) -> String {
+fn list_names(names: &[&str]) -> String {
     const SHOWN: usize = 6;
     let rest = names.len().saturating_sub(SHOWN);
-    let shown = names.iter().take(SHOWN).map(|name| words::sanitize(name));
+    let shown = names
+        .iter()
+        .take(SHOWN)
+        .map(|name| words::sanitize_line(name));
     let shown: Vec<String> = shown.collect();
     match (rest, shown.as_slice()) {
         (0, [first @ .., last]) if !first.is_empty() => {

@@ -1,7 +1,9 @@
 //! Answer of `confirm`: whether the bug is fixed.
 
 use super::super::words;
-use super::{BaselineSeen, confidence, independence, one_of, unrecorded};
+use super::{
+    BaselineSeen, format_confidence, independence_assumptions, one_of, unrecorded_assumption,
+};
 use crate::model::{
     Baseline, ConditionDifference, Confirm, Drift, Measured, Only, Question, VariantId,
 };
@@ -70,12 +72,12 @@ pub struct MoreFailures {
 }
 
 impl MoreFailures {
-    fn advice(self) -> String {
+    fn to_advice(self) -> String {
         format!(
             "the baseline has few failures: about {} of the unfixed program ({}) would reduce the total by {}",
-            words::plural(self.trials, "more trial"),
-            words::plural(self.failures, "more failure"),
-            words::plural(self.saves, "trial"),
+            words::format_count(self.trials, "more trial"),
+            words::format_count(self.failures, "more failure"),
+            words::format_count(self.saves, "trial"),
         )
     }
 }
@@ -103,11 +105,11 @@ impl Confirmation {
             Baseline::Assumed(millionths) => (None, Some(f64::from(*millionths) / 1e6)),
         };
         let half = policy::clean_needed(asked, true, alpha);
-        let differences = differences(state, baseline);
+        let differences = differing_from_baseline(state, baseline);
         let may_change = baseline.is_some_and(|base| base.clumps.is_some() || base.drift.is_some())
             || differences.iter().any(|one| one.can_change_rate);
         Some(Self {
-            sentence: sentence(state, asked, &progress),
+            sentence: write_sentence(state, asked, &progress),
             baseline: baseline.map(|measured| BaselineSeen::new(measured, None)),
             assumed_rate,
             clean: progress.clean,
@@ -116,18 +118,18 @@ impl Confirmation {
             unchanged_p: progress.unchanged,
             error_rate: alpha,
             rate_below: (progress.failures == 0 && progress.clean > 0)
-                .then(|| bound(progress.clean, baseline, alpha)),
+                .then(|| rate_bound(progress.clean, baseline, alpha)),
             excludes_half: progress.excludes_half,
             half_fix_passes: progress.needed.map(|needed| half_passes(asked, needed)),
             clean_to_exclude_half: half,
             more_failures: baseline
                 .filter(|_| !progress.excludes_half)
-                .and_then(|base| weakness(base, alpha)),
+                .and_then(|base| more_failures_worth(base, alpha)),
             other_failures: tally.other,
             earlier_attempts: asked.earlier_attempts,
             error_rate_of_attempts: error_of_attempts(asked, alpha),
             compare: may_change.then(|| in_turns(state)),
-            assumptions: assumptions(state, asked, baseline, &differences),
+            assumptions: list_assumptions(state, asked, baseline, &differences),
             differences,
         })
     }
@@ -139,7 +141,7 @@ impl Confirmation {
                 .is_some_and(|passes| passes > self.error_rate)
     }
 
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(super) fn detail_lines(&self) -> Vec<String> {
         let base = self.baseline.as_ref();
         let mut lines = base.map_or_else(Vec::new, BaselineSeen::say_runs);
         let clumps = self
@@ -154,9 +156,9 @@ impl Confirmation {
         }
         let is_open = self.rate_below.is_some() && !self.excludes_half;
         if let Some(passes) = self.half_fix_passes.filter(|_| is_open) {
-            let passes = words::percent(passes);
+            let passes = words::format_percent(passes);
             let half = self.clean_to_exclude_half.map_or(String::new(), |half| {
-                let trials = words::plural(half, "passing trial");
+                let trials = words::format_count(half, "passing trial");
                 format!("; to exclude that, use --exclude-half ({trials})")
             });
             lines.push(format!(
@@ -164,10 +166,10 @@ impl Confirmation {
             ));
         }
         if self.rate_below.is_some() && self.clean_missing != Some(0) {
-            lines.extend(self.more_failures.map(MoreFailures::advice));
+            lines.extend(self.more_failures.map(MoreFailures::to_advice));
         }
         if self.earlier_attempts > 0 && self.clean_missing == Some(0) {
-            lines.push(attempts(self.earlier_attempts, self.error_rate));
+            lines.push(describe_attempts(self.earlier_attempts, self.error_rate));
         }
         if let Some(compare) = self.compare.as_ref().filter(|_| self.rate_below.is_some()) {
             lines.push(format!(
@@ -177,7 +179,7 @@ impl Confirmation {
         if self.other_failures > 0 {
             lines.push(format!(
                 "{} of another kind: still present, and not counted for or against the fix",
-                words::plural(self.other_failures, "failure")
+                words::format_count(self.other_failures, "failure")
             ));
         }
         lines
@@ -185,7 +187,7 @@ impl Confirmation {
 }
 
 /// Returns how many more baseline failures would have reduced the total number of trials.
-fn weakness(base: &Measured, alpha: f64) -> Option<MoreFailures> {
+fn more_failures_worth(base: &Measured, alpha: f64) -> Option<MoreFailures> {
     if base.effect() > 1.0 || base.drift.is_some() {
         // More failures may clump as well, or occur at another rate.
         return None;
@@ -195,11 +197,11 @@ fn weakness(base: &Measured, alpha: f64) -> Option<MoreFailures> {
 
 /// Returns the approximate duration of clean trials, from the passing trials so far or from the passes of the baseline, if
 /// it is known.
-fn time(state: &State, asked: &Confirm, trials: u64) -> String {
+fn describe_time(state: &State, asked: &Confirm, trials: u64) -> String {
     let rounds = trials.div_ceil(u64::from(state.plan.jobs));
     policy::seconds_of_a_pass(state, asked).map_or(String::new(), |seconds| {
         let time = real(rounds) * seconds;
-        format!(", about {}", words::seconds(time))
+        format!(", about {}", words::format_seconds(time))
     })
 }
 
@@ -209,19 +211,19 @@ fn error_of_attempts(asked: &Confirm, alpha: f64) -> f64 {
 }
 
 /// Describes the effect of earlier attempts.
-fn attempts(earlier: u64, alpha: f64) -> String {
+fn describe_attempts(earlier: u64, alpha: f64) -> String {
     let all = earlier + 1;
-    let most = words::percent((real(all) * alpha).min(1.0));
+    let most = words::format_percent((real(all) * alpha).min(1.0));
     // Rounded up, so that all attempts together keep the level.
     let confidence = (1e4 - (1e4 * alpha / real(all)).floor()) / 100.0;
     format!(
         "{all} fixes were tested against this baseline, so the risk of a false FIXED is up to {most} % in total; --conf {confidence} keeps it below {} %",
-        words::percent(alpha),
+        words::format_percent(alpha),
     )
 }
 
 /// Returns the conditions that differ from the baseline.
-fn differences(state: &State, baseline: Option<&Measured>) -> Vec<ConditionDifference> {
+fn differing_from_baseline(state: &State, baseline: Option<&Measured>) -> Vec<ConditionDifference> {
     let there = baseline.and_then(|base| base.conditions.as_ref());
     there.map_or_else(Vec::new, |there| {
         survey::differing_conditions(&state.plan, &state.host, there)
@@ -249,8 +251,8 @@ fn in_turns(state: &State) -> String {
 }
 
 /// Describes the number and the duration of the required clean trials before the start.
-pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
-    let against = against(&asked.baseline);
+pub(super) fn lines_before_start(state: &State, asked: &Confirm) -> Vec<String> {
+    let against = describe_baseline(&asked.baseline);
     let alpha = state.plan.alpha.value();
     let needed_for = |half| policy::clean_needed(asked, half, alpha);
     let Some((least, half)) = needed_for(false).zip(needed_for(true)) else {
@@ -259,8 +261,8 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
         )];
     };
     let takes = |needed| {
-        let trials = words::plural(needed, "passing trial");
-        format!("{trials}{}", time(state, asked, needed))
+        let trials = words::format_count(needed, "passing trial");
+        format!("{trials}{}", describe_time(state, asked, needed))
     };
     let excludes_half = Progress::of(state).is_some_and(|progress| progress.excludes_half);
     let (needed, goal) = if excludes_half {
@@ -275,12 +277,15 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
         "before: {against} failed; {goal}; the first failure means NOT FIXED",
     )];
     if asked.earlier_attempts > 0 {
-        lines.push(attempts(asked.earlier_attempts, state.plan.alpha.value()));
+        lines.push(describe_attempts(
+            asked.earlier_attempts,
+            state.plan.alpha.value(),
+        ));
     }
     if let Baseline::Measured(base) = &asked.baseline {
         lines.extend(BaselineSeen::new(base, None).runs_beforehand());
-        lines.extend(base.drift.map(drifted));
-        lines.extend(base.clumps.map(|clumps| clumped(base, clumps)));
+        lines.extend(base.drift.map(describe_drift));
+        lines.extend(base.clumps.map(|clumps| describe_clumps(base, clumps)));
     }
     if let Baseline::Measured(base) = &asked.baseline {
         let titles = base.bugs.iter().map(|bug| bug.title.as_str());
@@ -291,7 +296,7 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
                 .any(|other| other != title && other.starts_with(title))
         };
         let titles = titles.clone().filter(|title| !is_part_of_another(title));
-        let bugs: Vec<String> = titles.map(words::sanitize).collect();
+        let bugs: Vec<String> = titles.map(words::sanitize_line).collect();
         if !bugs.is_empty() && !state.plan.rules.only.is_empty() {
             let bugs = bugs.join("; or ");
             let by_name = state.plan.rules.only.iter().any(|only| {
@@ -305,10 +310,12 @@ pub(super) fn beforehand(state: &State, asked: &Confirm) -> Vec<String> {
         }
     }
     if let Baseline::Measured(base) = &asked.baseline {
-        lines.extend(weakness(base, state.plan.alpha.value()).map(MoreFailures::advice));
+        lines.extend(
+            more_failures_worth(base, state.plan.alpha.value()).map(MoreFailures::to_advice),
+        );
     }
     if let Some(all) = state.plan.stop.trials.filter(|all| *all < needed) {
-        let trials = words::plural(all, "trial");
+        let trials = words::format_count(all, "trial");
         lines.push(format!("-n allows at most {trials}: too few for FIXED"));
     }
     lines
@@ -330,13 +337,13 @@ fn half_passes(asked: &Confirm, needed: u64) -> f64 {
 }
 
 /// Returns the upper bound of the rate after these clean trials, with the design effect of the baseline.
-fn bound(clean: u64, baseline: Option<&Measured>, alpha: f64) -> f64 {
+fn rate_bound(clean: u64, baseline: Option<&Measured>, alpha: f64) -> f64 {
     let effect = baseline.map_or(1.0, Measured::effect);
     1.0 - alpha.powf(effect / real(clean))
 }
 
 /// Returns the reference of the fix: `3/30`, `an assumed 1 %`.
-pub(super) fn against(baseline: &Baseline) -> String {
+pub(super) fn describe_baseline(baseline: &Baseline) -> String {
     match baseline {
         Baseline::Measured(base) => {
             let (failures, trials) = base.counts();
@@ -348,14 +355,14 @@ pub(super) fn against(baseline: &Baseline) -> String {
         Baseline::Assumed(millionths) => {
             format!(
                 "an assumed {} %",
-                words::percent(f64::from(*millionths) / 1e6)
+                words::format_percent(f64::from(*millionths) / 1e6)
             )
         }
     }
 }
 
 /// Says that the user must decide whether a failure under another name is another bug.
-fn doubt(state: &State, asked: &Confirm, clean: &str) -> String {
+fn describe_doubt(state: &State, asked: &Confirm, clean: &str) -> String {
     let groups: Vec<_> = policy::doubtful(state, asked).collect();
     let trials: Vec<u64> = groups
         .iter()
@@ -371,15 +378,15 @@ fn doubt(state: &State, asked: &Confirm, clean: &str) -> String {
     };
     format!(
         "NOT KNOWN: {clean}, but {} failed with the bug's exit status and another signature ({title}): if that is another bug, exclude it with --only {}; if not, it is NOT FIXED",
-        words::trials(&trials, 3),
+        words::format_trial_ids(&trials, 3),
         only.join(","),
     )
 }
 
-fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
+fn write_sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
     let tally = state.tally(VariantId(0));
-    let against = against(&asked.baseline);
-    let clean = words::plural(progress.clean, "passing trial");
+    let against = describe_baseline(&asked.baseline);
+    let clean = words::format_count(progress.clean, "passing trial");
     match policy::Confirm.verdict(state) {
         Verdict::Fixed => {
             let (fixed, doubted) = if progress.excludes_half {
@@ -389,7 +396,7 @@ fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
             };
             format!(
                 "{fixed} ({}): {clean}; before, {against} failed. If {doubted}, this result would occur in at most {} cases",
-                confidence(&state.plan),
+                format_confidence(&state.plan),
                 one_of(state.plan.alpha.value()),
             )
         }
@@ -404,15 +411,15 @@ fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
         }
         Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
         _ if progress.one_life => "NOT KNOWN: all trials share what `setup` started, so they may count as a single one; start it in `prepare`, or pass --independent if trials cannot influence each other through it".to_owned(),
-        _ if progress.doubtful > 0 => doubt(state, asked, &clean),
+        _ if progress.doubtful > 0 => describe_doubt(state, asked, &clean),
         _ if policy::untold(state) > 0 => format!(
             "NOT KNOWN: {clean}, but {} failed without evidence of which failure it was",
-            words::plural(policy::untold(state), "trial"),
+            words::format_count(policy::untold(state), "trial"),
         ),
         _ => {
             let more = progress.missing().map_or_else(
                 || "no number of trials is enough".to_owned(),
-                |missing| format!("{missing} more needed{}", time(state, asked, missing)),
+                |missing| format!("{missing} more needed{}", describe_time(state, asked, missing)),
             );
             format!(
                 "NOT YET: {clean}, {more}; before, {against} failed ({})",
@@ -423,7 +430,7 @@ fn sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
 }
 
 /// Says that the rate changed while the baseline ran, and how that is taken into account.
-fn drifted(drift: Drift) -> String {
+fn describe_drift(drift: Drift) -> String {
     let (when, half) = if drift.late {
         ("later", "first")
     } else {
@@ -438,25 +445,25 @@ fn drifted(drift: Drift) -> String {
 }
 
 /// Says that the failures of the baseline clumped, and how that is taken into account.
-fn clumped(base: &Measured, clumps: u64) -> String {
+fn describe_clumps(base: &Measured, clumps: u64) -> String {
     format!(
         "{} of the baseline came in {}: each clump counts as one failure",
-        words::plural(base.failures, "failure"),
-        words::plural(clumps, "clump"),
+        words::format_count(base.failures, "failure"),
+        words::format_count(clumps, "clump"),
     )
 }
 
 /// Up to this number of failures, a baseline seldom shows that they clump.
 const TOO_FEW_FOR_CLUMPS: u64 = 5;
 
-fn assumptions(
+fn list_assumptions(
     state: &State,
     asked: &Confirm,
     baseline: Option<&Measured>,
     differences: &[ConditionDifference],
 ) -> Vec<String> {
     let mut all = if asked.independent {
-        independence(state)
+        independence_assumptions(state)
     } else {
         Vec::new()
     };
@@ -469,7 +476,7 @@ fn assumptions(
                 );
             }
             if !base.runs.is_empty() {
-                all.push(unrecorded("the runs of the baseline"));
+                all.push(unrecorded_assumption("the runs of the baseline"));
             }
             if base.run.is_none() {
                 all.push(
@@ -484,7 +491,7 @@ fn assumptions(
             if let Some(drift) = base.drift {
                 all.push(format!(
                     "the failure rate is still at least that of the half of the baseline with fewer failures; {}",
-                    drifted(drift)
+                    describe_drift(drift)
                 ));
             }
             let known = base.run.is_some() && base.effect() <= 1.0;
@@ -496,24 +503,24 @@ fn assumptions(
                 let needed = one.map_or(String::new(), |needed| {
                     format!(
                         "; if they had one common cause, FIXED would need {}",
-                        words::plural(needed, "passing trial")
+                        words::format_count(needed, "passing trial")
                     )
                 });
                 all.push(format!(
                     "the {} of the baseline are independent (too few to test this){needed}",
-                    words::plural(base.failures, "failure"),
+                    words::format_count(base.failures, "failure"),
                 ));
             }
             if let Some(clumps) = base.clumps {
                 all.push(format!(
                     "clumps of failures are as large and as frequent as in the baseline; {}",
-                    clumped(base, clumps)
+                    describe_clumps(base, clumps)
                 ));
             }
             if base.effect() > 1.0 && base.clumps.is_none() {
                 all.push(format!(
                     "failures depend on each other as they did in the baseline, where {} trials counted as one",
-                    words::number(base.effect()),
+                    words::format_number(base.effect()),
                 ));
             }
         }

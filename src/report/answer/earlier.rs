@@ -31,7 +31,7 @@ pub struct RatesDifferSeen {
 }
 
 impl RatesDifferSeen {
-    pub(super) fn of(measured: &Measured) -> Option<Self> {
+    pub(super) fn of_measured(measured: &Measured) -> Option<Self> {
         let differ = measured.rates.as_ref()?;
         Some(Self {
             more_often: differ.more_often,
@@ -43,7 +43,7 @@ impl RatesDifferSeen {
         })
     }
 
-    fn say(&self) -> String {
+    fn to_sentence(&self) -> String {
         let (often, meaning) = if self.more_often {
             (
                 "more",
@@ -54,7 +54,7 @@ impl RatesDifferSeen {
         };
         format!(
             "{} failed {often} often ({} of {}) than {} ({} of {}, {}): {meaning}",
-            words::sanitize(&self.named.run),
+            words::sanitize_line(&self.named.run),
             self.named.failures,
             self.named.trials,
             other_runs(self.others),
@@ -83,7 +83,7 @@ pub struct EarlierSeen {
 }
 
 impl EarlierSeen {
-    pub(super) fn of(state: &State) -> Option<Self> {
+    pub(super) fn of_search(state: &State) -> Option<Self> {
         let asked = state.plan.question.search()?;
         let earlier = asked.earlier.as_ref()?;
         let why = match state.earlier_use {
@@ -107,14 +107,14 @@ impl EarlierSeen {
     }
 
     /// Describes whether the earlier trials of the bad end, or of all items, count.
-    pub(super) fn say(&self, name: &str) -> Option<String> {
+    pub(super) fn describe_earlier_trials(&self, name: &str) -> Option<String> {
         if self.trials == 0 {
             return None;
         }
-        let runs = words::plural(self.runs.len() as u64, "earlier run");
+        let runs = words::format_count(self.runs.len() as u64, "earlier run");
         let seen = format!(
             "{} failed in {} of {} trials of {runs}",
-            words::sanitize(name),
+            words::sanitize_line(name),
             self.failures,
             self.trials
         );
@@ -125,15 +125,15 @@ impl EarlierSeen {
     }
 
     /// Lists the earlier runs before the start.
-    pub(super) fn beforehand(&self, name: &str) -> Vec<String> {
+    pub(super) fn lines_before_start(&self, name: &str) -> Vec<String> {
         let mut lines = Vec::new();
         if self.trials > 0 {
             lines.push(format!(
                 "{} failed in {} of {} trials of {}: counted while the failure rate is the same ({IGNORE} ignores them)",
-                words::sanitize(name),
+                words::sanitize_line(name),
                 self.failures,
                 self.trials,
-                words::plural(self.runs.len() as u64, "earlier run"),
+                words::format_count(self.runs.len() as u64, "earlier run"),
             ));
         }
         lines.extend(not_counted(&self.left_out));
@@ -142,25 +142,25 @@ impl EarlierSeen {
 }
 
 /// Returns the earlier trials of the failing variant, and how often it must fail again.
-pub(super) fn reproduction(state: &State) -> (Option<EarlierSeen>, &'static str) {
+pub(super) fn reproduction_needed(state: &State) -> (Option<EarlierSeen>, &'static str) {
     let times = match state.failures_needed() {
         1 => "once",
         _ => "three times",
     };
-    (EarlierSeen::of(state), times)
+    (EarlierSeen::of_search(state), times)
 }
 
 impl BaselineSeen {
     /// Lists the runs of a baseline, if there are several.
     pub(super) fn say_runs(&self) -> Vec<String> {
-        let differ = self.rates_differ.iter().map(RatesDifferSeen::say);
+        let differ = self.rates_differ.iter().map(RatesDifferSeen::to_sentence);
         let counts = self.runs.split_first().map(|(named, others)| {
             let all = (self.failures - named.failures, self.trials - named.trials);
             format!(
                 "baseline: {} of {} failed in {}, {} of {} in {} of the same program ({IGNORE} ignores the others)",
                 named.failures,
                 named.trials,
-                words::sanitize(&named.run),
+                words::sanitize_line(&named.run),
                 all.0,
                 all.1,
                 other_runs(others.len() as u64),
@@ -186,7 +186,7 @@ fn not_counted(left_out: &[LeftOut]) -> Option<String> {
     let mut reasons: Vec<(&str, u64)> = reasons.into_iter().collect();
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let told = reasons.iter().take(FEW_REASONS).map(|(why, count)| {
-        let why = words::sanitize(why);
+        let why = words::sanitize_line(why);
         match count {
             1 => why,
             count => format!("{why} ({count} runs)"),
@@ -195,12 +195,12 @@ fn not_counted(left_out: &[LeftOut]) -> Option<String> {
     let mut told: Vec<String> = told.collect();
     if reasons.len() > FEW_REASONS {
         let more = (reasons.len() - FEW_REASONS) as u64;
-        told.push(words::plural(more, "other reason"));
+        told.push(words::format_count(more, "other reason"));
     }
     (!left_out.is_empty()).then(|| {
         format!(
             "{} of this command {}: {}",
-            words::plural(left_out.len() as u64, "other run"),
+            words::format_count(left_out.len() as u64, "other run"),
             if left_out.len() == 1 {
                 "does not count"
             } else {
@@ -212,5 +212,5 @@ fn not_counted(left_out: &[LeftOut]) -> Option<String> {
 }
 
 fn other_runs(count: u64) -> String {
-    words::plural(count, "other run")
+    words::format_count(count, "other run")
 }

@@ -13,10 +13,10 @@ pub use bisect::{Bisection, Earlier, LocalCheck, Meaning, PointSeen};
 pub use compare::{Comparison, ContrastSeen, FactorSeen, LevelSeen, Seeable, VariantStanding};
 pub use confirm::{Confirmation, MoreFailures};
 pub use earlier::{EarlierSeen, RatesDifferSeen};
-pub use raise::{Raised, SettingTried, raise_hint, raised};
+pub use raise::{Raised, SettingTried, describe_raised, raise_hint};
 pub use ramp::{LevelOfLoad, Threshold};
 pub use reduce::{Counts, Needed, Reduction};
-pub use shrink::{KindSeen, SMALLEST, Setting, Shrinking, TriedSeen, trying};
+pub use shrink::{KindSeen, SMALLEST, Setting, Shrinking, TriedSeen, describe_attempt};
 
 use super::Variant;
 use crate::model::{LeftOut, Measured, Plan, Question, RunCounts, VariantId};
@@ -100,7 +100,7 @@ impl BaselineSeen {
             bugs: measured.bugs.iter().map(|bug| bug.title.clone()).collect(),
             runs: measured.runs.clone(),
             left_out: measured.left_out.clone(),
-            rates_differ: RatesDifferSeen::of(measured),
+            rates_differ: RatesDifferSeen::of_measured(measured),
         }
     }
 }
@@ -134,14 +134,14 @@ impl Answer {
     }
 
     /// Returns further facts, one line each.
-    pub fn lines(&self) -> Vec<String> {
+    pub fn detail_lines(&self) -> Vec<String> {
         match self {
-            Self::Confirm(answer) => answer.lines(),
-            Self::Compare(answer) => answer.lines(),
-            Self::Bisect(answer) => answer.lines(),
-            Self::Reduce(answer) => answer.lines(),
-            Self::Ramp(answer) => answer.lines(),
-            Self::Shrink(answer) => answer.lines(),
+            Self::Confirm(answer) => answer.detail_lines(),
+            Self::Compare(answer) => answer.detail_lines(),
+            Self::Bisect(answer) => answer.detail_lines(),
+            Self::Reduce(answer) => answer.detail_lines(),
+            Self::Ramp(answer) => answer.detail_lines(),
+            Self::Shrink(answer) => answer.detail_lines(),
         }
     }
 
@@ -164,30 +164,30 @@ impl Answer {
 }
 
 /// Describes the expected effort and result before the start.
-pub fn beforehand(state: &State) -> Vec<String> {
-    let mut lines = super::assumed(state);
+pub fn lines_before_start(state: &State) -> Vec<String> {
+    let mut lines = super::load_assumptions(state);
     lines.extend(match &state.plan.question {
         Question::Rate => Vec::new(),
-        Question::Ramp(asked) => ramp::beforehand(state, asked),
-        Question::Confirm(asked) => confirm::beforehand(state, asked),
-        Question::Compare(asked) => compare::beforehand(state, asked),
-        Question::Bisect(_) => bisect::beforehand(state),
-        Question::Reduce(_) => reduce::beforehand(state),
-        Question::Shrink(_) => shrink::beforehand(state),
+        Question::Ramp(asked) => ramp::lines_before_start(state, asked),
+        Question::Confirm(asked) => confirm::lines_before_start(state, asked),
+        Question::Compare(asked) => compare::lines_before_start(state, asked),
+        Question::Bisect(_) => bisect::lines_before_start(state),
+        Question::Reduce(_) => reduce::lines_before_start(state),
+        Question::Shrink(_) => shrink::lines_before_start(state),
     });
-    lines.extend(raise::beforehand(state));
-    lines.extend(super::forecast(state, None));
+    lines.extend(raise::describe_settings(state));
+    lines.extend(super::forecast_duration(state, None));
     lines
 }
 
 /// Returns the variants that a reader of the answer may want to inspect: the first bad candidate and the one before it,
 /// or the smallest failing set.
-pub fn kept(state: &State) -> Vec<VariantId> {
+pub fn kept_variants(state: &State) -> Vec<VariantId> {
     match (&state.search, &state.reduction) {
-        (Some(_), _) => bisect::kept(state),
+        (Some(_), _) => bisect::kept_variants(state),
         (None, Some(reduction)) => {
             let needed = reduction.answer().needed.concat();
-            reduce::variant(state, needed).into_iter().collect()
+            reduce::find_variant(state, needed).into_iter().collect()
         }
         (None, None) => Vec::new(),
     }
@@ -198,14 +198,14 @@ fn not_tested(state: &State) -> String {
     let failing = state.plan.variant(State::FAILING);
     let untried = state.launched(State::FAILING) == 0 && state.is_testable(State::FAILING);
     if state.budget_spent && failing.is_made() && untried {
-        let name = super::words::sanitize(&failing.name);
+        let name = super::words::sanitize_line(&failing.name);
         return format!("NOT TESTED: preparing {name} took all of the time; -d allows more");
     }
     "NOT TESTED: no trial was conclusive".to_owned()
 }
 
 /// Returns the assumptions of every answer about its trials.
-fn independence(state: &State) -> Vec<String> {
+fn independence_assumptions(state: &State) -> Vec<String> {
     let mut all = Vec::new();
     if state.shares_a_life() {
         all.push("trials do not influence each other through what `setup` started".to_owned());
@@ -227,7 +227,7 @@ fn independence(state: &State) -> Vec<String> {
     }
     let others: u64 = state.tallies().map(|(_, tally)| tally.other).sum();
     if state.earlier_use == EarlierUse::Counted {
-        all.push(unrecorded("earlier runs and this one"));
+        all.push(unrecorded_assumption("earlier runs and this one"));
     }
     if state.plan.question.search().is_some() && state.plan.rules.only.is_empty() && others > 0 {
         all.push(
@@ -235,7 +235,7 @@ fn independence(state: &State) -> Vec<String> {
                 .to_owned(),
         );
     }
-    all.extend(Raised::new(state).and_then(|raised| raised.assumption()));
+    all.extend(Raised::new(state).and_then(|raised| raised.assumption_if_used()));
     if state.plan.jobs > 1 && matches!(state.plan.question, Question::Compare(_)) {
         all.push("parallel trials fail independently".to_owned());
     }
@@ -243,7 +243,7 @@ fn independence(state: &State) -> Vec<String> {
 }
 
 /// Says that runs which count together may differ in unrecorded facts.
-fn unrecorded(runs: &str) -> String {
+fn unrecorded_assumption(runs: &str) -> String {
     format!("{runs} do not differ in anything that is not recorded, such as an external database")
 }
 
@@ -252,10 +252,10 @@ pub(super) fn one_of(alpha: f64) -> String {
     // Rounded down, so that the stated probability is never below the real one.
     format!(
         "1 of {}",
-        super::words::number((1.0 / alpha + 1e-9).floor())
+        super::words::format_number((1.0 / alpha + 1e-9).floor())
     )
 }
 
-fn confidence(plan: &Plan) -> String {
+fn format_confidence(plan: &Plan) -> String {
     format!("{} %", plan.alpha.confidence())
 }

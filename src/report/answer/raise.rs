@@ -60,7 +60,7 @@ impl Raised {
             let often = sample.times_as_often(&decision.natural);
             SettingTried {
                 setting: setting.to_string(),
-                counts: counts(sample),
+                counts: counts_of_sample(sample),
                 other: (tried.outcomes.len() as u64).saturating_sub(sample.len()),
                 times_by_trials: often.map(|(by_trials, _)| by_trials),
                 times_by_time: often.map(|(_, by_time)| by_time),
@@ -74,15 +74,15 @@ impl Raised {
         let mut new = Self {
             sentence: String::new(),
             setting: setting.map(|setting| setting.to_string()),
-            as_planned: counts(&decision.natural),
+            as_planned: counts_of_sample(&decision.natural),
             settings: settings.collect(),
             trials: decision.spent() + natural,
         };
-        new.sentence = new.say(&decision, raise.chosen.is_some());
+        new.sentence = new.write_sentence(&decision, raise.chosen.is_some());
         Some(new)
     }
 
-    fn say(&self, decision: &Decision<'_>, over: bool) -> String {
+    fn write_sentence(&self, decision: &Decision<'_>, over: bool) -> String {
         let planned = self.as_planned.in_words();
         let tried: Vec<String> = self
             .settings
@@ -102,7 +102,7 @@ impl Raised {
                 "with {} it failed {}, without it never in {}: it may be another bug, so no setting was used (--any-failure counts it as the bug)",
                 one.setting,
                 one.counts.in_words(),
-                words::plural(self.as_planned.trials, "trial")
+                words::format_count(self.as_planned.trials, "trial")
             ),
             _ if is_short(&decision.natural) && tried.is_empty() => {
                 format!("no setting was tried: the failure is frequent ({planned})")
@@ -113,19 +113,19 @@ impl Raised {
     }
 
     /// Returns the lines for the summary.
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(super) fn summary_lines(&self) -> Vec<String> {
         let mut lines = vec![self.sentence.clone()];
         if self.trials > 0 {
             lines.push(format!(
                 "{} used to choose the setting, not counted in the search",
-                words::plural(self.trials, "trial")
+                words::format_count(self.trials, "trial")
             ));
         }
         lines
     }
 
     /// Returns what the answer assumes if a setting was used.
-    pub(super) fn assumption(&self) -> Option<String> {
+    pub(super) fn assumption_if_used(&self) -> Option<String> {
         let setting = self.setting.as_ref()?;
         Some(format!(
             "the failure has the same cause with {setting} as without"
@@ -146,8 +146,8 @@ impl SettingTried {
         let often = match (self.times_by_trials, self.times_by_time) {
             (Some(by_trials), Some(by_time)) => format!(
                 " ({} times as often per trial, {} per second)",
-                words::number(by_trials),
-                words::number(by_time)
+                words::format_number(by_trials),
+                words::format_number(by_time)
             ),
             _ => String::new(),
         };
@@ -160,7 +160,7 @@ impl SettingTried {
     }
 }
 
-fn counts(sample: &Sample) -> Counts {
+fn counts_of_sample(sample: &Sample) -> Counts {
     Counts {
         failures: sample.failures(),
         trials: sample.len(),
@@ -168,7 +168,7 @@ fn counts(sample: &Sample) -> Counts {
 }
 
 /// Says which setting the search uses, and why.
-pub fn raised(state: &State) -> Option<String> {
+pub fn describe_raised(state: &State) -> Option<String> {
     Raised::new(state).map(|raised| raised.sentence)
 }
 
@@ -181,12 +181,12 @@ pub fn raise_hint(state: &State) -> Option<String> {
     Some(format!(
         "it fails in {} of {}, so the search needs about {trials} more; --raise-rate looks for a setting with a higher failure rate",
         tally.failures,
-        words::plural(tally.trials(), "trial"),
+        words::format_count(tally.trials(), "trial"),
     ))
 }
 
 /// Lists the settings to try before the start.
-pub(super) fn beforehand(state: &State) -> Option<String> {
+pub(super) fn describe_settings(state: &State) -> Option<String> {
     let settings = state.raise.as_ref()?.settings().iter();
     let settings: Vec<String> = settings
         .filter_map(|tried| state.plan.variant(tried.variant).setting)

@@ -1,7 +1,7 @@
 //! Answer of `load` at several levels: the lowest concurrency that fails.
 
-use super::super::{Variant, bars, groups, words};
-use super::{confidence, independence};
+use super::super::{Variant, bars, group_failures, words};
+use super::{format_confidence, independence_assumptions};
 use crate::model::{self, VariantId};
 use crate::policy::{self, Policy as _, Ramp, Verdict};
 use crate::state::{State, Tally};
@@ -87,13 +87,13 @@ impl LevelOfLoad {
         let served = tally.lives.deaths.iter().map(|(served, _)| *served);
         let served: Vec<u64> = served.collect();
         Self {
-            clients: clients(state, id.index()),
+            clients: clients_of_level(state, id.index()),
             lives: known.lives()[id.index()].runs,
             failures,
             interval,
             one_sided: failures == 0 && lives > 0,
             probability: mass,
-            served_before_death: bars::spread(&served),
+            served_before_death: bars::spread_of_counts(&served),
             untestable: state.untestable.get(&id).cloned(),
         }
     }
@@ -111,16 +111,16 @@ impl Threshold {
             Verdict::NotThere => known.below(state.plan.variants.len()),
             _ => None,
         };
-        let level = |index: usize| clients(state, index);
+        let level = |index: usize| clients_of_level(state, index);
         let fails = (verdict == Verdict::Found && !never).then_some(last);
         let levels = state.tallies().zip(known.posterior());
         let mut new = Self {
             sentence: String::new(),
             fails_from: fails.map(level),
             clean_to: clean.map(level),
-            crash: fails.and_then(|index| crash(variants.get(index)?)),
+            crash: fails.and_then(|index| most_frequent_crash(variants.get(index)?)),
             probability: group.mass,
-            detect: detect(state),
+            detect: detection_rate(state),
             excluded: clean.map(|index| {
                 let lives = known.lives()[index];
                 stats::upper_one_sided(lives.failures, lives.runs, alpha)
@@ -128,14 +128,15 @@ impl Threshold {
             levels: levels
                 .map(|(tally, mass)| LevelOfLoad::new(state, known, tally, mass))
                 .collect(),
-            missing: missing(state, known).filter(|_| verdict == Verdict::Undecided),
-            trials_needed: needed(state, known).filter(|_| verdict == Verdict::Undecided),
+            missing: missing_passing_trials(state, known).filter(|_| verdict == Verdict::Undecided),
+            trials_needed: total_trials_needed(state, known)
+                .filter(|_| verdict == Verdict::Undecided),
             not_monotone: not_monotone(state, known),
             error_rate: alpha,
-            assumptions: assumptions(state),
-            confidence: confidence(&state.plan),
+            assumptions: list_assumptions(state),
+            confidence: format_confidence(&state.plan),
         };
-        let sentence = new.say(state, known, verdict);
+        let sentence = new.write_sentence(state, known, verdict);
         new.sentence = match &new.not_monotone {
             Some(why) => {
                 format!("{sentence}; but {why}: the failure rate does not rise with the load")
@@ -146,12 +147,12 @@ impl Threshold {
     }
 
     /// Describes the rate that is excluded at the level below the answer.
-    pub fn lines(&self) -> Vec<String> {
+    pub fn detail_lines(&self) -> Vec<String> {
         let below = self.fails_from.and(self.clean_to).zip(self.excluded);
         let line = |(clean, bound)| {
             format!(
                 "with {}, a death in {} % or more of the trials is excluded ({})",
-                words::plural(clean, "client"),
+                words::format_count(clean, "client"),
                 words::percent_bound(bound),
                 self.confidence,
             )
@@ -160,7 +161,7 @@ impl Threshold {
     }
 
     /// Returns two tested levels between which others are not tried yet.
-    pub fn gap(&self) -> Option<(u64, u64)> {
+    pub fn untried_gap(&self) -> Option<(u64, u64)> {
         let gap = self.clean_to.zip(self.fails_from);
         gap.filter(|(clean, fails)| clean + 1 < *fails)
     }
@@ -171,23 +172,23 @@ impl Threshold {
         self.levels.iter().position(|level| level.clients == fails)
     }
 
-    fn say(&self, state: &State, known: &Known, verdict: Verdict) -> String {
-        let certain = confidence(&state.plan);
+    fn write_sentence(&self, state: &State, known: &Known, verdict: Verdict) -> String {
+        let certain = format_confidence(&state.plan);
         let bound = self.excluded.map(words::percent_bound).unwrap_or_default();
         let crash = self.crash.as_ref();
         let crash = crash.map_or(String::new(), |crash| format!(": {crash}"));
-        let some = self.clean_to.and_then(|clients| self.level(clients));
+        let some = self.clean_to.and_then(|clients| self.find_level(clients));
         let some = some.filter(|level| level.failures > 0);
         let some = some.map_or(String::new(), |level| {
             format!(" ({} of {} died)", level.failures, level.lives)
         });
         match (verdict, self.fails_from, self.clean_to) {
             (Verdict::Found, Some(fails), Some(clean)) => {
-                let below = self.level(clean);
+                let below = self.find_level(clean);
                 let (died, trials) = below.map_or((0, 0), |level| (level.failures, level.lives));
-                let dies = match self.gap() {
-                    None => format!("from {} on", words::plural(fails, "client")),
-                    Some(_) => format!("at {}", words::plural(fails, "client")),
+                let dies = match self.untried_gap() {
+                    None => format!("from {} on", words::format_count(fails, "client")),
+                    Some(_) => format!("at {}", words::format_count(fails, "client")),
                 };
                 let survived = trials.saturating_sub(died);
                 format!(
@@ -195,17 +196,17 @@ impl Threshold {
                 )
             }
             (Verdict::Found, Some(fails), None) => {
-                let at = self.level(fails);
+                let at = self.find_level(fails);
                 format!(
                     "It dies with {} already{crash} ({} of {}; no lower level could be tried)",
-                    words::plural(fails, "client"),
+                    words::format_count(fails, "client"),
                     at.map_or(0, |at| at.failures),
-                    words::plural(at.map_or(0, |at| at.lives), "trial"),
+                    words::format_count(at.map_or(0, |at| at.lives), "trial"),
                 )
             }
             (Verdict::NotThere, _, Some(clean)) => format!(
                 "It does not die in {} % or more of the trials at any level up to {clean} clients ({certain}): at {clean}, {bound} % or more is excluded{some}",
-                words::percent(self.detect),
+                words::format_percent(self.detect),
             ),
             (Verdict::CouldNotTest, ..) => "NOT TESTED: no trial was conclusive".to_owned(),
             _ => self.not_known(state, known),
@@ -227,11 +228,11 @@ impl Threshold {
         let (fails, below_index) = (&self.levels[index], known.below(index));
         match (below_index.map(|below| &self.levels[below]), self.missing) {
             (Some(below), Some(missing)) if below.lives > 0 && missing > 0 => {
-                let more = words::plural(missing, "more passing trial");
+                let more = words::format_count(missing, "more passing trial");
                 let delta = state.plan.alpha.value();
                 let apart = below_index.is_some_and(|below| known.is_apart(index, below, delta));
                 let missing = if apart {
-                    let rate = words::percent(self.detect);
+                    let rate = words::format_percent(self.detect);
                     format!(
                         "{more} at {} would exclude a rate of {rate} % there",
                         below.clients
@@ -246,7 +247,7 @@ impl Threshold {
                     "NOT KNOWN YET: at {} clients {} of {} died, at {} {} of {}; {missing}",
                     fails.clients,
                     fails.failures,
-                    words::plural(fails.lives, "trial"),
+                    words::format_count(fails.lives, "trial"),
                     below.clients,
                     below.failures,
                     below.lives,
@@ -259,21 +260,21 @@ impl Threshold {
                         "NOT KNOWN YET: {} clients kill it ({} of {}), {} did not in {}; the levels between are not known",
                         fails.clients,
                         fails.failures,
-                        words::plural(fails.lives, "trial"),
+                        words::format_count(fails.lives, "trial"),
                         clean.clients,
-                        words::plural(clean.lives, "trial"),
+                        words::format_count(clean.lives, "trial"),
                     ),
                     None => format!(
                         "NOT KNOWN YET: {} clients kill it ({} of {}), and no lower level was tried",
                         fails.clients,
                         fails.failures,
-                        words::plural(fails.lives, "trial"),
+                        words::format_count(fails.lives, "trial"),
                     ),
                 }
             }
             (None, _) => {
                 let plan = &state.plan;
-                let certain = confidence(plan);
+                let certain = format_confidence(plan);
                 format!(
                     "NOT KNOWN YET: it died at {} clients, the lowest level, but not often enough for {certain}",
                     fails.clients
@@ -282,31 +283,31 @@ impl Threshold {
         }
     }
 
-    fn level(&self, clients: u64) -> Option<&LevelOfLoad> {
+    fn find_level(&self, clients: u64) -> Option<&LevelOfLoad> {
         self.levels.iter().find(|level| level.clients == clients)
     }
 }
 
 /// Returns the most frequent crash of a level.
-fn crash(variant: &Variant) -> Option<String> {
-    let mut crashes = groups(variant);
+fn most_frequent_crash(variant: &Variant) -> Option<String> {
+    let mut crashes = group_failures(variant);
     crashes.retain(|group| group.is.is_the_bug);
-    let most = crashes.iter().max_by_key(|group| group.count())?;
+    let most = crashes.iter().max_by_key(|group| group.trial_count())?;
     Some(match crashes.len() as u64 - 1 {
         0 => most.is.title.clone(),
         others => format!(
             "{}, and {}",
             most.is.title,
-            words::plural(others, "other signature")
+            words::format_count(others, "other signature")
         ),
     })
 }
 
-fn clients(state: &State, level: usize) -> u64 {
+fn clients_of_level(state: &State, level: usize) -> u64 {
     u64::from(state.plan.variants[level].clients.unwrap_or(0))
 }
 
-fn detect(state: &State) -> f64 {
+fn detection_rate(state: &State) -> f64 {
     match &state.plan.question {
         model::Question::Ramp(asked) => f64::from(asked.detect) / 1e6,
         _ => 0.0,
@@ -314,7 +315,7 @@ fn detect(state: &State) -> f64 {
 }
 
 /// Returns how many clean trials of the level below the lowest failing one are missing.
-fn missing(state: &State, known: &Known) -> Option<u64> {
+fn missing_passing_trials(state: &State, known: &Known) -> Option<u64> {
     let fails = known.lowest_failing()?;
     let below = known.below(fails)?;
     // If it failed as well, the required number of clean trials is not known.
@@ -327,7 +328,7 @@ fn missing(state: &State, known: &Known) -> Option<u64> {
 }
 
 /// Returns the total number of trials of the search.
-fn needed(state: &State, known: &Known) -> Option<u64> {
+fn total_trials_needed(state: &State, known: &Known) -> Option<u64> {
     let left = known.forecast(&Ramp::rule(state))?.total();
     let done = known.lives().iter().map(|lives| lives.runs);
     Some(done.sum::<u64>() + left).filter(|_| left > 0)
@@ -350,8 +351,8 @@ fn not_monotone(state: &State, known: &Known) -> Option<String> {
             if rare && worst.as_ref().is_none_or(|(least, _)| chance < *least) {
                 let why = format!(
                     "{} clients kill it less often ({others} of {lives}) than {} ({k} of {n})",
-                    clients(state, high),
-                    clients(state, low),
+                    clients_of_level(state, high),
+                    clients_of_level(state, low),
                 );
                 worst = Some((chance, why));
             }
@@ -360,24 +361,24 @@ fn not_monotone(state: &State, known: &Known) -> Option<String> {
     worst.map(|(_, why)| why)
 }
 
-fn assumptions(state: &State) -> Vec<String> {
-    let mut all = independence(state);
+fn list_assumptions(state: &State) -> Vec<String> {
+    let mut all = independence_assumptions(state);
     all.push("a level below one that passes passes, too".to_owned());
     all
 }
 
 /// Describes the search before it starts.
-pub(super) fn beforehand(state: &State, asked: &model::Ramp) -> Vec<String> {
+pub(super) fn lines_before_start(state: &State, asked: &model::Ramp) -> Vec<String> {
     let plan = &state.plan;
-    let count = words::plural(plan.variants.len() as u64, "level");
+    let count = words::format_count(plan.variants.len() as u64, "level");
     let last = plan.variants.len().saturating_sub(1);
     let guard = state.ramp.as_ref();
     let guard = guard.map_or(0, |known| known.guard(plan.alpha.value()));
     vec![format!(
         "searching {count} for the lowest number of clients ({} to {}) at which {} % or more of the trials fail; the next lower level must pass {guard} trials in a row ({})",
-        clients(state, 0),
-        clients(state, last),
-        words::percent(f64::from(asked.detect) / 1e6),
-        confidence(plan)
+        clients_of_level(state, 0),
+        clients_of_level(state, last),
+        words::format_percent(f64::from(asked.detect) / 1e6),
+        format_confidence(plan)
     )]
 }

@@ -1,8 +1,8 @@
 //! Answer of `reduce`: the items that the failure needs.
 
 use super::super::words;
-use super::earlier::{EarlierSeen, reproduction};
-use super::{Raised, confidence, independence, not_tested};
+use super::earlier::{EarlierSeen, reproduction_needed};
+use super::{Raised, format_confidence, independence_assumptions, not_tested};
 use crate::model::{Space, Thing, VariantId};
 use crate::policy::{Policy as _, Reduce, Verdict};
 use crate::state::State;
@@ -97,10 +97,13 @@ impl Reduction {
             let rest = all.iter().copied().filter(|thing| !group.contains(thing));
             let rest: Vec<usize> = rest.collect();
             Needed {
-                things: group.iter().map(|thing| name(things, *thing)).collect(),
-                without: counts(state, rest.clone()),
+                things: group
+                    .iter()
+                    .map(|thing| item_name(things, *thing))
+                    .collect(),
+                without: set_counts(state, rest.clone()),
                 shown: !answer.open.contains(&index),
-                untestable: untestable(state, rest),
+                untestable: untestable_reason(state, rest),
             }
         });
         let failing = state.tally(State::FAILING);
@@ -112,10 +115,10 @@ impl Reduction {
                 .screen
                 .iter()
                 .flat_map(Screen::required)
-                .map(|thing| name(things, *thing))
+                .map(|thing| item_name(things, *thing))
                 .collect(),
             sufficient: answer.sufficient,
-            alone: counts(state, all.clone()),
+            alone: set_counts(state, all.clone()),
             everything: Counts {
                 failures: failing.failures,
                 trials: failing.trials(),
@@ -126,14 +129,14 @@ impl Reduction {
                 .map(|(least, most)| [least, most]),
             error_rate: alpha,
             raised: Raised::new(state),
-            earlier_runs: EarlierSeen::of(state),
-            assumptions: assumptions(state),
+            earlier_runs: EarlierSeen::of_search(state),
+            assumptions: list_assumptions(state),
         };
-        new.sentence = new.say(state);
+        new.sentence = new.write_sentence(state);
         Some(new)
     }
 
-    fn say(&self, state: &State) -> String {
+    fn write_sentence(&self, state: &State) -> String {
         let Counts { failures, trials } = self.everything;
         match Reduce.verdict(state) {
             Verdict::CouldNotTest => not_tested(state),
@@ -141,13 +144,13 @@ impl Reduction {
                 let bound = stats::clopper_pearson(0, trials, self.error_rate).hi;
                 format!(
                     "NOT REPRODUCED: with all items it did not fail in {}, so the rate is below {} %",
-                    words::plural(trials, "trial"),
+                    words::format_count(trials, "trial"),
                     words::percent_bound(bound)
                 )
             }
             Verdict::NotThere => format!(
                 "NOT REPRODUCED: with all items it failed in only {failures} of {}, too rarely to search; --reproduce-limit allows more trials",
-                words::plural(trials, "trial")
+                words::format_count(trials, "trial")
             ),
             Verdict::Found => self.say_found(),
             _ if self.needed.is_empty() => {
@@ -174,7 +177,7 @@ impl Reduction {
         let found = match self.needed.as_slice() {
             [] if self.required.is_empty() => format!(
                 "none of the {} is needed: without all of them it failed {failures} of {trials}",
-                words::plural(self.things, "item")
+                words::format_count(self.things, "item")
             ),
             [] => format!(
                 "only the items that it needs to run: with those alone it failed {failures} of {trials}"
@@ -186,7 +189,7 @@ impl Reduction {
             ),
             _ => self.what_is_needed(),
         };
-        let open: Vec<String> = self.unshown().map(Needed::name).collect();
+        let open: Vec<String> = self.unshown_items().map(Needed::display_name).collect();
         let found = if open.is_empty() {
             found
         } else {
@@ -195,14 +198,14 @@ impl Reduction {
         match self.times_rarer {
             Some([least, _]) => format!(
                 "{found}; but alone it fails at least {} times more rarely than with all items: something else contributes",
-                words::number(least)
+                words::format_number(least)
             ),
             None => found,
         }
     }
 
     fn what_is_needed(&self) -> String {
-        let names: Vec<String> = self.needed.iter().map(Needed::name).collect();
+        let names: Vec<String> = self.needed.iter().map(Needed::display_name).collect();
         match names.as_slice() {
             [one] => format!("{one} is needed"),
             _ if names.len() <= FEW => format!("{} are needed", names.join(", ")),
@@ -210,13 +213,13 @@ impl Reduction {
         }
     }
 
-    fn unshown(&self) -> impl Iterator<Item = &Needed> {
+    fn unshown_items(&self) -> impl Iterator<Item = &Needed> {
         let open = |one: &&Needed| !one.shown && one.untestable.is_none();
         self.needed.iter().filter(open)
     }
 
-    pub(super) fn lines(&self) -> Vec<String> {
-        let raised = self.raised.iter().flat_map(Raised::lines);
+    pub(super) fn detail_lines(&self) -> Vec<String> {
+        let raised = self.raised.iter().flat_map(Raised::summary_lines);
         if !self.sufficient {
             return raised.collect();
         }
@@ -225,8 +228,12 @@ impl Reduction {
             .iter()
             .filter(|one| self.needed.len() > 1 || one.untestable.is_some())
             .map(|one| match &one.untestable {
-                Some(why) => format!("without {}: not testable ({why})", one.name()),
-                None => format!("without {}: {} failed", one.name(), one.without.in_words()),
+                Some(why) => format!("without {}: not testable ({why})", one.display_name()),
+                None => format!(
+                    "without {}: {} failed",
+                    one.display_name(),
+                    one.without.in_words()
+                ),
             })
             .collect();
         match self.required.as_slice() {
@@ -247,7 +254,9 @@ impl Reduction {
         ));
         lines.extend(raised);
         let earlier = self.earlier_runs.as_ref();
-        lines.extend(earlier.and_then(|earlier| earlier.say("the set of all items")));
+        lines.extend(
+            earlier.and_then(|earlier| earlier.describe_earlier_trials("the set of all items")),
+        );
         lines
     }
 }
@@ -260,7 +269,7 @@ impl Counts {
 
 impl Needed {
     /// Returns its name for a sentence.
-    fn name(&self) -> String {
+    fn display_name(&self) -> String {
         match self.things.as_slice() {
             [one] => one.clone(),
             all => format!("one or more of {}", all.join(", ")),
@@ -268,8 +277,8 @@ impl Needed {
     }
 }
 
-fn assumptions(state: &State) -> Vec<String> {
-    let mut all = independence(state);
+fn list_assumptions(state: &State) -> Vec<String> {
+    let mut all = independence_assumptions(state);
     if Reduce.verdict(state) == Verdict::Found {
         all.push("no other set causes the failure (the search finds one)".to_owned());
     }
@@ -277,11 +286,11 @@ fn assumptions(state: &State) -> Vec<String> {
 }
 
 /// Returns the name of an item: `import torch` (line 14).
-fn name(things: &[Thing], index: usize) -> String {
+fn item_name(things: &[Thing], index: usize) -> String {
     let Some(thing) = things.get(index) else {
         return String::new();
     };
-    let name = words::shortened(&words::sanitize(&thing.name), LONG);
+    let name = words::shorten_text(&words::sanitize_line(&thing.name), LONG);
     match &thing.at {
         Some(at) => format!("`{name}` ({at})"),
         None => format!("`{name}`"),
@@ -289,19 +298,19 @@ fn name(things: &[Thing], index: usize) -> String {
 }
 
 /// Returns the variant that keeps these items, if it was tried.
-pub(super) fn variant(state: &State, set: Vec<usize>) -> Option<VariantId> {
+pub(super) fn find_variant(state: &State, set: Vec<usize>) -> Option<VariantId> {
     state.find(&state.with_required(set))
 }
 
 /// Returns why a set is not testable.
-fn untestable(state: &State, set: Vec<usize>) -> Option<String> {
-    let id = variant(state, set)?;
+fn untestable_reason(state: &State, set: Vec<usize>) -> Option<String> {
+    let id = find_variant(state, set)?;
     state.untestable.get(&id).cloned()
 }
 
 /// Returns the counts of a set.
-fn counts(state: &State, set: Vec<usize>) -> Counts {
-    variant(state, set).map_or_else(Counts::default, |id| {
+fn set_counts(state: &State, set: Vec<usize>) -> Counts {
+    find_variant(state, set).map_or_else(Counts::default, |id| {
         let tally = state.tally(id);
         Counts {
             failures: tally.failures,
@@ -311,17 +320,17 @@ fn counts(state: &State, set: Vec<usize>) -> Counts {
 }
 
 /// Describes the search before it starts.
-pub(super) fn beforehand(state: &State) -> Vec<String> {
+pub(super) fn lines_before_start(state: &State) -> Vec<String> {
     let things = state.plan.space.as_ref().map_or(0, Space::len);
-    let (seen, until) = reproduction(state);
+    let (seen, until) = reproduction_needed(state);
     let mut lines = vec![format!(
         "minimizing {} ({}); first, all items must fail {until}",
-        words::plural(things as u64, "item"),
-        confidence(&state.plan)
+        words::format_count(things as u64, "item"),
+        format_confidence(&state.plan)
     )];
     lines.extend(
         seen.iter()
-            .flat_map(|seen| seen.beforehand("the set of all items")),
+            .flat_map(|seen| seen.lines_before_start("the set of all items")),
     );
     let stop = &state.plan.stop;
     if stop.trials.is_none() && stop.duration().is_none() {

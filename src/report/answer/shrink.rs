@@ -1,7 +1,7 @@
 //! Answer of `load --shrink`: the part of a load that the crash needs.
 
 use super::super::words;
-use super::{Counts, independence, not_tested, one_of};
+use super::{Counts, independence_assumptions, not_tested, one_of};
 use crate::model::{Cut, Cuts, Load, Pace, Space, Subset};
 use crate::policy::{self, End, KEPT_ALPHA, Less, Policy as _, RATE_ALPHA, Verdict};
 use crate::state::State;
@@ -90,7 +90,7 @@ impl Shrinking {
             .tried
             .iter()
             .map(|one| TriedSeen {
-                what: less(cuts, &one.less),
+                what: describe_less(cuts, &one.less),
                 crashed: one.crashed,
                 lives: one.lives,
                 crashes: one.crashes,
@@ -102,7 +102,7 @@ impl Shrinking {
             one.crashes == Some(false) && !matches!(one.less, Less::Requests(_))
         });
         let error_rate = stats::real(kept.count() as u64).mul_add(KEPT_ALPHA, RATE_ALPHA);
-        let mut assumptions = independence(state);
+        let mut assumptions = independence_assumptions(state);
         assumptions.push(
             "a load that kills it still does with more clients, kinds or requests".to_owned(),
         );
@@ -110,8 +110,8 @@ impl Shrinking {
         let fresh = known.left.fresh;
         let mut new = Self {
             sentence: String::new(),
-            whole: setting(cuts, &cuts.whole),
-            left: setting(cuts, &known.left),
+            whole: setting_of_cut(cuts, &cuts.whole),
+            left: setting_of_cut(cuts, &known.left),
             before: counts(known.whole),
             alone: known.again.map(counts),
             connections: known.otherwise.map(|otherwise| match (otherwise, fresh) {
@@ -125,29 +125,29 @@ impl Shrinking {
             error_rate: error_rate.min(1.0),
             assumptions,
         };
-        new.sentence = new.say(state, &known.end);
+        new.sentence = new.write_sentence(state, &known.end);
         Some(new)
     }
 
-    fn say(&self, state: &State, end: &End) -> String {
+    fn write_sentence(&self, state: &State, end: &End) -> String {
         let Counts { failures, trials } = self.before;
         if policy::Shrink.verdict(state) == Verdict::CouldNotTest {
             return not_tested(state);
         }
         match end {
-            End::Over => self.smallest(state),
+            End::Over => self.describe_smallest(state),
             End::Lost => {
                 let alpha = state.plan.alpha.value();
                 let bound = stats::clopper_pearson(0, trials, alpha).hi;
                 format!(
                     "{failures} of {} died again; the rate is below {} %",
-                    words::plural(trials, "trial"),
+                    words::format_count(trials, "trial"),
                     words::percent_bound(bound)
                 )
             }
             End::Open(..) if self.lives_each.is_none() => format!(
                 "NOT KNOWN YET: {failures} of {} died again so far",
-                words::plural(trials, "trial")
+                words::format_count(trials, "trial")
             ),
             End::Open(..) => format!(
                 "NOT KNOWN YET: {} is enough so far",
@@ -156,7 +156,7 @@ impl Shrinking {
         }
     }
 
-    fn smallest(&self, state: &State) -> String {
+    fn describe_smallest(&self, state: &State) -> String {
         let on = match self.connections {
             Some("either") => "on kept and on fresh connections",
             Some("fresh") => "on fresh connections only",
@@ -166,23 +166,23 @@ impl Shrinking {
         format!(
             "{}; {on}; with {} a trial, {failures} of {trials} died",
             self.left.in_words(state),
-            words::plural(self.left.requests, "request"),
+            words::format_count(self.left.requests, "request"),
         )
     }
 
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(super) fn detail_lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.tried.iter().map(TriedSeen::in_words).collect();
         if let (Some(lives), Some(_)) = (self.lives_each, self.file) {
             let Counts { failures, trials } = self.before;
             let rate = lower_one_sided(failures, trials, RATE_ALPHA);
             lines.push(format!(
                 "the whole load killed {failures} of {trials}: a rate of {} % or more, wrong in {} cases",
-                words::percent(rate),
+                words::format_percent(rate),
                 one_of(RATE_ALPHA),
             ));
             lines.push(format!(
                 "so each part that was kept survived {} or more without it: at that rate the chance of that is {}; for fewer requests, a quarter of them",
-                words::plural(lives, "trial"),
+                words::format_count(lives, "trial"),
                 one_of(KEPT_ALPHA),
             ));
         }
@@ -216,7 +216,7 @@ impl Setting {
         let open = |load: &Load| matches!(load.pace, Pace::Open { .. });
         let at_once = match self.clients {
             _ if state.plan.load.as_ref().is_some_and(open) => {
-                words::plural(u64::from(self.clients), "connection")
+                words::format_count(u64::from(self.clients), "connection")
             }
             1 => "requests one after another".to_owned(),
             clients => format!("{clients} requests at once"),
@@ -235,9 +235,9 @@ impl Setting {
 
 impl KindSeen {
     fn in_words(&self) -> String {
-        let name = words::sanitize(&self.name);
+        let name = words::sanitize_line(&self.name);
         let sizes: BTreeSet<u64> = self.bodies.iter().copied().collect();
-        let size = |bytes: &u64| words::bytes(*bytes);
+        let size = |bytes: &u64| words::format_bytes(*bytes);
         match (self.bodies.len(), sizes.first().zip(sizes.last())) {
             (1, Some((one, _))) => format!("{name} (body {})", size(one)),
             (_, Some((first, last))) if first < last => format!(
@@ -252,7 +252,7 @@ impl KindSeen {
     }
 }
 
-fn setting(cuts: &Cuts, cut: &Cut) -> Setting {
+fn setting_of_cut(cuts: &Cuts, cut: &Cut) -> Setting {
     let kinds = cut.kinds.0.iter().filter_map(|index| {
         let kind = cuts.kinds.get(*index as usize)?;
         let bodies = match cut.bodies.get(index) {
@@ -276,25 +276,28 @@ fn setting(cuts: &Cuts, cut: &Cut) -> Setting {
     }
 }
 
-fn name(cuts: &Cuts, kind: u32) -> String {
+fn kind_name(cuts: &Cuts, kind: u32) -> String {
     let kind = cuts.kinds.get(kind as usize);
-    kind.map_or(String::new(), |kind| words::sanitize(&kind.name))
+    kind.map_or(String::new(), |kind| words::sanitize_line(&kind.name))
 }
 
 /// Describes the difference of a smaller load.
-pub(super) fn less(cuts: &Cuts, less: &Less) -> String {
+pub(super) fn describe_less(cuts: &Cuts, less: &Less) -> String {
     match less {
         Less::Kinds(kinds) if kinds.len() > FEW => format!("without {} kinds", kinds.len()),
         Less::Kinds(kinds) => {
-            let names: Vec<String> = kinds.iter().map(|kind| name(cuts, *kind)).collect();
+            let names: Vec<String> = kinds.iter().map(|kind| kind_name(cuts, *kind)).collect();
             format!("without {}", names.join(", "))
         }
-        Less::Bodies(kind, kept) => format!("{} with {}", name(cuts, *kind), kept.bodies()),
+        Less::Bodies(kind, kept) => format!("{} with {}", kind_name(cuts, *kind), kept.bodies()),
         Less::Clients(clients) => {
-            format!("with {}", words::plural(u64::from(*clients), "client"))
+            format!(
+                "with {}",
+                words::format_count(u64::from(*clients), "client")
+            )
         }
         Less::Requests(requests) => {
-            format!("with {} a trial", words::plural(*requests, "request"))
+            format!("with {} a trial", words::format_count(*requests, "request"))
         }
         Less::Fresh(true) => "on fresh connections".to_owned(),
         Less::Fresh(false) => "on kept connections".to_owned(),
@@ -302,18 +305,18 @@ pub(super) fn less(cuts: &Cuts, less: &Less) -> String {
 }
 
 /// Describes the search before it starts.
-pub(super) fn beforehand(state: &State) -> Vec<String> {
+pub(super) fn lines_before_start(state: &State) -> Vec<String> {
     let kinds = state.plan.space.as_ref().map_or(0, Space::len);
     vec![format!(
         "minimizing {} of requests, their number and the concurrency; the rate may be wrong in {} cases, each step in {}",
-        words::plural(kinds as u64, "kind"),
+        words::format_count(kinds as u64, "kind"),
         one_of(RATE_ALPHA),
         one_of(KEPT_ALPHA),
     )]
 }
 
 /// Describes the step that is being tried.
-pub fn trying(state: &State) -> Option<String> {
+pub fn describe_attempt(state: &State) -> Option<String> {
     let known = policy::Shrinking::of(state)?;
     let cuts = state.plan.space.as_ref()?.choices.cuts()?;
     Some(match (known.tried.last(), known.lives) {
@@ -322,7 +325,7 @@ pub fn trying(state: &State) -> Option<String> {
             known.whole.0, known.whole.1
         ),
         (Some(tried), _) if tried.crashes.is_none() => {
-            format!("{}: 0 of {}", less(cuts, &tried.less), tried.lives)
+            format!("{}: 0 of {}", describe_less(cuts, &tried.less), tried.lives)
         }
         _ => match known.again {
             Some((crashed, lives)) => format!("the remaining load: {crashed} of {lives} died"),

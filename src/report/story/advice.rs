@@ -79,7 +79,7 @@ const BY_CLASS: &[(&str, &str)] = &[
 const LIFETIME: &str = "look for an object that was used after it was freed, or overwritten: AddressSanitizer (-fsanitize=address) detects both.";
 
 /// Returns advice for a fault of this class, or for the crash message.
-pub(super) fn next(fault: &str, kind: Option<&str>) -> Option<&'static str> {
+pub(super) fn next_step(fault: &str, kind: Option<&str>) -> Option<&'static str> {
     let of = |table: &[(&str, &'static str)], key: &str| {
         table
             .iter()

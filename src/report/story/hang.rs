@@ -1,8 +1,8 @@
 //! Describes a hang.
 
-use super::super::words::{plural, plural_of, sanitize, seconds};
+use super::super::words::{format_count, format_seconds, plural_of, sanitize_line};
 use super::lines::Lines;
-use super::{alike, chain, tools};
+use super::{call_chain, group_equal, push_tool_output};
 use crate::model::{Activity, Frame, Hang, HungThread, WaitsOn};
 use crate::oracle::hang::{Diagnosis, diagnose};
 
@@ -11,37 +11,40 @@ const CALLS: usize = 8;
 
 /// Describes the state of the processes of a trial at its deadline; `main` is the PID of the main process.
 pub(super) fn hang_story(lines: &mut Lines, hang: &Hang, main: Option<i32>) {
-    lines.prose("", &answer(hang, main));
+    lines.push_prose("", &answer_sentence(hang, main));
     let mut forked = hang.forked_from_threads.iter();
     if let Some(pid) = forked.next() {
-        lines.prose(
+        lines.push_prose(
             "",
             &format!(
                 "{} was forked from a multi-threaded process: a lock that another thread held at that \
                  moment stays locked in it.",
-                capital(&named(hang, *pid))
+                capitalize_first(&name_thread(hang, *pid))
             ),
         );
     }
-    lines.gap();
-    lines.line("What its threads were doing:");
-    for (text, threads) in alike(hang.threads.iter().map(|it| (line(it), it))) {
+    lines.push_gap();
+    lines.push_line("What its threads were doing:");
+    for (text, threads) in group_equal(hang.threads.iter().map(|it| (thread_lines(it), it))) {
         let mut rows = text.split('\n');
-        lines.prose(
-            &format!("  {}: ", who(&threads)),
+        lines.push_prose(
+            &format!("  {}: ", describe_threads(&threads)),
             rows.next().unwrap_or_default(),
         );
         for calls in rows.filter(|calls| !calls.is_empty()) {
-            lines.prose("      ", calls);
+            lines.push_prose("      ", calls);
         }
     }
     if hang.unlisted > 0 {
         let more = plural_of(hang.unlisted, "more thread", "more threads");
-        lines.line(&format!("  and {more}"));
+        lines.push_line(&format!("  and {more}"));
     }
     for core in &hang.cores {
         if let Some(why) = &core.unread {
-            lines.prose(&format!("  no stack of {}: ", core.pid), &sanitize(why));
+            lines.push_prose(
+                &format!("  no stack of {}: ", core.pid),
+                &sanitize_line(why),
+            );
         }
     }
     let is_python = |frame: &Frame| {
@@ -51,14 +54,14 @@ pub(super) fn hang_story(lines: &mut Lines, hang: &Hang, main: Option<i32>) {
     let mut threads = hang.threads.iter();
     let no_calls = |thread: &HungThread| thread.python.is_empty();
     if threads.clone().all(no_calls) && threads.any(|it| it.frames.iter().any(is_python)) {
-        lines.line("  no Python calls: `pip install py-spy` to see them");
+        lines.push_line("  no Python calls: `pip install py-spy` to see them");
     }
-    tools(lines, &hang.tools);
+    push_tool_output(lines, &hang.tools);
 }
 
-fn answer(hang: &Hang, main: Option<i32>) -> String {
+fn answer_sentence(hang: &Hang, main: Option<i32>) -> String {
     if let Some(first) = hang.cycle.first() {
-        return deadlock(hang, *first);
+        return describe_deadlock(hang, *first);
     }
     let Some(diagnosis) = diagnose(hang, main) else {
         return "It did not end in time; what it was doing is not known.".to_owned();
@@ -70,7 +73,7 @@ fn answer(hang: &Hang, main: Option<i32>) -> String {
     {
         return "Stopped: by SIGSTOP, or because it wanted its terminal.".to_owned();
     }
-    let chain = waits(hang, &diagnosis);
+    let chain = describe_waits(hang, &diagnosis);
     let culprit = diagnosis.culprit;
     let busy = hang.threads.iter();
     let busy = busy.filter(|it| it.activity() == Activity::Busy).count();
@@ -80,14 +83,17 @@ fn answer(hang: &Hang, main: Option<i32>) -> String {
             "Stuck in the kernel: a disk, a network file system or a driver does not respond."
                 .to_owned()
         }
-        Activity::Busy => format!("Busy: {} kept running.", plural(busy as u64, "thread")),
+        Activity::Busy => format!(
+            "Busy: {} kept running.",
+            format_count(busy as u64, "thread")
+        ),
         _ => "Blocked: every thread waits.".to_owned(),
     };
     format!("{answer}{chain}")
 }
 
 /// Describes the chain of waiting threads from the main thread on.
-fn waits(hang: &Hang, diagnosis: &Diagnosis<'_>) -> String {
+fn describe_waits(hang: &Hang, diagnosis: &Diagnosis<'_>) -> String {
     let mut chain = diagnosis.chain.clone();
     let last = diagnosis.culprit;
     if chain.last().is_none_or(|end| end.tid != last.tid) {
@@ -101,17 +107,17 @@ fn waits(hang: &Hang, diagnosis: &Diagnosis<'_>) -> String {
     match waits.join(", which ") {
         none if none.is_empty() => none,
         waits => {
-            let first = capital(&named(hang, chain[0].tid));
+            let first = capitalize_first(&name_thread(hang, chain[0].tid));
             format!(" {first} {waits}.")
         }
     }
 }
 
-fn deadlock(hang: &Hang, first: i32) -> String {
-    let name = named(hang, first);
+fn describe_deadlock(hang: &Hang, first: i32) -> String {
+    let name = name_thread(hang, first);
     if hang.cycle.len() == 1 {
         let thread = hang.thread(first);
-        let lock = thread.map_or_else(|| "a lock".to_owned(), |thread| lock(thread, "a lock"));
+        let lock = thread.map_or_else(|| "a lock".to_owned(), |thread| name_lock(thread, "a lock"));
         return format!("Deadlock: {name} waits for {lock} that it holds itself.");
     }
     let threads = hang.cycle.iter().filter_map(|tid| hang.thread(*tid));
@@ -122,9 +128,9 @@ fn deadlock(hang: &Hang, first: i32) -> String {
 }
 
 /// Names the lock that a thread waits for, if it has a name.
-fn lock(thread: &HungThread, kind: &str) -> String {
+fn name_lock(thread: &HungThread, kind: &str) -> String {
     match &thread.lock {
-        Some(name) => format!("{kind}, {},", sanitize(name)),
+        Some(name) => format!("{kind}, {},", sanitize_line(name)),
         None => kind.to_owned(),
     }
 }
@@ -148,8 +154,8 @@ fn waits_for(hang: &Hang, thread: &HungThread) -> Option<String> {
             _ => None,
         };
     };
-    let other = named(hang, target);
-    let lock = |kind: &str| lock(thread, kind);
+    let other = name_thread(hang, target);
+    let lock = |kind: &str| name_lock(thread, kind);
     Some(match thread.waits_on {
         Some(WaitsOn::Join) => format!("waits for the end of {other}"),
         Some(WaitsOn::Child) => format!("waits for its child, {other}"),
@@ -175,7 +181,7 @@ fn waits_for(hang: &Hang, thread: &HungThread) -> Option<String> {
 }
 
 /// Returns `thread 78 (worker)`, `process 77 (boom)`.
-fn named(hang: &Hang, tid: i32) -> String {
+fn name_thread(hang: &Hang, tid: i32) -> String {
     let thread = hang.thread(tid);
     let what = if thread.is_some_and(|thread| thread.pid == tid) {
         "process"
@@ -184,28 +190,31 @@ fn named(hang: &Hang, tid: i32) -> String {
     };
     match thread.map_or("", |thread| thread.name.as_str()) {
         "" => format!("{what} {tid}"),
-        name => format!("{what} {tid} ({})", sanitize(name)),
+        name => format!("{what} {tid} ({})", sanitize_line(name)),
     }
 }
 
-fn capital(text: &str) -> String {
+fn capitalize_first(text: &str) -> String {
     let mut rest = text.chars();
     let first = rest.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(rest).collect()
 }
 
 /// Returns the activity of a thread, and its calls in further lines.
-fn line(thread: &HungThread) -> String {
-    let mut parts = vec![state(thread).to_owned()];
+fn thread_lines(thread: &HungThread) -> String {
+    let mut parts = vec![state_name(thread).to_owned()];
     if !thread.call.is_empty() {
-        parts.push(format!("in {}", sanitize(&thread.call)));
+        parts.push(format!("in {}", sanitize_line(&thread.call)));
     }
     if !matches!(thread.channel.as_str(), "" | "0") {
-        parts.push(format!("at {} in the kernel", sanitize(&thread.channel)));
+        parts.push(format!(
+            "at {} in the kernel",
+            sanitize_line(&thread.channel)
+        ));
     }
     if !thread.cpu.is_zero() {
-        let used = seconds(thread.cpu.as_secs_f64());
-        let available = seconds(thread.cpu_available.as_secs_f64());
+        let used = format_seconds(thread.cpu.as_secs_f64());
+        let available = format_seconds(thread.cpu_available.as_secs_f64());
         parts.push(match thread.activity() {
             Activity::Busy if !thread.cpu_available.is_zero() => {
                 format!("used {used} of {available} of available CPU time")
@@ -216,7 +225,7 @@ fn line(thread: &HungThread) -> String {
     if let Some(other) = thread.waits_for {
         let lock = thread.lock.as_deref();
         let lock = lock.map_or(String::new(), |lock| {
-            format!("{}, held by ", sanitize(lock))
+            format!("{}, held by ", sanitize_line(lock))
         });
         parts.push(if other == thread.tid {
             format!("waits for {lock}itself")
@@ -227,19 +236,19 @@ fn line(thread: &HungThread) -> String {
     if let Some(owner) = thread.absent_owner {
         parts.push(format!("waits for a lock of thread {}", owner.tid));
     }
-    let calls = chain(&thread.frames, CALLS);
-    let python = python(&thread.python);
+    let calls = call_chain(&thread.frames, CALLS);
+    let python = python_calls(&thread.python);
     format!("{}\n{calls}\n{python}", parts.join(", "))
 }
 
 /// Returns `Python: Queue.get (queue.py:171) < mail (job.py:5)`.
-fn python(frames: &[Frame]) -> String {
+fn python_calls(frames: &[Frame]) -> String {
     let call = |frame: &Frame| {
-        let function = sanitize(frame.function.as_deref().unwrap_or("?"));
+        let function = sanitize_line(frame.function.as_deref().unwrap_or("?"));
         match &frame.line {
             Some((file, line)) => {
                 let file = file.rsplit('/').next().unwrap_or(file);
-                format!("{function} ({}:{line})", sanitize(file))
+                format!("{function} ({}:{line})", sanitize_line(file))
             }
             None => function,
         }
@@ -252,7 +261,7 @@ fn python(frames: &[Frame]) -> String {
     }
 }
 
-fn state(thread: &HungThread) -> &'static str {
+fn state_name(thread: &HungThread) -> &'static str {
     match thread.state {
         'R' => "running",
         'S' => "asleep",
@@ -264,7 +273,7 @@ fn state(thread: &HungThread) -> &'static str {
     }
 }
 
-fn who(threads: &[&HungThread]) -> String {
+fn describe_threads(threads: &[&HungThread]) -> String {
     match threads {
         [one] => {
             let process = if one.pid == one.tid {
@@ -274,7 +283,7 @@ fn who(threads: &[&HungThread]) -> String {
             };
             let name = match one.name.as_str() {
                 "" => String::new(),
-                name => format!(" ({})", sanitize(name)),
+                name => format!(" ({})", sanitize_line(name)),
             };
             format!("{process} {}{name}", one.tid)
         }

@@ -1,6 +1,6 @@
 //! Text of a limited width.
 
-use super::super::wrap;
+use super::super::wrap_text;
 
 /// Lines of a text with limited width.
 pub(super) struct Lines {
@@ -23,13 +23,13 @@ impl Lines {
     }
 
     /// Writes a line unchanged.
-    pub(super) fn line(&mut self, line: &str) {
+    pub(super) fn push_line(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
 
     /// Writes an empty line, unless it would be the first.
-    pub(super) fn gap(&mut self) {
+    pub(super) fn push_gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
@@ -37,7 +37,7 @@ impl Lines {
 
     /// Writes text after a head, in as many lines as it needs; further lines are aligned with the text of the first, up
     /// to a small indent.
-    pub(super) fn prose(&mut self, head: &str, words: &str) {
+    pub(super) fn push_prose(&mut self, head: &str, words: &str) {
         let indent = if head.trim().is_empty() {
             head.len()
         } else {
@@ -45,40 +45,40 @@ impl Lines {
         };
         let words: Vec<&str> = words.split_whitespace().collect();
         let length = |text: &str| text.chars().count();
-        for line in wrap(head, indent, &words.join(" "), Some(self.width), length) {
-            self.line(&line);
+        for line in wrap_text(head, indent, &words.join(" "), Some(self.width), length) {
+            self.push_line(&line);
         }
     }
 
     /// Writes a detail.
-    pub(super) fn detail(&mut self, text: &str) {
+    pub(super) fn push_detail(&mut self, text: &str) {
         let words: Vec<&str> = text.split_whitespace().collect();
         let head = " ".repeat(INDENT);
         let length = |text: &str| text.chars().count();
-        for line in wrap(
+        for line in wrap_text(
             &head,
             INDENT + 2,
             &words.join(" "),
             Some(self.width),
             length,
         ) {
-            self.line(&line);
+            self.push_line(&line);
         }
     }
 
     /// Writes a line of a program with its indentation, in as many lines as it needs.
-    pub(super) fn quoted(&mut self, text: &str) {
+    pub(super) fn push_quoted(&mut self, text: &str) {
         let mut indent = INDENT;
         let mut rest = text.trim_end();
         while !rest.is_empty() {
             let (line, next) = rest.split_at(end_of_line(rest, self.width.saturating_sub(indent)));
-            self.line(&format!("{}{line}", " ".repeat(indent)));
+            self.push_line(&format!("{}{line}", " ".repeat(indent)));
             rest = next.trim_start();
             indent = INDENT + HANG;
         }
     }
 
-    pub(super) fn finish(self) -> String {
+    pub(super) fn into_text(self) -> String {
         self.text
     }
 }
@@ -108,8 +108,8 @@ mod tests {
     fn a_line_of_a_program_is_broken_with_an_indentation() {
         let quoted = |text: &str| {
             let mut lines = Lines::new(20);
-            lines.quoted(text);
-            lines.finish()
+            lines.push_quoted(text);
+            lines.into_text()
         };
         assert_eq!(
             quoted("  0123456789 0123456789 0123"),

@@ -14,7 +14,7 @@ use hang::hang_story;
 pub use trial::{InFlight, Told, trial_story};
 
 use super::source_line;
-use super::words::{plural, plural_of, sanitize, sanitize_lines, shortened};
+use super::words::{format_count, plural_of, sanitize_line, sanitize_lines, shorten_text};
 use crate::model::{Autopsy, Crash, Frame, Phase, Site, Thread, class};
 use crate::oracle;
 use crate::tells;
@@ -31,43 +31,43 @@ const CALLS: usize = 24;
 const CALLS_OF_OTHERS: usize = 6;
 
 /// Describes a crash; with every register, call and thread if `verbose`.
-pub fn story(autopsy: &Autopsy, verbose: bool, width: usize) -> String {
+pub fn crash_story(autopsy: &Autopsy, verbose: bool, width: usize) -> String {
     let mut lines = Lines::new(width);
-    headline(&mut lines, "", &autopsy.crash);
-    stacks(&mut lines, autopsy, verbose);
-    lines.gap();
-    lines.line(DETAILS);
-    details(&mut lines, autopsy, verbose);
-    lines.finish()
+    push_headline(&mut lines, "", &autopsy.crash);
+    push_stacks(&mut lines, autopsy, verbose);
+    lines.push_gap();
+    lines.push_line(DETAILS);
+    push_details(&mut lines, autopsy, verbose);
+    lines.into_text()
 }
 
 /// Width of a stack in a report, in columns.
 const REPORT_WIDTH: usize = 96;
 
 /// Returns the calls of the crashed thread, one per line, with the base names of source files.
-pub fn stack(autopsy: &Autopsy) -> Vec<String> {
+pub fn stack_lines(autopsy: &Autopsy) -> Vec<String> {
     let mut frames = autopsy.crash.frames.clone();
     for (file, _) in frames.iter_mut().filter_map(|frame| frame.line.as_mut()) {
         let name = file.rsplit('/').next().unwrap_or(file).to_owned();
         *file = name;
     }
     let mut lines = Lines::new(REPORT_WIDTH);
-    calls(&mut lines, &frames, CALLS);
-    lines.finish().lines().map(str::to_owned).collect()
+    push_calls(&mut lines, &frames, CALLS);
+    lines.into_text().lines().map(str::to_owned).collect()
 }
 
 const DETAILS: &str = "Details:";
 
 /// Describes the kind and place of a crash, and shows the line of source code.
-fn headline(lines: &mut Lines, head: &str, crash: &Crash) {
+fn push_headline(lines: &mut Lines, head: &str, crash: &Crash) {
     let sites = oracle::sites_of_crash(crash);
     let signal = match crash.signal {
         Some(signal) => signal.to_string(),
         None => "examined while it ran".to_owned(),
     };
     let place = match (sites.first(), crash.frames.first()) {
-        (Some(site), _) => at(site),
-        (None, Some(frame)) => format!(" in {}", place(frame)),
+        (Some(site), _) => describe_site(site),
+        (None, Some(frame)) => format!(" in {}", frame_place(frame)),
         (None, None) => String::new(),
     };
     let when = match crash.phase {
@@ -75,62 +75,62 @@ fn headline(lines: &mut Lines, head: &str, crash: &Crash) {
         Phase::Run => "",
         Phase::Shutdown => ", while it was shutting down",
     };
-    let why = match reason(crash) {
+    let why = match crash_reason(crash) {
         why if why.is_empty() => why,
         why => format!(": {why}"),
     };
-    lines.prose(head, &format!("{signal}{place}{when}{why}"));
+    lines.push_prose(head, &format!("{signal}{place}{when}{why}"));
     if let Some((site, python)) = sites.split_first() {
-        source(lines, site);
+        push_source_line(lines, site);
         for site in python {
-            lines.line(&format!("  in Python{}", at(site)));
-            source(lines, site);
+            lines.push_line(&format!("  in Python{}", describe_site(site)));
+            push_source_line(lines, site);
         }
     }
 }
 
 /// Returns ` at crash.c:20 in sum`.
-fn at(site: &Site) -> String {
+fn describe_site(site: &Site) -> String {
     let function = site
         .function
         .as_deref()
-        .map(|name| format!(" in {}", sanitize(name)));
+        .map(|name| format!(" in {}", sanitize_line(name)));
     format!(
         " at {}{}",
-        sanitize(&site.place()),
+        sanitize_line(&site.place()),
         function.unwrap_or_default()
     )
 }
 
 /// Shows a line of source code, and its caller.
-fn source(lines: &mut Lines, site: &Site) {
+fn push_source_line(lines: &mut Lines, site: &Site) {
     if let Some(text) = source_line(site) {
-        lines.quoted(&format!("{:>4} | {}", site.line, sanitize(&text)));
+        lines.push_quoted(&format!("{:>4} | {}", site.line, sanitize_line(&text)));
     }
     if let Some(caller) = &site.caller {
-        let place = sanitize(&caller.place());
-        lines.line(&match &caller.function {
-            Some(function) => format!("  called by {} ({place})", sanitize(function)),
+        let place = sanitize_line(&caller.place());
+        lines.push_line(&match &caller.function {
+            Some(function) => format!("  called by {} ({place})", sanitize_line(function)),
             None => format!("  called from {place}"),
         });
     }
 }
 
 /// Describes the cause of a crash: its message, or the faulting access.
-fn reason(crash: &Crash) -> String {
+fn crash_reason(crash: &Crash) -> String {
     let fault = &crash.fault;
     let said = crash
         .abort
         .as_deref()
         .and_then(|said| said.trim().lines().next());
     match (said, fault.address) {
-        (Some(said), _) => sanitize(said),
-        (None, None) => sanitize(&fault.class),
+        (Some(said), _) => sanitize_line(said),
+        (None, None) => sanitize_line(&fault.class),
         (None, Some(address)) => {
-            let verb = access(fault.instruction.as_deref().unwrap_or_default());
+            let verb = memory_access(fault.instruction.as_deref().unwrap_or_default());
             let class = match fault.class.as_str() {
                 class if class == class::NULL && address > 0 => format!("{class} + 0x{address:x}"),
-                class => sanitize(class),
+                class => sanitize_line(class),
             };
             format!("{verb} address 0x{address:x} ({class})")
         }
@@ -138,7 +138,7 @@ fn reason(crash: &Crash) -> String {
 }
 
 /// Describes the memory access of an instruction: the first operand is the destination.
-fn access(instruction: &str) -> &'static str {
+fn memory_access(instruction: &str) -> &'static str {
     let (target, others) = instruction.split_once(',').unwrap_or((instruction, ""));
     match (target.contains('['), others.contains('[')) {
         (true, false) if instruction.starts_with("mov") => "wrote to",
@@ -148,31 +148,31 @@ fn access(instruction: &str) -> &'static str {
 }
 
 /// Shows the calls of all threads.
-fn stacks(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
-    crashed(lines, autopsy, verbose);
-    others(lines, autopsy, verbose);
-    tools(lines, &autopsy.tools);
+fn push_stacks(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
+    push_crashed_thread(lines, autopsy, verbose);
+    push_other_threads(lines, autopsy, verbose);
+    push_tool_output(lines, &autopsy.tools);
 }
 
 /// Lists the remaining facts.
-fn details(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
+fn push_details(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
     let crash = &autopsy.crash;
     let fault = &crash.fault;
     let program = match crash.program.as_str() {
         "" => String::new(),
-        program => format!(" ({})", sanitize(program)),
+        program => format!(" ({})", sanitize_line(program)),
     };
     let what = match (crash.signal, fault.class.as_str()) {
         (None, _) => " was examined while it ran".to_owned(),
         (Some(signal), "") => format!(" died of {signal}"),
-        (Some(signal), class) => format!(" died of {signal}: {}", sanitize(class)),
+        (Some(signal), class) => format!(" died of {signal}: {}", sanitize_line(class)),
     };
-    lines.detail(&format!("process {}{program}{what}", crash.pid));
+    lines.push_detail(&format!("process {}{program}{what}", crash.pid));
     if !fault.detail.is_empty() {
-        lines.detail(&sanitize(&fault.detail));
+        lines.push_detail(&sanitize_line(&fault.detail));
     }
     if let Some(sender) = fault.sender {
-        lines.detail(&if sender == crash.pid {
+        lines.push_detail(&if sender == crash.pid {
             "the process sent the signal to itself".to_owned()
         } else {
             format!("process {sender} sent the signal")
@@ -181,52 +181,52 @@ fn details(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
     let said = crash.abort.as_deref().map(str::trim);
     let tell = said.and_then(|said| said.lines().find_map(tells::read));
     if let Some(said) = said.filter(|said| !said.is_empty()) {
-        lines.detail(&format!("it said: {}", sanitize(said)));
+        lines.push_detail(&format!("it said: {}", sanitize_line(said)));
     }
     if let Some(tell) = &tell {
-        lines.detail(tell.words);
+        lines.push_detail(tell.words);
     }
-    instruction(lines, autopsy, verbose);
-    if let Some(next) = advice::next(&fault.class, tell.as_ref().map(|tell| tell.kind)) {
-        lines.detail(&format!("next: {next}"));
+    push_instruction(lines, autopsy, verbose);
+    if let Some(next) = advice::next_step(&fault.class, tell.as_ref().map(|tell| tell.kind)) {
+        lines.push_detail(&format!("next: {next}"));
     }
-    symbols(lines, autopsy);
-    gaps(lines, &autopsy.gaps);
+    push_symbol_hints(lines, autopsy);
+    push_unknowns(lines, &autopsy.gaps);
 }
 
 // The instruction.
 
-fn instruction(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
+fn push_instruction(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
     let crash = &autopsy.crash;
     let Some(text) = crash.fault.instruction.as_deref() else {
         if verbose {
-            registers(lines, &autopsy.registers);
+            push_registers(lines, &autopsy.registers);
         }
         return;
     };
-    let place = crash.frames.first().map_or(String::new(), place);
-    lines.detail(&format!("at {place}: {}", sanitize(text)));
+    let place = crash.frames.first().map_or(String::new(), frame_place);
+    lines.push_detail(&format!("at {place}: {}", sanitize_line(text)));
     let shown = autopsy.registers.iter();
-    let shown = shown.filter(|(name, _)| verbose || mentions(text, name));
-    registers(lines, &shown.cloned().collect::<Vec<_>>());
+    let shown = shown.filter(|(name, _)| verbose || mentions_register(text, name));
+    push_registers(lines, &shown.cloned().collect::<Vec<_>>());
 }
 
-fn registers(lines: &mut Lines, registers: &[(String, u64)]) {
+fn push_registers(lines: &mut Lines, registers: &[(String, u64)]) {
     let shown = registers.iter();
-    let shown = shown.map(|(name, value)| format!("{} = 0x{value:x}", sanitize(name)));
+    let shown = shown.map(|(name, value)| format!("{} = 0x{value:x}", sanitize_line(name)));
     for row in shown.collect::<Vec<_>>().chunks(4) {
-        lines.line(&format!("    {}", row.join("   ")));
+        lines.push_line(&format!("    {}", row.join("   ")));
     }
 }
 
 /// Returns whether an instruction names a register, or a part of it: `edi` is part of `rdi`.
-fn mentions(instruction: &str, register: &str) -> bool {
+fn mentions_register(instruction: &str, register: &str) -> bool {
     let mut words = instruction.split(|c: char| !c.is_ascii_alphanumeric());
-    words.any(|word| whole(word) == register)
+    words.any(|word| full_register(word) == register)
 }
 
 /// Returns the full register of a partial one.
-fn whole(part: &str) -> String {
+fn full_register(part: &str) -> String {
     // r8d, r8w, r8b, r8l
     if let Some(number) = part.strip_prefix('r')
         && number.starts_with(|c: char| c.is_ascii_digit())
@@ -251,7 +251,7 @@ fn whole(part: &str) -> String {
 
 // Threads.
 
-fn crashed(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
+fn push_crashed_thread(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
     let crash = &autopsy.crash;
     let thread = autopsy.threads.first();
     let frames = thread.map_or(crash.frames.as_slice(), |thread| thread.frames.as_slice());
@@ -261,62 +261,62 @@ fn crashed(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
         all => format!("Thread {} of {all}, where it happened", crash.thread),
     };
     if let Some(thread) = thread.filter(|thread| !thread.name.is_empty() && all > 1) {
-        head = format!("{head} ({})", sanitize(&thread.name));
+        head = format!("{head} ({})", sanitize_line(&thread.name));
     }
-    lines.gap();
+    lines.push_gap();
     if frames.is_empty() {
-        lines.line(&format!("{head}: not known"));
+        lines.push_line(&format!("{head}: not known"));
     } else {
-        lines.line(&format!("{head}, innermost first:"));
+        lines.push_line(&format!("{head}, innermost first:"));
         let shown = if verbose { frames.len() } else { CALLS };
-        calls(lines, frames, shown);
+        push_calls(lines, frames, shown);
     }
     if let Some(cut) = thread.and_then(|thread| thread.cut.as_deref()) {
-        lines.prose(
+        lines.push_prose(
             "       ",
-            &format!("… the list ends here: {}", sanitize(cut)),
+            &format!("… the list ends here: {}", sanitize_line(cut)),
         );
     }
 }
 
-fn calls(lines: &mut Lines, frames: &[Frame], shown: usize) {
+fn push_calls(lines: &mut Lines, frames: &[Frame], shown: usize) {
     let width = frames
         .iter()
         .take(shown)
-        .map(|frame| module(frame).chars().count());
+        .map(|frame| module_name(frame).chars().count());
     let width = width.max().unwrap_or(0).min(24);
     for (number, frame) in frames.iter().enumerate().take(shown) {
         let inlined = if frame.inlined { " (inlined)" } else { "" };
-        let (module, function) = (module(frame), function(frame));
+        let (module, function) = (module_name(frame), function_name(frame));
         let call = format!("  {number:>3}  {module:<width$}  {function}{inlined}");
-        let call = shortened(&call, lines.width);
+        let call = shorten_text(&call, lines.width);
         match frame
             .line
             .as_ref()
-            .map(|(file, line)| (sanitize(file), format!(":{line}")))
+            .map(|(file, line)| (sanitize_line(file), format!(":{line}")))
         {
-            None => lines.line(&call),
+            None => lines.push_line(&call),
             Some((file, line)) => {
                 let name = file.rsplit('/').next().unwrap_or(&file).len();
                 let used = call.chars().count() + GAP.len() + line.len();
                 if used + name <= lines.width {
                     let file = end_of_path(&file, lines.width - used);
-                    lines.line(&format!("{call}{GAP}{file}{line}"));
+                    lines.push_line(&format!("{call}{GAP}{file}{line}"));
                 } else {
-                    lines.line(&call);
+                    lines.push_line(&call);
                     let indent = " ".repeat(7 + width + 2 + GAP.len());
                     let room = lines.width.saturating_sub(indent.len() + line.len());
                     let file = end_of_path(&file, room);
-                    lines.line(&format!("{indent}{file}{line}"));
+                    lines.push_line(&format!("{indent}{file}{line}"));
                 }
             }
         }
         if frame.repeated > 0 {
-            lines.line(&format!("       (and {} more like this)", frame.repeated));
+            lines.push_line(&format!("       (and {} more like this)", frame.repeated));
         }
     }
     if let Some(more) = frames.len().checked_sub(shown).filter(|more| *more > 0) {
-        lines.line(&format!(
+        lines.push_line(&format!(
             "       … {}",
             plural_of(more as u64, "more call", "more calls")
         ));
@@ -334,29 +334,29 @@ fn end_of_path(path: &str, room: usize) -> String {
     end.map_or_else(|| name.to_owned(), |end| format!("…{end}"))
 }
 
-fn module(frame: &Frame) -> String {
+fn module_name(frame: &Frame) -> String {
     frame
         .module
         .as_deref()
-        .map_or_else(|| "?".to_owned(), sanitize)
+        .map_or_else(|| "?".to_owned(), sanitize_line)
 }
 
-fn function(frame: &Frame) -> String {
-    let function = frame.function.as_deref().map(sanitize);
+fn function_name(frame: &Frame) -> String {
+    let function = frame.function.as_deref().map(sanitize_line);
     function.unwrap_or_else(|| format!("+0x{:x}", frame.offset))
 }
 
 /// Returns `libfoo.so!conv`, `boom+0x1179`.
-fn place(frame: &Frame) -> String {
+fn frame_place(frame: &Frame) -> String {
     match (&frame.module, &frame.function) {
         (None, None) => format!("0x{:x}, outside of any file", frame.offset),
-        (None, Some(function)) => sanitize(function),
-        (Some(_), Some(_)) => format!("{}!{}", module(frame), function(frame)),
-        (Some(_), None) => format!("{}{}", module(frame), function(frame)),
+        (None, Some(function)) => sanitize_line(function),
+        (Some(_), Some(_)) => format!("{}!{}", module_name(frame), function_name(frame)),
+        (Some(_), None) => format!("{}{}", module_name(frame), function_name(frame)),
     }
 }
 
-fn others(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
+fn push_other_threads(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
     let Some((_, others)) = autopsy
         .threads
         .split_first()
@@ -364,24 +364,25 @@ fn others(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
     else {
         return;
     };
-    lines.gap();
-    lines.line(&format!(
+    lines.push_gap();
+    lines.push_line(&format!(
         "{}:",
         plural_of(others.len() as u64, "other thread", "other threads")
     ));
     let calls = if verbose { usize::MAX } else { CALLS_OF_OTHERS };
-    for (stack, threads) in alike(others.iter().map(|it| (chain(&it.frames, calls), it))) {
+    for (stack, threads) in group_equal(others.iter().map(|it| (call_chain(&it.frames, calls), it)))
+    {
         let stack = if stack.is_empty() {
             "no calls known"
         } else {
             &stack
         };
-        lines.prose(&format!("  {}: ", who(&threads)), stack);
+        lines.push_prose(&format!("  {}: ", describe_threads(&threads)), stack);
     }
 }
 
 /// Groups equal entries, in the order of first appearance.
-fn alike<T>(all: impl Iterator<Item = (String, T)>) -> Vec<(String, Vec<T>)> {
+fn group_equal<T>(all: impl Iterator<Item = (String, T)>) -> Vec<(String, Vec<T>)> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut groups: Vec<(String, Vec<T>)> = Vec::new();
     for (key, item) in all {
@@ -394,21 +395,25 @@ fn alike<T>(all: impl Iterator<Item = (String, T)>) -> Vec<(String, Vec<T>)> {
     groups
 }
 
-fn who(threads: &[&Thread]) -> String {
+fn describe_threads(threads: &[&Thread]) -> String {
     match threads {
         [one] if one.name.is_empty() => format!("thread {}", one.tid),
-        [one] => format!("thread {} ({})", one.tid, sanitize(&one.name)),
-        many => plural(many.len() as u64, "thread"),
+        [one] => format!("thread {} ({})", one.tid, sanitize_line(&one.name)),
+        many => format_count(many.len() as u64, "thread"),
     }
 }
 
 /// Returns the innermost calls in one line.
-fn chain(frames: &[Frame], at_most: usize) -> String {
+fn call_chain(frames: &[Frame], at_most: usize) -> String {
     let mut names = Vec::new();
     let mut before = None;
     for frame in frames.iter().take(at_most) {
         let same = before == Some(&frame.module) && frame.function.is_some();
-        names.push(if same { function(frame) } else { place(frame) });
+        names.push(if same {
+            function_name(frame)
+        } else {
+            frame_place(frame)
+        });
         before = Some(&frame.module);
     }
     if frames.len() > at_most {
@@ -419,18 +424,18 @@ fn chain(frames: &[Frame], at_most: usize) -> String {
 
 // The rest.
 
-fn tools(lines: &mut Lines, tools: &[(String, String)]) {
+fn push_tool_output(lines: &mut Lines, tools: &[(String, String)]) {
     for (tool, words) in tools {
-        lines.gap();
-        lines.line(&format!("{} says:", sanitize(tool)));
+        lines.push_gap();
+        lines.push_line(&format!("{} says:", sanitize_line(tool)));
         for line in sanitize_lines(words.trim_end()).lines() {
-            lines.quoted(line);
+            lines.push_quoted(line);
         }
     }
 }
 
 /// Lists files on the stack without any symbols, and how to get symbols.
-fn symbols(lines: &mut Lines, autopsy: &Autopsy) {
+fn push_symbol_hints(lines: &mut Lines, autopsy: &Autopsy) {
     let nameless = autopsy.modules.iter().filter(|module| {
         let name = module.path.rsplit('/').next();
         let on_stack = |frame: &Frame| frame.module.as_deref() == name && frame.function.is_none();
@@ -445,26 +450,28 @@ fn symbols(lines: &mut Lines, autopsy: &Autopsy) {
     if nameless.is_empty() {
         return;
     }
-    lines.gap();
-    lines.line("Files without symbols:");
+    lines.push_gap();
+    lines.push_line("Files without symbols:");
     for module in nameless {
         let build = module.build_id.as_deref();
-        let build = build.map_or(String::new(), |id| format!(" (build id {})", sanitize(id)));
-        lines.line(&format!("  {}{build}", sanitize(&module.path)));
+        let build = build.map_or(String::new(), |id| {
+            format!(" (build id {})", sanitize_line(id))
+        });
+        lines.push_line(&format!("  {}{build}", sanitize_line(&module.path)));
     }
-    lines.detail(
+    lines.push_detail(
         "Build them with -g and do not strip them, or install the package with their debug \
          symbols (-dbgsym, -debuginfo); those in /usr/lib/debug are found by the build id.",
     );
 }
 
-fn gaps(lines: &mut Lines, gaps: &[String]) {
+fn push_unknowns(lines: &mut Lines, gaps: &[String]) {
     if gaps.is_empty() {
         return;
     }
-    lines.gap();
-    lines.line("Not known:");
+    lines.push_gap();
+    lines.push_line("Not known:");
     for gap in gaps {
-        lines.prose("  - ", &sanitize(gap));
+        lines.push_prose("  - ", &sanitize_line(gap));
     }
 }

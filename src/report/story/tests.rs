@@ -14,13 +14,13 @@ fn frame(module: &str, function: &str, line: Option<(&str, u32)>) -> Frame {
 
 /// Returns the description of a crash, 100 columns wide.
 fn told(autopsy: &Autopsy, verbose: bool) -> String {
-    story(autopsy, verbose, 100)
+    crash_story(autopsy, verbose, 100)
 }
 
 fn told_of(hang: &Hang) -> String {
     let mut lines = Lines::new(100);
     hang_story(&mut lines, hang, None);
-    lines.finish()
+    lines.into_text()
 }
 
 fn null() -> Autopsy {
@@ -282,7 +282,7 @@ fn nothing_known_is_said_to_be_so() {
 #[test]
 fn lines_fit_the_width() {
     for width in [60, 80, 100] {
-        for line in story(&null(), true, width).lines() {
+        for line in crash_story(&null(), true, width).lines() {
             assert!(line.chars().count() <= width, "{line}");
         }
     }
@@ -301,7 +301,7 @@ fn a_line_of_the_stack_that_does_not_fit_is_broken_before_its_file() {
     autopsy.threads[0].frames = frames;
     (autopsy.tools, autopsy.gaps) = (Vec::new(), Vec::new());
     let shown = |width| {
-        let text = story(&autopsy, false, width);
+        let text = crash_story(&autopsy, false, width);
         let stack = text
             .lines()
             .skip_while(|line| !line.contains("innermost first"));
@@ -321,11 +321,11 @@ fn a_line_of_the_stack_that_does_not_fit_is_broken_before_its_file() {
 
 #[test]
 fn an_instruction_tells_reading_from_writing() {
-    assert_eq!(access("mov eax, [rdi+0x10]"), "read from");
-    assert_eq!(access("mov dword ptr [rax], 1"), "wrote to");
-    assert_eq!(access("add [rax], esi"), "touched");
-    assert_eq!(access("movsb [rdi], [rsi]"), "touched");
-    assert_eq!(access("call [rax]"), "touched");
+    assert_eq!(memory_access("mov eax, [rdi+0x10]"), "read from");
+    assert_eq!(memory_access("mov dword ptr [rax], 1"), "wrote to");
+    assert_eq!(memory_access("add [rax], esi"), "touched");
+    assert_eq!(memory_access("movsb [rdi], [rsi]"), "touched");
+    assert_eq!(memory_access("call [rax]"), "touched");
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn a_part_of_a_register_is_that_register() {
         ("r9b", "r9"),
         ("bl", "rbx"),
     ] {
-        assert_eq!(whole(part), full, "{part}");
+        assert_eq!(full_register(part), full, "{part}");
     }
 }
 

@@ -2,9 +2,11 @@
 
 use super::super::load;
 use super::super::source_line;
-use super::super::words::{bytes, left_behind, plural, sanitize, seconds};
+use super::super::words::{format_bytes, format_count, format_seconds, left_behind, sanitize_line};
 use super::lines::Lines;
-use super::{DETAILS, at, details, hang_story, headline, source, stacks};
+use super::{
+    DETAILS, describe_site, hang_story, push_details, push_headline, push_source_line, push_stacks,
+};
 use crate::model::{
     Autopsy, Depth, Ending, Failure, Kind, Limit, Load, ObjectSort, Observation, Outcome, Residue,
     Signature, TrialId,
@@ -58,33 +60,33 @@ pub fn trial_story(told: &Told<'_>) -> String {
     let mut lines = Lines::new(told.width);
     match told.outcome {
         Outcome::Pass => {
-            lines.line(&format!(
+            lines.push_line(&format!(
                 "{} passed: there is nothing to explain.",
                 told.trial
             ));
-            lived(told, &mut lines);
+            push_load_lines(told, &mut lines);
         }
         Outcome::Void(void) => match told.seeming_hang {
-            Some(hang) => failed(told, hang, &mut lines),
+            Some(hang) => push_failure(told, hang, &mut lines),
             None => {
-                lines.line(&format!("{} is inconclusive: {void}.", told.trial));
-                lived(told, &mut lines);
+                lines.push_line(&format!("{} is inconclusive: {void}.", told.trial));
+                push_load_lines(told, &mut lines);
             }
         },
-        Outcome::Fail(failure) | Outcome::Other(failure) => failed(told, failure, &mut lines),
+        Outcome::Fail(failure) | Outcome::Other(failure) => push_failure(told, failure, &mut lines),
     }
-    lines.finish()
+    lines.into_text()
 }
 
-fn failed(told: &Told<'_>, failure: &Failure, lines: &mut Lines) {
+fn push_failure(told: &Told<'_>, failure: &Failure, lines: &mut Lines) {
     let seen = told.seen;
     let shown = |autopsy: &&Autopsy| told.verbose || is_shown(seen, autopsy);
     let stories: Vec<&Autopsy> = told.stories.iter().filter(shown).collect();
     let first = first_story(failure, &stories);
     what_and_where(told, failure, first, lines);
     if told.seeming_hang.is_some() {
-        let ran = seconds(seen.elapsed.as_secs_f64());
-        lines.detail(&format!(
+        let ran = format_seconds(seen.elapsed.as_secs_f64());
+        lines.push_detail(&format!(
             "still running after {ran} when the run was stopped, and not counted"
         ));
     }
@@ -95,55 +97,55 @@ fn failed(told: &Told<'_>, failure: &Failure, lines: &mut Lines) {
             Ending::TimedOut { .. } => true,
             _ => !is_over,
         });
-        lines.gap();
+        lines.push_gap();
         hang_story(lines, hang, hung.map(|actor| actor.pid));
     }
     for autopsy in &stories {
         if first.is_none_or(|first| !std::ptr::eq(first, *autopsy)) {
-            lines.gap();
-            headline(
+            lines.push_gap();
+            push_headline(
                 lines,
                 &format!("process {}: ", autopsy.crash.pid),
                 &autopsy.crash,
             );
         }
-        stacks(lines, autopsy, told.verbose);
+        push_stacks(lines, autopsy, told.verbose);
     }
     if !told.output.is_empty() {
-        lines.gap();
-        lines.line("Last lines of its output:");
+        lines.push_gap();
+        lines.push_line("Last lines of its output:");
         for line in told.output {
-            lines.quoted(&sanitize(line));
+            lines.push_quoted(&sanitize_line(line));
         }
     }
     if !told.in_flight.is_empty() {
-        lines.gap();
+        lines.push_gap();
         in_flight(told, lines);
     }
-    lines.gap();
-    lines.line(DETAILS);
+    lines.push_gap();
+    lines.push_line(DETAILS);
     if told.seeming_hang.is_none() {
-        lines.detail(&format!("{}: {}", failure.kind, failure.kind.words()));
+        lines.push_detail(&format!("{}: {}", failure.kind, failure.kind.words()));
     }
-    ended(told, lines);
+    push_endings(told, lines);
     for autopsy in &stories {
-        details(lines, autopsy, told.verbose);
+        push_details(lines, autopsy, told.verbose);
     }
-    lines.detail(&known_by(&failure.signature));
+    lines.push_detail(&known_by(&failure.signature));
     if seen.residue.is_leak() {
-        lines.gap();
-        left(seen, lines);
+        lines.push_gap();
+        push_left_behind(seen, lines);
     }
     // A stack has more detail than a line of the kernel's log.
     let shows_kernel = told.verbose || stories.is_empty();
     for line in seen.kernel.iter().filter(|_| shows_kernel) {
-        lines.prose("  kernel log: ", &sanitize(&line.text));
+        lines.push_prose("  kernel log: ", &sanitize_line(&line.text));
     }
     let cores = seen.cores.iter();
     for core in cores.filter(|core| !core.file.as_os_str().is_empty()) {
         let unread = core.unread.as_ref();
         let unread = unread.map_or(String::new(), |why| format!(" (not read: {why})"));
-        lines.line(&sanitize(&format!("  core: {}{unread}", core.file)));
+        lines.push_line(&sanitize_line(&format!("  core: {}{unread}", core.file)));
     }
     if let Some((better, command)) = &told.better {
         // Many bugs end with the same exit status.
@@ -152,9 +154,9 @@ fn failed(told: &Told<'_>, failure: &Failure, lines: &mut Lines) {
         } else {
             "which has the same failure"
         };
-        lines.gap();
-        lines.prose("", &format!("More is known of {better}, {same}:"));
-        lines.line(&format!("  {command}"));
+        lines.push_gap();
+        lines.push_prose("", &format!("More is known of {better}, {same}:"));
+        lines.push_line(&format!("  {command}"));
     }
 }
 
@@ -162,22 +164,25 @@ fn failed(told: &Told<'_>, failure: &Failure, lines: &mut Lines) {
 fn what_and_where(told: &Told<'_>, failure: &Failure, story: Option<&Autopsy>, lines: &mut Lines) {
     let head = format!("{}: ", told.trial);
     if let Some(story) = story {
-        return headline(lines, &head, &story.crash);
+        return push_headline(lines, &head, &story.crash);
     }
     let title = &failure.signature.title;
     let rest = title.strip_prefix(&format!("{}: ", failure.kind.name()));
     match (failure.sites.as_slice(), rest) {
         ([site], Some(rest)) => {
             let kind = failure.kind.name();
-            lines.prose(&head, &format!("{kind}{}: {}", at(site), sanitize(rest)));
-            source(lines, site);
+            lines.push_prose(
+                &head,
+                &format!("{kind}{}: {}", describe_site(site), sanitize_line(rest)),
+            );
+            push_source_line(lines, site);
         }
         (sites, _) => {
-            lines.prose(&head, &sanitize(title));
+            lines.push_prose(&head, &sanitize_line(title));
             for site in sites {
-                lines.detail(&sanitize(&site.to_string()));
+                lines.push_detail(&sanitize_line(&site.to_string()));
                 if let Some(text) = source_line(site) {
-                    lines.quoted(&format!("{:>4} | {}", site.line, sanitize(&text)));
+                    lines.push_quoted(&format!("{:>4} | {}", site.line, sanitize_line(&text)));
                 }
             }
         }
@@ -201,26 +206,26 @@ fn first_story<'a>(failure: &Failure, stories: &[&'a Autopsy]) -> Option<&'a Aut
 }
 
 /// Describes how the processes of the trial ended.
-fn ended(told: &Told<'_>, lines: &mut Lines) {
+fn push_endings(told: &Told<'_>, lines: &mut Lines) {
     let seen = told.seen;
-    lived(told, lines);
+    push_load_lines(told, lines);
     if let Some(killer) = oracle::killer(seen, told.limits) {
-        lines.detail(&format!("killed by {killer}"));
+        lines.push_detail(&format!("killed by {killer}"));
     }
     for casualty in &seen.casualties {
         let name = match casualty.program.as_str() {
             "" => String::new(),
-            name => format!(" ({})", sanitize(name)),
+            name => format!(" ({})", sanitize_line(name)),
         };
         let signal = casualty
             .signal
             .map_or("a signal".to_owned(), |signal| signal.to_string());
-        lines.detail(&format!("process {}{name} died of {signal}", casualty.pid));
+        lines.push_detail(&format!("process {}{name} died of {signal}", casualty.pid));
     }
     for actor in seen.actors.iter().filter(|_| told.output.is_empty()) {
         for said in actor.telling.iter().chain(Some(&actor.last_words)) {
             if !said.is_empty() {
-                lines.detail(&format!("it said: {}", sanitize(said)));
+                lines.push_detail(&format!("it said: {}", sanitize_line(said)));
                 break;
             }
         }
@@ -228,12 +233,12 @@ fn ended(told: &Told<'_>, lines: &mut Lines) {
 }
 
 /// Describes the load on a service and its results.
-fn lived(told: &Told<'_>, lines: &mut Lines) {
+fn push_load_lines(told: &Told<'_>, lines: &mut Lines) {
     let Some((seen, load)) = told.seen.load.as_deref().zip(told.load) else {
         return;
     };
-    for line in load::life(seen, load) {
-        lines.detail(&sanitize(&line));
+    for line in load::service_run_lines(seen, load) {
+        lines.push_detail(&sanitize_line(&line));
     }
 }
 
@@ -242,12 +247,12 @@ const REQUESTS: usize = 16;
 
 /// Lists the requests in flight when the service crashed.
 fn in_flight(told: &Told<'_>, lines: &mut Lines) {
-    lines.line("Requests in flight, oldest first:");
+    lines.push_line("Requests in flight, oldest first:");
     let shown = match told.in_flight {
         all if told.verbose => all,
         all => &all[..all.len().min(REQUESTS)],
     };
-    let ages: Vec<String> = shown.iter().map(|one| seconds(one.age)).collect();
+    let ages: Vec<String> = shown.iter().map(|one| format_seconds(one.age)).collect();
     let width = ages
         .iter()
         .map(|age| age.chars().count())
@@ -258,49 +263,51 @@ fn in_flight(told: &Told<'_>, lines: &mut Lines) {
             "connect" => "not connected yet".to_owned(),
             "write" => "not sent completely".to_owned(),
             "head" => "sent, no response yet".to_owned(),
-            _ => format!("{} of the response received", bytes(one.received)),
+            _ => format!("{} of the response received", format_bytes(one.received)),
         };
-        lines.line(&format!(
+        lines.push_line(&format!(
             "  {age:>width$} old  {}  client {}: {pending}",
-            sanitize(&one.request),
+            sanitize_line(&one.request),
             one.client
         ));
     }
     let more = told.in_flight.len() - shown.len();
     if more > 0 {
-        lines.line(&format!("  and {more} more: -v lists all"));
+        lines.push_line(&format!("  and {more} more: -v lists all"));
     }
-    lines.line("Their bytes are in `requests/` of the trial, with a list in `in-flight.jsonl`.");
+    lines.push_line(
+        "Their bytes are in `requests/` of the trial, with a list in `in-flight.jsonl`.",
+    );
 }
 
 fn known_by(signature: &Signature) -> String {
     format!("signature {}, from the {}", signature.id, signature.depth)
 }
 
-fn left(seen: &Observation, lines: &mut Lines) {
+fn push_left_behind(seen: &Observation, lines: &mut Lines) {
     let Residue { objects, .. } = &seen.residue;
     let all = left_behind(seen.residue.processes(), objects.len() as u64);
-    lines.line(&format!("Left behind: {}", all.unwrap_or_default()));
+    lines.push_line(&format!("Left behind: {}", all.unwrap_or_default()));
     for process in &seen.residue.leaked {
         let command: Vec<String> = process.command.iter().map(ToString::to_string).collect();
         let waiting = match process.waiting.as_str() {
             "" => process.state.to_string(),
             waiting => waiting.to_owned(),
         };
-        lines.prose(
+        lines.push_prose(
             &format!("  {} ", process.pid),
-            &sanitize(&format!(
+            &sanitize_line(&format!(
                 "{}: {} MiB, {}, in {waiting}, {:.1} s old",
                 command.join(" "),
                 process.rss_kib.div_ceil(1024),
-                plural(process.threads, "thread"),
+                format_count(process.threads, "thread"),
                 process.age.as_secs_f64(),
             )),
         );
         if !process.ancestors.is_empty() {
-            lines.prose(
+            lines.push_prose(
                 "      below ",
-                &sanitize(&process.ancestors.join(", below ")),
+                &sanitize_line(&process.ancestors.join(", below ")),
             );
         }
     }
@@ -313,6 +320,6 @@ fn left(seen: &Observation, lines: &mut Lines) {
             ObjectSort::Container => format!(" ({})", object.name),
             ObjectSort::Volume | ObjectSort::Network => String::new(),
         };
-        lines.detail(&sanitize(&format!("{object}{name}{status}")));
+        lines.push_detail(&sanitize_line(&format!("{object}{name}{status}")));
     }
 }

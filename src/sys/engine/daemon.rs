@@ -52,33 +52,33 @@ pub struct Object {
 
 impl Daemon {
     /// Returns the daemon that clients use by default.
-    pub fn usual() -> Option<Self> {
+    pub fn from_environment() -> Option<Self> {
         let socket = match std::env::var_os("DOCKER_HOST") {
             None => PathBuf::from(SOCKET),
             Some(named) => PathBuf::from(named.to_str()?.strip_prefix("unix://")?),
         };
-        Some(Self::at(&socket))
+        Some(Self::at_socket(&socket))
     }
 
     /// Returns the daemon at a socket.
-    pub fn at(socket: &Path) -> Self {
+    pub fn at_socket(socket: &Path) -> Self {
         Self {
             socket: socket.to_owned(),
         }
     }
 
     /// Returns the path of the socket.
-    pub fn socket(&self) -> &Path {
+    pub fn socket_path(&self) -> &Path {
         &self.socket
     }
 
     /// Returns whether the daemon responds.
-    pub fn answers(&self) -> io::Result<bool> {
-        Ok(self.ask("GET", "/_ping")?.0 == 200)
+    pub fn answers_ping(&self) -> io::Result<bool> {
+        Ok(self.send_request("GET", "/_ping")?.0 == 200)
     }
 
     /// Sends a request. Returns the status and the body of the response.
-    pub fn ask(&self, method: &str, path: &str) -> io::Result<(u16, Vec<u8>)> {
+    pub fn send_request(&self, method: &str, path: &str) -> io::Result<(u16, Vec<u8>)> {
         let mut line = UnixStream::connect(&self.socket)?;
         line.set_read_timeout(Some(PATIENCE))?;
         // In HTTP/1.0 a response is not chunked, and ends with the connection.
@@ -94,46 +94,48 @@ impl Daemon {
         Ok((status, said.split_off(head + 4)))
     }
 
-    fn told(&self, path: &str) -> Option<Value> {
-        let (status, body) = self.ask("GET", path).ok()?;
+    fn request_json(&self, path: &str) -> Option<Value> {
+        let (status, body) = self.send_request("GET", path).ok()?;
         (status == 200).then(|| serde_json::from_slice(&body).ok())?
     }
 
     /// Returns the state of a container; `None` if the container does not exist or the daemon does
     /// not respond.
-    pub fn state(&self, name: &str) -> Option<State> {
-        state(&self.told(&format!("/containers/{name}/json"))?)
+    pub fn container_state(&self, name: &str) -> Option<State> {
+        parse_state(&self.request_json(&format!("/containers/{name}/json"))?)
     }
 
     /// Kills a container if necessary, and removes it with its anonymous volumes.
     pub fn remove_container(&self, name: &str) -> bool {
-        let asked = self.ask("DELETE", &format!("/containers/{name}?force=1&v=1"));
+        let asked = self.send_request("DELETE", &format!("/containers/{name}?force=1&v=1"));
         asked.is_ok_and(|(status, _)| status == 204)
     }
 
     /// Returns the names of all volumes.
-    pub fn volumes(&self) -> Option<Vec<String>> {
-        let all = self.told("/volumes")?;
+    pub fn volume_names(&self) -> Option<Vec<String>> {
+        let all = self.request_json("/volumes")?;
         let names = all["Volumes"].as_array().into_iter().flatten();
-        Some(names.filter_map(|one| text(&one["Name"])).collect())
+        Some(names.filter_map(|one| owned_text(&one["Name"])).collect())
     }
 
     /// Returns the names of the volumes that a container uses.
     pub fn volumes_of(&self, container: &str) -> Vec<String> {
-        let all = self.told(&format!("/containers/{container}/json"));
+        let all = self.request_json(&format!("/containers/{container}/json"));
         let mounts = all.as_ref().and_then(|all| all["Mounts"].as_array());
         let volumes = mounts.into_iter().flatten();
         let volumes = volumes.filter(|mount| mount["Type"] == "volume");
-        volumes.filter_map(|mount| text(&mount["Name"])).collect()
+        volumes
+            .filter_map(|mount| owned_text(&mount["Name"]))
+            .collect()
     }
 
     /// Returns the objects with all of these labels, containers first, because objects in use
     /// cannot be removed.
-    pub fn labelled(&self, labels: &[Label]) -> Vec<Object> {
+    pub fn labelled_objects(&self, labels: &[Label]) -> Vec<Object> {
         let labels = labels.iter().map(|(name, value)| format!("{name}={value}"));
         let labels: Vec<String> = labels.collect();
-        let filter = encoded(&json!({ "label": labels }).to_string());
-        let list = |path: String| self.told(&path).unwrap_or_default();
+        let filter = encode_path(&json!({ "label": labels }).to_string());
+        let list = |path: String| self.request_json(&path).unwrap_or_default();
         let containers = list(format!("/containers/json?all=1&filters={filter}"));
         let volumes = list(format!("/volumes?filters={filter}"));
         let networks = list(format!("/networks?filters={filter}"));
@@ -149,7 +151,7 @@ impl Daemon {
                 .flatten()
                 .map(move |one| (sort, one))
         })
-        .filter_map(|(sort, one)| object(sort, one))
+        .filter_map(|(sort, one)| parse_object(sort, one))
         .collect()
     }
 
@@ -157,94 +159,97 @@ impl Daemon {
     pub fn volumes_in(&self, file: &Path) -> Vec<Object> {
         let names = fs::read_to_string(file).unwrap_or_default();
         let names: BTreeSet<&str> = names.lines().collect();
-        names.iter().filter_map(|name| self.volume(name)).collect()
+        names
+            .iter()
+            .filter_map(|name| self.find_volume(name))
+            .collect()
     }
 
     /// Returns the volume with this name.
-    fn volume(&self, name: &str) -> Option<Object> {
-        object(
+    fn find_volume(&self, name: &str) -> Option<Object> {
+        parse_object(
             Sort::Volume,
-            &self.told(&format!("/volumes/{}", encoded(name)))?,
+            &self.request_json(&format!("/volumes/{}", encode_path(name)))?,
         )
     }
 
     /// Kills an object if necessary, and removes it. Returns whether it is gone.
-    pub fn remove(&self, object: &Object) -> bool {
-        let id = encoded(&object.id);
+    pub fn remove_object(&self, object: &Object) -> bool {
+        let id = encode_path(&object.id);
         let path = match object.sort {
             Sort::Container => format!("/containers/{id}?force=1&v=1"),
             Sort::Volume => format!("/volumes/{id}?force=1"),
             Sort::Network => format!("/networks/{id}"),
         };
-        let asked = self.ask("DELETE", &path);
+        let asked = self.send_request("DELETE", &path);
         asked.is_ok_and(|(status, _)| matches!(status, 200 | 204 | 404))
     }
 
     /// Removes the objects that trials of ended provoke processes created. Returns their number.
-    pub fn sweep(&self) -> usize {
-        let all = self.labelled(&[ours()]);
+    pub fn remove_orphans(&self) -> usize {
+        let all = self.labelled_objects(&[provoke_label()]);
         let orphans = all.iter().filter(|object| is_gone(&object.mark));
-        orphans.filter(|object| self.remove(object)).count()
+        orphans.filter(|object| self.remove_object(object)).count()
     }
 }
 
 /// Returns the labels of the objects of one trial, or of all trials of a provoke process.
-pub fn labels(mark: &str, trial: Option<u64>) -> Vec<Label> {
+pub fn trial_labels(mark: &str, trial: Option<u64>) -> Vec<Label> {
     let trial = trial.map(|trial| ("provoke.trial", trial.to_string()));
-    let all = [ours(), ("provoke.pid", mark.to_owned())];
+    let all = [provoke_label(), ("provoke.pid", mark.to_owned())];
     all.into_iter().chain(trial).collect()
 }
 
 /// Returns the label of every object that provoke created, or a trial through its proxy.
-fn ours() -> Label {
+fn provoke_label() -> Label {
     ("provoke", "1".to_owned())
 }
 
 /// Returns the socket of a slot in a folder of sockets.
-pub fn door(folder: &OsStr, lane: u32) -> PathBuf {
+pub fn lane_socket(folder: &OsStr, lane: u32) -> PathBuf {
     Path::new(folder).join(format!("{lane}.sock"))
 }
 
 /// Returns the file beside the socket of a slot that lists volumes without labels.
-pub fn unlabelled(folder: &OsStr, lane: u32) -> PathBuf {
-    door(folder, lane).with_extension("volumes")
+pub fn unlabelled_file(folder: &OsStr, lane: u32) -> PathBuf {
+    lane_socket(folder, lane).with_extension("volumes")
 }
 
-fn text(value: &Value) -> Option<String> {
+fn owned_text(value: &Value) -> Option<String> {
     Some(value.as_str()?.to_owned())
 }
 
 /// Parses the daemon's description of a container.
-pub(super) fn state(all: &Value) -> Option<State> {
+pub(super) fn parse_state(all: &Value) -> Option<State> {
     let state = &all["State"];
     let number = |name: &str| i32::try_from(state[name].as_i64()?).ok();
     Some(State {
-        id: text(&all["Id"])?,
-        status: text(&state["Status"])?,
+        id: owned_text(&all["Id"])?,
+        status: owned_text(&state["Status"])?,
         code: number("ExitCode")?,
         oom: state["OOMKilled"].as_bool()?,
         pid: number("Pid").filter(|pid| *pid > 0),
-        error: text(&state["Error"]).unwrap_or_default(),
+        error: owned_text(&state["Error"]).unwrap_or_default(),
     })
 }
 
-fn object(sort: Sort, one: &Value) -> Option<Object> {
+fn parse_object(sort: Sort, one: &Value) -> Option<Object> {
     let name = match sort {
-        Sort::Container => text(&one["Names"][0])?,
-        Sort::Volume | Sort::Network => text(&one["Name"])?,
+        Sort::Container => owned_text(&one["Names"][0])?,
+        Sort::Volume | Sort::Network => owned_text(&one["Name"])?,
     };
     Some(Object {
         sort,
-        id: text(&one["Id"]).unwrap_or_else(|| name.clone()),
+        id: owned_text(&one["Id"]).unwrap_or_else(|| name.clone()),
         name: name.trim_start_matches('/').to_owned(),
-        image: text(&one["Image"]).unwrap_or_default(),
-        status: text(&one["State"]).unwrap_or_default(),
-        mark: text(&one["Labels"]["provoke.pid"]).unwrap_or_default(),
+        image: owned_text(&one["Image"]).unwrap_or_default(),
+        status: owned_text(&one["State"]).unwrap_or_default(),
+        mark: owned_text(&one["Labels"]["provoke.pid"]).unwrap_or_default(),
     })
 }
 
 /// Percent-encodes a text for the path of a request.
-fn encoded(text: &str) -> String {
+fn encode_path(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let word = |byte: u8| match byte {
         byte if plain(byte) => char::from(byte).to_string(),
@@ -260,7 +265,7 @@ mod tests {
     #[test]
     fn a_request_holds_what_a_path_may() {
         assert_eq!(
-            encoded(r#"{"a":["b=1"]}"#),
+            encode_path(r#"{"a":["b=1"]}"#),
             "%7B%22a%22%3A%5B%22b%3D1%22%5D%7D"
         );
     }
@@ -271,12 +276,13 @@ mod tests {
             "Id": "4f", "Names": ["/db"], "Image": "app:1", "State": "running",
             "Labels": { "provoke.pid": "m" },
         });
-        let seen = object(Sort::Container, &one).unwrap();
+        let seen = parse_object(Sort::Container, &one).unwrap();
         assert_eq!(
             (&*seen.id, &*seen.name, &*seen.image, &*seen.mark),
             ("4f", "db", "app:1", "m")
         );
-        let volume = object(Sort::Volume, &json!({ "Name": "data", "Labels": null })).unwrap();
+        let volume =
+            parse_object(Sort::Volume, &json!({ "Name": "data", "Labels": null })).unwrap();
         assert_eq!(
             (&*volume.id, &*volume.name, &*volume.mark),
             ("data", "data", "")

@@ -53,42 +53,43 @@ pub struct State {
 
 impl Engine {
     /// Finds the engine with this name in `PATH`.
-    pub fn find(name: &str) -> Option<Self> {
+    pub fn find_in_path(name: &str) -> Option<Self> {
         let path = std::env::var_os("PATH");
-        let program = spawn::find(OsStr::new(name), path.as_deref(), Path::new("/")).ok()?;
+        let program =
+            spawn::find_program(OsStr::new(name), path.as_deref(), Path::new("/")).ok()?;
         let podman = name == "podman";
         Some(Self {
             podman,
             program,
-            daemon: Daemon::usual().filter(|_| !podman),
+            daemon: Daemon::from_environment().filter(|_| !podman),
         })
     }
 
     /// Makes queries use the service at this socket.
     #[must_use]
-    pub fn at(self, socket: Option<&Path>) -> Self {
-        let daemon = socket.map(Daemon::at).or(self.daemon);
+    pub fn with_socket(self, socket: Option<&Path>) -> Self {
+        let daemon = socket.map(Daemon::at_socket).or(self.daemon);
         Self { daemon, ..self }
     }
 
-    fn ask(&self, words: &[&str]) -> io::Result<String> {
+    fn run_client(&self, words: &[&str]) -> io::Result<String> {
         let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
-        tool::run(&self.program, &words, Instant::now() + PATIENCE, WORDS)
+        tool::run_program(&self.program, &words, Instant::now() + PATIENCE, WORDS)
     }
 
     /// Returns the state of a container; `None` if the container does not exist or the engine does
     /// not respond.
-    pub fn state(&self, name: &str) -> Option<State> {
+    pub fn container_state(&self, name: &str) -> Option<State> {
         // The client's context may select another daemon that knows the container.
         let daemon = self.daemon.as_ref();
-        let said = daemon.and_then(|daemon| daemon.state(name));
+        let said = daemon.and_then(|daemon| daemon.container_state(name));
         said.or_else(|| self.state_by_client(name))
     }
 
     fn state_by_client(&self, name: &str) -> Option<State> {
         const FORMAT: &str = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Pid}} {{.State.Error}}";
-        let said = self.ask(&["container", "inspect", "--format", FORMAT, name]);
-        parse(&said.ok()?)
+        let said = self.run_client(&["container", "inspect", "--format", FORMAT, name]);
+        parse_state(&said.ok()?)
     }
 
     /// Kills a container if necessary, and removes it with its anonymous volumes.
@@ -96,55 +97,56 @@ impl Engine {
         let daemon = self.daemon.as_ref();
         if let Some(daemon) = daemon.filter(|_| self.podman) {
             // podman's service would send SIGTERM first, and wait.
-            let _ = daemon.ask("POST", &format!("/containers/{name}/kill"));
+            let _ = daemon.send_request("POST", &format!("/containers/{name}/kill"));
         }
-        daemon.is_some_and(|daemon| daemon.remove_container(name)) || self.remove(&[name])
+        daemon.is_some_and(|daemon| daemon.remove_container(name))
+            || self.remove_containers(&[name])
     }
 
     /// Kills containers if necessary, and removes them with their anonymous volumes.
-    pub fn remove(&self, names: &[&str]) -> bool {
+    pub fn remove_containers(&self, names: &[&str]) -> bool {
         let mut words = vec!["rm", "--force", "--volumes"];
         if self.podman {
             // podman would send SIGTERM first.
             words.extend(["--time", "0"]);
         }
         words.extend(names);
-        self.ask(&words).is_ok()
+        self.run_client(&words).is_ok()
     }
 
     /// Creates a container of an image to read its files; the container is never started.
-    pub fn create(&self, name: &str, mark: &str, image: &str) -> bool {
+    pub fn create_container(&self, name: &str, mark: &str, image: &str) -> bool {
         let mark = format!("provoke.pid={mark}");
         let named = ["create", "--pull=never", "--name", name];
         let labels = ["--label", "provoke=1", "--label", &mark];
         // The image may lack a default command.
         let words = [&named[..], &labels, &["--network=none", image, "none"]];
-        self.ask(&words.concat()).is_ok()
+        self.run_client(&words.concat()).is_ok()
     }
 
     /// Returns the files that a container added to its image.
-    pub fn added(&self, name: &str) -> Vec<String> {
-        let said = self.ask(&["diff", name]).unwrap_or_default();
+    pub fn added_files(&self, name: &str) -> Vec<String> {
+        let said = self.run_client(&["diff", name]).unwrap_or_default();
         let files = said.lines().filter_map(|line| line.strip_prefix("A "));
         files.map(str::to_owned).collect()
     }
 
     /// Copies a file out of a container; follows symlinks.
-    pub fn copy(&self, name: &str, file: &str, to: &Path) -> io::Result<()> {
+    pub fn copy_file(&self, name: &str, file: &str, to: &Path) -> io::Result<()> {
         let (from, to) = (format!("{name}:{file}"), to.to_string_lossy());
         let follows = if self.podman { &[][..] } else { &["-L"] };
-        self.ask(&[&["cp"], follows, &[&from, &to]].concat())
+        self.run_client(&[&["cp"], follows, &[&from, &to]].concat())
             .map(drop)
     }
 
     /// Returns the containers that provoke processes of this machine started, with their owners:
-    /// the label of [`mark`], and the slot.
-    pub fn marked(&self) -> Vec<(String, String, String)> {
+    /// the label of [`process_mark`], and the slot.
+    pub fn marked_containers(&self) -> Vec<(String, String, String)> {
         let format = "{{.ID}}\t{{.Label \"provoke.pid\"}}\t{{.Label \"provoke.slot\"}}";
         let podman =
             "{{.ID}}\t{{index .Labels \"provoke.pid\"}}\t{{index .Labels \"provoke.slot\"}}";
         let format = if self.podman { podman } else { format };
-        let said = self.ask(&[
+        let said = self.run_client(&[
             "ps",
             "-a",
             "--filter",
@@ -161,15 +163,15 @@ impl Engine {
     }
 
     /// Removes the containers of ended provoke processes and of this slot. Returns their number.
-    pub fn sweep(&self, slot: Option<i32>) -> usize {
-        let all = self.marked();
+    pub fn remove_orphans(&self, slot: Option<i32>) -> usize {
+        let all = self.marked_containers();
         let orphans = all.iter().filter(|(_, mark, of)| match slot {
-            Some(slot) => of.parse() == Ok(slot) && mark.starts_with(&here()),
+            Some(slot) => of.parse() == Ok(slot) && mark.starts_with(&machine_mark()),
             None => is_gone(mark),
         });
         let names: Vec<&str> = orphans.map(|(id, ..)| id.as_str()).collect();
         if !names.is_empty() {
-            self.remove(&names);
+            self.remove_containers(&names);
         }
         names.len()
     }
@@ -192,12 +194,12 @@ pub fn folder_for_sockets(below: &Path, name: &str) -> io::Result<PathBuf> {
 
 /// Returns a text that identifies a process, also among processes of other machines or pid
 /// namespaces that use the same engine.
-pub fn mark(pid: i32) -> String {
-    let start = process::state(pid).map_or(0, |(_, who)| who.start);
-    format!("{}/{pid}/{start}", here())
+pub fn process_mark(pid: i32) -> String {
+    let start = process::process_state(pid).map_or(0, |(_, who)| who.start);
+    format!("{}/{pid}/{start}", machine_mark())
 }
 
-fn here() -> String {
+fn machine_mark() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let numbering = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     let digits = |text: &str| {
@@ -210,16 +212,16 @@ fn here() -> String {
 
 /// Returns whether the process of a mark was in this pid namespace and has ended.
 fn is_gone(mark: &str) -> bool {
-    let of = mark.strip_prefix(&here()).and_then(|rest| {
+    let of = mark.strip_prefix(&machine_mark()).and_then(|rest| {
         let (pid, start) = rest.strip_prefix('/')?.split_once('/')?;
         Some((pid.parse::<i32>().ok()?, start.parse::<u64>().ok()?))
     });
     of.is_some_and(|(pid, start)| {
-        process::state(pid).is_none_or(|(state, who)| who.start != start || state == 'Z')
+        process::process_state(pid).is_none_or(|(state, who)| who.start != start || state == 'Z')
     })
 }
 
-fn parse(said: &str) -> Option<State> {
+fn parse_state(said: &str) -> Option<State> {
     let mut words = said.trim().splitn(6, ' ');
     Some(State {
         id: words.next()?.to_owned(),
@@ -240,14 +242,14 @@ pub fn container_of(pid: i32) -> Option<String> {
 /// Returns the id of the container from the monitor above a process: without root and delegation, a
 /// container does not have a separate cgroup.
 fn guarded_by(pid: i32) -> Option<String> {
-    let mut above = process::parent(pid);
+    let mut above = process::parent_pid(pid);
     for _ in 0..DEPTH {
         let one = above.filter(|pid| *pid > 1)?;
         let name = fs::read_to_string(format!("/proc/{one}/comm")).ok()?;
         if name.trim_end() == "conmon" {
             return watched_by(one);
         }
-        above = process::parent(one);
+        above = process::parent_pid(one);
     }
     None
 }
@@ -295,31 +297,32 @@ mod tests {
 
     #[test]
     fn a_state_is_taken_apart() {
-        let seen = parse("4f created 127 false 0 runc: exec: \"/x\": no such file\n").unwrap();
+        let seen =
+            parse_state("4f created 127 false 0 runc: exec: \"/x\": no such file\n").unwrap();
         assert_eq!((seen.code, seen.pid, seen.oom), (127, None, false));
         assert_eq!(seen.error, "runc: exec: \"/x\": no such file");
-        let seen = parse("4f exited 137 true 0 \n").unwrap();
+        let seen = parse_state("4f exited 137 true 0 \n").unwrap();
         assert_eq!(
             (seen.oom, &*seen.status, &*seen.error),
             (true, "exited", "")
         );
-        assert_eq!(parse(""), None);
+        assert_eq!(parse_state(""), None);
     }
 
     #[test]
     fn the_daemon_says_the_same() {
         let body = r#"{"Id":"4f","State":{"Status":"exited","ExitCode":137,"OOMKilled":true,"Pid":0,"Error":""},"Name":"/x"}"#;
-        let said = daemon::state(&serde_json::from_str(body).unwrap());
-        assert_eq!(said, parse("4f exited 137 true 0 \n"));
+        let said = daemon::parse_state(&serde_json::from_str(body).unwrap());
+        assert_eq!(said, parse_state("4f exited 137 true 0 \n"));
         let none = serde_json::json!({ "message": "No such container: x" });
-        assert_eq!(daemon::state(&none), None);
+        assert_eq!(daemon::parse_state(&none), None);
     }
 
     #[test]
     fn only_who_could_be_seen_and_is_gone_is_gone() {
         let me = std::process::id().cast_signed();
-        assert!(!is_gone(&mark(me)));
-        assert!(is_gone(&format!("{}/{me}/1", here())));
+        assert!(!is_gone(&process_mark(me)));
+        assert!(is_gone(&format!("{}/{me}/1", machine_mark())));
         assert!(!is_gone(&format!("another/1/{me}/1")));
         assert!(!is_gone(""));
     }

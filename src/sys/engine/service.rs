@@ -34,7 +34,7 @@ impl Service {
     ///
     /// The service listens after a short time, below this folder if possible. Before that, or if it
     /// could not be started, queries use the command line client.
-    pub fn start(engine: &Engine, below: &Path) -> io::Result<Self> {
+    pub fn start_for_engine(engine: &Engine, below: &Path) -> io::Result<Self> {
         if !engine.podman || std::env::var_os("CONTAINER_HOST").is_some() {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -54,7 +54,7 @@ impl Service {
         tool::dies_with_us(&mut command);
         let child = command.spawn()?;
         let line = socket.clone();
-        thread::spawn(move || hold(&line));
+        thread::spawn(move || hold_service(&line));
         Ok(Self {
             child,
             folder,
@@ -63,7 +63,7 @@ impl Service {
     }
 
     /// Returns the path of the socket.
-    pub fn socket(&self) -> &Path {
+    pub fn socket_path(&self) -> &Path {
         &self.socket
     }
 
@@ -75,7 +75,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        tool::kill(&self.child);
+        tool::kill_group(&self.child);
         let _ = self.child.wait();
         let _ = fs::remove_dir_all(&self.folder);
     }
@@ -86,7 +86,7 @@ impl Drop for Service {
 ///
 /// Without root, the service loses the kernel setting that kills it when this process ends. After
 /// the request has ended, the service exits because it is idle.
-fn hold(socket: &Path) {
+fn hold_service(socket: &Path) {
     let until = Instant::now() + START;
     let mut line = loop {
         match UnixStream::connect(socket) {

@@ -289,7 +289,7 @@ fn a_slot_that_is_stopped_while_it_starts_does_not_survive_provoke() {
 
 #[test]
 fn the_next_run_kills_what_survived_in_the_memory_groups_of_a_dead_run() {
-    if provoke::sys::cgroup::SlotGroup::create().is_none() {
+    if provoke::sys::cgroup::SlotGroup::try_create().is_none() {
         skip!("no memory group can be made here");
     }
     let sandbox = Sandbox::new();

@@ -2,7 +2,7 @@
 
 use super::server::{Server, Then, ok};
 use super::{Outside, adds_up, count, kind, load, run};
-use provoke::load::{drive, taken};
+use provoke::load::{describe_listener, drive_service};
 use provoke::model::{Amount, Body, Ended, Part, Ready, Stage};
 use std::fs;
 use std::net::TcpListener;
@@ -280,7 +280,7 @@ fn who_listens_already_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let mut load = load(&base, 1, 1);
-    let said = run(taken(&load, &[])).unwrap();
+    let said = run(describe_listener(&load, &[])).unwrap();
     let me = format!("process {} (`", std::process::id());
     assert!(said.contains(&me), "{said}");
     // The listener is accepted as the service itself; as a process of another session it is refused.
@@ -289,14 +289,14 @@ fn who_listens_already_is_named() {
     let outside = Outside::new();
     let mut life = outside.life(&load);
     life.pids = vec![std::process::id().cast_signed()];
-    assert_eq!(run(drive(life)).trouble, None);
+    assert_eq!(run(drive_service(life)).trouble, None);
     let mut other = std::process::Command::new("sleep")
         .arg("60")
         .spawn()
         .unwrap();
     let mut life = outside.life(&load);
     life.pids = vec![other.id().cast_signed()];
-    let trouble = run(drive(life)).trouble.unwrap();
+    let trouble = run(drive_service(life)).trouble.unwrap();
     other.kill().unwrap();
     other.wait().unwrap();
     assert!(
@@ -304,5 +304,5 @@ fn who_listens_already_is_named() {
         "{trouble}"
     );
     drop(listener);
-    assert_eq!(run(taken(&load, &[])), None);
+    assert_eq!(run(describe_listener(&load, &[])), None);
 }

@@ -8,7 +8,7 @@ mod server;
 mod what_is_sent;
 
 use crate::limited::PATIENCE;
-use provoke::load::{Life, Live, drive};
+use provoke::load::{Life, Live, drive_service};
 use provoke::model::{
     Amount, Ended, Load, LoadSeen, Owner, Pace, Ready, RequestPlan, Target, WarmUp,
 };
@@ -92,7 +92,7 @@ impl Outside {
     }
 
     fn drive(&self, load: &Load) -> LoadSeen {
-        run(drive(self.life(load)))
+        run(drive_service(self.life(load)))
     }
 }
 

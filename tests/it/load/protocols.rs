@@ -346,7 +346,7 @@ fn a_socket_in_the_file_system() {
     let outside = Outside::new();
     let mut life = outside.life(&load);
     life.fill = vec![("{slot}", "3".to_owned())];
-    let seen = super::run(provoke::load::drive(life));
+    let seen = super::run(provoke::load::drive_service(life));
     all_good(&seen);
     // This socket does not exist.
     load.target.unix = Some(Text::from(folder.path().join("none")));

@@ -60,7 +60,7 @@ impl Bench {
     }
 
     fn start(mut command: Command, folder: tempfile::TempDir) -> Self {
-        let group = SlotGroup::create();
+        let group = SlotGroup::try_create();
         let mut slot = command
             .arg("slot")
             .args(group.as_ref().map(SlotGroup::path))
