@@ -710,8 +710,8 @@ fn a_crash_in_native_code_also_points_at_the_python_line() {
     crash.frames[0].line = Some(("/build/_ctypes.c".to_owned(), 5564));
     let calls = [
         "string_at (/opt/lib/python3.11/ctypes/__init__.py:519)",
-        "resize (/work/server.py:9)",
-        "<module> (/work/server.py:36)",
+        "resize (/srv/server.py:9)",
+        "<module> (/srv/server.py:36)",
     ];
     crash.python = calls
         .iter()
