@@ -7,7 +7,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example says what it found")]
 
-use provoke::driver::{Driver, drive};
+use provoke::driver::{Driver, drive_run};
 use provoke::exec::{Answer, Executor, Halt};
 use provoke::model::{
     ActorSeen, Ending, Event, FORMAT, Host, Lane, Observation, Plan, Survey, Trial,
@@ -48,7 +48,7 @@ fn count() -> (u32, String) {
 struct Threads;
 
 impl Executor for Threads {
-    fn run(&self, _: Trial, _: watch::Receiver<Halt>) -> Answer<Observation> {
+    fn run_trial(&self, _: Trial, _: watch::Receiver<Halt>) -> Answer<Observation> {
         Box::pin(async {
             let begun = Instant::now();
             let (counted, words) = count();
@@ -69,7 +69,7 @@ impl Executor for Threads {
         })
     }
 
-    fn keep(&self, _: Lane, _: PathBuf) -> Answer<()> {
+    fn keep_output(&self, _: Lane, _: PathBuf) -> Answer<()> {
         Box::pin(std::future::ready(()))
     }
 }
@@ -84,12 +84,12 @@ fn plan() -> Plan {
         baseline: None,
         searched: None,
     };
-    scenario.plan(around).expect("a plan")
+    scenario.to_plan(around).expect("a plan")
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let mut state = State::begin(Event::RunStarted {
+    let mut state = State::begin_fold(Event::RunStarted {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         run: "threads".to_owned(),
@@ -100,8 +100,8 @@ async fn main() {
     })
     .expect("a journal begins with this event");
     let (_keep, mut signals) = mpsc::unbounded_channel();
-    drive(&mut Driver {
-        policy: policy::of(&state.plan),
+    drive_run(&mut Driver {
+        policy: policy::policy_of_plan(&state.plan),
         state: &mut state,
         executor: Arc::new(Threads),
         sinks: Vec::new(),

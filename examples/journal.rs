@@ -12,9 +12,9 @@ use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "last".to_owned());
-    let folder = Folder::find(&name, &default_root())?;
+    let folder = Folder::find_run(&name, &default_root())?;
     let mut took: BTreeMap<String, Vec<Duration>> = BTreeMap::new();
-    let state = store::read(&folder.journal(), policy::is_done, |event, state| {
+    let state = store::read_run(&folder.journal_path(), policy::is_done, |event, state| {
         let Event::TrialFinished { seen, outcome, .. } = event else {
             return;
         };

@@ -7,7 +7,7 @@
 
 #![expect(clippy::print_stdout, reason = "it is a program of its own")]
 
-use provoke::driver::{Driver, drive};
+use provoke::driver::{Driver, drive_run};
 use provoke::exec::Fake;
 use provoke::model::{ActorSeen, Ending, Event, FORMAT, Host, Observation, Signal, Trial};
 use provoke::policy::Repeat;
@@ -66,22 +66,22 @@ fn main() {
         baseline: None,
         searched: None,
     };
-    let plan = scenario.plan(around).expect("a complete scenario");
-    let folder = Folder::create(Some(&out), &out).expect("a new folder");
-    let mut journal = Journal::open(&folder.journal()).expect("a new journal");
+    let plan = scenario.to_plan(around).expect("a complete scenario");
+    let folder = Folder::create_run(Some(&out), &out).expect("a new folder");
+    let mut journal = Journal::open_for_append(&folder.journal_path()).expect("a new journal");
     let started = Event::RunStarted {
         format: FORMAT,
         version: "example".to_owned(),
-        run: folder.name(),
+        run: folder.run_name(),
         plan: Box::new(plan),
         host: Host::default(),
         survey: provoke::model::Survey::default(),
         at: 0,
     };
     journal
-        .add(&started)
+        .add_event(&started)
         .expect("a journal that can be written");
-    let mut state = State::begin(started).expect("the first event");
+    let mut state = State::begin_fold(started).expect("the first event");
 
     let begun = Instant::now();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -97,14 +97,17 @@ fn main() {
             signals: &mut signals,
             evidence: PathBuf::new(),
         };
-        drive(&mut driver).await;
+        drive_run(&mut driver).await;
     });
     println!(
         "{} trials, {} failed, {:.1} s, journal {}",
-        state.completed(),
-        state.arrivals().map(|(_, count)| count).sum::<u64>(),
+        state.completed_trials(),
+        state
+            .arrivals_by_kind()
+            .map(|(_, count)| count)
+            .sum::<u64>(),
         begun.elapsed().as_secs_f64(),
-        if journal.complete() {
+        if journal.sync_to_disk() {
             "complete"
         } else {
             "incomplete"

@@ -7,7 +7,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example says what it found")]
 
-use provoke::driver::{Driver, drive};
+use provoke::driver::{Driver, drive_run};
 use provoke::exec::Fake;
 use provoke::model::{
     ActorSeen, Ending, Event, FORMAT, Host, Observation, Outcome, Survey, Trial, VariantId,
@@ -26,16 +26,16 @@ const FAILURES: u64 = 10;
 struct UntilTen;
 
 impl Policy for UntilTen {
-    fn next(&self, state: &State) -> Step {
-        match state.tally(VariantId(0)).failures {
+    fn next_step(&self, state: &State) -> Step {
+        match state.tally_of(VariantId(0)).failures {
             FAILURES.. => Step::Done,
             _ if state.budget_spent => Step::Done,
             _ => Step::Launch(VariantId(0)),
         }
     }
 
-    fn verdict(&self, state: &State) -> Verdict {
-        match state.tally(VariantId(0)).failures {
+    fn verdict_of(&self, state: &State) -> Verdict {
+        match state.tally_of(VariantId(0)).failures {
             0 => Verdict::Undecided,
             _ => Verdict::Failing,
         }
@@ -45,7 +45,7 @@ impl Policy for UntilTen {
         StopRule::KthFailure
     }
 
-    fn left(&self, _: &State) -> Option<u64> {
+    fn remaining_trials(&self, _: &State) -> Option<u64> {
         None
     }
 }
@@ -58,7 +58,7 @@ struct Series {
 }
 
 impl Sink for Series {
-    fn event(&mut self, event: &Event, _: &State) {
+    fn on_event(&mut self, event: &Event, _: &State) {
         if let Event::TrialFinished { outcome, .. } = event {
             self.now = match outcome {
                 Outcome::Pass => self.now + 1,
@@ -92,11 +92,11 @@ fn main() {
         baseline: None,
         searched: None,
     };
-    let mut state = State::begin(Event::RunStarted {
+    let mut state = State::begin_fold(Event::RunStarted {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         run: "series".to_owned(),
-        plan: Box::new(scenario.plan(around).expect("a plan")),
+        plan: Box::new(scenario.to_plan(around).expect("a plan")),
         survey: Survey::default(),
         host: Host::default(),
         at: 0,
@@ -110,7 +110,7 @@ fn main() {
     let mut series = Series::default();
     runtime.block_on(async {
         let (_keep, mut signals) = mpsc::unbounded_channel();
-        drive(&mut Driver {
+        drive_run(&mut Driver {
             state: &mut state,
             policy: &UntilTen,
             executor: Arc::new(Fake::new(world)),
@@ -120,11 +120,11 @@ fn main() {
         })
         .await;
     });
-    let tally = state.tally(VariantId(0));
+    let tally = state.tally_of(VariantId(0));
     println!(
         "{} of {} failed; the longest series of passes was {}",
         tally.failures,
-        tally.trials(),
+        tally.counted_trials(),
         series.longest,
     );
 }

@@ -84,7 +84,12 @@ fn main() {
     let seen = runtime.block_on(load::drive_service(life));
     let cpu = cpu() - before;
     let _ = fs::remove_dir_all(folder); // it is empty, and usually removed already
-    let micros = |share| seen.latency.quantile(share).unwrap_or_default().as_micros();
+    let micros = |share| {
+        seen.latency
+            .time_quantile(share)
+            .unwrap_or_default()
+            .as_micros()
+    };
     println!(
         "{{\"requests\": {}, \"seconds\": {:.6}, \"cpu\": {cpu:.6}, \"p50_us\": {}, \"p99_us\": {}}}",
         seen.served,

@@ -119,7 +119,7 @@ fn row(name: &str, rule: &str, before: World, after: World, repetitions: u64) {
     for seed in 0..repetitions {
         let mut chance = Pcg64Mcg::seed_from_u64(seed * 7919 + 5);
         let state = baseline(&plan, before, &mut chance);
-        let tally = state.tally(VariantId(0));
+        let tally = state.tally_of(VariantId(0));
         if tally.failures == 0 {
             continue;
         }
@@ -129,9 +129,9 @@ fn row(name: &str, rule: &str, before: World, after: World, repetitions: u64) {
         shares.clumps += u32::from(variant.clumps.is_some_and(|found| found.warns));
         shares.drift += u32::from(variant.trend.is_some_and(|found| found.warns));
         let [low, high] = variant.rate.interval();
-        let mean = before.mean(tally.trials());
+        let mean = before.mean(tally.counted_trials());
         shares.covered += u32::from((low..=high).contains(&mean));
-        let measured = policy::measured(&state, VariantId(0), tally.failures);
+        let measured = policy::measure_variant(&state, VariantId(0), tally.failures);
         let confirm = simulated::begin(Plan {
             question: Question::Confirm(Confirm {
                 baseline: Baseline::Measured(Box::new(measured)),
@@ -143,7 +143,7 @@ fn row(name: &str, rule: &str, before: World, after: World, repetitions: u64) {
             }),
             ..simulated::plan("ask = 'confirm'\nassume-rate = 0.1")
         });
-        match Progress::of(&confirm).and_then(|progress| progress.needed) {
+        match Progress::of_state(&confirm).and_then(|progress| progress.needed) {
             None => shares.unknown += 1,
             Some(needed) => {
                 shares.needed.push(needed);

@@ -23,20 +23,20 @@ pub struct SafeText(String);
 
 impl SafeText {
     /// Escapes a single line: line ends and tabs are escaped, too.
-    pub fn line(text: &str) -> Self {
-        Self(escape(text, |_, _| false))
+    pub fn from_line(text: &str) -> Self {
+        Self(escape_text(text, |_, _| false))
     }
 
     /// Escapes lines: line ends and tabs are kept.
-    pub fn lines(text: &str) -> Self {
-        Self(escape(&text.replace("\r\n", "\n"), |c, _| {
+    pub fn from_lines(text: &str) -> Self {
+        Self(escape_text(&text.replace("\r\n", "\n"), |c, _| {
             matches!(c, '\n' | '\t')
         }))
     }
 
     /// Escapes lines of text that provoke formatted: its colours are kept, too, if `colours` is set.
     pub fn laid_out(text: &str, colours: bool) -> Self {
-        Self(escape(text, |c, rest| {
+        Self(escape_text(text, |c, rest| {
             matches!(c, '\n' | '\t') || colours && c == '\u{1b}' && is_colour(rest)
         }))
     }
@@ -64,24 +64,24 @@ impl Deref for SafeText {
 /// Strings that come from outside, such as names.
 pub trait Untrusted {
     /// Returns the text in one line with escapes; bytes that are not UTF-8 are replaced.
-    fn safe(&self) -> SafeText;
+    fn to_safe(&self) -> SafeText;
 }
 
 impl Untrusted for str {
-    fn safe(&self) -> SafeText {
-        SafeText::line(self)
+    fn to_safe(&self) -> SafeText {
+        SafeText::from_line(self)
     }
 }
 
 impl Untrusted for OsStr {
-    fn safe(&self) -> SafeText {
-        SafeText::line(&self.to_string_lossy())
+    fn to_safe(&self) -> SafeText {
+        SafeText::from_line(&self.to_string_lossy())
     }
 }
 
 impl Untrusted for Path {
-    fn safe(&self) -> SafeText {
-        self.as_os_str().safe()
+    fn to_safe(&self) -> SafeText {
+        self.as_os_str().to_safe()
     }
 }
 
@@ -89,15 +89,15 @@ impl Untrusted for Path {
 ///
 /// An argument that needs escapes is written as in `$'a\033'`, which bash, zsh, ksh and busybox read.
 pub fn shell_word(word: &OsStr) -> SafeText {
-    quote(word, SafeText::line)
+    quote_word(word, SafeText::from_line)
 }
 
 /// Does the same, but keeps line ends and tabs, so that every shell reads an argument of several lines.
 pub fn shell_lines(word: &OsStr) -> SafeText {
-    quote(word, SafeText::lines)
+    quote_word(word, SafeText::from_lines)
 }
 
-fn quote(word: &OsStr, show: impl Fn(&str) -> SafeText) -> SafeText {
+fn quote_word(word: &OsStr, show: impl Fn(&str) -> SafeText) -> SafeText {
     let quoted = word.to_str().and_then(|word| shlex::try_quote(word).ok());
     if let Some(quoted) = quoted
         && *quoted == *show(&quoted)
@@ -117,7 +117,7 @@ fn quote(word: &OsStr, show: impl Fn(&str) -> SafeText) -> SafeText {
                 '\t' => quoted.push_str("\\t"),
                 '\'' | '\\' => quoted.extend(['\\', c]),
                 '#' | ':' => escape_bytes(&mut quoted, &[c as u8]),
-                _ if misleads(c) => {
+                _ if is_misleading(c) => {
                     escape_bytes(&mut quoted, c.encode_utf8(&mut [0; 4]).as_bytes());
                 }
                 _ => quoted.push(c),
@@ -135,7 +135,7 @@ pub fn safe_json(json: &str) -> Cow<'_, str> {
     let mut safe = String::new();
     let mut kept = 0;
     for (at, c) in json.char_indices() {
-        let escaped = misleads(c) && c != '\n' || c == '#' && is_command(&json[at..]);
+        let escaped = is_misleading(c) && c != '\n' || c == '#' && is_command(&json[at..]);
         if escaped {
             safe.push_str(&json[kept..at]);
             for unit in c.encode_utf16(&mut [0; 2]) {
@@ -152,7 +152,7 @@ pub fn safe_json(json: &str) -> Cow<'_, str> {
 }
 
 /// Escapes all characters that are not to be kept; `keep` receives a character and the text from it on.
-fn escape(text: &str, keep: impl Fn(char, &str) -> bool) -> String {
+fn escape_text(text: &str, keep: impl Fn(char, &str) -> bool) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut begins_word = true;
     for (at, c) in text.char_indices() {
@@ -160,7 +160,7 @@ fn escape(text: &str, keep: impl Fn(char, &str) -> bool) -> String {
         match c {
             '#' if is_command(rest) => safe.push_str("\\x23"),
             ':' if begins_word && is_workflow_command(rest) => safe.push_str("\\x3a"),
-            _ if !misleads(c) || keep(c, rest) => safe.push(c),
+            _ if !is_misleading(c) || keep(c, rest) => safe.push(c),
             '\u{1b}' => safe.push_str("\\x1b"), // in the usual form
             _ => safe.extend(c.escape_default()),
         }
@@ -192,7 +192,7 @@ fn is_colour(text: &str) -> bool {
 }
 
 /// Returns whether a character does something other than being visible at its position.
-fn misleads(c: char) -> bool {
+fn is_misleading(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'
@@ -210,13 +210,13 @@ mod tests {
 
     #[test]
     fn a_terminal_and_a_reader_see_escapes() {
-        insta::assert_snapshot!(SafeText::line(HOSTILE), @r"a\x1b[31mred\u{7}\r\n\tb\u{9b}2J\u{202e}drow\u{feff} grün 🦀");
-        insta::assert_snapshot!(SafeText::lines("a\r\n\tb\u{0}"), @r"
+        insta::assert_snapshot!(SafeText::from_line(HOSTILE), @r"a\x1b[31mred\u{7}\r\n\tb\u{9b}2J\u{202e}drow\u{feff} grün 🦀");
+        insta::assert_snapshot!(SafeText::from_lines("a\r\n\tb\u{0}"), @r"
         a
         	b\u{0}
         ");
         let all: String = (0..=0x10_ffff).filter_map(char::from_u32).collect();
-        assert!(!SafeText::line(&all).chars().any(misleads));
+        assert!(!SafeText::from_line(&all).chars().any(is_misleading));
     }
 
     #[test]
@@ -232,11 +232,11 @@ mod tests {
             ("# C #1 ## x [y]", "# C #1 ## x [y]"),
             ("[::1]:80 ::", "[::1]:80 ::"),
         ] {
-            assert_eq!(&*SafeText::line(text), safe);
+            assert_eq!(&*SafeText::from_line(text), safe);
             assert_eq!(&*SafeText::laid_out(text, true), safe);
         }
         assert_eq!(
-            &*SafeText::lines("a\n\t::stop-commands::x"),
+            &*SafeText::from_lines("a\n\t::stop-commands::x"),
             "a\n\t\\x3a:stop-commands::x"
         );
     }
@@ -256,13 +256,13 @@ mod tests {
         ];
         for word in words.map(OsStr::new).into_iter().chain([invalid]) {
             for quoted in [shell_word(word), shell_lines(word)] {
-                assert_eq!(SafeText::lines(&quoted), quoted);
+                assert_eq!(SafeText::from_lines(&quoted), quoted);
                 let mut shell = std::process::Command::new("bash");
                 let read = shell.args(["-c", &format!("printf %s {}", &*quoted)]);
                 let read = read.output().unwrap();
                 assert_eq!(OsStr::from_bytes(&read.stdout), word, "{quoted}");
             }
-            assert_eq!(SafeText::line(&shell_word(word)), shell_word(word));
+            assert_eq!(SafeText::from_line(&shell_word(word)), shell_word(word));
         }
         assert_eq!(&*shell_word(OsStr::new("a b")), "'a b'");
         assert_eq!(&*shell_word(OsStr::new("a\u{1b}'\n")), r"$'a\033\'\n'");
@@ -286,7 +286,10 @@ mod tests {
             value
         );
         assert!(!safe.contains("##["), "{safe}");
-        assert!(!safe.chars().any(|c| c != '\n' && misleads(c)), "{safe}");
+        assert!(
+            !safe.chars().any(|c| c != '\n' && is_misleading(c)),
+            "{safe}"
+        );
         assert!(matches!(safe_json("{\"a\": \"b\"}\n"), Cow::Borrowed(_)));
     }
 }

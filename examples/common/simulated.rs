@@ -21,7 +21,7 @@ pub(crate) fn plan(text: &str) -> Plan {
         baseline: None,
         searched: None,
     };
-    scenario.plan(surroundings).expect("a plan")
+    scenario.to_plan(surroundings).expect("a plan")
 }
 
 /// Returns the state of a run that has begun.
@@ -35,7 +35,7 @@ pub(crate) fn begin(plan: Plan) -> State {
         survey: Survey::default(),
         at: 0,
     };
-    State::begin(event).expect("a sound plan")
+    State::begin_fold(event).expect("a sound plan")
 }
 
 /// Returns a failure with this signature.
@@ -62,12 +62,12 @@ pub(crate) fn answer(
     mut outcome: impl FnMut(&State, &Trial) -> (Outcome, Duration),
 ) -> State {
     let mut state = begin(plan.clone());
-    let policy = policy::of(plan);
+    let policy = policy::policy_of_plan(plan);
     while !state.decided && state.next_id().0 <= most {
-        let variant = match policy.next(&state) {
+        let variant = match policy.next_step(&state) {
             Step::Launch(variant) => variant,
             Step::Choose(choice) => {
-                state.apply(&Event::VariantChosen(choice), |_| false);
+                state.apply_event(&Event::VariantChosen(choice), |_| false);
                 continue;
             }
             Step::Done => break,
@@ -81,7 +81,7 @@ pub(crate) fn answer(
             timeout: Duration::from_secs(1),
             capture: false,
         };
-        state.apply(&Event::TrialStarted(trial.clone()), |_| false);
+        state.apply_event(&Event::TrialStarted(trial.clone()), |_| false);
         let (outcome, elapsed) = outcome(&state, &trial);
         let ended = Event::TrialFinished {
             trial: trial.id,
@@ -92,7 +92,7 @@ pub(crate) fn answer(
             }),
             outcome,
         };
-        state.apply(&ended, policy::is_done);
+        state.apply_event(&ended, policy::is_done);
     }
     state
 }

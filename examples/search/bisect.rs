@@ -57,7 +57,7 @@ pub(crate) fn searched(
             current,
             built: if setup.build > 0.0 { &built } else { &[] },
         };
-        let Some(query) = search.choose(&setup.stop, &costs) else {
+        let Some(query) = search.choose_query(&setup.stop, &costs) else {
             break;
         };
         if current != Some(query.version) {
@@ -72,7 +72,7 @@ pub(crate) fn searched(
         runs += 1.0;
         cost += 1.0;
         let failed = chance.fails(truth.rate(query.version, culprit));
-        search.observe(query.version, failed);
+        search.observe_run(query.version, failed);
     }
     let wrong = share(!is_found(&search, &setup.stop, culprit));
     [runs, wrong, switches, cost, (built.len() - 1) as f64]
@@ -80,7 +80,7 @@ pub(crate) fn searched(
 
 /// Returns whether the search has found exactly this culprit.
 pub(crate) fn is_found(search: &Bisection, stop: &Stop, culprit: usize) -> bool {
-    match search.verdict(stop) {
+    match search.current_verdict(stop) {
         Verdict::Known(group) => group.first == culprit && group.last == culprit,
         _ => false,
     }
@@ -111,7 +111,7 @@ pub(crate) fn setup(clean: bool, switch: f64) -> Setup {
             clean,
             ..Model::default()
         },
-        stop: Stop::at(0.05),
+        stop: Stop::at_delta(0.05),
         switch,
         build: 0.0,
     }

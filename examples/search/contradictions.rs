@@ -53,7 +53,7 @@ fn alarm(
     while failures < 5 {
         let failed = chance.uniform() < truth.p;
         failures += u64::from(failed);
-        search.observe(truth.n, failed);
+        search.observe_run(truth.n, failed);
     }
     while runs < 5000.0 {
         let costs = Costs {
@@ -61,12 +61,12 @@ fn alarm(
             current,
             ..Costs::RUNS
         };
-        let query = search.choose(&Stop::checked(0.05), &costs)?;
+        let query = search.choose_query(&Stop::with_check(0.05), &costs)?;
         let rate = if bad(query.version) { truth.p } else { truth.q };
-        search.observe(query.version, chance.uniform() < rate);
+        search.observe_run(query.version, chance.uniform() < rate);
         current = Some(query.version);
         runs += 1.0;
-        if search.contradiction().is_some() {
+        if search.find_contradiction().is_some() {
             return Some(runs);
         }
     }

@@ -38,7 +38,7 @@ pub(crate) fn rounds(trials: u64) {
                     rounds += 1;
                     runs += chosen.len();
                     for version in chosen {
-                        search.observe(version, chance.fails(truth.rate(version, culprit)));
+                        search.observe_run(version, chance.fails(truth.rate(version, culprit)));
                     }
                 }
                 let wrong = share(!is_found(&search, &setup.stop, culprit));

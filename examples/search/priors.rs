@@ -1,6 +1,6 @@
 //! Measures searches with weights for the culprits, right and wrong ones.
 
-use provoke_stats::search::hedged;
+use provoke_stats::search::hedge_weights;
 
 use super::bisect::{cell, searched, setup};
 use super::chance::{Chance, means};
@@ -35,7 +35,7 @@ pub(crate) fn stacks(trials: u64) {
                 let weights = changes
                     .iter()
                     .map(|change| if *change { 36.0 } else { 1.0 });
-                let weights = hedged(&weights.collect::<Vec<f64>>());
+                let weights = hedge_weights(&weights.collect::<Vec<f64>>());
                 let weights = share.map(|_| weights.as_slice());
                 searched(&truth, &setup, weights, 1 + first, chance)
             });
@@ -74,7 +74,7 @@ pub(crate) fn weights(trials: u64) {
                 format!("{runs:>6.1} {wrong:.3}")
             };
             let trusted = |weights: &[f64]| Some(weights.to_vec());
-            let half = |weights: &[f64]| Some(hedged(weights));
+            let half = |weights: &[f64]| Some(hedge_weights(weights));
             println!(
                 "clean {clean:<5} n {n:>4} p {p:<3} q {q:<4} deviation {deviation}: even weights {}; right, trusted {}, hedged {}; wrong, trusted {}, hedged {} ({trials} trials)",
                 one(true, |_| None),

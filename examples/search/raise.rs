@@ -49,11 +49,11 @@ struct Search {
 /// Runs a search to its end.
 fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> State {
     let mut state = simulated::begin(plan.clone());
-    let policy = policy::of(plan);
+    let policy = policy::policy_of_plan(plan);
     let mut batches: BTreeMap<(VariantId, u64), bool> = BTreeMap::new();
     let mut at = Duration::ZERO;
     while !state.decided {
-        let event = match policy.next(&state) {
+        let event = match policy.next_step(&state) {
             Step::Choose(choice) => Event::VariantChosen(choice),
             Step::Use(variant) => Event::SettingChosen(variant),
             Step::Launch(variant) => Event::TrialStarted(Trial {
@@ -66,13 +66,13 @@ fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> St
             }),
             step => panic!("one trial at a time never waits: {step:?}"),
         };
-        state.apply(&event, |_| false);
+        state.apply_event(&event, |_| false);
         let Event::TrialStarted(trial) = &event else {
             continue;
         };
-        let variant = state.plan.variant(trial.variant);
+        let variant = state.plan.variant_plan(trial.variant);
         let chosen = state.raise.as_ref().and_then(|raise| raise.chosen);
-        let chosen = chosen.and_then(|id| state.plan.variant(id).setting);
+        let chosen = chosen.and_then(|id| state.plan.variant_plan(id).setting);
         let setting = variant.setting.or(chosen).unwrap_or_default();
         let place = match variant.choice {
             Some(Choice::Place(place)) => place as usize,
@@ -84,7 +84,7 @@ fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> St
             0.0
         };
         let jobs = u64::from(state.plan.jobs_of(variant));
-        let batch = (state.launched(trial.variant) - 1) / jobs;
+        let batch = (state.launched_trials(trial.variant) - 1) / jobs;
         let fails = if world.together && variant.setting.is_some() {
             let together = batches.entry((trial.variant, batch));
             *together.or_insert_with(|| chance.fails(rate))
@@ -105,7 +105,7 @@ fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> St
                 Outcome::Pass
             },
         };
-        state.apply(&ended, policy::is_done);
+        state.apply_event(&ended, policy::is_done);
     }
     state
 }
@@ -121,7 +121,7 @@ fn searches(world: &World, raises: bool, count: u64) -> Vec<Search> {
             let used = state.raise.as_ref().is_some_and(|raise| {
                 raise
                     .chosen
-                    .is_some_and(|chosen| chosen != raise.natural().variant)
+                    .is_some_and(|chosen| chosen != raise.natural_trials().variant)
             });
             Search {
                 trials: trials(&state),

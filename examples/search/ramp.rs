@@ -37,7 +37,7 @@ struct Search<'a> {
 impl Search<'_> {
     fn live(&mut self, level: usize) {
         let failed = uniform(&mut self.chance) < (self.rate)(level);
-        self.ramp.observe(level, failed);
+        self.ramp.observe_life(level, failed);
         self.sums.lives += 1.0;
         self.sums.requests += f64::from(self.levels[level]);
     }
@@ -45,16 +45,16 @@ impl Search<'_> {
     /// Runs only until one level holds enough of the probability; the top level has failed five times before.
     fn engine(&mut self) -> Option<usize> {
         let top = self.levels.len() - 1;
-        while self.ramp.lives()[top].failures < 5 {
+        while self.ramp.lives_by_level()[top].failures < 5 {
             self.live(top);
         }
         self.sums = Sums::default();
         loop {
-            let (group, never) = self.ramp.likeliest();
+            let (group, never) = self.ramp.likeliest_group();
             if group.mass >= 1.0 - DELTA {
                 return (!never).then(|| *group.levels.end());
             }
-            let level = self.ramp.choose().expect("something to learn");
+            let level = self.ramp.choose_level().expect("something to learn");
             self.live(level);
         }
     }
@@ -65,7 +65,7 @@ impl Search<'_> {
             above,
         };
         loop {
-            match self.ramp.next(&rule) {
+            match self.ramp.next_step(&rule) {
                 Next::Try(level) => self.live(level),
                 Next::From(level) => return Some(level),
                 Next::Never | Next::Stuck => return None,

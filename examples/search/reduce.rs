@@ -77,13 +77,13 @@ impl Cell {
         let mut known = Vec::new();
         let (mut runs, mut found) = (0.0, None);
         let is_right = |search: &Reduction| {
-            let mut answer: Vec<usize> = search.answer().needed.concat();
+            let mut answer: Vec<usize> = search.current_answer().needed.concat();
             answer.sort_unstable();
             answer == needed
         };
         let mut ended = false;
         while runs < MOST {
-            let Some(set) = search.next() else {
+            let Some(set) = search.next_set() else {
                 ended = true;
                 break;
             };
@@ -92,7 +92,7 @@ impl Cell {
                     !known.contains(&set),
                     "a set that cannot be run, again: {set:?}"
                 );
-                search.untestable(&set);
+                search.mark_untestable(&set);
                 known.push(set);
             } else {
                 let rate = if needed.iter().all(|thing| set.contains(thing)) {
@@ -100,7 +100,7 @@ impl Cell {
                 } else {
                     self.q
                 };
-                search.observe(&set, chance.fails(rate));
+                search.observe_run(&set, chance.fails(rate));
                 runs += 1.0;
             }
             if search.is_found() && found.is_none() {
@@ -108,7 +108,7 @@ impl Cell {
             }
         }
         let (at, found_wrong) = found.unwrap_or((runs, true));
-        let answer = search.answer();
+        let answer = search.current_answer();
         let parts = answer.needed.concat();
         let lacks = needed.iter().any(|thing| !parts.contains(thing));
         let needless = answer.needed.iter().enumerate().any(|(i, group)| {

@@ -57,7 +57,7 @@ pub(crate) fn search(
     features: impl Fn(usize, &mut Chance) -> (u32, f64),
 ) -> State {
     simulated::answer(plan, u64::MAX, |state, trial| {
-        let Some(Choice::Place(place)) = state.plan.variant(trial.variant).choice else {
+        let Some(Choice::Place(place)) = state.plan.variant_plan(trial.variant).choice else {
             panic!("a search has places");
         };
         let place = place as usize;
@@ -71,7 +71,10 @@ pub(crate) fn search(
 }
 
 pub(crate) fn trials(state: &State) -> u64 {
-    state.tallies().map(|(_, tally)| tally.trials()).sum()
+    state
+        .all_tallies()
+        .map(|(_, tally)| tally.counted_trials())
+        .sum()
 }
 
 /// Returns the result of a search with a known culprit.

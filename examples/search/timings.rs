@@ -17,11 +17,11 @@ pub(crate) fn timings() {
             let mut batches = Vec::new();
             loop {
                 let begun = std::time::Instant::now();
-                let Some(query) = search.choose(&setup.stop, &Costs::RUNS) else {
+                let Some(query) = search.choose_query(&setup.stop, &Costs::RUNS) else {
                     break;
                 };
                 let bad = query.version >= culprit;
-                search.observe(query.version, bad && chance.uniform() < 0.1);
+                search.observe_run(query.version, bad && chance.uniform() < 0.1);
                 let took = begun.elapsed().as_secs_f64() * 1e3;
                 slowest = slowest.max(took);
                 total += took;

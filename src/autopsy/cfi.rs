@@ -46,13 +46,13 @@ pub(super) struct Row {
 
 impl Cfi {
     /// Finds the call frame information in a file; returns `None` if the file has none.
-    pub(super) fn of(elf: &Elf, layout: &Layout, bytes: &'static [u8]) -> Option<Self> {
-        Self::indexed(layout, bytes).or_else(|| Self::plain(elf))
+    pub(super) fn of_file(elf: &Elf, layout: &Layout, bytes: &'static [u8]) -> Option<Self> {
+        Self::from_index(layout, bytes).or_else(|| Self::from_section(elf))
     }
 
-    fn indexed(layout: &Layout, bytes: &'static [u8]) -> Option<Self> {
+    fn from_index(layout: &Layout, bytes: &'static [u8]) -> Option<Self> {
         let (at, size) = layout.unwind_index?;
-        let content = layout.loaded(bytes, at)?;
+        let content = layout.loaded_content(bytes, at)?;
         let content = content.get(..usize::try_from(size).ok()?.min(content.len()))?;
         let bases = BaseAddresses::default().set_eh_frame_hdr(at);
         let index = EhFrameHdr::new(content, LittleEndian)
@@ -62,14 +62,14 @@ impl Cfi {
             Pointer::Direct(address) => address,
             Pointer::Indirect(_) => return None,
         };
-        let frames = layout.loaded(bytes, frames_at)?;
+        let frames = layout.loaded_content(bytes, frames_at)?;
         Some(Self::new(frames, frames_at, Some(index), bases))
     }
 
-    fn plain(elf: &Elf) -> Option<Self> {
+    fn from_section(elf: &Elf) -> Option<Self> {
         use object::{Object as _, ObjectSection as _};
         let at = elf.section_by_name(".eh_frame")?.address();
-        let frames = elf::section(elf, ".eh_frame")?;
+        let frames = elf::section_content(elf, ".eh_frame")?;
         Some(Self::new(frames, at, None, BaseAddresses::default()))
     }
 
@@ -92,8 +92,8 @@ impl Cfi {
     }
 
     /// Returns the rules for the instruction at this link-time address.
-    pub(super) fn row(&self, address: u64) -> Option<Row> {
-        let entry = self.entry(address)?;
+    pub(super) fn row_at(&self, address: u64) -> Option<Row> {
+        let entry = self.find_entry(address)?;
         let mut context = UnwindContext::new();
         let row = entry
             .unwind_info_for_address(&self.frames, &self.bases, &mut context, address)
@@ -108,7 +108,7 @@ impl Cfi {
         })
     }
 
-    fn entry(&self, address: u64) -> Option<FrameDescriptionEntry<Slice>> {
+    fn find_entry(&self, address: u64) -> Option<FrameDescriptionEntry<Slice>> {
         let found = match self.index.as_ref().and_then(ParsedEhFrameHdr::table) {
             Some(table) => {
                 let found = table.lookup(address, &self.bases).ok()?.direct().ok()?;
@@ -120,12 +120,12 @@ impl Cfi {
                     .fde_from_offset(&self.bases, EhFrameOffset(offset), EhFrame::cie_from_offset)
                     .ok()?
             }
-            None => self.scan(address)?,
+            None => self.scan_entries(address)?,
         };
         found.contains(address).then_some(found)
     }
 
-    fn scan(&self, address: u64) -> Option<FrameDescriptionEntry<Slice>> {
+    fn scan_entries(&self, address: u64) -> Option<FrameDescriptionEntry<Slice>> {
         let mut entries = self.frames.entries(&self.bases);
         while let Some(entry) = entries.next().ok()? {
             if let CieOrFde::Fde(partial) = entry
@@ -142,7 +142,7 @@ impl Cfi {
     ///
     /// Returns [`Lost::Memory`] with an address if the memory at that address is needed but
     /// unknown.
-    pub(super) fn step(
+    pub(super) fn step_to_caller(
         &self,
         row: &Row,
         bank: &Bank,
@@ -150,9 +150,9 @@ impl Cfi {
     ) -> Result<Option<Bank>, Lost> {
         let frame = match &row.cfa {
             CfaRule::RegisterAndOffset { register, offset } => {
-                value(bank, *register)?.wrapping_add_signed(*offset)
+                register_value(bank, *register)?.wrapping_add_signed(*offset)
             }
-            CfaRule::Expression(code) => self.evaluate(row, code, bank, None, read)?,
+            CfaRule::Expression(code) => self.evaluate_expression(row, code, bank, None, read)?,
         };
         let fetch = |address| read(address).ok_or(Lost::Memory(address));
         let mut caller = *bank;
@@ -167,12 +167,12 @@ impl Cfi {
                 RegisterRule::Undefined if number == RIP => return Ok(None),
                 RegisterRule::Offset(offset) => fetch(frame.wrapping_add_signed(*offset))?,
                 RegisterRule::ValOffset(offset) => frame.wrapping_add_signed(*offset),
-                RegisterRule::Register(other) => value(bank, *other)?,
+                RegisterRule::Register(other) => register_value(bank, *other)?,
                 RegisterRule::Expression(code) => {
-                    fetch(self.evaluate(row, code, bank, Some(frame), read)?)?
+                    fetch(self.evaluate_expression(row, code, bank, Some(frame), read)?)?
                 }
                 RegisterRule::ValExpression(code) => {
-                    self.evaluate(row, code, bank, Some(frame), read)?
+                    self.evaluate_expression(row, code, bank, Some(frame), read)?
                 }
                 RegisterRule::Constant(value) => *value,
                 _ => continue,
@@ -183,7 +183,7 @@ impl Cfi {
         Ok(returns.then_some(caller))
     }
 
-    fn evaluate(
+    fn evaluate_expression(
         &self,
         row: &Row,
         code: &UnwindExpression<usize>,
@@ -207,7 +207,7 @@ impl Cfi {
                     evaluation.resume_with_memory(Value::Generic(word << bits >> bits))
                 }
                 EvaluationResult::RequiresRegister { register, .. } => {
-                    evaluation.resume_with_register(Value::Generic(value(bank, register)?))
+                    evaluation.resume_with_register(Value::Generic(register_value(bank, register)?))
                 }
                 _ => return Err(Lost::Rules),
             };
@@ -231,7 +231,7 @@ pub(super) enum Lost {
     Memory(u64),
 }
 
-fn value(bank: &Bank, register: Register) -> Result<u64, Lost> {
+fn register_value(bank: &Bank, register: Register) -> Result<u64, Lost> {
     bank.get(usize::from(register.0))
         .copied()
         .ok_or(Lost::Rules)

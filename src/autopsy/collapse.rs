@@ -6,12 +6,12 @@ const LONGEST: usize = 4;
 /// Collapses runs of equal elements and short cycles into one copy, with the number of repetitions.
 ///
 /// A single element counts as repeated from the second occurrence on, a cycle from the third.
-pub(super) fn collapse<T: Copy + PartialEq>(all: &[T]) -> Vec<(T, u64)> {
+pub(super) fn collapse_repeats<T: Copy + PartialEq>(all: &[T]) -> Vec<(T, u64)> {
     let mut short = Vec::new();
     let mut rest = all;
     while !rest.is_empty() {
         let (length, times) = (1..=LONGEST)
-            .map(|length| (length, times(rest, length)))
+            .map(|length| (length, count_repeats(rest, length)))
             .find(|(length, times)| *times >= if *length == 1 { 2 } else { 3 })
             .unwrap_or((1, 1));
         let repeated = times as u64 - 1;
@@ -22,7 +22,7 @@ pub(super) fn collapse<T: Copy + PartialEq>(all: &[T]) -> Vec<(T, u64)> {
 }
 
 /// Returns how many times the first `length` elements occur in a row.
-fn times<T: PartialEq>(all: &[T], length: usize) -> usize {
+fn count_repeats<T: PartialEq>(all: &[T], length: usize) -> usize {
     let Some(front) = all.get(..length) else {
         return 0;
     };
@@ -32,23 +32,23 @@ fn times<T: PartialEq>(all: &[T], length: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::collapse;
+    use super::collapse_repeats;
 
     #[test]
     fn equal_calls_become_one() {
-        let short = collapse(&['a', 'b', 'b', 'b', 'c']);
+        let short = collapse_repeats(&['a', 'b', 'b', 'b', 'c']);
         assert_eq!(short, [('a', 0), ('b', 2), ('c', 0)]);
     }
 
     #[test]
     fn calls_in_turn_become_one_round() {
-        let short = collapse(&['x', 'a', 'b', 'a', 'b', 'a', 'b', 'm']);
+        let short = collapse_repeats(&['x', 'a', 'b', 'a', 'b', 'a', 'b', 'm']);
         assert_eq!(short, [('x', 0), ('a', 2), ('b', 2), ('m', 0)]);
     }
 
     #[test]
     fn two_rounds_may_be_chance() {
         let all = ['a', 'b', 'a', 'b', 'm'];
-        assert_eq!(collapse(&all), all.map(|one| (one, 0)));
+        assert_eq!(collapse_repeats(&all), all.map(|one| (one, 0)));
     }
 }

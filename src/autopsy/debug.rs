@@ -1,6 +1,6 @@
 //! Finds separate files with debug information.
 
-use super::elf::{Elf, Layout, hexadecimal};
+use super::elf::{Elf, Layout, encode_hex};
 use crate::sys::files;
 use object::Object as _;
 use std::ffi::OsStr;
@@ -8,14 +8,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// Opens a file as an ELF file.
-pub(super) fn open(path: &Path) -> Option<Elf> {
+pub(super) fn open_elf(path: &Path) -> Option<Elf> {
     Elf::parse(files::map_program(path).ok()?).ok()
 }
 
 /// Finds the debug file of a program, by its build id or by the name in its debug link.
 ///
 /// All folders belong to the system on which the program ran.
-pub(super) fn companion(
+pub(super) fn find_debug_file(
     folders: &[PathBuf],
     path: &Path,
     elf: Option<&Elf>,
@@ -37,21 +37,21 @@ pub(super) fn companion(
     }
     places.into_iter().find_map(|place| {
         let bytes = files::map_program(&place).ok()?;
-        let same = match (build_id, Layout::read(bytes)?.build_id) {
+        let same = match (build_id, Layout::from_bytes(bytes)?.build_id) {
             (Some(wanted), Some(found)) => wanted == found,
-            _ => crc32(bytes) == checksum,
+            _ => crc32_checksum(bytes) == checksum,
         };
         same.then(|| Elf::parse(bytes).ok())?
     })
 }
 
 /// Finds the file with debug information that several debug files share.
-pub(super) fn supplement(folders: &[PathBuf], elf: &Elf) -> Option<Elf> {
+pub(super) fn find_supplement(folders: &[PathBuf], elf: &Elf) -> Option<Elf> {
     let (name, id) = elf.gnu_debugaltlink().ok()??;
     by_identity(folders, id).or_else(|| {
         let name = Path::new(OsStr::from_bytes(name));
         // The name is relative to the folder of the debug file, which is `.build-id/xx`.
-        let place = |folder: &PathBuf| open(&folder.join(".build-id/00").join(name));
+        let place = |folder: &PathBuf| open_elf(&folder.join(".build-id/00").join(name));
         folders.iter().find_map(place)
     })
 }
@@ -60,14 +60,16 @@ fn by_identity(folders: &[PathBuf], id: &[u8]) -> Option<Elf> {
     let (first, rest) = id.split_first()?;
     let name = format!(
         ".build-id/{}/{}.debug",
-        hexadecimal(&[*first]),
-        hexadecimal(rest)
+        encode_hex(&[*first]),
+        encode_hex(rest)
     );
-    folders.iter().find_map(|folder| open(&folder.join(&name)))
+    folders
+        .iter()
+        .find_map(|folder| open_elf(&folder.join(&name)))
 }
 
 /// Computes the checksum of `.gnu_debuglink`.
-fn crc32(bytes: &[u8]) -> u32 {
+fn crc32_checksum(bytes: &[u8]) -> u32 {
     let table: [u32; 256] = std::array::from_fn(|index| {
         (0..8).fold(u32::try_from(index).unwrap_or(0), |value, _| {
             value >> 1 ^ if value & 1 == 1 { 0xedb8_8320 } else { 0 }
@@ -85,6 +87,6 @@ mod tests {
 
     #[test]
     fn the_checksum_is_the_one_of_the_standard() {
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32_checksum(b"123456789"), 0xcbf4_3926);
     }
 }

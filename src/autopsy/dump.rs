@@ -53,13 +53,13 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    pub(super) fn readable(&self) -> bool {
+    pub(super) fn is_readable(&self) -> bool {
         self.flags & 4 != 0
     }
-    pub(super) fn writable(&self) -> bool {
+    pub(super) fn is_writable(&self) -> bool {
         self.flags & 2 != 0
     }
-    pub(super) fn executable(&self) -> bool {
+    pub(super) fn is_executable(&self) -> bool {
         self.flags & 1 != 0
     }
 }
@@ -74,7 +74,7 @@ struct Header {
 }
 
 impl Dump {
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+    pub(super) fn open_core(path: &Path) -> Result<Self, Error> {
         let unreadable = |reason| Error::Unreadable {
             path: path.to_owned(),
             reason,
@@ -104,13 +104,13 @@ impl Dump {
         }
         let mut head = [0; 64];
         let size = usize::try_from(dump.length.min(64)).unwrap_or(64);
-        dump.exactly(0, &mut head[..size]);
+        dump.read_exactly(0, &mut head[..size]);
         if !head.starts_with(b"\x7fELF") {
             return Err(no_core("it is not an ELF file"));
         }
         if head[5] != 1 {
             dump.foreign = Some("a big-endian machine".to_owned());
-            return Err(dump.refusal(path));
+            return Err(dump.foreign_error(path));
         }
         if u16_at(&head, 16) != Some(4) {
             return Err(no_core("it is a program or a library"));
@@ -124,8 +124,10 @@ impl Dump {
             (183, _) => Some("an aarch64 program".to_owned()),
             (machine, _) => Some(format!("another architecture (ELF machine {machine})")),
         };
-        let headers = dump.headers(&head).ok_or(broken("it has no headers"))?;
-        dump.take(&headers);
+        let headers = dump
+            .read_headers(&head)
+            .ok_or(broken("it has no headers"))?;
+        dump.take_headers(&headers);
         if dump.notes.is_empty() {
             return Err(broken("its notes are missing"));
         }
@@ -133,14 +135,14 @@ impl Dump {
     }
 
     /// Returns the error for a program of an unsupported architecture.
-    pub(super) fn refusal(&self, path: &Path) -> Error {
+    pub(super) fn foreign_error(&self, path: &Path) -> Error {
         Error::Foreign {
             path: path.to_owned(),
             what: self.foreign.clone().unwrap_or_default(),
         }
     }
 
-    fn headers(&self, head: &[u8]) -> Option<Vec<Header>> {
+    fn read_headers(&self, head: &[u8]) -> Option<Vec<Header>> {
         let word = |wide: usize, narrow: usize| {
             if self.wide {
                 u64_at(head, wide)
@@ -162,20 +164,20 @@ impl Dump {
             // The number does not fit into the field; the first section header contains it.
             let at = word(40, 32)?.checked_add(if self.wide { 44 } else { 28 })?;
             let mut number = [0; 4];
-            self.exactly(at, &mut number).then_some(())?;
+            self.read_exactly(at, &mut number).then_some(())?;
             count = u64::from(u32::from_le_bytes(number));
         }
         let there = self.length.checked_sub(table)? / u64::from(size);
         let count = count.min(there).min(MOST_SEGMENTS);
         let mut bytes = vec![0; usize::try_from(count * u64::from(size)).ok()?];
-        self.exactly(table, &mut bytes).then_some(())?;
+        self.read_exactly(table, &mut bytes).then_some(())?;
         bytes
             .chunks_exact(size.into())
-            .map(|header| self.header(header))
+            .map(|header| self.parse_header(header))
             .collect()
     }
 
-    fn header(&self, bytes: &[u8]) -> Option<Header> {
+    fn parse_header(&self, bytes: &[u8]) -> Option<Header> {
         let narrow = |at| u32_at(bytes, at).map(u64::from);
         Some(if self.wide {
             Header {
@@ -198,7 +200,7 @@ impl Dump {
         })
     }
 
-    fn take(&mut self, headers: &[Header]) {
+    fn take_headers(&mut self, headers: &[Header]) {
         for header in headers {
             let there = self.length.saturating_sub(header.offset);
             let filled = header.file_size.min(there);
@@ -207,7 +209,7 @@ impl Dump {
                 PT_NOTE => {
                     let room = MOST_NOTES.saturating_sub(self.notes.len() as u64);
                     let mut bytes = vec![0; usize::try_from(filled.min(room)).unwrap_or(0)];
-                    if self.exactly(header.offset, &mut bytes) {
+                    if self.read_exactly(header.offset, &mut bytes) {
                         self.notes.append(&mut bytes);
                     }
                 }
@@ -237,7 +239,7 @@ impl Dump {
     }
 
     /// Returns the segment that contains this address.
-    pub(super) fn segment(&self, address: u64) -> Option<&Segment> {
+    pub(super) fn segment_at(&self, address: u64) -> Option<&Segment> {
         let behind = self
             .segments
             .partition_point(|segment| segment.start <= address);
@@ -247,8 +249,8 @@ impl Dump {
 
     /// Copies contiguous memory from this address on into the buffer, and returns the number of
     /// bytes.
-    pub(super) fn memory(&self, address: u64, buffer: &mut [u8]) -> usize {
-        let Some(segment) = self.segment(address) else {
+    pub(super) fn read_memory(&self, address: u64, buffer: &mut [u8]) -> usize {
+        let Some(segment) = self.segment_at(address) else {
             return 0;
         };
         let at = address - segment.start;
@@ -257,16 +259,16 @@ impl Dump {
             .unwrap_or(usize::MAX)
             .min(buffer.len());
         match segment.offset.checked_add(at) {
-            Some(place) if self.read(place, &mut buffer[..size]) => size,
+            Some(place) if self.read_blocks(place, &mut buffer[..size]) => size,
             _ => 0,
         }
     }
 
     /// Reads through cached blocks, because stacks are read word by word.
-    fn read(&self, mut offset: u64, mut buffer: &mut [u8]) -> bool {
+    fn read_blocks(&self, mut offset: u64, mut buffer: &mut [u8]) -> bool {
         while !buffer.is_empty() {
             let first = offset / BLOCK * BLOCK;
-            let Some(block) = self.block(first) else {
+            let Some(block) = self.load_block(first) else {
                 return false;
             };
             let skip = usize::try_from(offset - first).unwrap_or(usize::MAX);
@@ -281,14 +283,14 @@ impl Dump {
         true
     }
 
-    fn block(&self, first: u64) -> Option<Rc<[u8]>> {
+    fn load_block(&self, first: u64) -> Option<Rc<[u8]>> {
         let mut blocks = self.blocks.borrow_mut();
         if let Some(block) = blocks.get(&first) {
             return Some(Rc::clone(block));
         }
         let size = BLOCK.min(self.length.checked_sub(first)?);
         let mut bytes = vec![0; usize::try_from(size).ok()?];
-        self.exactly(first, &mut bytes).then_some(())?;
+        self.read_exactly(first, &mut bytes).then_some(())?;
         if blocks.len() >= MOST_BLOCKS {
             blocks.clear();
         }
@@ -297,7 +299,7 @@ impl Dump {
         Some(block)
     }
 
-    fn exactly(&self, offset: u64, buffer: &mut [u8]) -> bool {
+    fn read_exactly(&self, offset: u64, buffer: &mut [u8]) -> bool {
         self.file.read_exact_at(buffer, offset).is_ok()
     }
 }

@@ -35,7 +35,7 @@ struct Load {
 
 impl Layout {
     /// Reads the beginning of a file; returns `None` if it is not a 64-bit x86 program.
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let header = FileHeader64::<LittleEndian>::parse(bytes).ok()?;
         let endian = header.endian().ok()?;
         if header.e_machine(endian) != object::elf::EM_X86_64 {
@@ -77,7 +77,7 @@ impl Layout {
     }
 
     /// Returns start, end and file offset of each segment, for a file loaded with this bias.
-    pub(super) fn parts(&self, bias: u64) -> impl Iterator<Item = (u64, u64, u64)> {
+    pub(super) fn loaded_parts(&self, bias: u64) -> impl Iterator<Item = (u64, u64, u64)> {
         self.loads.iter().map(move |load| {
             let start = load.address.wrapping_add(bias);
             let end = start.saturating_add(load.file_size);
@@ -89,7 +89,7 @@ impl Layout {
     /// Returns the bias of the file whose offset was mapped at this address.
     ///
     /// An address in the process minus the bias is the link-time address.
-    pub(super) fn bias(&self, start: u64, offset: u64, executable: bool) -> Option<u64> {
+    pub(super) fn load_bias(&self, start: u64, offset: u64, executable: bool) -> Option<u64> {
         let holds = |load: &&Load| {
             let first = load.offset / PAGE * PAGE;
             let end = load.offset.saturating_add(load.file_size);
@@ -116,7 +116,7 @@ impl Layout {
     }
 
     /// Returns the content of the file from this link-time address to the end of the segment.
-    pub(super) fn loaded<'a>(&self, bytes: &'a [u8], address: u64) -> Option<&'a [u8]> {
+    pub(super) fn loaded_content<'a>(&self, bytes: &'a [u8], address: u64) -> Option<&'a [u8]> {
         let load = self.loads.iter().find(|load| {
             let end = load.address.saturating_add(load.file_size);
             (load.address..end).contains(&address)
@@ -131,7 +131,7 @@ impl Layout {
 /// Returns a section of the file, or `None` if it is missing or empty.
 ///
 /// The decompressed content of a section stays in memory for ever, like the files.
-pub(super) fn section(elf: &Elf, name: &str) -> Option<&'static [u8]> {
+pub(super) fn section_content(elf: &Elf, name: &str) -> Option<&'static [u8]> {
     let section = elf.section_by_name(name)?;
     let packed = section.compressed_data().ok()?;
     if packed.format != CompressionFormat::None && packed.uncompressed_size > 8 << 30 {
@@ -145,7 +145,7 @@ pub(super) fn section(elf: &Elf, name: &str) -> Option<&'static [u8]> {
 }
 
 /// Formats a build id in hexadecimal.
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+pub(super) fn encode_hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");

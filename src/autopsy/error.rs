@@ -9,25 +9,25 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    #[error("cannot read `{}`: {reason}", path.safe())]
+    #[error("cannot read `{}`: {reason}", path.to_safe())]
     Unreadable { path: PathBuf, reason: io::Error },
-    #[error("`{}` is not a core file: {why}", path.safe())]
+    #[error("`{}` is not a core file: {why}", path.to_safe())]
     NoCore { path: PathBuf, why: &'static str },
     #[error(
         "the core `{}` is broken: {why}; was the disk full, or the limit on cores too low (`ulimit -c`)?",
-        path.safe()
+        path.to_safe()
     )]
     Broken { path: PathBuf, why: &'static str },
     #[error(
         "the core `{}` is from {what}; provoke reads only cores of 64-bit x86 programs; use a debugger on that machine",
-        path.safe()
+        path.to_safe()
     )]
     Foreign { path: PathBuf, what: String },
 }
 
 impl Error {
     /// Returns the error for a core that does not name its process.
-    pub(super) fn ownerless(path: &Path) -> Self {
+    pub(super) fn without_owner(path: &Path) -> Self {
         Self::Broken {
             path: path.to_owned(),
             why: "it does not contain a process ID",

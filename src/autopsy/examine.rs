@@ -1,16 +1,16 @@
 //! Combines all findings of a core into one analysis.
 
 use super::abort;
-use super::collapse::collapse;
+use super::collapse::collapse_repeats;
 use super::dump::Dump;
 use super::fault;
 use super::modules::Modules;
 use super::notes::{Notes, Status};
-use super::phase::phase;
-use super::recover::{Origin, origin};
+use super::phase::phase_of_stack;
+use super::recover::{Origin, find_origin};
 use super::scene::{Registers, Scene};
 use super::shelf::{self, Shelf};
-use super::space::{Space, mappings};
+use super::space::{Space, core_mappings};
 use super::unwind::{DEEPEST, Place, Stack, Unwinder};
 use super::{Settings, modules};
 use crate::model::{Autopsy, Crash, Fault, Frame, Module, Phase, Thread};
@@ -27,24 +27,24 @@ const OUTERMOST: usize = 50;
 const MOST_FOLLOWED: usize = 2_000_000;
 
 /// Adds the analysis of the crash to an autopsy that contains only the owner.
-pub(super) fn examine(
+pub(super) fn examine_crash(
     autopsy: &mut Autopsy,
     dump: &Dump,
     notes: &Notes,
     settings: &Settings,
     shelf: &mut Shelf,
 ) {
-    let modules = Modules::find(notes, dump, shelf, settings, &mut autopsy.gaps);
+    let modules = Modules::of_core(notes, dump, shelf, settings, &mut autopsy.gaps);
     let Some(first) = notes.threads.first() else {
         autopsy.gaps.push("the core contains no threads".to_owned());
         return;
     };
-    let seen = look(dump, notes, first, &modules, settings, shelf);
+    let seen = examine_dump(dump, notes, first, &modules, settings, shelf);
     autopsy.crash.fault = seen.fault;
     autopsy.crash.abort = seen.abort;
-    let at = modules.number(seen.registers.rip);
+    let at = modules.number_at(seen.registers.rip);
     autopsy.crash.place = at.and_then(|at| modules.list[at].file_offset(seen.registers.rip));
-    autopsy.registers = named(&seen.registers);
+    autopsy.registers = named_registers(&seen.registers);
     let earlier = notes.threads.iter().filter(|other| other.tid < first.tid);
     autopsy.crash.thread = u32::try_from(earlier.count() + 1).unwrap_or(u32::MAX);
 
@@ -55,14 +55,14 @@ pub(super) fn examine(
     };
     let crashed = &seen.stacks[0].places[seen.skip..];
     autopsy.crash.stackless = crashed.len() == 1 && seen.stacks[0].cut.is_some();
-    namer.crash(&mut autopsy.crash, crashed);
+    namer.name_crash(&mut autopsy.crash, crashed);
     for (status, stack) in notes.threads.iter().zip(seen.stacks) {
-        autopsy.threads.push(namer.thread(status, stack));
+        autopsy.threads.push(namer.name_thread(status, stack));
     }
     autopsy.modules = modules
         .list
         .iter()
-        .map(|module| described(module, shelf))
+        .map(|module| describe_module(module, shelf))
         .collect();
     if autopsy.crash.program.is_empty()
         && let Some(program) = modules.program
@@ -84,7 +84,7 @@ struct Seen {
     skip: usize,
 }
 
-fn look(
+fn examine_dump(
     dump: &Dump,
     notes: &Notes,
     first: &Status,
@@ -101,25 +101,25 @@ fn look(
     let mut left = MOST_FOLLOWED;
     let mut stacks = Vec::new();
     for thread in &notes.threads {
-        let stack = unwinder.follow(&thread.registers, DEEPEST.min(left));
+        let stack = unwinder.follow_stack(&thread.registers, DEEPEST.min(left));
         left = left.saturating_sub(stack.places.len());
         stacks.push(stack);
     }
-    let signal = notes.signal();
+    let signal = notes.death_signal();
     let code = notes.info.map(|info| info.code);
     let sent = signal > 0 && code.is_none_or(|code| code <= 0);
     let origin = sent
-        .then(|| origin(&space, &stacks[0], &first.registers, signal))
+        .then(|| find_origin(&space, &stacks[0], &first.registers, signal))
         .flatten();
     let skip = origin.map_or(0, |origin| origin.skip);
     let registers = origin.map_or(first.registers, |origin| origin.registers);
-    let mappings = mappings(dump);
+    let mappings = core_mappings(dump);
     let mut scene = Scene {
         signal,
         code,
-        address: notes.info.and_then(|info| info.address()),
+        address: notes.info.and_then(|info| info.touched_address()),
         trap: None,
-        sender: notes.info.and_then(|info| info.sender()),
+        sender: notes.info.and_then(|info| info.sender_pid()),
         registers,
         memory: &space,
         mappings: &mappings,
@@ -138,11 +138,12 @@ fn look(
     }
     Seen {
         fault: if signal > 0 {
-            fault::explain(&scene)
+            fault::explain_fault(&scene)
         } else {
             Fault::default()
         },
-        abort: abort::place(modules, shelf).and_then(|place| abort::message(&space, place)),
+        abort: abort::message_place(modules, shelf)
+            .and_then(|place| abort::read_message(&space, place)),
         registers,
         stacks,
         skip,
@@ -158,16 +159,16 @@ struct Namer<'a> {
 }
 
 impl Namer<'_> {
-    fn crash(&mut self, crash: &mut Crash, places: &[Place]) {
-        let short = collapse(places);
+    fn name_crash(&mut self, crash: &mut Crash, places: &[Place]) {
+        let short = collapse_repeats(places);
         let innermost = &short[..short.len().min(MOST_LISTED)];
         let outermost = &short[innermost.len().max(short.len().saturating_sub(OUTERMOST))..];
-        let mut frames = self.frames(innermost);
-        let outer = self.frames(outermost);
+        let mut frames = self.name_frames(innermost);
+        let outer = self.name_frames(outermost);
         let functions = frames.iter().chain(&outer);
         let mut functions = functions.filter_map(|frame| frame.function.as_deref());
         crash.phase = if crash.signal.is_some() {
-            phase(functions.by_ref())
+            phase_of_stack(functions.by_ref())
         } else {
             Phase::Run
         };
@@ -175,11 +176,11 @@ impl Namer<'_> {
         crash.frames = frames;
     }
 
-    fn thread(&mut self, status: &Status, stack: Stack) -> Thread {
-        let short = collapse(&stack.places);
+    fn name_thread(&mut self, status: &Status, stack: Stack) -> Thread {
+        let short = collapse_repeats(&stack.places);
         let listed = &short[..short.len().min(MOST_LISTED).min(self.room)];
         let left = short.len() - listed.len();
-        let frames = self.frames(listed);
+        let frames = self.name_frames(listed);
         self.room = self.room.saturating_sub(frames.len());
         Thread {
             tid: status.tid,
@@ -193,11 +194,11 @@ impl Namer<'_> {
         }
     }
 
-    fn frames(&mut self, places: &[(Place, u64)]) -> Vec<Frame> {
+    fn name_frames(&mut self, places: &[(Place, u64)]) -> Vec<Frame> {
         let mut frames = Vec::new();
         for (place, repeated) in places {
             let before = frames.len();
-            self.name(*place, &mut frames);
+            self.push_frames(*place, &mut frames);
             for frame in &mut frames[before..] {
                 frame.repeated = *repeated;
             }
@@ -205,9 +206,9 @@ impl Namer<'_> {
         frames
     }
 
-    fn name(&mut self, place: Place, frames: &mut Vec<Frame>) {
-        let within = place.within();
-        let module = self.modules.number(within);
+    fn push_frames(&mut self, place: Place, frames: &mut Vec<Frame>) {
+        let within = place.instruction_address();
+        let module = self.modules.number_at(within);
         let Some(module) = module.map(|number| &self.modules.list[number]) else {
             frames.push(Frame {
                 offset: place.address,
@@ -219,31 +220,31 @@ impl Namer<'_> {
         let known = match module.book {
             Some(book) => {
                 let symbols = &mut self.shelf.book_mut(book).symbols;
-                symbols.frames(module.offset(within))
+                symbols.frames_at(module.link_offset(within))
             }
             None => &bare,
         };
         frames.extend(known.iter().map(|frame| Frame {
-            offset: module.offset(place.address),
+            offset: module.link_offset(place.address),
             module: Some(module.name.clone()),
             ..frame.clone()
         }));
     }
 }
 
-fn described(module: &modules::Module, shelf: &Shelf) -> Module {
-    let book = module.book.map(|book| shelf.book(book));
+fn describe_module(module: &modules::Module, shelf: &Shelf) -> Module {
+    let book = module.book.map(|book| shelf.book_at(book));
     Module {
         path: module.path.clone(),
         base: module.base,
-        build_id: shelf::identity(&module.layout),
+        build_id: shelf::build_identity(&module.layout),
         symbols: book
-            .map_or("nothing", |book| book.symbols.quality())
+            .map_or("nothing", |book| book.symbols.naming_quality())
             .to_owned(),
     }
 }
 
-fn named(registers: &Registers) -> Vec<(String, u64)> {
+fn named_registers(registers: &Registers) -> Vec<(String, u64)> {
     let r = registers;
     let all = [
         ("rip", r.rip),

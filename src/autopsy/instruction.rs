@@ -29,8 +29,8 @@ pub(super) struct Decoded {
 }
 
 /// Decodes the instruction at an address; returns `None` if the memory there is unknown.
-pub(super) fn decode(memory: &dyn Memory, address: u64) -> Option<Decoded> {
-    let bytes = bytes(memory, address)?;
+pub(super) fn decode_at(memory: &dyn Memory, address: u64) -> Option<Decoded> {
+    let bytes = read_code(memory, address)?;
     // Some valid instructions of AMD processors are invalid on Intel's, and the reverse.
     let instruction = [DecoderOptions::NONE, DecoderOptions::AMD]
         .into_iter()
@@ -40,19 +40,19 @@ pub(super) fn decode(memory: &dyn Memory, address: u64) -> Option<Decoded> {
 }
 
 /// Reads the bytes at an address, up to the length of the longest instruction.
-fn bytes(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
+fn read_code(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
     let mut bytes = vec![0; LONGEST];
-    if memory.read(address, &mut bytes) {
+    if memory.read_memory(address, &mut bytes) {
         return Some(bytes);
     }
     // The page may end before the longest instruction would.
     let left = usize::try_from(PAGE - address % PAGE).unwrap_or(LONGEST);
     bytes.truncate(left.min(LONGEST));
-    memory.read(address, &mut bytes).then_some(bytes)
+    memory.read_memory(address, &mut bytes).then_some(bytes)
 }
 
 /// Formats an instruction as assembly.
-pub(super) fn text(instruction: &Instruction) -> String {
+pub(super) fn format_instruction(instruction: &Instruction) -> String {
     let mut formatter = IntelFormatter::new();
     let options = formatter.options_mut();
     options.set_hex_prefix("0x");
@@ -66,7 +66,7 @@ pub(super) fn text(instruction: &Instruction) -> String {
 
 /// Returns the memory that an instruction accesses, including the stack, as far as the registers
 /// determine it.
-pub(super) fn touches(instruction: &Instruction, registers: &Registers) -> Vec<Touch> {
+pub(super) fn touched_by(instruction: &Instruction, registers: &Registers) -> Vec<Touch> {
     let mut factory = InstructionInfoFactory::new();
     let info = factory.info(instruction);
     let touched = info
@@ -75,7 +75,7 @@ pub(super) fn touches(instruction: &Instruction, registers: &Registers) -> Vec<T
         .filter(|memory| !matches!(memory.access(), OpAccess::None | OpAccess::NoMemAccess));
     let touched = touched.filter_map(|memory| {
         Some(Touch {
-            address: memory.virtual_address(0, |name, _, _| value(registers, name))?,
+            address: memory.virtual_address(0, |name, _, _| register_value(registers, name))?,
             size: memory.memory_size().size() as u64,
             writes: matches!(
                 memory.access(),
@@ -90,19 +90,24 @@ pub(super) fn touches(instruction: &Instruction, registers: &Registers) -> Vec<T
 }
 
 /// Returns the value of an operand that is a register or known memory.
-pub(super) fn operand(instruction: &Instruction, number: u32, scene: &Scene<'_>) -> Option<u64> {
+pub(super) fn operand_value(
+    instruction: &Instruction,
+    number: u32,
+    scene: &Scene<'_>,
+) -> Option<u64> {
     let (raw, size) = match instruction.op_kind(number) {
         OpKind::Register => {
             let name = instruction.op_register(number);
-            (value(&scene.registers, name)?, name.size())
+            (register_value(&scene.registers, name)?, name.size())
         }
         OpKind::Memory => {
-            let address = instruction
-                .virtual_address(number, 0, |name, _, _| value(&scene.registers, name))?;
+            let address = instruction.virtual_address(number, 0, |name, _, _| {
+                register_value(&scene.registers, name)
+            })?;
             let size = instruction.memory_size().size();
             let mut bytes = [0; 8];
             let part = bytes.get_mut(..size)?;
-            if !scene.memory.read(address, part) {
+            if !scene.memory.read_memory(address, part) {
                 return None;
             }
             (u64::from_le_bytes(bytes), size)
@@ -117,7 +122,7 @@ pub(super) fn operand(instruction: &Instruction, number: u32, scene: &Scene<'_>)
 }
 
 /// Returns the value of the general register with this name.
-pub(super) fn value(registers: &Registers, name: Register) -> Option<u64> {
+pub(super) fn register_value(registers: &Registers, name: Register) -> Option<u64> {
     let full = name.full_register();
     let whole = match full {
         Register::RAX => registers.rax,

@@ -81,7 +81,7 @@ impl Default for Settings {
 
 impl Settings {
     /// Returns the present path of one of the program's files.
-    fn place(&self, path: &str) -> PathBuf {
+    fn file_place(&self, path: &str) -> PathBuf {
         match &self.root {
             Some(root) => root.join(path.trim_start_matches('/')),
             None => PathBuf::from(path),
@@ -105,7 +105,7 @@ impl Examiner {
     }
 
     /// Sets the root directory, the working directory and the CPU flags for the following cores.
-    pub fn ran(
+    pub fn set_origin(
         &mut self,
         root: Option<PathBuf>,
         folder: &Path,
@@ -117,42 +117,42 @@ impl Examiner {
     }
 
     /// Returns the function at a file offset of a program or a library, by its symbols.
-    pub fn function(&mut self, file: &Path, offset: u64) -> Option<String> {
-        let number = self.shelf.file(&self.settings, file)?;
-        let book = self.shelf.book(number);
-        book.symbols.function(book.layout.address_of(offset)?)
+    pub fn function_at(&mut self, file: &Path, offset: u64) -> Option<String> {
+        let number = self.shelf.find_file(&self.settings, file)?;
+        let book = self.shelf.book_at(number);
+        book.symbols.function_at(book.layout.address_of(offset)?)
     }
 
     /// Returns the variable at each of these addresses in the process of a core, by the symbols of
     /// its files: `audit`, `pool+0x28`.
-    pub fn variables(&mut self, core: &Path, addresses: &[u64]) -> Vec<Option<String>> {
+    pub fn variables_at(&mut self, core: &Path, addresses: &[u64]) -> Vec<Option<String>> {
         let none = vec![None; addresses.len()];
-        let Ok(dump) = Dump::open(core) else {
+        let Ok(dump) = Dump::open_core(core) else {
             return none;
         };
         if dump.foreign.is_some() {
             return none;
         }
-        let notes = Notes::read(&dump.notes, dump.wide);
+        let notes = Notes::from_bytes(&dump.notes, dump.wide);
         let (settings, shelf) = (&self.settings, &mut self.shelf);
-        let modules = Modules::find(&notes, &dump, shelf, settings, &mut Vec::new());
+        let modules = Modules::of_core(&notes, &dump, shelf, settings, &mut Vec::new());
         let name = |address: &u64| {
             // Zeroed data lies behind the mapped part of the file.
             let below = modules.list.iter().filter(|module| module.base <= *address);
             let module = below.max_by_key(|module| module.base)?;
-            let symbols = &self.shelf.book(module.book?).symbols;
-            symbols.variable(module.offset(*address))
+            let symbols = &self.shelf.book_at(module.book?).symbols;
+            symbols.variable_at(module.link_offset(*address))
         };
         addresses.iter().map(name).collect()
     }
 
     /// Reads a core.
-    pub fn examine(&mut self, core: &Path) -> Result<Autopsy, Error> {
-        let dump = Dump::open(core)?;
-        let notes = Notes::read(&dump.notes, dump.wide);
+    pub fn examine_core(&mut self, core: &Path) -> Result<Autopsy, Error> {
+        let dump = Dump::open_core(core)?;
+        let notes = Notes::from_bytes(&dump.notes, dump.wide);
         let owner = notes
-            .owner(dump.truncated)
-            .ok_or_else(|| Error::ownerless(core))?;
+            .core_owner(dump.truncated)
+            .ok_or_else(|| Error::without_owner(core))?;
         let mut autopsy = Autopsy::default();
         autopsy.crash.pid = owner.pid;
         autopsy.crash.program = owner.program;
@@ -161,9 +161,9 @@ impl Examiner {
             autopsy.gaps.push(CUT_SHORT.to_owned());
         }
         if dump.foreign.is_some() {
-            autopsy.gaps.push(dump.refusal(core).to_string());
+            autopsy.gaps.push(dump.foreign_error(core).to_string());
         } else {
-            examine::examine(&mut autopsy, &dump, &notes, &self.settings, &mut self.shelf);
+            examine::examine_crash(&mut autopsy, &dump, &notes, &self.settings, &mut self.shelf);
         }
         Ok(autopsy)
     }
@@ -187,9 +187,9 @@ pub struct Owner {
 }
 
 /// Returns the mapped files that a core lists.
-pub fn files(core: &Path) -> Result<BTreeSet<PathBuf>, Error> {
-    let dump = Dump::open(core)?;
-    let notes = Notes::read(&dump.notes, dump.wide);
+pub fn mapped_paths(core: &Path) -> Result<BTreeSet<PathBuf>, Error> {
+    let dump = Dump::open_core(core)?;
+    let notes = Notes::from_bytes(&dump.notes, dump.wide);
     let files = notes.files.iter().map(|file| PathBuf::from(&file.path));
     Ok(files.filter(|file| file.is_absolute()).collect())
 }
@@ -201,25 +201,25 @@ const AT_EXECFN: u64 = 31;
 const VARIABLES: usize = 256 * 1024;
 
 /// Returns the value that an environment variable had when the process of a core started.
-pub fn variable(core: &Path, name: &str) -> Option<String> {
-    let dump = Dump::open(core).ok()?;
-    let end = Notes::read(&dump.notes, dump.wide).told(AT_EXECFN)?;
+pub fn start_variable(core: &Path, name: &str) -> Option<String> {
+    let dump = Dump::open_core(core).ok()?;
+    let end = Notes::from_bytes(&dump.notes, dump.wide).auxv_value(AT_EXECFN)?;
     let begin = dump
-        .segment(end)?
+        .segment_at(end)?
         .start
         .max(end.saturating_sub(VARIABLES as u64));
     let mut bytes = vec![0; usize::try_from(end - begin).ok()?];
-    let there = dump.memory(begin, &mut bytes);
+    let there = dump.read_memory(begin, &mut bytes);
     let mut words = bytes[..there].rsplit(|byte| *byte == 0);
     let value = words.find_map(|word| word.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
 /// Returns the owner of a core, without unwinding any stack.
-pub fn owner(core: &Path) -> Result<Owner, Error> {
-    let dump = Dump::open(core)?;
-    let notes = Notes::read(&dump.notes, dump.wide);
+pub fn core_owner(core: &Path) -> Result<Owner, Error> {
+    let dump = Dump::open_core(core)?;
+    let notes = Notes::from_bytes(&dump.notes, dump.wide);
     notes
-        .owner(dump.truncated)
-        .ok_or_else(|| Error::ownerless(core))
+        .core_owner(dump.truncated)
+        .ok_or_else(|| Error::without_owner(core))
 }

@@ -33,7 +33,7 @@ pub(super) struct Module {
 
 impl Module {
     /// Returns the link-time address, which `objdump` and `nm` show.
-    pub(super) fn offset(&self, address: u64) -> u64 {
+    pub(super) fn link_offset(&self, address: u64) -> u64 {
         address.wrapping_sub(self.bias)
     }
 
@@ -45,7 +45,7 @@ impl Module {
     }
 
     /// Returns the address in the process of a link-time address.
-    pub(super) fn place(&self, offset: u64) -> u64 {
+    pub(super) fn process_address(&self, offset: u64) -> u64 {
         offset.wrapping_add(self.bias)
     }
 }
@@ -62,7 +62,7 @@ pub(super) struct Modules {
 
 impl Modules {
     /// Finds the files of a core, and adds their problems to the gaps.
-    pub(super) fn find(
+    pub(super) fn of_core(
         notes: &Notes,
         dump: &Dump,
         shelf: &mut Shelf,
@@ -72,7 +72,7 @@ impl Modules {
         let mut modules = Self::default();
         let loaded;
         let files = if notes.files.is_empty() {
-            loaded = link_map::files(notes, dump, settings);
+            loaded = link_map::mapped_files(notes, dump, settings);
             &loaded
         } else {
             &notes.files
@@ -80,9 +80,9 @@ impl Modules {
         if files.is_empty() {
             gaps.push("the core does not list the mapped files".to_owned());
         }
-        for parts in groups(files) {
+        for parts in group_by_file(files) {
             if is_code(&parts, dump) && modules.list.len() < MOST_MODULES {
-                let module = module(parts, notes, dump, shelf, settings, gaps);
+                let module = make_module(parts, notes, dump, shelf, settings, gaps);
                 modules.list.extend(module);
             }
         }
@@ -95,13 +95,13 @@ impl Modules {
             modules.ranges.extend(ranges);
         }
         modules.ranges.sort_unstable();
-        let entry = notes.told(AT_ENTRY);
-        modules.program = entry.and_then(|entry| modules.number(entry));
+        let entry = notes.auxv_value(AT_ENTRY);
+        modules.program = entry.and_then(|entry| modules.number_at(entry));
         modules
     }
 
     /// Returns the index of the module at an address.
-    pub(super) fn number(&self, address: u64) -> Option<usize> {
+    pub(super) fn number_at(&self, address: u64) -> Option<usize> {
         let behind = self.ranges.partition_point(|(start, ..)| *start <= address);
         let (_, end, number) = self.ranges.get(behind.checked_sub(1)?)?;
         (address < *end).then_some(*number)
@@ -109,7 +109,7 @@ impl Modules {
 }
 
 /// Groups mappings by file. A file that is mapped twice from its beginning makes two groups.
-fn groups(files: &[MappedFile]) -> Vec<Vec<MappedFile>> {
+fn group_by_file(files: &[MappedFile]) -> Vec<Vec<MappedFile>> {
     let mut groups: Vec<Vec<MappedFile>> = Vec::new();
     for file in files {
         match groups.last_mut() {
@@ -130,11 +130,11 @@ fn groups(files: &[MappedFile]) -> Vec<Vec<MappedFile>> {
 /// A mapping without a segment counts as executable: an emulator or debugger may leave out segments
 /// that are in the files.
 fn is_code(parts: &[MappedFile], dump: &Dump) -> bool {
-    let mut segments = parts.iter().map(|part| dump.segment(part.start));
-    segments.any(|segment| segment.is_none_or(super::dump::Segment::executable))
+    let mut segments = parts.iter().map(|part| dump.segment_at(part.start));
+    segments.any(|segment| segment.is_none_or(super::dump::Segment::is_executable))
 }
 
-fn module(
+fn make_module(
     parts: Vec<MappedFile>,
     notes: &Notes,
     dump: &Dump,
@@ -146,47 +146,48 @@ fn module(
     let base = first.start;
     let known = path_without_mark(&first.path);
     let name = name_of(known).to_owned();
-    let remembered = remembered(&parts, dump);
-    let is_program = notes.told(AT_ENTRY).is_some_and(|entry| {
+    let remembered = remembered_layout(&parts, dump);
+    let is_program = notes.auxv_value(AT_ENTRY).is_some_and(|entry| {
         parts
             .iter()
             .any(|part| (part.start..part.end).contains(&entry))
     });
     let place = match &settings.program {
         Some(program) if is_program => program.clone(),
-        _ => settings.place(known),
+        _ => settings.file_place(known),
     };
-    let mut book = shelf.file(settings, &place);
-    let found = book.map(|book| shelf.book(book).layout.clone());
+    let mut book = shelf.find_file(settings, &place);
+    let found = book.map(|book| shelf.book_at(book).layout.clone());
     let wanted = remembered
         .as_ref()
         .and_then(|layout| layout.build_id.as_ref());
     let layout = match (remembered.as_ref(), found) {
         (_, Some(found)) if wanted.is_none_or(|id| found.build_id.as_ref() == Some(id)) => found,
         (Some(layout), found) => {
-            book = shelf.remains(settings, layout);
+            book = shelf.find_remains(settings, layout);
             gaps.push(match found {
                 Some(_) => format!("`{name}` was replaced since the crash"),
-                None => format!("`{name}` is missing: no file `{}`", place.safe()),
+                None => format!("`{name}` is missing: no file `{}`", place.to_safe()),
             });
             layout.clone()
         }
         (None, _) => {
             // The mapped file is not a program, or it is gone without a debug file.
-            if dump.segment(base).is_some() && book.is_none() && !place.exists() {
+            if dump.segment_at(base).is_some() && book.is_none() && !place.exists() {
                 gaps.push(format!(
                     "`{name}` is missing: no program `{}`",
-                    place.safe()
+                    place.to_safe()
                 ));
             }
             Layout::default()
         }
     };
-    if book.is_none() && remembered.is_none() && (place.exists() || dump.segment(base).is_none()) {
+    if book.is_none() && remembered.is_none() && (place.exists() || dump.segment_at(base).is_none())
+    {
         return None;
     }
     Some(Module {
-        bias: bias(&parts, &layout, dump).unwrap_or(base),
+        bias: module_bias(&parts, &layout, dump).unwrap_or(base),
         path: known.to_owned(),
         name,
         base,
@@ -206,23 +207,23 @@ fn name_of(path: &str) -> &str {
 }
 
 /// Reads the layout from the beginning of the file, as the core contains it.
-fn remembered(parts: &[MappedFile], dump: &Dump) -> Option<Layout> {
+fn remembered_layout(parts: &[MappedFile], dump: &Dump) -> Option<Layout> {
     let front = parts.iter().find(|part| part.offset == 0)?;
     let mut page = [0; PAGE];
-    let size = dump.memory(front.start, &mut page);
-    Layout::read(page.get(..size)?)
+    let size = dump.read_memory(front.start, &mut page);
+    Layout::from_bytes(page.get(..size)?)
 }
 
-fn bias(parts: &[MappedFile], layout: &Layout, dump: &Dump) -> Option<u64> {
+fn module_bias(parts: &[MappedFile], layout: &Layout, dump: &Dump) -> Option<u64> {
     let executable = |part: &MappedFile| {
-        let segment = dump.segment(part.start);
-        segment.is_some_and(super::dump::Segment::executable)
+        let segment = dump.segment_at(part.start);
+        segment.is_some_and(super::dump::Segment::is_executable)
     };
     let code = parts.iter().find(|part| executable(part));
-    let code = code.and_then(|part| layout.bias(part.start, part.offset, true));
+    let code = code.and_then(|part| layout.load_bias(part.start, part.offset, true));
     code.or_else(|| {
         let mut each = parts.iter();
-        each.find_map(|part| layout.bias(part.start, part.offset, false))
+        each.find_map(|part| layout.load_bias(part.start, part.offset, false))
     })
 }
 
@@ -233,19 +234,19 @@ fn kernels_own(
     shelf: &mut Shelf,
     settings: &Settings,
 ) -> Option<Module> {
-    let base = notes.told(AT_SYSINFO_EHDR)?;
-    let segment = dump.segment(base)?;
+    let base = notes.auxv_value(AT_SYSINFO_EHDR)?;
+    let segment = dump.segment_at(base)?;
     let size = segment.end.saturating_sub(base).min(MOST_INLINE);
     let mut bytes = vec![0; usize::try_from(size).ok()?];
-    let there = dump.memory(base, &mut bytes);
+    let there = dump.read_memory(base, &mut bytes);
     bytes.truncate(there);
-    let book = shelf.inline(settings, &bytes)?;
-    let layout = shelf.book(book).layout.clone();
+    let book = shelf.take_inline(settings, &bytes)?;
+    let layout = shelf.book_at(book).layout.clone();
     Some(Module {
         path: "[vdso]".to_owned(),
         name: "[vdso]".to_owned(),
         base,
-        bias: layout.bias(base, 0, true).unwrap_or(base),
+        bias: layout.load_bias(base, 0, true).unwrap_or(base),
         parts: vec![MappedFile {
             start: base,
             end: segment.end,

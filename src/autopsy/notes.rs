@@ -1,7 +1,7 @@
 //! Reads the kernel's notes in a core: threads, signal, files.
 
 use super::Owner;
-use super::bytes::{i32_at, text, u16_at, u32_at, u64_at};
+use super::bytes::{i32_at, text_before_nul, u16_at, u32_at, u64_at};
 use super::scene::Registers;
 
 const PRSTATUS: u32 = 1;
@@ -58,13 +58,13 @@ impl Info {
     /// Returns the accessed address.
     ///
     /// A general protection fault, to which the kernel gives the code 128, has no address.
-    pub(super) fn address(&self) -> Option<u64> {
+    pub(super) fn touched_address(&self) -> Option<u64> {
         let fault = matches!(self.signal, 4 | 5 | 7 | 8 | 11);
         (fault && self.code > 0 && self.code != 128).then_some(self.union)
     }
 
     /// Returns the process that sent the signal.
-    pub(super) fn sender(&self) -> Option<i32> {
+    pub(super) fn sender_pid(&self) -> Option<i32> {
         let pid = i32::try_from(self.union & 0xffff_ffff).ok()?;
         (matches!(self.code, 0 | -6 | -1) && pid > 0).then_some(pid)
     }
@@ -81,17 +81,17 @@ pub(super) struct MappedFile {
 
 impl Notes {
     /// Reads the notes, and skips invalid ones.
-    pub(super) fn read(bytes: &[u8], wide: bool) -> Self {
+    pub(super) fn from_bytes(bytes: &[u8], wide: bool) -> Self {
         let mut notes = Self::default();
         let mut rest = bytes;
-        while let Some((kind, core, body, next)) = note(rest) {
+        while let Some((kind, core, body, next)) = parse_note(rest) {
             match kind {
                 PRSTATUS if core && notes.threads.len() < MOST_THREADS => {
-                    notes.threads.extend(status(body, wide));
+                    notes.threads.extend(parse_status(body, wide));
                 }
-                PRPSINFO if core => notes.process = process(body, wide).or(notes.process),
-                SIGINFO if core => notes.info = notes.info.or_else(|| info(body)),
-                FILE if core && wide => notes.files = files(body).unwrap_or_default(),
+                PRPSINFO if core => notes.process = parse_process(body, wide).or(notes.process),
+                SIGINFO if core => notes.info = notes.info.or_else(|| parse_info(body)),
+                FILE if core && wide => notes.files = parse_files(body).unwrap_or_default(),
                 AUXV if core && wide => {
                     notes.auxv = body
                         .chunks_exact(16)
@@ -107,13 +107,13 @@ impl Notes {
     }
 
     /// Returns the signal that killed the process, or 0.
-    pub(super) fn signal(&self) -> i32 {
+    pub(super) fn death_signal(&self) -> i32 {
         let noted = self.threads.first().map_or(0, |first| first.signal);
         self.info.map_or(noted, |info| info.signal)
     }
 
     /// Returns the process that the core belongs to.
-    pub(super) fn owner(&self, truncated: bool) -> Option<Owner> {
+    pub(super) fn core_owner(&self, truncated: bool) -> Option<Owner> {
         let first = self.threads.first();
         let process = self.process.as_ref();
         Some(Owner {
@@ -123,20 +123,20 @@ impl Notes {
                 .map(|it| it.session)
                 .or(first.map(|it| it.session))?,
             program: process.map(|it| it.name.clone()).unwrap_or_default(),
-            signal: self.signal(),
+            signal: self.death_signal(),
             truncated,
         })
     }
 
     /// Returns a value of the auxiliary vector.
-    pub(super) fn told(&self, key: u64) -> Option<u64> {
+    pub(super) fn auxv_value(&self, key: u64) -> Option<u64> {
         let found = self.auxv.iter().find(|(known, _)| *known == key);
         found.map(|(_, value)| *value)
     }
 }
 
 /// Splits off the first note: type, whether the kernel wrote it, content, and the remaining notes.
-fn note(bytes: &[u8]) -> Option<(u32, bool, &[u8], &[u8])> {
+fn parse_note(bytes: &[u8]) -> Option<(u32, bool, &[u8], &[u8])> {
     let padded = |size: u32| usize::try_from(size).ok()?.checked_next_multiple_of(4);
     let name_size = u32_at(bytes, 0)?;
     let size = usize::try_from(u32_at(bytes, 4)?).ok()?;
@@ -149,7 +149,7 @@ fn note(bytes: &[u8]) -> Option<(u32, bool, &[u8], &[u8])> {
     Some((kind, name.starts_with(b"CORE\0"), body, rest))
 }
 
-fn status(body: &[u8], wide: bool) -> Option<Status> {
+fn parse_status(body: &[u8], wide: bool) -> Option<Status> {
     // Two signal masks precede the process ids, one word each.
     let pid = if wide { 32 } else { 24 };
     Some(Status {
@@ -157,11 +157,14 @@ fn status(body: &[u8], wide: bool) -> Option<Status> {
         tid: i32_at(body, pid)?,
         ppid: i32_at(body, pid + 4)?,
         session: i32_at(body, pid + 12)?,
-        registers: wide.then(|| registers(body)).flatten().unwrap_or_default(),
+        registers: wide
+            .then(|| parse_registers(body))
+            .flatten()
+            .unwrap_or_default(),
     })
 }
 
-fn registers(body: &[u8]) -> Option<Registers> {
+fn parse_registers(body: &[u8]) -> Option<Registers> {
     let at = |number: usize| u64_at(body, 112 + 8 * number);
     Some(Registers {
         r15: at(0)?,
@@ -187,17 +190,17 @@ fn registers(body: &[u8]) -> Option<Registers> {
     })
 }
 
-fn process(body: &[u8], wide: bool) -> Option<Process> {
+fn parse_process(body: &[u8], wide: bool) -> Option<Process> {
     let pid = if wide { 24 } else { 12 };
     Some(Process {
         pid: i32_at(body, pid)?,
         ppid: i32_at(body, pid + 4)?,
         session: i32_at(body, pid + 12)?,
-        name: text(body.get(pid + 16..pid + 32)?),
+        name: text_before_nul(body.get(pid + 16..pid + 32)?),
     })
 }
 
-fn info(body: &[u8]) -> Option<Info> {
+fn parse_info(body: &[u8]) -> Option<Info> {
     Some(Info {
         signal: i32_at(body, 0)?,
         code: i32_at(body, 8)?,
@@ -205,7 +208,7 @@ fn info(body: &[u8]) -> Option<Info> {
     })
 }
 
-fn files(body: &[u8]) -> Option<Vec<MappedFile>> {
+fn parse_files(body: &[u8]) -> Option<Vec<MappedFile>> {
     let count = u64_at(body, 0)?.min(MOST_FILES);
     let page = u64_at(body, 8)?;
     let count = usize::try_from(count).ok()?;

@@ -14,7 +14,7 @@ const BEGIN: [&str; 3] = ["_dl_init", "call_init", "dl_main"];
 const MAIN: [&str; 3] = ["main", "__libc_start_call_main", "start_thread"];
 
 /// Determines the phase from the functions on the stack of the crashed thread.
-pub(super) fn phase<'a>(functions: impl Iterator<Item = &'a str>) -> Phase {
+pub(super) fn phase_of_stack<'a>(functions: impl Iterator<Item = &'a str>) -> Phase {
     let (mut beginning, mut main) = (false, false);
     for function in functions {
         let function = function.strip_prefix("__GI_").unwrap_or(function);
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn a_phase_is_known_by_its_functions() {
-        let of = |functions: &[&str]| phase(functions.iter().copied());
+        let of = |functions: &[&str]| phase_of_stack(functions.iter().copied());
         assert_eq!(of(&["boom", "main", "__libc_start_call_main"]), Phase::Run);
         assert_eq!(of(&["at", "__run_exit_handlers", "exit"]), Phase::Shutdown);
         assert_eq!(of(&["free", "Py_FinalizeEx", "main"]), Phase::Shutdown);

@@ -137,7 +137,7 @@ const FLAGS: &[(F, &str, &str)] = &[
 ];
 
 /// Compares the features that an instruction needs with the flags of a CPU, if the flags are known.
-pub(super) fn needs(features: &[F], flags: Option<&BTreeSet<String>>) -> Needs {
+pub(super) fn needed_features(features: &[F], flags: Option<&BTreeSet<String>>) -> Needs {
     let mut needs = Needs::default();
     for feature in features.iter().filter(|it| !EVERYWHERE.contains(it)) {
         let row = FLAGS.iter().find(|(known, ..)| known == feature);

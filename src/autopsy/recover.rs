@@ -6,7 +6,7 @@
 
 use super::dump::Dump;
 use super::scene::Registers;
-use super::signal_frame::{Interrupted, interrupted, is_trampoline, just_raised};
+use super::signal_frame::{Interrupted, is_trampoline, just_raised, read_interrupted};
 use super::space::Space;
 use super::unwind::Stack;
 
@@ -42,18 +42,18 @@ pub(super) struct Cause {
 
 /// Finds the state of the thread before the handler, for a signal that a process sent, most likely
 /// to itself.
-pub(super) fn origin(
+pub(super) fn find_origin(
     space: &Space<'_>,
     stack: &Stack,
     registers: &Registers,
     signal: i32,
 ) -> Option<Origin> {
     if just_raised(space, registers).is_none() {
-        return returned(space, registers, signal);
+        return find_returned(space, registers, signal);
     }
     let (skip, state) = stack.signals.first()?;
     let by_hand = just_raised(space, &state.registers) == u64::try_from(signal).ok();
-    let fault = cause(space.dump, state, signal).filter(|_| !by_hand);
+    let fault = kernel_cause(space.dump, state, signal).filter(|_| !by_hand);
     (by_hand || fault.is_some()).then_some(Origin {
         skip: *skip,
         registers: state.registers,
@@ -65,30 +65,30 @@ pub(super) fn origin(
 ///
 /// A signal that is raised in its own handler is delivered after the handler returns. The thread is
 /// then back at the fault, and the kernel's frame is still in memory below its stack.
-fn returned(space: &Space<'_>, registers: &Registers, signal: i32) -> Option<Origin> {
+fn find_returned(space: &Space<'_>, registers: &Registers, signal: i32) -> Option<Origin> {
     let top = registers.rsp & !7;
     let mut checked = (0, false);
     let mut places = (1..REACH / 8).filter_map(|words| top.checked_sub(8 * words));
     let state = places.find_map(|at| {
-        let word = space.word(at)?;
+        let word = space.word_at(at)?;
         if checked.0 != word {
             checked = (word, is_trampoline(space, word));
         }
-        let state = checked.1.then(|| interrupted(space, at + 8))??;
+        let state = checked.1.then(|| read_interrupted(space, at + 8))??;
         let same = state.registers.rip == registers.rip && state.registers.rsp == registers.rsp;
         same.then_some(state)
     })?;
     Some(Origin {
         skip: 0,
         registers: *registers,
-        fault: Some(cause(space.dump, &state, signal)?),
+        fault: Some(kernel_cause(space.dump, &state, signal)?),
     })
 }
 
 /// Returns the kernel's report of a trap, if the trap can have led to this signal.
-fn cause(dump: &Dump, state: &Interrupted, signal: i32) -> Option<Cause> {
+fn kernel_cause(dump: &Dump, state: &Interrupted, signal: i32) -> Option<Cause> {
     let page = || {
-        let mapped = dump.segment(state.address).is_some();
+        let mapped = dump.segment_at(state.address).is_some();
         Some(if mapped || signal == BUS { 2 } else { 1 })
     };
     let at = Some(state.registers.rip);

@@ -29,7 +29,7 @@ pub struct Registers {
 /// Memory of a process, as far as it is known.
 pub trait Memory {
     /// Fills the buffer from this address on; returns false if any of the memory is unknown.
-    fn read(&self, address: u64, buffer: &mut [u8]) -> bool;
+    fn read_memory(&self, address: u64, buffer: &mut [u8]) -> bool;
 }
 
 /// A mapping of an address space.

@@ -3,7 +3,7 @@
 use super::Settings;
 use super::cfi::Cfi;
 use super::debug;
-use super::elf::{Elf, Layout, hexadecimal};
+use super::elf::{Elf, Layout, encode_hex};
 use super::symbols::Symbols;
 use crate::sys::files;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
-    pub(super) fn book(&self, number: usize) -> &Book {
+    pub(super) fn book_at(&self, number: usize) -> &Book {
         &self.books[number]
     }
 
@@ -41,13 +41,13 @@ impl Shelf {
     }
 
     /// Returns the index of the file with this path.
-    pub(super) fn file(&mut self, settings: &Settings, path: &Path) -> Option<usize> {
+    pub(super) fn find_file(&mut self, settings: &Settings, path: &Path) -> Option<usize> {
         let bytes = files::map_program(path).ok()?;
-        self.content(settings, path, bytes)
+        self.take_content(settings, path, bytes)
     }
 
     /// Adds the vDSO, which exists only in memory.
-    pub(super) fn inline(&mut self, settings: &Settings, bytes: &[u8]) -> Option<usize> {
+    pub(super) fn take_inline(&mut self, settings: &Settings, bytes: &[u8]) -> Option<usize> {
         if !self.inline.contains_key(bytes) {
             if self.inline.len() >= MOST_INLINE {
                 return None;
@@ -55,17 +55,17 @@ impl Shelf {
             let kept: &'static [u8] = Box::leak(bytes.into());
             self.inline.insert(bytes.to_vec(), kept);
         }
-        self.content(settings, Path::new("[vdso]"), self.inline[bytes])
+        self.take_content(settings, Path::new("[vdso]"), self.inline[bytes])
     }
 
     /// Finds the debug information of a program or library whose file is gone.
-    pub(super) fn remains(&mut self, settings: &Settings, layout: &Layout) -> Option<usize> {
+    pub(super) fn find_remains(&mut self, settings: &Settings, layout: &Layout) -> Option<usize> {
         let id = layout.build_id.clone()?;
         if let Some(known) = self.by_identity.get(&id) {
             return *known;
         }
-        let folders = folders(settings);
-        let found = debug::companion(&folders, Path::new(""), None, Some(&id));
+        let folders = debug_folders(settings);
+        let found = debug::find_debug_file(&folders, Path::new(""), None, Some(&id));
         let number = found.map(|companion| {
             self.books.push(Book {
                 layout: layout.clone(),
@@ -79,18 +79,23 @@ impl Shelf {
         number
     }
 
-    fn content(&mut self, settings: &Settings, path: &Path, bytes: &'static [u8]) -> Option<usize> {
+    fn take_content(
+        &mut self,
+        settings: &Settings,
+        path: &Path,
+        bytes: &'static [u8],
+    ) -> Option<usize> {
         let key = bytes.as_ptr().addr();
         if let Some(known) = self.by_content.get(&key) {
             return Some(*known);
         }
         let elf = Elf::parse(bytes).ok()?;
-        let layout = Layout::read(bytes)?;
-        let folders = folders(settings);
+        let layout = Layout::from_bytes(bytes)?;
+        let folders = debug_folders(settings);
         let id = layout.build_id.as_deref();
-        let companion = debug::companion(&folders, path, Some(&elf), id);
+        let companion = debug::find_debug_file(&folders, path, Some(&elf), id);
         self.books.push(Book {
-            cfi: Cfi::of(&elf, &layout, bytes),
+            cfi: Cfi::of_file(&elf, &layout, bytes),
             symbols: Symbols::new(&folders, Some(elf), companion),
             layout,
             bytes,
@@ -102,7 +107,7 @@ impl Shelf {
 }
 
 /// Returns the folders of debug files; the folders of the program's system come first.
-fn folders(settings: &Settings) -> Vec<PathBuf> {
+fn debug_folders(settings: &Settings) -> Vec<PathBuf> {
     let inside = settings.root.iter().flat_map(|root| {
         let below = |dir: &PathBuf| root.join(dir.strip_prefix("/").unwrap_or(dir));
         settings.debug_dirs.iter().map(below)
@@ -111,6 +116,6 @@ fn folders(settings: &Settings) -> Vec<PathBuf> {
 }
 
 /// Formats the build id of a file.
-pub(super) fn identity(layout: &Layout) -> Option<String> {
-    layout.build_id.as_deref().map(hexadecimal)
+pub(super) fn build_identity(layout: &Layout) -> Option<String> {
+    layout.build_id.as_deref().map(encode_hex)
 }

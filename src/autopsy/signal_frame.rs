@@ -24,15 +24,15 @@ pub(super) struct Interrupted {
 /// Returns whether the code at this address is the return trampoline of signal handlers.
 pub(super) fn is_trampoline(space: &Space<'_>, address: u64) -> bool {
     let mut bytes = [0; TRAMPOLINE.len()];
-    space.is_code(address) && space.read(address, &mut bytes) && bytes == TRAMPOLINE
+    space.is_code(address) && space.read_memory(address, &mut bytes) && bytes == TRAMPOLINE
 }
 
 /// Reads the context that the kernel saved at this stack address.
-pub(super) fn interrupted(space: &Space<'_>, context: u64) -> Option<Interrupted> {
+pub(super) fn read_interrupted(space: &Space<'_>, context: u64) -> Option<Interrupted> {
     let mut words = [0; REGISTERS];
     for (number, word) in words.iter_mut().enumerate() {
         let at = context.checked_add(REGISTERS_AT + 8 * number as u64)?;
-        *word = space.word(at)?;
+        *word = space.word_at(at)?;
     }
     let [r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, ..] = words;
     let [
@@ -83,7 +83,7 @@ pub(super) fn interrupted(space: &Space<'_>, context: u64) -> Option<Interrupted
 pub(super) fn just_raised(space: &Space<'_>, registers: &Registers) -> Option<u64> {
     let mut before = [0; 2];
     let call = registers.rip.checked_sub(2)?;
-    let is_call = space.is_code(call) && space.read(call, &mut before) && before == SYSCALL;
+    let is_call = space.is_code(call) && space.read_memory(call, &mut before) && before == SYSCALL;
     // `tgkill` has the signal in its third argument, `kill` and `tkill` in their second. The kernel
     // has replaced the number of the call with the result 0.
     let signal = |value: u64| (1..=64).contains(&value).then_some(value);
@@ -93,7 +93,7 @@ pub(super) fn just_raised(space: &Space<'_>, registers: &Registers) -> Option<u6
 }
 
 /// Returns the general registers by their DWARF numbers.
-pub(super) fn bank(registers: &Registers) -> Bank {
+pub(super) fn register_bank(registers: &Registers) -> Bank {
     let mut bank = [0; 17];
     bank[..6].copy_from_slice(&[
         registers.rax,

@@ -13,17 +13,17 @@ pub(super) struct Space<'a> {
 
 impl Space<'_> {
     /// Returns the word at an address.
-    pub(super) fn word(&self, address: u64) -> Option<u64> {
+    pub(super) fn word_at(&self, address: u64) -> Option<u64> {
         let mut word = [0; 8];
-        self.read(address, &mut word)
+        self.read_memory(address, &mut word)
             .then(|| u64::from_le_bytes(word))
     }
 
     /// Returns whether the memory at this address may contain instructions.
     pub(super) fn is_code(&self, address: u64) -> bool {
-        match self.dump.segment(address) {
-            Some(segment) => segment.executable(),
-            None => self.modules.number(address).is_some(),
+        match self.dump.segment_at(address) {
+            Some(segment) => segment.is_executable(),
+            None => self.modules.number_at(address).is_some(),
         }
     }
 
@@ -32,8 +32,8 @@ impl Space<'_> {
     /// The kernel leaves pages out of a core that the file contains. Only mappings that were not
     /// writable are certain to equal the file.
     fn in_file(&self, address: u64, buffer: &mut [u8]) -> usize {
-        let writable = |segment: &Segment| segment.writable();
-        if self.dump.segment(address).is_some_and(writable) {
+        let writable = |segment: &Segment| segment.is_writable();
+        if self.dump.segment_at(address).is_some_and(writable) {
             return 0;
         }
         self.file_bytes(address).map_or(0, |bytes| {
@@ -44,11 +44,11 @@ impl Space<'_> {
     }
 
     fn file_bytes(&self, address: u64) -> Option<&[u8]> {
-        let module = &self.modules.list[self.modules.number(address)?];
+        let module = &self.modules.list[self.modules.number_at(address)?];
         let within = |start, end| (start..end).contains(&address);
         let mut parts = module.parts.iter();
         let part = parts.find(|part| within(part.start, part.end))?;
-        let bytes = self.shelf.book(module.book?).bytes;
+        let bytes = self.shelf.book_at(module.book?).bytes;
         let at = part.offset.checked_add(address - part.start)?;
         let end = part.offset.checked_add(part.end - part.start)?;
         let end = usize::try_from(end).ok()?.min(bytes.len());
@@ -57,9 +57,9 @@ impl Space<'_> {
 }
 
 impl Memory for Space<'_> {
-    fn read(&self, mut address: u64, mut buffer: &mut [u8]) -> bool {
+    fn read_memory(&self, mut address: u64, mut buffer: &mut [u8]) -> bool {
         while !buffer.is_empty() {
-            let mut size = self.dump.memory(address, buffer);
+            let mut size = self.dump.read_memory(address, buffer);
             if size == 0 {
                 size = self.in_file(address, buffer);
             }
@@ -77,13 +77,13 @@ impl Memory for Space<'_> {
 }
 
 /// Returns the mappings that the core lists.
-pub(super) fn mappings(dump: &Dump) -> Vec<Mapping> {
+pub(super) fn core_mappings(dump: &Dump) -> Vec<Mapping> {
     let mapping = |segment: &Segment| Mapping {
         start: segment.start,
         end: segment.end,
-        readable: segment.readable(),
-        writable: segment.writable(),
-        executable: segment.executable(),
+        readable: segment.is_readable(),
+        writable: segment.is_writable(),
+        executable: segment.is_executable(),
     };
     dump.segments.iter().map(mapping).collect()
 }

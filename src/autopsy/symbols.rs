@@ -35,7 +35,7 @@ impl Symbols {
         let files: Vec<Elf> = companion.into_iter().chain(elf).collect();
         let supplement = files
             .iter()
-            .find_map(|file| debug::supplement(folders, file));
+            .find_map(|file| debug::find_supplement(folders, file));
         Self {
             files,
             supplement,
@@ -46,7 +46,7 @@ impl Symbols {
     }
 
     /// Returns the quality of the symbols in the terms of [`crate::model::Module::symbols`].
-    pub(super) fn quality(&self) -> &'static str {
+    pub(super) fn naming_quality(&self) -> &'static str {
         let any = |test: fn(&Elf) -> bool| self.files.iter().any(test);
         if any(has_lines) {
             "lines"
@@ -61,22 +61,22 @@ impl Symbols {
 
     /// Returns the calls at this link-time address, innermost first: several if functions were
     /// inlined, one without a name if nothing is known.
-    pub(super) fn frames(&mut self, address: u64) -> &[Frame] {
+    pub(super) fn frames_at(&mut self, address: u64) -> &[Frame] {
         if !self.known.contains_key(&address) {
-            let frames = self.look(address);
+            let frames = self.look_up_frames(address);
             self.known.insert(address, frames);
         }
         &self.known[&address]
     }
 
     /// Returns the function at this link-time address, by the symbols alone.
-    pub(super) fn function(&self, address: u64) -> Option<String> {
-        self.symbol(address).map(demangled)
+    pub(super) fn function_at(&self, address: u64) -> Option<String> {
+        self.symbol_at(address).map(demangle_name)
     }
 
     /// Returns the variable that contains this link-time address, with the offset from its start if
     /// that is not 0.
-    pub(super) fn variable(&self, address: u64) -> Option<String> {
+    pub(super) fn variable_at(&self, address: u64) -> Option<String> {
         let files = self.files.iter();
         let symbols = files.flat_map(|file| file.symbols().chain(file.dynamic_symbols()));
         let holding = symbols.filter(|symbol| {
@@ -86,7 +86,7 @@ impl Symbols {
                 && (symbol.address()..end).contains(&address)
         });
         let smallest = holding.min_by_key(|symbol| (symbol.size(), symbol.name_bytes().ok()))?;
-        let name = demangled(smallest.name_bytes().ok()?);
+        let name = demangle_name(smallest.name_bytes().ok()?);
         Some(match address - smallest.address() {
             0 => name,
             offset => format!("{name}+0x{offset:x}"),
@@ -94,7 +94,7 @@ impl Symbols {
     }
 
     /// Returns the link-time address of a symbol by its exact name.
-    pub(super) fn address(&self, name: &str) -> Option<u64> {
+    pub(super) fn address_of_name(&self, name: &str) -> Option<u64> {
         self.files.iter().find_map(|file| {
             let all = file.dynamic_symbols().chain(file.symbols());
             let mut all = all.filter(object::ObjectSymbol::is_definition);
@@ -103,7 +103,7 @@ impl Symbols {
         })
     }
 
-    fn look(&self, address: u64) -> Vec<Frame> {
+    fn look_up_frames(&self, address: u64) -> Vec<Frame> {
         let mut frames = self.with_lines(address).unwrap_or_default();
         if frames.is_empty() {
             frames.push(Frame::default());
@@ -114,16 +114,16 @@ impl Symbols {
         }
         // Prefer a mangled symbol: debug information may leave out the type or module of a function
         // (`run` of `Rocket::run`), and the function must have the same name in a stripped build.
-        let symbol = self.symbol(address);
+        let symbol = self.symbol_at(address);
         let symbol = symbol.filter(|name| frames[outermost].function.is_none() || is_mangled(name));
         if let Some(name) = symbol {
-            frames[outermost].function = Some(demangled(name));
+            frames[outermost].function = Some(demangle_name(name));
         }
         frames
     }
 
     fn with_lines(&self, address: u64) -> Option<Vec<Frame>> {
-        let lines = self.lines.get_or_init(|| self.context()).as_ref()?;
+        let lines = self.lines.get_or_init(|| self.line_context()).as_ref()?;
         let mut found = lines.find_frames(address).skip_all_loads().ok()?;
         let mut frames = Vec::new();
         while let Ok(Some(frame)) = found.next() {
@@ -135,7 +135,7 @@ impl Symbols {
             frames.push(Frame {
                 function: name
                     .and_then(|name| name.raw_name().ok())
-                    .map(|name| demangled(name.as_bytes())),
+                    .map(|name| demangle_name(name.as_bytes())),
                 line,
                 ..Frame::default()
             });
@@ -143,10 +143,10 @@ impl Symbols {
         Some(frames)
     }
 
-    fn context(&self) -> Option<Context<Slice>> {
+    fn line_context(&self) -> Option<Context<Slice>> {
         let file = self.files.iter().find(|file| has_lines(file))?;
         let load = |file: &Elf, id: SectionId| {
-            let bytes = elf::section(file, id.name()).unwrap_or_default();
+            let bytes = elf::section_content(file, id.name()).unwrap_or_default();
             Ok::<_, gimli::Error>(EndianSlice::new(bytes, LittleEndian))
         };
         let mut dwarf = Dwarf::load(|id| load(file, id)).ok()?;
@@ -156,8 +156,8 @@ impl Symbols {
         Context::from_dwarf(dwarf).ok()
     }
 
-    fn symbol(&self, address: u64) -> Option<&'static [u8]> {
-        let table = self.table.get_or_init(|| self.functions());
+    fn symbol_at(&self, address: u64) -> Option<&'static [u8]> {
+        let table = self.table.get_or_init(|| self.sorted_functions());
         let behind = table.partition_point(|symbol| symbol.start <= address);
         let before = table[..behind].iter().rev().take(16);
         let mut holding = before.filter(|symbol| address < symbol.end);
@@ -165,7 +165,7 @@ impl Symbols {
     }
 
     /// Returns all functions by address. Of several names for one address, the simplest comes last.
-    fn functions(&self) -> Vec<Symbol> {
+    fn sorted_functions(&self) -> Vec<Symbol> {
         let mut found = Vec::new();
         for file in &self.files {
             for symbol in file.symbols().chain(file.dynamic_symbols()) {
@@ -176,7 +176,10 @@ impl Symbols {
                     continue;
                 };
                 if code && symbol.is_definition() && !name.is_empty() && name[0] != b'$' {
-                    let rank = (symbol.is_global(), std::cmp::Reverse(underscores(name)));
+                    let rank = (
+                        symbol.is_global(),
+                        std::cmp::Reverse(leading_underscores(name)),
+                    );
                     let (start, size) = (symbol.address(), symbol.size());
                     found.push((start, size > 0, rank, size, name));
                 }
@@ -204,7 +207,7 @@ fn has_lines(file: &Elf) -> bool {
     range.is_some_and(|(_, size)| size > 0)
 }
 
-fn underscores(name: &[u8]) -> usize {
+fn leading_underscores(name: &[u8]) -> usize {
     name.iter().take_while(|byte| **byte == b'_').count()
 }
 
@@ -213,7 +216,7 @@ fn is_mangled(name: &[u8]) -> bool {
 }
 
 /// Demangles a name, without suffixes of the build such as hashes.
-fn demangled(name: &[u8]) -> String {
+fn demangle_name(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     if let Ok(rust) = rustc_demangle::try_demangle(&name) {
         return format!("{rust:#}");
@@ -230,7 +233,7 @@ fn demangled(name: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::demangled;
+    use super::demangle_name;
 
     #[test]
     fn names_are_as_in_the_source() {
@@ -246,7 +249,7 @@ mod tests {
             ("_Znonsense", "_Znonsense"),
         ];
         for (name, wanted) in cases {
-            assert_eq!(demangled(name.as_bytes()), wanted);
+            assert_eq!(demangle_name(name.as_bytes()), wanted);
         }
     }
 }

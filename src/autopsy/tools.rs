@@ -42,13 +42,13 @@ impl Tool {
     }
 
     /// Returns the path of the tool, if it is installed.
-    pub fn find(self) -> Option<PathBuf> {
+    pub fn find_path(self) -> Option<PathBuf> {
         let path = std::env::var_os("PATH");
         spawn::find_program(self.name().as_ref(), path.as_deref(), Path::new(".")).ok()
     }
 
     /// Returns the tool's output about a core; `None` if the tool fails.
-    pub fn ask(self, core: &Path, program: &Path, patience: Duration) -> Option<String> {
+    pub fn ask_about_core(self, core: &Path, program: &Path, patience: Duration) -> Option<String> {
         let words: Vec<&OsStr> = match self {
             Self::PySpy => vec!["dump".as_ref(), "--core".as_ref(), core.as_ref()],
             Self::Pystack => vec![
@@ -75,7 +75,7 @@ impl Tool {
             ],
         };
         let said =
-            tool::run_program(&self.find()?, &words, Instant::now() + patience, MOST).ok()?;
+            tool::run_program(&self.find_path()?, &words, Instant::now() + patience, MOST).ok()?;
         // The kernel pads a command line with zeros.
         let said = said.replace('\0', "");
         Some(said).filter(|said| !said.trim().is_empty())
@@ -89,13 +89,13 @@ pub fn ask_for_python(autopsy: &mut Autopsy, core: &Path, patience: Duration) {
     if !names.any(|name| name.starts_with("libpython") || name.starts_with("python")) {
         return;
     }
-    let program = program(autopsy);
+    let program = program_path(autopsy);
     let mut tools = [Tool::PySpy, Tool::Pystack].into_iter();
-    let said = tools.find_map(|tool| Some((tool, tool.ask(core, &program, patience)?)));
+    let said = tools.find_map(|tool| Some((tool, tool.ask_about_core(core, &program, patience)?)));
     let Some((tool, text)) = said else {
         let known = [Tool::PySpy, Tool::Pystack]
             .iter()
-            .any(|tool| tool.find().is_some());
+            .any(|tool| tool.find_path().is_some());
         autopsy.gaps.push(if known {
             "no Python calls: py-spy and pystack could not read them; the interpreter is missing or not supported"
                 .to_owned()
@@ -106,13 +106,13 @@ pub fn ask_for_python(autopsy: &mut Autopsy, core: &Path, patience: Duration) {
     };
     if tool == Tool::PySpy {
         let crashed = autopsy.threads.first();
-        autopsy.crash.python = crashed.map_or(Vec::new(), |thread| calls(&text, thread.tid));
+        autopsy.crash.python = crashed.map_or(Vec::new(), |thread| parse_calls(&text, thread.tid));
     }
     autopsy.tools.push((tool.name().to_owned(), text));
 }
 
 /// Returns the file of the program, as the core names it.
-pub fn program(autopsy: &Autopsy) -> PathBuf {
+pub fn program_path(autopsy: &Autopsy) -> PathBuf {
     let lowest = autopsy.modules.iter().min_by_key(|module| module.base);
     lowest
         .map(|module| PathBuf::from(&module.path))
@@ -124,7 +124,7 @@ const PYTHON_CALLS: usize = 32;
 
 /// Reads the frames of a thread from the output of py-spy, innermost first: `Thread 4711 (idle):
 /// "MainThread"`, then ` f (a.py:3)`.
-fn calls(text: &str, tid: i32) -> Vec<Frame> {
+fn parse_calls(text: &str, tid: i32) -> Vec<Frame> {
     let tid = tid.to_string();
     let is_head = |line: &&str| {
         let rest = line.strip_prefix("Thread ");
@@ -147,7 +147,7 @@ mod tests {
             Thread 7 (idle): \"MainThread\"\n    join (threading.py:1119)\n    <module> (x.py:9)\n\
             Thread 9 (active): \"Thread-1\"\n    g (x.py:3)\n    run (threading.py:982)\n";
         let read = |text: &str, tid| -> Vec<String> {
-            let calls = calls(text, tid).into_iter();
+            let calls = parse_calls(text, tid).into_iter();
             let shown = calls.map(|call| {
                 let (file, line) = call.line.unwrap();
                 format!("{} {file} {line}", call.function.unwrap())

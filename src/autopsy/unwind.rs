@@ -2,7 +2,7 @@
 
 use super::cfi::{Bank, Lost, RBP, RIP, RSP, Row};
 use super::scene::Registers;
-use super::signal_frame::{Interrupted, bank, interrupted, is_trampoline};
+use super::signal_frame::{Interrupted, is_trampoline, read_interrupted, register_bank};
 use super::space::Space;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ pub(super) struct Place {
 impl Place {
     /// Returns an address within the executing instruction: the call, if the address is its return
     /// address.
-    pub(super) fn within(self) -> u64 {
+    pub(super) fn instruction_address(self) -> u64 {
         self.address.wrapping_sub(u64::from(!self.exact))
     }
 }
@@ -55,9 +55,9 @@ impl<'a> Unwinder<'a> {
     }
 
     /// Unwinds the stack of a thread from these registers, up to `most` calls.
-    pub(super) fn follow(&self, registers: &Registers, most: usize) -> Stack {
+    pub(super) fn follow_stack(&self, registers: &Registers, most: usize) -> Stack {
         let mut stack = Stack::default();
-        let mut now = bank(registers);
+        let mut now = register_bank(registers);
         let mut exact = true;
         loop {
             let place = Place {
@@ -70,8 +70,8 @@ impl<'a> Unwinder<'a> {
             }
             stack.places.push(place);
             if self.is_trampoline(now[RIP]) {
-                let Some(state) = interrupted(self.space, now[RSP]) else {
-                    stack.cut = Some(missing(now[RSP]));
+                let Some(state) = read_interrupted(self.space, now[RSP]) else {
+                    stack.cut = Some(missing_stack(now[RSP]));
                     return stack;
                 };
                 // A handler may run on an alternate stack, so the stack pointer may jump anywhere.
@@ -86,12 +86,12 @@ impl<'a> Unwinder<'a> {
                 if let Some(last) = stack.places.last_mut() {
                     last.exact = true;
                 }
-                now = bank(&state.registers);
+                now = register_bank(&state.registers);
                 exact = true;
                 stack.signals.push((stack.places.len(), state));
                 continue;
             }
-            match self.caller(&now, place) {
+            match self.find_caller(&now, place) {
                 Ok(Some(caller)) if caller[RIP] == 0 => return stack,
                 Ok(Some(caller)) if caller[RSP] > now[RSP] => now = caller,
                 Ok(Some(_)) => {
@@ -115,25 +115,25 @@ impl<'a> Unwinder<'a> {
             .or_insert_with(|| is_trampoline(self.space, address))
     }
 
-    fn caller(&self, now: &Bank, place: Place) -> Result<Option<Bank>, String> {
-        let within = place.within();
-        let read = |address| self.space.word(address);
-        let module = self.space.modules.number(within);
+    fn find_caller(&self, now: &Bank, place: Place) -> Result<Option<Bank>, String> {
+        let within = place.instruction_address();
+        let read = |address| self.space.word_at(address);
+        let module = self.space.modules.number_at(within);
         let module = module.map(|number| &self.space.modules.list[number]);
         let cfi = module
             .and_then(|module| module.book)
-            .and_then(|book| self.space.shelf.book(book).cfi.as_ref());
+            .and_then(|book| self.space.shelf.book_at(book).cfi.as_ref());
         if let Some(cfi) = cfi
             && let Some(module) = module
-            && let Some(row) = self.row(within, || cfi.row(module.offset(within)))
+            && let Some(row) = self.cached_row(within, || cfi.row_at(module.link_offset(within)))
         {
-            return match cfi.step(&row, now, &read) {
+            return match cfi.step_to_caller(&row, now, &read) {
                 Ok(caller) => Ok(caller),
-                Err(Lost::Memory(address)) => Err(missing(address)),
+                Err(Lost::Memory(address)) => Err(missing_stack(address)),
                 Err(Lost::Rules) => Err("its unwind information is invalid".to_owned()),
             };
         }
-        if let Some(caller) = self.guess(now, place) {
+        if let Some(caller) = self.guess_caller(now, place) {
             return Ok(Some(caller));
         }
         Err(match module {
@@ -142,7 +142,7 @@ impl<'a> Unwinder<'a> {
         })
     }
 
-    fn row(&self, address: u64, find: impl FnOnce() -> Option<Row>) -> Option<Rc<Row>> {
+    fn cached_row(&self, address: u64, find: impl FnOnce() -> Option<Row>) -> Option<Rc<Row>> {
         let mut rows = self.rows.borrow_mut();
         let row = rows.entry(address).or_insert_with(|| find().map(Rc::new));
         row.clone()
@@ -150,18 +150,18 @@ impl<'a> Unwinder<'a> {
 
     /// Guesses the caller without unwind information: after a call to an invalid address, the
     /// return address is on top of the stack; otherwise the frame pointer may be valid.
-    fn guess(&self, now: &Bank, place: Place) -> Option<Bank> {
+    fn guess_caller(&self, now: &Bank, place: Place) -> Option<Bank> {
         let on_top = || {
             let mut caller = *now;
-            caller[RIP] = self.space.word(now[RSP])?;
+            caller[RIP] = self.space.word_at(now[RSP])?;
             caller[RSP] = now[RSP].checked_add(8)?;
             self.is_return_address(caller[RIP]).then_some(caller)
         };
         let by_pointer = || {
             let frame = now[RBP];
             let mut caller = *now;
-            caller[RBP] = self.space.word(frame)?;
-            caller[RIP] = self.space.word(frame.checked_add(8)?)?;
+            caller[RBP] = self.space.word_at(frame)?;
+            caller[RIP] = self.space.word_at(frame.checked_add(8)?)?;
             caller[RSP] = frame.checked_add(16)?;
             (frame >= now[RSP] && self.is_return_address(caller[RIP])).then_some(caller)
         };
@@ -178,6 +178,6 @@ impl<'a> Unwinder<'a> {
     }
 }
 
-fn missing(address: u64) -> String {
+fn missing_stack(address: u64) -> String {
     format!("the core does not contain the stack at {address:#x}")
 }

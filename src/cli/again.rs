@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use super::exit::Exit;
-use super::rerun::{Limits, repeat, rerun, say_output};
+use super::rerun::{Limits, repeat_trial, rerun_trial, say_output};
 use crate::model::{Depth, Failure, Keep, Observation, Outcome, Plan, Site, Trial};
 use crate::oracle;
 use crate::report::{Report, group_failures, words};
@@ -37,7 +37,7 @@ impl Again {
         let report = Report::new(state, true);
         let mut plan = state.plan.clone();
         plan.keep = Keep::None;
-        let variant = plan.variant(trial.variant);
+        let variant = plan.variant_plan(trial.variant);
         Self {
             was: describe_before(&report, &trial, before.as_ref()),
             rate: rate_sentence(&report, &trial),
@@ -51,7 +51,7 @@ impl Again {
 
     /// Runs the trial once, and prints its outcome.
     pub(super) fn run_once(&self, scratch: &Path) -> Result<Exit, CliError> {
-        let seen = rerun(&self.plan, &self.trial, scratch)?;
+        let seen = rerun_trial(&self.plan, &self.trial, scratch)?;
         say_output(scratch);
         let outcome = self.judge_trial(&seen);
         let took = words::format_seconds(seen.elapsed.as_secs_f64());
@@ -87,7 +87,7 @@ impl Again {
         let (mut count, mut passed) = (0_u64, 0_u64);
         let mut others: BTreeMap<String, u64> = BTreeMap::new();
         let mut failed: Option<(Box<Failure>, f64)> = None;
-        let stopped = repeat(&self.plan, &self.trial, scratch, limits, |seen| {
+        let stopped = repeat_trial(&self.plan, &self.trial, scratch, limits, |seen| {
             count += 1;
             match self.judge_trial(seen) {
                 Outcome::Pass => passed += 1,
@@ -135,19 +135,19 @@ impl Again {
     }
 
     fn judge_trial(&self, seen: &Observation) -> Outcome {
-        let variant = self.plan.variant(self.trial.variant);
-        oracle::judge(&self.plan.rules, variant, seen)
+        let variant = self.plan.variant_plan(self.trial.variant);
+        oracle::judge_trial(&self.plan.rules, variant, seen)
     }
 
     /// Returns whether this is the recorded failure; after a pass, any failure is.
     fn is_it(&self, now: &Failure) -> bool {
-        let before = self.before.as_ref().and_then(Outcome::failure);
+        let before = self.before.as_ref().and_then(Outcome::any_failure);
         before.is_none_or(|before| is_same(before, now))
     }
 
     /// Prints that it failed, and whether in the same way.
     fn describe_failed(&self, what: &str, at: &str, now: &Failure, took: &str) -> String {
-        match self.before.as_ref().and_then(Outcome::failure) {
+        match self.before.as_ref().and_then(Outcome::any_failure) {
             Some(before) if is_same(before, now) => {
                 format!("; {what} in the same way{at} ({took})")
             }
@@ -219,12 +219,12 @@ fn describe_before(report: &Report, trial: &Trial, outcome: Option<&Outcome>) ->
         .iter()
         .find(|group| group.measured_trials().any(|id| id == trial.id.0));
     // Captured trials may have the source line.
-    let site = group.and_then(|group| Site::only(&group.is.sites));
+    let site = group.and_then(|group| Site::naming_site(&group.is.sites));
     match site.filter(|_| failure.sites.is_empty()) {
         Some(site) => format!(
             "was {} at {}",
             failure.kind.name(),
-            words::sanitize_line(&site.place())
+            words::sanitize_line(&site.file_and_line())
         ),
         None => format!("was {}", in_words(failure)),
     }
@@ -232,8 +232,8 @@ fn describe_before(report: &Report, trial: &Trial, outcome: Option<&Outcome>) ->
 
 /// Returns `SIGSEGV at crash.c:20`, or the title of the failure.
 fn in_words(failure: &Failure) -> String {
-    let text = match Site::only(&failure.sites) {
-        Some(site) => format!("{} at {}", failure.kind.name(), site.place()),
+    let text = match Site::naming_site(&failure.sites) {
+        Some(site) => format!("{} at {}", failure.kind.name(), site.file_and_line()),
         None => failure.signature.title.clone(),
     };
     words::sanitize_line(&text)

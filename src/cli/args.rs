@@ -401,7 +401,7 @@ impl Flags {
         set_option(&mut scenario.expect, self.expect);
         set_option(&mut scenario.max_rate, self.max_rate);
         scenario.env.extend(self.env);
-        scenario.matrix.overlay(self.matrix);
+        scenario.matrix.overlay_variables(self.matrix);
         set_option(&mut scenario.env_clear, self.env_clear.then_some(true));
         set_option(&mut scenario.cwd, absolute_path(self.cwd));
         set_option(&mut scenario.stdin, absolute_path(self.stdin));

@@ -3,7 +3,7 @@
 use super::args::{Flags, Output};
 use super::error::CliError;
 use super::exit::Exit;
-use super::run::{begin, from_file, from_words, refuse};
+use super::run::{begin_experiment, from_file, from_words, refuse_flags};
 use crate::model::{Find, VariantId};
 use crate::report;
 use crate::scenario::{Amount, Ask, Numbers, Rate, Scenario, Span};
@@ -420,7 +420,7 @@ impl Compare {
 fn stored_runs(command: &[OsString]) -> Option<CliError> {
     let is_run = |word: &OsString| {
         let word = word.to_str();
-        word.is_some_and(|word| Folder::find(word, &default_root()).is_ok())
+        word.is_some_and(|word| Folder::find_run(word, &default_root()).is_ok())
     };
     if command.len() < 2 || !command.iter().all(is_run) {
         return None;
@@ -525,8 +525,8 @@ impl Reduce {
 impl Rest {
     /// Runs a question with the command line, or with a scenario file.
     pub(super) fn ask_question(self, question: impl Fn(&mut Scenario)) -> Result<Exit, CliError> {
-        refuse(&self.flags)?;
-        let command = super::words(self.command)?;
+        refuse_flags(&self.flags)?;
+        let command = super::utf8_words(self.command)?;
         let overlay = |scenario: &mut Scenario| {
             question(scenario);
             self.flags
@@ -543,7 +543,7 @@ impl Rest {
                 plan
             }
         };
-        begin(plan, &self.output)
+        begin_experiment(plan, &self.output)
     }
 }
 
@@ -554,15 +554,15 @@ impl Rest {
         run: &str,
         more: impl Fn(&mut Scenario),
     ) -> Result<Exit, CliError> {
-        refuse(&self.flags)?;
-        let command = super::words(self.command)?;
-        let plan = super::shrink::plan(run, |scenario| {
+        refuse_flags(&self.flags)?;
+        let command = super::utf8_words(self.command)?;
+        let plan = super::shrink::plan_shrinking(run, |scenario| {
             more(scenario);
             self.flags
                 .clone()
                 .overlay_scenario(command.clone(), scenario);
         })?;
-        begin(plan, &self.output)
+        begin_experiment(plan, &self.output)
     }
 }
 

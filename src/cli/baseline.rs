@@ -66,10 +66,10 @@ impl Chosen {
         };
         crate::term::print_message(&format!(
             "  baseline: run {}, {} of {} trials failed{other}\n    {}",
-            self.run.safe(),
+            self.run.to_safe(),
             self.failures,
             self.trials,
-            self.command.safe(),
+            self.command.to_safe(),
         ));
     }
 }
@@ -131,10 +131,11 @@ impl Baseline {
 
     /// Finds the newest run with failures that measured a rate, if one exists.
     fn find_newest_failing(asked: &Scenario, looked_for: &LookedFor) -> Option<Self> {
-        let folders = Folder::all(&default_root()).unwrap_or_default();
+        let folders = Folder::all_runs(&default_root()).unwrap_or_default();
         let mut newest_first = folders.iter().rev();
         newest_first.find_map(|folder| {
-            let Ok(Event::RunStarted { plan, .. }) = store::first_event(&folder.journal()) else {
+            let Ok(Event::RunStarted { plan, .. }) = store::first_event(&folder.journal_path())
+            else {
                 return None;
             };
             // In other questions, the outcomes of earlier trials determine which variant runs next.
@@ -146,7 +147,7 @@ impl Baseline {
             if !measures {
                 return None;
             }
-            let found = Self::of_run(&folder.name(), asked, looked_for).ok()?;
+            let found = Self::of_run(&folder.run_name(), asked, looked_for).ok()?;
             let chosen = found.chosen.filter(|chosen| chosen.failures > 0)?;
             Some(Self {
                 chosen: Some(Chosen {
@@ -159,10 +160,10 @@ impl Baseline {
     }
 
     fn of_run(name: &str, asked: &Scenario, looked_for: &LookedFor) -> Result<Self, Refusal> {
-        let read = Folder::find(name, &default_root())
-            .and_then(|folder| folder.trusted(asked.trust))
+        let read = Folder::find_run(name, &default_root())
+            .and_then(|folder| folder.check_trust(asked.trust))
             .and_then(|folder| {
-                let state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
+                let state = store::read_run(&folder.journal_path(), policy::is_done, |_, _| {})?;
                 Ok((folder, state))
             });
         if let Ok((_, state)) = &read
@@ -178,7 +179,8 @@ impl Baseline {
             ));
         }
         let (folder, state) = read.map_err(|error| {
-            let none_is_stored = Folder::all(&default_root()).map_or(true, |runs| runs.is_empty());
+            let none_is_stored =
+                Folder::all_runs(&default_root()).map_or(true, |runs| runs.is_empty());
             let hint = match error {
                 StoreError::NoRun { .. } if none_is_stored => Some(MEASURE_FIRST.to_owned()),
                 _ => error.hint(),
@@ -191,7 +193,7 @@ impl Baseline {
             )
         })?;
         let variant = find_variant(&state, asked.of.as_deref())?;
-        let again = Scenario::again(&state.plan, state.plan.variant(variant));
+        let again = Scenario::of_variant_plan(&state.plan, state.plan.variant_plan(variant));
         let alone = asked.ignore_earlier_runs.unwrap_or(false);
         let measured = match &state.plan.question {
             // A further fix is compared with the baseline of the first one.
@@ -203,7 +205,7 @@ impl Baseline {
             }
         };
         let chosen = Chosen {
-            run: folder.name(),
+            run: folder.run_name(),
             command: report::command_line(&state.plan, variant),
             failures: measured.failures,
             trials: measured.trials,
@@ -288,9 +290,9 @@ pub(super) fn measure_variant(
     variant: VariantId,
     looked_for: &LookedFor,
 ) -> Measured {
-    let tally = state.tally(variant);
+    let tally = state.tally_of(variant);
     let as_a_bug =
-        |group: &Group| bug_names(group, state.captured(variant), &state.plan.rules.only);
+        |group: &Group| bug_names(group, state.captured_tally(variant), &state.plan.rules.only);
     let is_bug = |group: &Group| {
         let failure = Failure {
             kind: group.kind.clone(),
@@ -300,7 +302,7 @@ pub(super) fn measure_variant(
         match looked_for {
             LookedFor::Any => true,
             LookedFor::AsThere => group.is_the_bug,
-            LookedFor::Only(only) => only.iter().any(|only| only.covers(&failure)),
+            LookedFor::Only(only) => only.iter().any(|only| only.covers_failure(&failure)),
             LookedFor::Like(bugs) => bugs.iter().any(|known| is_same(known, &as_a_bug(group))),
         }
     };
@@ -309,22 +311,27 @@ pub(super) fn measure_variant(
         .values()
         .filter(|group| is_bug(group))
         .collect();
-    let captured = state.captured(variant).groups.values();
+    let captured = state.captured_tally(variant).groups.values();
     let others = tally.groups.values().chain(captured);
     let others = others.filter(|group| !is_bug(group));
     let failures = bugs.iter().map(|group| group.trials.len() as u64).sum();
-    let pass = tally.pass_times.quantile(0.5);
+    let pass = tally.pass_times.quantile_at(0.5);
     Measured {
         one_life: state.shares_a_life(),
-        pass_us: pass.and_then(|time| u64::try_from((time + state.overhead()).as_micros()).ok()),
+        pass_us: pass
+            .and_then(|time| u64::try_from((time + state.mean_overhead()).as_micros()).ok()),
         run: Some(state.run.clone()),
         unfinished: !state.finished,
-        conditions: Some(survey::conditions(&state.plan, variant, &state.host)),
+        conditions: Some(survey::variant_conditions(
+            &state.plan,
+            variant,
+            &state.host,
+        )),
         others: others
             .flat_map(|group| all_names(&group.signature))
             .collect(),
         bugs: bugs.iter().map(|group| as_a_bug(group)).collect(),
-        ..policy::measured(state, variant, failures)
+        ..policy::measure_variant(state, variant, failures)
     }
 }
 
@@ -340,11 +347,11 @@ pub(super) fn with_other_runs(state: &State, folder: &Folder) -> Option<Pooled> 
         return None;
     }
     let base = earlier::add_to(alone, state, VariantId(0), folder, &LookedFor::AsThere);
-    let ((failures, trials), alpha) = (base.counts(), state.plan.alpha.value());
-    let effect = base.effect();
+    let ((failures, trials), alpha) = (base.reference_counts(), state.plan.alpha.to_probability());
+    let effect = base.design_effect();
     let least = stats::clean_runs_needed_effective(failures, trials, effect, alpha)?;
     let half = stats::clean_runs_to_exclude_half(failures, trials, effect, alpha)?;
-    let needed = policy::needed_by_default(least, half, state.plan.jobs, base.seconds());
+    let needed = policy::needed_by_default(least, half, state.plan.jobs, base.pass_seconds());
     (base.runs.len() > 1).then_some(Pooled {
         needed,
         runs: base.runs.len() as u64,
@@ -362,8 +369,8 @@ fn is_same(known: &Bug, seen: &Bug) -> bool {
 
 /// Counts the stored runs that tested a fix against the same baseline.
 fn earlier_attempts(baseline: &Measured) -> u64 {
-    let folders = Folder::all(&default_root()).unwrap_or_default();
-    let same = |folder: &Folder| match store::first_event(&folder.journal()) {
+    let folders = Folder::all_runs(&default_root()).unwrap_or_default();
+    let same = |folder: &Folder| match store::first_event(&folder.journal_path()) {
         Ok(Event::RunStarted { plan, .. }) => match &plan.question {
             Question::Confirm(asked) => {
                 matches!(&asked.baseline, model::Baseline::Measured(base) if base.run.as_ref().is_some_and(|run| baseline.has_run(run)))

@@ -31,10 +31,10 @@ pub(super) fn write_bundle(
     file: &Path,
 ) -> Result<(), CliError> {
     let cannot_write = |error: anyhow::Error| {
-        let what = format!("cannot write the bundle `{}`", file.safe());
+        let what = format!("cannot write the bundle `{}`", file.to_safe());
         CliError::could_not(error.context(what))
     };
-    let secrets = Secrets::of_run(&folder.journal())?;
+    let secrets = Secrets::of_run(&folder.journal_path())?;
     // Written to a temporary file first, so that no incomplete bundle remains, and no link is followed.
     let mut beside = file.as_os_str().to_owned();
     beside.push(".part");
@@ -50,7 +50,7 @@ pub(super) fn write_bundle(
     }
     let about = fs::metadata(file).map_or(0, |about| about.len());
     let size = crate::report::words::format_bytes(about);
-    term::print_message(&format!("wrote {} ({size})", file.safe()));
+    term::print_message(&format!("wrote {} ({size})", file.to_safe()));
     let left_out = [
         ("environment", shared.environment),
         ("cores", shared.cores),
@@ -74,16 +74,16 @@ fn fill_archive(
     shared: Shared,
     secrets: &Secrets,
 ) -> Result<(), anyhow::Error> {
-    let top = PathBuf::from(folder.name());
+    let top = PathBuf::from(folder.run_name());
     let mut journal = Vec::new();
-    copy_to_share(&folder.journal(), shared, &mut journal)?;
+    copy_to_share(&folder.journal_path(), shared, &mut journal)?;
     append_file(archive, &top.join("events.jsonl"), &journal)?;
     for (name, format) in REPORTS {
         let mut text = Vec::new();
         export_report(format, folder, report, shared.environment, &mut text)?;
         append_file(archive, &top.join(name), &text)?;
     }
-    for trial in folder_entries(&folder.trials())? {
+    for trial in folder_entries(&folder.trials_path())? {
         let number = trial.file_name().unwrap_or_default().to_owned();
         if number
             .to_str()
@@ -176,7 +176,7 @@ fn add_text(
                 text.truncate(usize::try_from(LARGEST).unwrap_or(usize::MAX));
                 text.extend_from_slice(b"\n[provoke: further bytes are not kept here]\n");
             }
-            append_file(archive, inside, &secrets.masked(&text))
+            append_file(archive, inside, &secrets.mask_text(&text))
         }
         None => Ok(()),
     }

@@ -35,7 +35,7 @@ impl Bundles {
 }
 
 impl Sink for Bundles {
-    fn event(&mut self, event: &Event, state: &State) {
+    fn on_event(&mut self, event: &Event, state: &State) {
         match event {
             Event::TrialStarted(trial) if state.plan.load.is_some() => {
                 self.under_way.insert(trial.id, trial.variant);
@@ -68,7 +68,7 @@ fn replay_scenario(
     folder: &Path,
     about: &str,
 ) -> Option<String> {
-    let variant = plan.variant(variant);
+    let variant = plan.variant_plan(variant);
     let planned = plan.load_of(variant)?;
     let requests = sent_requests(&planned, folder);
     if requests.is_empty() {

@@ -6,7 +6,9 @@ use crate::policy;
 use crate::report;
 use crate::state::State;
 use crate::store::{self, Folder, default_root};
-use crate::survey::{Compared, Difference, Group, Parted, Run, Side, differences, partings};
+use crate::survey::{
+    Compared, Difference, Group, Parted, Run, Side, find_differences, find_distinguishing_facts,
+};
 use crate::term;
 use clap::Args;
 
@@ -52,9 +54,9 @@ impl Diff {
             return self.compare_many();
         }
         let (left, right) = (read_state(&self.left)?, read_state(&self.right)?);
-        let found = differences(side_of_state(&left), side_of_state(&right)).into_iter();
+        let found = find_differences(side_of_state(&left), side_of_state(&right)).into_iter();
         let found: Vec<Difference> = found
-            .map(|one| if self.all { one } else { one.discreet() })
+            .map(|one| if self.all { one } else { one.hide_secrets() })
             .collect();
         let matters = found.iter().any(|one| one.group != Group::Trifle);
         let chance = report::chance_of_difference(&left, &right);
@@ -67,7 +69,7 @@ impl Diff {
             differences: found,
         };
         let text = if self.json {
-            compared.json()
+            compared.to_json()
         } else {
             term::format_differences(&compared, self.all)
         };
@@ -99,7 +101,7 @@ impl Diff {
         let parted = Parted {
             format: Compared::FORMAT,
             by: if failing > 0 && others > 0 {
-                partings(&sides)
+                find_distinguishing_facts(&sides)
             } else {
                 Vec::new()
             },
@@ -107,7 +109,7 @@ impl Diff {
             runs,
         };
         let text = if self.json {
-            parted.json()
+            parted.to_json()
         } else {
             term::format_distinguishing_facts(&parted)
         };
@@ -121,8 +123,12 @@ impl Diff {
 }
 
 fn read_state(name: &str) -> Result<State, CliError> {
-    let folder = Folder::find(name, &default_root())?;
-    Ok(store::read(&folder.journal(), policy::is_done, |_, _| {})?)
+    let folder = Folder::find_run(name, &default_root())?;
+    Ok(store::read_run(
+        &folder.journal_path(),
+        policy::is_done,
+        |_, _| {},
+    )?)
 }
 
 fn side_of_state(state: &State) -> Side<'_> {
@@ -134,8 +140,8 @@ fn side_of_state(state: &State) -> Side<'_> {
 }
 
 fn run_of_state(state: &State) -> Run {
-    let (failures, trials) = state.tallies().fold((0, 0), |(k, n), (_, tally)| {
-        (k + tally.failures, n + tally.trials())
+    let (failures, trials) = state.all_tallies().fold((0, 0), |(k, n), (_, tally)| {
+        (k + tally.failures, n + tally.counted_trials())
     });
     Run {
         run: state.run.clone(),

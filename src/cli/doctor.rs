@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use super::exit::Exit;
-use crate::doctor::{Machine, checkup, crash};
+use crate::doctor::{Machine, crash_victim, run_checkup};
 use crate::term;
 use clap::Args;
 
@@ -23,9 +23,9 @@ impl Doctor {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let here = std::env::current_dir().map_err(CliError::could_not)?;
         let ourselves = std::env::current_exe().map_err(CliError::could_not)?;
-        let found = checkup(&Machine::look(&here, crash(&ourselves)));
+        let found = run_checkup(&Machine::look_from(&here, crash_victim(&ourselves)));
         let text = if self.json {
-            found.json()
+            found.to_json()
         } else {
             term::format_checkup(&found)
         };

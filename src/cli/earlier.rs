@@ -12,7 +12,7 @@ use crate::policy;
 use crate::report::words;
 use crate::state::State;
 use crate::store::{self, Folder, default_root};
-use crate::survey::{Likeness, Side, likeness};
+use crate::survey::{Likeness, Side, compare_variants};
 use provoke_stats::{self as stats, NamedRate};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -82,7 +82,7 @@ pub(super) fn add_to(
         others: others.len() as u64,
         failures: others.iter().map(|one| one.measured.failures).sum(),
         trials: others.iter().map(|one| one.measured.trials).sum(),
-        p_value: policy::parts(p_value, 1e6),
+        p_value: policy::ceil_parts(p_value, 1e6),
     };
     base.rates = match pool.named {
         NamedRate::Alike => None,
@@ -106,7 +106,7 @@ pub(super) fn add_to(
 
 /// Adds the counts of earlier runs of the bad end, or of all items together, to the plan of a search.
 pub(super) fn add_to_search(plan: &mut Plan, host: &Host, survey: &Survey) {
-    let Some(asked) = plan.question.search() else {
+    let Some(asked) = plan.question.as_search() else {
         return;
     };
     // A log contains trials of an earlier run, which must not count twice.
@@ -132,7 +132,7 @@ fn of_bad_end(plan: &Plan, host: &Host, survey: &Survey) -> Option<EarlierTrials
     let says_which = !plan.rules.only.is_empty();
     let any = plan
         .question
-        .search()
+        .as_search()
         .is_some_and(|asked| asked.any_failure);
     let looked_for = if says_which {
         LookedFor::Only(plan.rules.only.clone())
@@ -167,7 +167,7 @@ fn make_side<'a>(plan: &'a Plan, host: &'a Host, survey: &'a Survey) -> Side<'a>
 fn find_earlier_runs(wanted: &Wanted, looked_for: &LookedFor) -> (Vec<Found>, Vec<LeftOut>) {
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
     let mut seeds = BTreeSet::from([wanted.side.plan.seed]);
-    for folder in Folder::all(&default_root()).unwrap_or_default() {
+    for folder in Folder::all_runs(&default_root()).unwrap_or_default() {
         if wanted.folder == folder.path().canonicalize().ok().as_deref() {
             continue;
         }
@@ -182,7 +182,7 @@ fn find_earlier_runs(wanted: &Wanted, looked_for: &LookedFor) -> (Vec<Found>, Ve
             Ok(one) if one.measured.trials == 0 => {}
             Ok(one) => found.push(one),
             Err(why) => left_out.push(LeftOut {
-                run: folder.name(),
+                run: folder.run_name(),
                 why,
             }),
         }
@@ -199,17 +199,17 @@ fn matching_variants(
 ) -> Option<(Vec<VariantId>, Option<String>)> {
     let Ok(Event::RunStarted {
         plan, host, survey, ..
-    }) = store::first_event(&folder.journal())
+    }) = store::first_event(&folder.journal_path())
     else {
         return None;
     };
     let there = make_side(&plan, &host, &survey);
-    let is_search = plan.question.search().is_some();
+    let is_search = plan.question.as_search().is_some();
     let ids = (0..).map(VariantId).take(plan.variants.len());
     let ids = ids.filter(|id| !is_search || *id == State::FAILING);
     let (mut same, mut unlike) = (Vec::new(), Vec::new());
     for id in ids {
-        match likeness((wanted.side, wanted.variant), (there, id)) {
+        match compare_variants((wanted.side, wanted.variant), (there, id)) {
             Likeness::Same => same.push(id),
             Likeness::Unlike(why) => unlike.push(why),
             Likeness::OtherCommand => {}
@@ -233,7 +233,7 @@ fn matching_variants(
         unlike.pop()
     } else if !counts {
         Some("it chose its trials by the outcomes of earlier trials".to_owned())
-    } else if let Err(error) = folder.clone().trusted(false) {
+    } else if let Err(error) = folder.clone().check_trust(false) {
         Some(error.to_string())
     } else if !seeds.insert(plan.seed) {
         Some("it has the same seed as another run, so its trials may be the same".to_owned())
@@ -250,13 +250,13 @@ fn read_measured(
     looked_for: &LookedFor,
     wanted: &Wanted,
 ) -> Result<Found, String> {
-    let state = store::read(&folder.journal(), policy::is_done, |_, _| {});
+    let state = store::read_run(&folder.journal_path(), policy::is_done, |_, _| {});
     let state = state.map_err(|error| error.to_string())?;
     if state.stopped == Some(StopCause::AllAlike) {
         return Err("it stopped early, because every trial failed in the same way".to_owned());
     }
     let mut found = Found {
-        run: folder.name(),
+        run: folder.run_name(),
         measured: Measured::default(),
         kinds: BTreeSet::new(),
     };
@@ -265,10 +265,10 @@ fn read_measured(
         if one.drift.is_some() {
             return Err("its failure rate changed while it ran".to_owned());
         }
-        if wanted.searched && one.effect() > 1.0 {
+        if wanted.searched && one.design_effect() > 1.0 {
             return Err("its failures came in clumps".to_owned());
         }
-        let groups = state.tally(id).groups.values();
+        let groups = state.tally_of(id).groups.values();
         found.kinds.extend(groups.map(|group| group.kind.name()));
         let all = &mut found.measured;
         all.failures += one.failures;

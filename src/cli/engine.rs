@@ -183,7 +183,7 @@ pub(super) fn check_watchable(plan: &Plan) -> Result<(), CliError> {
     };
     let daemon =
         Daemon::from_environment().ok_or_else(|| trouble("DOCKER_HOST is not a socket"))?;
-    let at = daemon.socket_path().safe();
+    let at = daemon.socket_path().to_safe();
     match daemon.answers_ping() {
         Ok(true) => Ok(()),
         Ok(false) => Err(trouble(&format!(
@@ -198,7 +198,7 @@ pub(super) fn check_image(actor: &ActorPlan, variant: &str) -> Result<(), CliErr
     let Some(container) = &actor.container else {
         return Ok(());
     };
-    let image = container.image.filled(&[("{variant}", variant)]);
+    let image = container.image.fill_marks(&[("{variant}", variant)]);
     if image.as_bytes().contains(&b'{') {
         return Ok(());
     }

@@ -83,18 +83,18 @@ impl CliError {
         match &self.what {
             Shown::Rendered(text) => say_as_it_is(text.trim_end()),
             Shown::Chain(error) => {
-                let what = SafeText::lines(&error.to_string());
+                let what = SafeText::from_lines(&error.to_string());
                 print_message(&format!("{} {what}", style("error:").red().bold()));
                 for cause in error.chain().skip(1) {
                     print_message(&format!(
                         "  caused by: {}",
-                        SafeText::lines(&cause.to_string())
+                        SafeText::from_lines(&cause.to_string())
                     ));
                 }
             }
         }
         if let Some(hint) = &self.hint {
-            let hint = SafeText::lines(hint);
+            let hint = SafeText::from_lines(hint);
             print_message(&format!("\n{} {hint}", style("hint:").green().bold()));
         }
     }

@@ -8,12 +8,12 @@ use super::engine;
 use super::error::CliError;
 use super::exit::Exit;
 use super::merge::Merge;
-use super::preflight::{check, find_ourselves, startable};
+use super::preflight::{check_commands, check_plan, find_ourselves};
 use super::results;
-use super::signals::{Signals, came, listen};
+use super::signals::{Signals, listen_for_signals, signal_came};
 use super::stretch;
 use super::user;
-use crate::driver::{Driver, drive};
+use crate::driver::{Driver, drive_run};
 use crate::exec::{Halt, Local};
 use crate::model::{
     Capture, Event, FORMAT, HookSeen, Host, Level, Plan, Question, Signal, StopCause, Survey, Text,
@@ -79,11 +79,11 @@ impl<'a> Experiment<'a> {
     /// Does the same in this directory, or in a new one.
     fn begin_in(mut plan: Plan, out: Option<&Path>, output: &'a Output) -> Result<Self, CliError> {
         signals::survive_file_size_limit();
-        check(&plan)?;
+        check_plan(&plan)?;
         engine::choose_engine(&mut plan)?;
         find_ourselves(&mut plan);
         let root = default_root();
-        prepare::check(&plan, &[&root]).map_err(|unready| locate_refusal(&plan, unready))?;
+        prepare::check_plan(&plan, &[&root]).map_err(|unready| locate_refusal(&plan, unready))?;
         check_program(&plan)?;
         let facts = host::host_facts();
         let host = Host {
@@ -95,33 +95,36 @@ impl<'a> Experiment<'a> {
             memory: facts.memory,
         };
         baseline::complete_question(&mut plan, &host)?;
-        output.exports.touch()?;
+        output.exports.create_files()?;
         user::become_user(&mut plan)?;
-        let folder = Folder::create(out, &root)?;
+        let folder = Folder::create_run(out, &root)?;
         if plan.user.is_some() {
             folder.let_through(&root).map_err(CliError::could_not)?;
         }
-        prepare::make(&mut plan, &folder.variants(), &[&root, folder.path()])?;
+        prepare::make_variants(&mut plan, &folder.variants_path(), &[&root, folder.path()])?;
         plan.no_cores = no_cores(&plan);
         let coarse = do_not_queue_for_cores(&mut plan);
-        plan.widen();
+        plan.widen_bug_rules();
         let survey = output.record_survey(&plan, &[&root, folder.path()]);
         earlier::add_to_search(&mut plan, &host, &survey);
         // The time of the journal file and that of its first event are compared before its commands are run again.
         let at = jiff::Timestamp::now().as_second();
-        let mut journal = Journal::open(&folder.journal())?;
+        let mut journal = Journal::open_for_append(&folder.journal_path())?;
         plan.add_settings(host.cpus);
         let started = Event::RunStarted {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            run: out.map_or_else(|| folder.name(), |out| out.to_string_lossy().into_owned()),
+            run: out.map_or_else(
+                || folder.run_name(),
+                |out| out.to_string_lossy().into_owned(),
+            ),
             plan: Box::new(plan),
             survey,
             host,
             at,
         };
-        journal.add(&started)?;
-        let state = State::begin(started).expect("a journal begins with this event");
+        journal.add_event(&started)?;
+        let state = State::begin_fold(started).expect("a journal begins with this event");
         let mut experiment = Self {
             state,
             folder,
@@ -130,7 +133,7 @@ impl<'a> Experiment<'a> {
             printed: Vec::new(),
         };
         experiment.note_cautions();
-        let asked = experiment.state.plan.question.search();
+        let asked = experiment.state.plan.question.as_search();
         if asked.is_some_and(|asked| asked.raise_rate) && experiment.state.raise.is_none() {
             let text =
                 "--raise-rate has no other setting to try: -j and --copies are high enough already";
@@ -144,7 +147,7 @@ impl<'a> Experiment<'a> {
 
     /// Prints and records warnings about the plan itself.
     fn note_cautions(&mut self) {
-        for (level, text) in survey::cautions(&self.state.plan) {
+        for (level, text) in survey::plan_cautions(&self.state.plan) {
             let text = words::sanitize_line(&text);
             if level == Level::Warning {
                 self.printed.push(text.clone());
@@ -164,15 +167,15 @@ impl<'a> Experiment<'a> {
             .build()
             .map_err(CliError::could_not)?;
         let output = self.output;
-        let signals = runtime.block_on(async { listen() });
+        let signals = runtime.block_on(async { listen_for_signals() });
         let mut signals = signals.map_err(CliError::could_not)?;
         let mut once = |mut run: Self| {
             let complete = runtime.block_on(run.run_trials(&mut signals))?;
-            run.report_result(complete, !came())
+            run.report_result(complete, !signal_came())
         };
         let mut told = once(self)?;
         while let Some(plan) = told.next.take() {
-            let within = told.folder.next(&default_root());
+            let within = told.folder.following_run_path(&default_root());
             let further = Self::begin_in(plan, within.as_deref(), output).and_then(&mut once);
             match further {
                 // The result of an interrupted search is less informative than the earlier ones.
@@ -201,19 +204,19 @@ impl<'a> Experiment<'a> {
                 "note: killed {killed} processes that earlier runs left behind"
             )),
         }
-        let executor = Local::new(&self.state.plan, &self.folder.trials());
+        let executor = Local::new(&self.state.plan, &self.folder.trials_path());
         let executor = Arc::new(executor.map_err(CliError::could_not)?);
         let done = self.between_hooks(&executor, signals).await;
         for complaint in executor.close_slots().await {
             self.warn_user(complaint);
         }
         done?;
-        if let Some(error) = self.journal.trouble() {
+        if let Some(error) = self.journal.take_trouble() {
             term::print_message(&format!(
                 "warning: the journal could not be written for a while: {error}"
             ));
         }
-        Ok(self.journal.complete())
+        Ok(self.journal.sync_to_disk())
     }
 
     /// Runs `setup`, the trials, and always `cleanup`.
@@ -238,7 +241,7 @@ impl<'a> Experiment<'a> {
         }
         set_up.extend(executor.set_up());
         for id in set_up {
-            let VariantPlan { name, hooks, .. } = self.state.plan.variant(id);
+            let VariantPlan { name, hooks, .. } = self.state.plan.variant_plan(id);
             if let Some(cleanup) = hooks.cleanup.clone() {
                 let name = match name.as_str() {
                     "" => "`cleanup`".to_owned(),
@@ -250,7 +253,7 @@ impl<'a> Experiment<'a> {
         }
         let kept = report::answer::kept_variants(&self.state);
         if self.state.finished && self.state.plan.space.is_some() {
-            executor.clean_up(&self.folder.variants(), &kept);
+            executor.clean_up(&self.folder.variants_path(), &kept);
         }
         if let Some(cleanup) = &hooks.cleanup {
             self.clean_up(executor, signals, None, cleanup, "`cleanup`")
@@ -275,7 +278,7 @@ impl<'a> Experiment<'a> {
         let ids: Vec<VariantId> = ids.filter(|id| self.state.is_testable(*id)).collect();
         let mut failed: Vec<(VariantId, CliError)> = Vec::new();
         for &id in &ids {
-            if let Some(setup) = self.state.plan.variant(id).hooks.setup.clone() {
+            if let Some(setup) = self.state.plan.variant_plan(id).hooks.setup.clone() {
                 match run_hook(executor, Some(id), &setup, signals).await? {
                     Hooked::Done => {}
                     Hooked::Failed(seen) => {
@@ -286,7 +289,7 @@ impl<'a> Experiment<'a> {
                 }
             }
             done.push(id);
-            if let Err(error) = startable(&self.state.plan, id) {
+            if let Err(error) = check_commands(&self.state.plan, id) {
                 failed.push((id, error));
             }
         }
@@ -299,14 +302,14 @@ impl<'a> Experiment<'a> {
         }
         for (variant, error) in failed {
             let why = error.in_a_line();
-            let name = &self.state.plan.variant(variant).name;
+            let name = &self.state.plan.variant_plan(variant).name;
             self.warn_user(words::sanitize_line(&format!(
                 "cannot test the variant `{name}`: {why}"
             )));
             let at = self.state.worked;
             let event = Event::VariantUntestable { variant, why, at };
-            self.journal.add(&event)?;
-            self.state.apply(&event, policy::is_done);
+            self.journal.add_event(&event)?;
+            self.state.apply_event(&event, policy::is_done);
         }
         Ok(true)
     }
@@ -336,7 +339,7 @@ impl<'a> Experiment<'a> {
             style,
             progress,
         } = self.output.talk;
-        let policy = policy::of(&self.state.plan);
+        let policy = policy::policy_of_plan(&self.state.plan);
         let mut ticks = (style == Style::Ticks).then(|| Ticks::new(&self.state));
         let terminal = console::user_attended_stderr();
         let mut live = match (style, progress) {
@@ -350,11 +353,11 @@ impl<'a> Experiment<'a> {
             line.with_trial_status(executor.live_load().map(super::load::watch_progress))
                 .with_forecast(executor.live_load().map(super::load::watch_rate))
         });
-        let mut bundles = Bundles::new(self.folder.trials());
+        let mut bundles = Bundles::new(self.folder.trials_path());
         let mut sinks: Vec<&mut dyn Sink> = vec![&mut self.journal, &mut bundles];
         sinks.extend(ticks.as_mut().map(|sink| sink as &mut dyn Sink));
         sinks.extend(live.as_mut().map(|sink| sink as &mut dyn Sink));
-        let evidence = self.folder.trials();
+        let evidence = self.folder.trials_path();
         let mut driver = Driver {
             state: &mut self.state,
             policy,
@@ -363,7 +366,7 @@ impl<'a> Experiment<'a> {
             signals,
             evidence,
         };
-        drive(&mut driver).await;
+        drive_run(&mut driver).await;
         if let Some(live) = live {
             live.clear_line();
         }
@@ -375,8 +378,8 @@ impl<'a> Experiment<'a> {
             why: StopCause::Signal(signal),
             at: self.state.worked,
         };
-        self.journal.add(&stopped)?;
-        self.state.apply(&stopped, |_| false);
+        self.journal.add_event(&stopped)?;
+        self.state.apply_event(&stopped, |_| false);
         Ok(())
     }
 
@@ -396,7 +399,7 @@ impl<'a> Experiment<'a> {
             term::print_message(&format!("  {text}"));
         }
         let stop = &self.state.plan.stop;
-        let limits = match (stop.trials, stop.duration()) {
+        let limits = match (stop.trials, stop.time_budget()) {
             (Some(runs), Some(DEFAULT_DURATION)) => {
                 format!("at most {runs} trials or 10 minutes (-n and -d change this)")
             }
@@ -419,9 +422,9 @@ impl<'a> Experiment<'a> {
             Level::Info => term::print_message(&format!("note: {text}")),
         }
         let note = Event::Note { level, text };
-        self.journal.event(&note, &self.state);
-        self.journal.settle(&self.state);
-        self.state.apply(&note, |_| false);
+        self.journal.on_event(&note, &self.state);
+        self.journal.before_wait(&self.state);
+        self.state.apply_event(&note, |_| false);
     }
 
     /// Reports the result of a run.
@@ -442,10 +445,10 @@ impl<'a> Experiment<'a> {
             ..
         } = self;
         let mut report = Report {
-            reference: folder.reference(&default_root()),
+            reference: folder.run_reference(&default_root()),
             ..Report::new(&state, journal_complete)
         };
-        let more = results::write(&state, &report, &folder);
+        let more = results::write_results(&state, &report, &folder);
         let (more, failed) = match more {
             Ok(more) => (more, None),
             Err(error) => (Vec::new(), Some(error)),
@@ -476,7 +479,7 @@ impl<'a> Experiment<'a> {
         let merge = Merge::from_answer(&state, &report);
         let next = merge.as_ref().filter(|_| goes_on);
         let next = next.and_then(|merge| merge.plan_merged_search(&state, &report));
-        let stretch = stretch::search(&state, &report).filter(|_| goes_on && next.is_none());
+        let stretch = stretch::next_search(&state, &report).filter(|_| goes_on && next.is_none());
         let exit = match state.stopped {
             Some(StopCause::Signal(signal)) => Exit::Stopped(signal),
             Some(StopCause::NothingCounts | StopCause::CannotMake | StopCause::AllAlike) | None => {
@@ -488,7 +491,7 @@ impl<'a> Experiment<'a> {
             output.export_reports(&folder, &report)?;
             return Err(error);
         }
-        let adds_nothing = report.verdict == Verdict::NotThere && stretch::follows(&state);
+        let adds_nothing = report.verdict == Verdict::NotThere && stretch::follows_boundary(&state);
         let merge = merge.map(|merge| merge.describe_next(next.is_some()));
         let (stretch, text) = stretch.unzip();
         for line in merge.iter().chain(&text) {
@@ -513,7 +516,7 @@ fn check_program(plan: &Plan) -> Result<(), CliError> {
                 && only.hooks.setup.is_none()
                 && only.edits.is_empty() =>
         {
-            startable(plan, VariantId(0))
+            check_commands(plan, VariantId(0))
         }
         _ => Ok(()),
     }
@@ -524,8 +527,8 @@ fn locate_refusal(plan: &Plan, unready: Unready) -> CliError {
     match (unready, &plan.scenario) {
         (Unready::Refused { what, at, hint }, Some(file)) => {
             let refusal = Refusal { what, at, hint };
-            let complaint = scenario::complain(Path::new(file.as_os_str()), refusal);
-            CliError::already_rendered(complaint.render(console::colors_enabled_stderr()))
+            let complaint = scenario::complain_about(Path::new(file.as_os_str()), refusal);
+            CliError::already_rendered(complaint.render_message(console::colors_enabled_stderr()))
         }
         (unready, _) => unready.into(),
     }
@@ -558,7 +561,10 @@ fn no_cores(plan: &Plan) -> Option<String> {
         }
     };
     let mut mains = plan.variants.iter().flat_map(|variant| {
-        let mains = variant.actors.iter().filter(|actor| actor.role.decides());
+        let mains = variant
+            .actors
+            .iter()
+            .filter(|actor| actor.role.decides_outcome());
         // A directory that is prepared later is probably on the same disk as its source.
         let made = variant.make.as_ref().map(|make| &make.cwd);
         mains.map(move |main| (main, Path::new(made.unwrap_or(&main.cwd).as_os_str())))
@@ -579,8 +585,8 @@ fn no_cores(plan: &Plan) -> Option<String> {
 impl Output {
     /// Records the environment of the trials. Files at these paths and reports are not files of the program.
     fn record_survey(&self, plan: &Plan, ours: &[&Path]) -> Survey {
-        let mut survey = survey::survey(plan);
-        let reports = self.exports.wanted().map(|(_, path)| path);
+        let mut survey = survey::survey_plan(plan);
+        let reports = self.exports.wanted_formats().map(|(_, path)| path);
         let ours = ours.iter().copied().chain(reports);
         let ours: Vec<PathBuf> = ours.map(Path::to_owned).collect();
         survey::add_files(&mut survey, plan, &ours);
@@ -589,7 +595,7 @@ impl Output {
 
     /// Writes the requested reports.
     fn export_reports(&self, folder: &Folder, report: &Report) -> Result<(), CliError> {
-        self.exports.write(folder, report, self.talk.quiet)
+        self.exports.write_reports(folder, report, self.talk.quiet)
     }
 }
 
@@ -653,7 +659,7 @@ fn none_left(plan: &Plan, failed: Vec<(VariantId, CliError)>) -> Option<CliError
     }
     let lines = each
         .iter()
-        .map(|(id, why)| format!("{}: {why}", plan.variant(*id).name));
+        .map(|(id, why)| format!("{}: {why}", plan.variant_plan(*id).name));
     let error = anyhow::Error::msg(lines.collect::<Vec<_>>().join("\n    "));
     let what = format!("none of the {} variants can be tested", each.len());
     Some(CliError::could_not(error.context(what)))

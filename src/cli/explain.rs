@@ -73,7 +73,7 @@ impl Explain {
             if name.contains('#') {
                 return self.explain_trial(&name);
             }
-            return match Folder::find(&name, &default_root()) {
+            return match Folder::find_run(&name, &default_root()) {
                 Ok(folder) => self.explain_trial(&best_of(&folder)?),
                 Err(no_run @ StoreError::NoRun { .. }) => {
                     let error = anyhow::anyhow!("found neither a core file nor a run `{name}`");
@@ -98,16 +98,16 @@ impl Explain {
         settings
             .debug_dirs
             .splice(0..0, self.debug_dir.iter().cloned());
-        let mut autopsy = Examiner::new(settings).examine(core)?;
+        let mut autopsy = Examiner::new(settings).examine_core(core)?;
         tools::ask_for_python(&mut autopsy, core, tools::PATIENCE);
         let program = self.program.clone();
-        let program = program.unwrap_or_else(|| tools::program(&autopsy));
+        let program = program.unwrap_or_else(|| tools::program_path(&autopsy));
         for tool in &self.with {
             let name = tool.name();
             if autopsy.tools.iter().any(|(known, _)| known == name) {
                 continue;
             }
-            match tool.ask(core, &program, tools::PATIENCE) {
+            match tool.ask_about_core(core, &program, tools::PATIENCE) {
                 Some(said) => autopsy.tools.push((name.to_owned(), said)),
                 None => autopsy
                     .gaps
@@ -119,7 +119,7 @@ impl Explain {
 
     fn explain_trial(&self, name: &str) -> Result<Exit, CliError> {
         let (run, id) = run_and_trial(name)?;
-        let folder = Folder::find(run, &default_root())?;
+        let folder = Folder::find_run(run, &default_root())?;
         let mut known: Vec<(TrialId, Signature)> = Vec::new();
         let mut finished: Vec<u64> = Vec::new();
         let mut found: Option<(Box<Observation>, Outcome)> = None;
@@ -140,19 +140,19 @@ impl Explain {
                 return;
             };
             finished.push(trial.0);
-            if let Some(failure) = outcome.failure() {
+            if let Some(failure) = outcome.any_failure() {
                 known.push((*trial, failure.signature.clone()));
             }
             if *trial == id {
                 found = Some((seen.clone(), outcome.clone()));
             }
         };
-        let state = store::read(&folder.journal(), |_| false, take)?;
+        let state = store::read_run(&folder.journal_path(), |_| false, take)?;
         let (seen, outcome) = found.ok_or_else(|| {
             let failed: Vec<u64> = known.iter().map(|(trial, _)| trial.0).collect();
             no_trial(&state.run, id, finished, failed)
         })?;
-        let better = outcome.failure().and_then(|failure| {
+        let better = outcome.any_failure().and_then(|failure| {
             let mine = (failure.signature.depth, failure.signature.id);
             let mut others = known.iter();
             let same = others.find(|(_, other)| other.also.contains(&mine));
@@ -165,7 +165,7 @@ impl Explain {
         let stories = self.trial_stories(&folder, id, &seen)?;
         let was_stopped = outcome == Outcome::Void(Void::Interrupted);
         let seeming_hang = was_stopped
-            .then(|| oracle::seeming_hang(state.plan.variant(variant), &seen))
+            .then(|| oracle::seeming_hang(state.plan.variant_plan(variant), &seen))
             .flatten();
         let told = Told {
             trial: id,
@@ -192,7 +192,7 @@ impl Explain {
         seen: &Observation,
     ) -> Result<Vec<Autopsy>, CliError> {
         let cores = seen.cores.iter();
-        let place = folder.trials().join(id.0.to_string());
+        let place = folder.trials_path().join(id.0.to_string());
         if !self.with.is_empty() {
             // The run may have been moved since.
             let names = cores.filter_map(|core| Path::new(core.file.as_os_str()).file_name());
@@ -255,7 +255,7 @@ const REQUEST_LINE: u64 = 8192;
 
 /// Returns the requests that were in flight when the service of a trial crashed.
 fn in_flight(folder: &Folder, id: TrialId) -> Vec<InFlight> {
-    let place = folder.trials().join(id.0.to_string());
+    let place = folder.trials_path().join(id.0.to_string());
     let first_line = |line: &serde_json::Value| {
         let file = Path::new(line["request"].as_str()?).file_name()?;
         let file = fs::File::open(place.join("requests").join(file)).ok()?;
@@ -284,7 +284,7 @@ const LAST_LINES: usize = 15;
 
 /// Returns the last lines that a trial wrote to stderr, or else to stdout.
 fn last_output(folder: &Folder, id: TrialId) -> Vec<String> {
-    let place = folder.trials().join(id.0.to_string());
+    let place = folder.trials_path().join(id.0.to_string());
     let last_lines = |name: &str| {
         let text = fs::read(place.join(name)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
@@ -302,7 +302,7 @@ fn last_output(folder: &Folder, id: TrialId) -> Vec<String> {
 
 /// Returns the reference of the trial of a run with the best evidence of its failure.
 fn best_of(folder: &Folder) -> Result<String, CliError> {
-    let state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
+    let state = store::read_run(&folder.journal_path(), policy::is_done, |_, _| {})?;
     let report = Report::new(&state, true);
     let path = folder.path().to_string_lossy();
     if let Some(trial) = report.known_best() {

@@ -21,9 +21,9 @@ impl List {
     #[expect(clippy::unused_self, reason = "every command is executed alike")]
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let root = default_root();
-        let folders = Folder::all(&root).unwrap_or_default();
+        let folders = Folder::all_runs(&root).unwrap_or_default();
         if folders.is_empty() {
-            term::print_message(&format!("there are no runs in `{}`", root.safe()));
+            term::print_message(&format!("there are no runs in `{}`", root.to_safe()));
             return Ok(Exit::Hoped);
         }
         let references = Folder::shortest_references(&folders, &root);
@@ -31,7 +31,7 @@ impl List {
         let mut errors: Vec<StoreError> = Vec::new();
         let mut runs = Vec::new();
         for (folder, reference) in folders.iter().zip(references) {
-            let state = store::read(&folder.journal(), policy::is_done, |_, _| {});
+            let state = store::read_run(&folder.journal_path(), policy::is_done, |_, _| {});
             let state = state.map_err(|error| errors.push(error)).ok();
             runs.push(StoredRun {
                 reference: shell_word(reference.as_ref()).into_string(),
@@ -43,7 +43,7 @@ impl List {
         }
         term::print_result(&term::format_runs(&runs)).map_err(CliError::could_not)?;
         for error in errors {
-            term::print_message(&format!("warning: {}", error.to_string().safe()));
+            term::print_message(&format!("warning: {}", error.to_string().to_safe()));
         }
         Ok(Exit::Hoped)
     }

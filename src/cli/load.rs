@@ -223,7 +223,7 @@ impl Load {
 }
 
 fn neither_url_nor_file(file: &Path) -> CliError {
-    let error = anyhow::anyhow!("`{}` is neither a URL nor a file", file.safe());
+    let error = anyhow::anyhow!("`{}` is neither a URL nor a file", file.to_safe());
     CliError::usage(error).with_hint("a URL begins with http:// or https://")
 }
 

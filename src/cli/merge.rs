@@ -28,8 +28,8 @@ impl Merge {
             return None;
         };
         let name = answer.after_fix.as_ref().unwrap_or(culprit);
-        let ranges = prepare::merged(Path::new(root.as_os_str()), name);
-        let mut places = space.choices.places().iter();
+        let ranges = prepare::merged_ranges(Path::new(root.as_os_str()), name);
+        let mut places = space.choices.as_candidates().iter();
         let place = places.find(|place| place.name == *name)?.clone();
         (!ranges.is_empty()).then_some(Self { place, ranges })
     }
@@ -46,7 +46,7 @@ impl Merge {
             return None;
         }
         let root = Path::new(space.repository.as_ref()?.as_os_str());
-        let line = prepare::line(root, range, false).ok()?;
+        let line = prepare::commit_line(root, range, false).ok()?;
         let mut places: Vec<Place> = line.commits.into_iter().map(Into::into).collect();
         let Question::Bisect(asked) = &mut plan.question else {
             return None;
@@ -60,8 +60,8 @@ impl Merge {
         asked.raise_rate = false;
         (space.known, space.weights) = (Vec::new(), Vec::new());
         // A branch that does not fail in this many trials does not fail at the rate of the merge.
-        let alpha = plan.alpha.value();
-        let clean = Search::of(state).and_then(|search| search.clean_trials_needed(alpha));
+        let alpha = plan.alpha.to_probability();
+        let clean = Search::of_state(state).and_then(|search| search.clean_trials_needed(alpha));
         asked.reproduce = asked.reproduce.max(clean.unwrap_or(0));
         if plan.rules.only.is_empty() && !asked.any_failure {
             plan.rules.only = searched_bugs(state);
@@ -86,7 +86,10 @@ impl Merge {
 pub(super) fn with_what_is_left(mut plan: Plan, state: &State) -> Option<Plan> {
     let left = |most: u64, spent: u64| most.checked_sub(spent).filter(|left| *left > 0);
     if let Some(most) = plan.stop.trials {
-        let ran = state.tallies().map(|(_, tally)| tally.ran()).sum();
+        let ran = state
+            .all_tallies()
+            .map(|(_, tally)| tally.finished_trials())
+            .sum();
         plan.stop.trials = Some(left(most, ran)?);
     }
     if let Some(most) = plan.stop.duration_us {
@@ -98,10 +101,10 @@ pub(super) fn with_what_is_left(mut plan: Plan, state: &State) -> Option<Plan> {
 
 /// Returns the searched failures: a following search looks for the same ones.
 pub(super) fn searched_bugs(state: &State) -> Vec<Only> {
-    let groups = state.tally(State::FAILING).groups.values();
+    let groups = state.tally_of(State::FAILING).groups.values();
     let bugs = groups.filter(|group| group.is_the_bug);
     let bugs: BTreeMap<String, Only> = bugs
-        .map(|group| (group.kind.name(), Only::of(&group.kind)))
+        .map(|group| (group.kind.name(), Only::of_kind(&group.kind)))
         .collect();
     bugs.into_values().collect()
 }

@@ -141,7 +141,7 @@ pub fn main() -> ExitCode {
     match parse_arguments(&args) {
         Ok(cli) => dispatch_command(cli.command),
         Err(error) => {
-            match typo::explained(&error, &args) {
+            match typo::explain_refusal(&error, &args) {
                 Some(explained) => explained.print_to_stderr(),
                 None => show_message(&error, &args),
             }
@@ -185,7 +185,7 @@ fn show_message(message: &clap::Error, args: &[OsString]) {
         } else {
             text.to_string()
         };
-        typo::plain(message, text)
+        typo::plain_message(message, text)
     };
     if message.use_stderr() {
         let text = typo::with_own_closing(&laid_out(console::colors_enabled_stderr()), args);
@@ -198,35 +198,39 @@ fn show_message(message: &clap::Error, args: &[OsString]) {
 
 fn dispatch_command(command: Command) -> ExitCode {
     let done = match command {
-        Command::Run(run) => run.execute(),
+        Command::Run(run) => run.execute_command(),
         Command::Confirm(confirm) => confirm.execute_command(),
         Command::Compare(compare) => compare.execute_command(),
         Command::Bisect(bisect) => bisect.execute_command(),
         Command::Reduce(reduce) => reduce.execute_command(),
         Command::Load(load) => load.execute_command(),
-        Command::Scenario(file) => file.execute(),
-        Command::Resume(resume) => resume.execute(),
-        Command::Report(make) => make.execute(),
-        Command::Replay(replay) => replay.execute(),
+        Command::Scenario(file) => file.execute_command(),
+        Command::Resume(resume) => resume.execute_command(),
+        Command::Report(make) => make.execute_command(),
+        Command::Replay(replay) => replay.execute_command(),
         Command::Explain(explain) => explain.execute_command(),
         Command::List(list) => list.execute_command(),
         Command::Diff(diff) => diff.execute_command(),
         Command::Doctor(doctor) => doctor.execute_command(),
-        Command::Plan(planner) => planner.execute(),
+        Command::Plan(planner) => planner.execute_command(),
         Command::Victim(args) => return provoke_victim::run(args),
         Command::Completions { shell } => {
             let mut out = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "provoke", &mut out);
-            tell(&out)
+            print_bytes(&out)
         }
         Command::Man => {
             let mut out = Vec::new();
             let page = clap_mangen::Man::new(Cli::command());
             page.render(&mut out)
                 .map_err(CliError::could_not)
-                .and_then(|()| tell(&out))
+                .and_then(|()| print_bytes(&out))
         }
-        Command::Processor => tell(processor::seen().unwrap_or_default().as_bytes()),
+        Command::Processor => print_bytes(
+            processor::describe_processor()
+                .unwrap_or_default()
+                .as_bytes(),
+        ),
     };
     match done {
         Ok(exit) => exit.into(),
@@ -237,16 +241,16 @@ fn dispatch_command(command: Command) -> ExitCode {
     }
 }
 
-fn tell(text: &[u8]) -> Result<Exit, CliError> {
+fn print_bytes(text: &[u8]) -> Result<Exit, CliError> {
     crate::term::print_result(&String::from_utf8_lossy(text)).map_err(CliError::could_not)?;
     Ok(Exit::Hoped)
 }
 
 /// Returns the arguments of a command as text. A plan is human-readable, so it contains only UTF-8.
-fn words(command: Vec<OsString>) -> Result<Vec<String>, CliError> {
+fn utf8_words(command: Vec<OsString>) -> Result<Vec<String>, CliError> {
     let text = |word: OsString| {
         word.into_string().map_err(|word| {
-            let what = format!("the argument `{}` is not UTF-8", word.safe());
+            let what = format!("the argument `{}` is not UTF-8", word.to_safe());
             CliError::usage(anyhow::Error::msg(what))
                 .with_hint("pass it in a file or an environment variable")
         })
@@ -279,7 +283,7 @@ fn note_misplaced_flag(command: &[String]) {
         .iter()
         .find(|word| PROBABLE.contains(&word.as_str()));
     if let Some(flag) = misplaced {
-        let program = program.safe();
+        let program = program.to_safe();
         crate::term::print_message(&format!(
             "note: `{flag}` is passed to `{program}`; flags of provoke stand before the program"
         ));

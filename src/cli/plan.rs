@@ -77,20 +77,22 @@ struct Prospect {
 }
 
 impl Planner {
-    pub(super) fn execute(self) -> Result<Exit, CliError> {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let baseline = self.baseline()?;
         let seconds = self.time.map(|span| span.0.as_secs_f64());
-        let seconds = seconds.or(baseline.as_ref().and_then(|found| found.measured.seconds()));
+        let seconds = seconds.or(baseline
+            .as_ref()
+            .and_then(|found| found.measured.pass_seconds()));
         let chosen = baseline.as_ref().and_then(|found| found.chosen.as_ref());
         let newest = chosen.filter(|chosen| chosen.is_newest);
         let chosen = newest.map(|chosen| {
-            let (run, command) = (chosen.run.safe(), chosen.command.safe());
+            let (run, command) = (chosen.run.to_safe(), chosen.command.to_safe());
             format!("measured by the newest run with failures, {run}: {command}")
         });
         let measured = baseline.map(|found| found.measured);
         let prospect = Prospect::new(self.rate, measured, self.conf.0)?;
         let mut screen = Screen::on_stdout();
-        screen.push_text(0, &prospect.known());
+        screen.push_text(0, &prospect.describe_basis());
         if let Some(line) = chosen {
             screen.push_text(2, &line);
         }
@@ -102,8 +104,8 @@ impl Planner {
         };
         let variants = u64::from(self.variants.get());
         let versions = u64::from(self.versions.get());
-        let search = prospect.rows(&mut table, self.width, variants, versions);
-        for row in table.lines() {
+        let search = prospect.add_rows(&mut table, self.width, variants, versions);
+        for row in table.formatted_lines() {
             screen.push_row(&row);
         }
         screen.push_gap();
@@ -119,7 +121,7 @@ impl Planner {
                 format!("a trial takes {seconds}, also with {jobs} parallel trials")
             }
         };
-        let confidence = self.conf.0.confidence();
+        let confidence = self.conf.0.confidence_percent();
         screen.push_text(
             2,
             &format!(
@@ -158,7 +160,7 @@ impl Prospect {
         baseline: Option<Measured>,
         confidence: Alpha,
     ) -> Result<Self, CliError> {
-        let alpha = confidence.value();
+        let alpha = confidence.to_probability();
         let rate = match (rate, &baseline) {
             (Some(Rate(millionths)), _) => f64::from(millionths) / 1e6,
             (None, Some(base)) if base.failures > 0 => real(base.failures) / real(base.trials),
@@ -181,12 +183,12 @@ impl Prospect {
     }
 
     /// Describes the source of the rate.
-    fn known(&self) -> String {
+    fn describe_basis(&self) -> String {
         let rate = words::format_percent(self.rate);
         match &self.baseline {
             None => format!("It fails in {rate} % of trials (assumed)."),
             Some(base) => {
-                let alpha = self.confidence.value();
+                let alpha = self.confidence.to_probability();
                 let within = stats::clopper_pearson(base.failures, base.trials, alpha);
                 let runs = match base.run_count() {
                     0 | 1 => String::new(),
@@ -196,7 +198,7 @@ impl Prospect {
                     "It fails in {rate} % of trials ({} of {}{runs}, {} % interval {}).",
                     base.failures,
                     base.trials,
-                    self.confidence.confidence(),
+                    self.confidence.confidence_percent(),
                     words::format_interval([within.lo, within.hi])
                 )
             }
@@ -204,19 +206,25 @@ impl Prospect {
     }
 
     /// Adds the questions; returns the number of trials of a bisection.
-    fn rows(&self, table: &mut Table, width: Option<Rate>, variants: u64, versions: u64) -> f64 {
-        let (rate, alpha) = (self.rate, self.confidence.value());
-        table.exact("see it once", stats::runs_to_see_one(rate, 1.0 - alpha));
+    fn add_rows(
+        &self,
+        table: &mut Table,
+        width: Option<Rate>,
+        variants: u64,
+        versions: u64,
+    ) -> f64 {
+        let (rate, alpha) = (self.rate, self.confidence.to_probability());
+        table.add_exact("see it once", stats::runs_to_see_one(rate, 1.0 - alpha));
         if let Some(base) = &self.baseline {
             let least = stats::clopper_pearson(base.failures, base.trials, alpha).lo;
-            table.exact(
+            table.add_exact(
                 &format!("  if it fails in only {} %", words::format_percent(least)),
                 stats::runs_to_see_one(least, 1.0 - alpha),
             );
         }
         if let Some(Rate(millionths)) = width {
             let width = f64::from(millionths) / 1e6;
-            table.exact(
+            table.add_exact(
                 &format!(
                     "measure the rate: interval {} points wide",
                     words::format_percent(width)
@@ -225,7 +233,7 @@ impl Prospect {
             );
         }
         let failures = stats::cheapest_baseline(alpha);
-        table.mean(
+        table.add_mean(
             &format!("get a baseline: {failures} failures"),
             real(failures) / rate,
         );
@@ -235,38 +243,38 @@ impl Prospect {
                 stats::clean_runs_at_known_rate(rate / 2.0, alpha),
             ),
             Some(base) => {
-                let ((k, n), effect) = (base.counts(), base.effect());
+                let ((k, n), effect) = (base.reference_counts(), base.design_effect());
                 (
                     stats::clean_runs_needed_effective(k, n, effect, alpha),
                     stats::clean_runs_to_exclude_half(k, n, effect, alpha),
                 )
             }
         };
-        table.exact("confirm a fix: PROBABLY FIXED after", clean);
-        table.exact("  FIXED (also excludes half the rate) after", half);
+        table.add_exact("confirm a fix: PROBABLY FIXED after", clean);
+        table.add_exact("  FIXED (also excludes half the rate) after", half);
         for (what, other) in [
             ("compare with a variant that never fails", 0.0),
             ("  that fails a tenth as often", rate / 10.0),
             ("  that fails half as often", rate / 2.0),
         ] {
             let pairs = stats::pairs_to_tell(rate, other, alpha, POWER);
-            table.exact(what, pairs.map(|pairs| pairs.saturating_mul(2)));
+            table.add_exact(what, pairs.map(|pairs| pairs.saturating_mul(2)));
         }
         let race = match &self.baseline {
             None => stats::race_runs_measured(rate, variants, alpha),
             Some(base) => {
-                let ((k, n), effect) = (base.counts(), base.effect());
+                let ((k, n), effect) = (base.reference_counts(), base.design_effect());
                 stats::race_runs_against(k, n, effect, variants, alpha)
             }
         };
-        table.mean(
+        table.add_mean(
             &format!("find the good one of {variants} variants (--variants)"),
             race,
         );
         // The search begins with its own baseline.
         let channel = Channel { p: rate, q: 0.0 };
         let search = real(failures) / rate + bisect_runs(versions, &channel, false, alpha);
-        table.mean(
+        table.add_mean(
             &format!("find the first bad of {versions} versions (--versions)"),
             search,
         );
@@ -290,19 +298,19 @@ struct Table {
 
 impl Table {
     /// Adds a number that is sufficient.
-    fn exact(&mut self, question: &str, trials: Option<u64>) {
+    fn add_exact(&mut self, question: &str, trials: Option<u64>) {
         let text = trials.map_or("impossible".to_owned(), |trials| trials.to_string());
-        self.row(question, text, trials);
+        self.push_row(question, text, trials);
     }
 
     /// Adds a mean number.
-    fn mean(&mut self, question: &str, trials: f64) {
+    fn add_mean(&mut self, question: &str, trials: f64) {
         let known = trials.is_finite().then(|| stats::whole(trials));
         let text = known.map_or("impossible".to_owned(), |trials| format!("about {trials}"));
-        self.row(question, text, known);
+        self.push_row(question, text, known);
     }
 
-    fn row(&mut self, question: &str, trials: String, count: Option<u64>) {
+    fn push_row(&mut self, question: &str, trials: String, count: Option<u64>) {
         let time = self.seconds.zip(count).map(|(seconds, count)| {
             let time = real(count.div_ceil(self.jobs)) * seconds;
             words::format_seconds(time)
@@ -315,7 +323,7 @@ impl Table {
     }
 
     /// Returns the table with a header.
-    fn lines(&self) -> Vec<String> {
+    fn formatted_lines(&self) -> Vec<String> {
         let head = Row {
             question: String::new(),
             trials: "trials".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::engine;
 use super::error::CliError;
-use super::source_file::{SourceFile, compiled};
+use super::source_file::{SourceFile, compile_command};
 use super::typo;
 use crate::load;
 use crate::model::{ActorPlan, Owner, Plan, Text, VariantId, VariantPlan};
@@ -20,9 +20,9 @@ use std::path::Path;
 const DESCRIPTORS: u64 = 32;
 
 /// Checks before the start which limits would be exceeded, and what no trial could do.
-pub(super) fn check(plan: &Plan) -> Result<(), CliError> {
-    loadable(plan)?;
-    limitable(plan)?;
+pub(super) fn check_plan(plan: &Plan) -> Result<(), CliError> {
+    check_load(plan)?;
+    check_memory_limit(plan)?;
     engine::check_watchable(plan)?;
     let processes = |actors: &[ActorPlan]| actors.iter().map(|actor| u64::from(actor.copies)).sum();
     let most: u64 = plan
@@ -54,7 +54,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), CliError> {
 }
 
 /// Checks that the memory of trials can be limited, if a limit is set.
-fn limitable(plan: &Plan) -> Result<(), CliError> {
+fn check_memory_limit(plan: &Plan) -> Result<(), CliError> {
     let Some(bytes) = plan.memory else {
         return Ok(());
     };
@@ -83,7 +83,7 @@ fn limitable(plan: &Plan) -> Result<(), CliError> {
 }
 
 /// Checks that the target of the load belongs to the user, and that the requests can be built.
-fn loadable(plan: &Plan) -> Result<(), CliError> {
+fn check_load(plan: &Plan) -> Result<(), CliError> {
     let Some(load) = &plan.load else {
         return Ok(());
     };
@@ -112,7 +112,7 @@ fn loadable(plan: &Plan) -> Result<(), CliError> {
 }
 
 /// Checks that every command of a variant can be started.
-pub(super) fn startable(plan: &Plan, variant: VariantId) -> Result<(), CliError> {
+pub(super) fn check_commands(plan: &Plan, variant: VariantId) -> Result<(), CliError> {
     // provoke does not start this service.
     if plan
         .load
@@ -121,9 +121,9 @@ pub(super) fn startable(plan: &Plan, variant: VariantId) -> Result<(), CliError>
     {
         return Ok(());
     }
-    for actor in &plan.variant(variant).actors {
+    for actor in &plan.variant_plan(variant).actors {
         if let Some(container) = &actor.container {
-            engine::check_image(actor, &plan.variant(variant).name)?;
+            engine::check_image(actor, &plan.variant_plan(variant).name)?;
             if !container.sees_folder() {
                 continue;
             }
@@ -141,7 +141,7 @@ pub(super) fn startable(plan: &Plan, variant: VariantId) -> Result<(), CliError>
             continue;
         }
         match spawn::find_program(name.as_os_str(), path_of(plan, actor), cwd) {
-            Ok(program) => executable(name, &program, actor, cwd, path_of(plan, actor))?,
+            Ok(program) => check_executable(name, &program, actor, cwd, path_of(plan, actor))?,
             Err(_) => return Err(not_found(plan, name, actor, cwd)),
         }
     }
@@ -168,7 +168,7 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
         return error("it is not a program").with_hint(format!("did you mean `{flag}`?"));
     }
     let is_executable = spawn::find_program(here.as_os_str(), path_of(plan, actor), cwd).is_ok();
-    match SourceFile::of(&here).filter(|_| here.is_file()) {
+    match SourceFile::of_path(&here).filter(|_| here.is_file()) {
         Some(SourceFile::Script(_)) if is_executable => {}
         Some(source) => return as_source(name, actor, source),
         None => {}
@@ -185,7 +185,7 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
         let (variables, command) = actor.command.split_at(assignments);
         let flags = variables
             .iter()
-            .map(|one| format!("-e {}", typo::quoted(one.as_os_str())));
+            .map(|one| format!("-e {}", typo::quote_word(one.as_os_str())));
         let flags = flags.collect::<Vec<_>>().join(" ");
         let command = match command {
             [] => "CMD".to_owned(),
@@ -193,14 +193,14 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
         };
         return error("it is an assignment, not a program").with_hint(format!(
             "set environment variables with -e: {}",
-            typo::retyped(typed, &format!("{flags} -- {command}"))
+            typo::retyped_line(typed, &format!("{flags} -- {command}"))
         ));
     }
     if bytes.iter().any(|byte| b" |;&<>".contains(byte)) {
         let line = format!("--shell {}", shell_word(typed));
         return error("there is no such program").with_hint(format!(
             "to run a line of shell: {}",
-            typo::retyped(typed, &line)
+            typo::retyped_line(typed, &line)
         ));
     }
     match bytes {
@@ -219,7 +219,7 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
             let line = format!("--shell {}", shell_word(OsStr::new(&line)));
             return error("it is a command of the shell").with_hint(format!(
                 "to run a line of shell: {}",
-                typo::retyped(typed, &line)
+                typo::retyped_line(typed, &line)
             ));
         }
         _ => {}
@@ -229,7 +229,7 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
             "check the path".to_owned()
         } else {
             {
-                let cwd = cwd.safe().to_string();
+                let cwd = cwd.to_safe().to_string();
                 let cwd = cwd.trim_end_matches('/');
                 format!("the path is relative to the working directory `{cwd}`")
             }
@@ -256,8 +256,8 @@ fn as_source(name: &Text, actor: &ActorPlan, source: SourceFile) -> CliError {
             let error = error(&format!("it is source code in {language}"));
             let hint = match compiler {
                 Some(compiler) => {
-                    let (program, make) = compiled(Path::new(typed), compiler);
-                    let run = typo::retyped(typed, &with_arguments(&program, actor));
+                    let (program, make) = compile_command(Path::new(typed), compiler);
+                    let run = typo::retyped_line(typed, &with_arguments(&program, actor));
                     format!("compile it first: {make}\n      and run the program: {run}")
                 }
                 None => "compile it first, and run the program that the compiler writes".to_owned(),
@@ -268,7 +268,7 @@ fn as_source(name: &Text, actor: &ActorPlan, source: SourceFile) -> CliError {
             let command = format!("{interpreter} {}", shell_word(typed));
             error("it is a script that is not executable").with_hint(format!(
                 "name its interpreter: {}",
-                typo::retyped(typed, &with_arguments(&command, actor))
+                typo::retyped_line(typed, &with_arguments(&command, actor))
             ))
         }
     }
@@ -302,7 +302,7 @@ fn is_assignment(word: &Text) -> bool {
 const HEADER: u64 = 256;
 
 /// Checks that the kernel can start a file: a script needs a `#!` line, and its interpreter.
-fn executable(
+fn check_executable(
     name: &Text,
     program: &Path,
     actor: &ActorPlan,
@@ -328,7 +328,7 @@ fn executable(
         let missing = |interpreter: &OsStr| {
             error(format!(
                 "its interpreter `{}` does not exist",
-                interpreter.safe()
+                interpreter.to_safe()
             ))
             .with_hint(format!(
                 "install the interpreter, or correct the first line of `{name}`"
@@ -349,7 +349,7 @@ fn executable(
     }
     let is_text = !header.contains(&0);
     if is_text {
-        let (line, interpreter) = match SourceFile::of(program) {
+        let (line, interpreter) = match SourceFile::of_path(program) {
             Some(source @ SourceFile::Compiled(..)) => return Err(as_source(name, actor, source)),
             Some(SourceFile::Script(interpreter)) if interpreter != "sh" => {
                 (format!("#!/usr/bin/env {interpreter}"), interpreter)
@@ -363,13 +363,13 @@ fn executable(
         };
         return Err(error(why.to_owned()).with_hint(format!(
             "add a first line such as {line}, or name the interpreter: {}",
-            typo::retyped(name.as_os_str(), &with_arguments(&command, actor))
+            typo::retyped_line(name.as_os_str(), &with_arguments(&command, actor))
         )));
     }
     match survey::dynamic_loader(program).filter(|loader| !cwd.join(loader).is_file()) {
         Some(loader) => Err(error(format!(
             "its dynamic loader `{}` does not exist",
-            loader.safe()
+            loader.to_safe()
         ))
         .with_hint(
             "it was built for another system or C library: build it here, or run it with --image",

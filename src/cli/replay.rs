@@ -4,7 +4,7 @@ use super::again::Again;
 use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::run_and_trial;
-use super::rerun::{Limits, make, runtime};
+use super::rerun::{Limits, build_runtime, make_variant};
 use super::seeds;
 use crate::exec::Local;
 use crate::model::{ActorPlan, Event, Outcome, Plan, Trial, TrialId};
@@ -93,21 +93,21 @@ struct Chosen {
 }
 
 impl Replay {
-    pub(super) fn execute(self) -> Result<Exit, CliError> {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         if let Some(most) = self.seeds {
-            let folder = Folder::find(&self.trial, &default_root())?.trusted(self.trust)?;
-            return seeds::replay(&folder, most.get());
+            let folder = Folder::find_run(&self.trial, &default_root())?.check_trust(self.trust)?;
+            return seeds::replay_seeds(&folder, most.get());
         }
         let Chosen {
             folder,
             state,
             trial,
             outcome,
-        } = choose(&self.trial)?;
+        } = choose_trial(&self.trial)?;
         if self.show {
-            return show(&state.plan, &trial);
+            return show_command(&state.plan, &trial);
         }
-        folder.trusted(self.trust)?;
+        folder.check_trust(self.trust)?;
         let scratch = PrivateFolder::new("replay").map_err(CliError::could_not)?;
         if state.plan.user.is_some() {
             let_through(scratch.path()).map_err(CliError::could_not)?;
@@ -129,39 +129,43 @@ impl Replay {
 }
 
 /// Finds a trial; for a run without a number, the first that failed.
-fn choose(text: &str) -> Result<Chosen, CliError> {
+fn choose_trial(text: &str) -> Result<Chosen, CliError> {
     let (run, id) = if text.contains('#') {
         run_and_trial(text).map(|(run, id)| (run, Some(id)))?
     } else {
         (text, None)
     };
-    let folder = Folder::find(run, &default_root()).map_err(|error| match error {
+    let folder = Folder::find_run(run, &default_root()).map_err(|error| match error {
         StoreError::NoRun { .. } if text.parse::<u64>().is_ok() => CliError::usage(error)
             .with_hint(format!("a trial of the last run is written last#{text}")),
         error => error.into(),
     })?;
     let mut found: Option<(Trial, Option<Outcome>)> = None;
     let mut started: BTreeMap<TrialId, Trial> = BTreeMap::new();
-    let state = store::read(&folder.journal(), policy::is_done, |event, _| match event {
-        Event::TrialStarted(trial) if id.is_none_or(|id| trial.id == id) => {
-            if id.is_some() {
-                found = Some((trial.clone(), None));
-            } else {
-                started.insert(trial.id, trial.clone());
+    let state = store::read_run(
+        &folder.journal_path(),
+        policy::is_done,
+        |event, _| match event {
+            Event::TrialStarted(trial) if id.is_none_or(|id| trial.id == id) => {
+                if id.is_some() {
+                    found = Some((trial.clone(), None));
+                } else {
+                    started.insert(trial.id, trial.clone());
+                }
             }
-        }
-        Event::TrialFinished { trial, outcome, .. } => match &mut found {
-            Some((wanted, ended)) if wanted.id == *trial => *ended = Some(outcome.clone()),
-            None if id.is_none() => {
-                let trial = started.remove(trial);
-                let failed = matches!(outcome, Outcome::Fail(_));
-                let failing = trial.filter(|trial| failed && !trial.capture);
-                found = failing.map(|trial| (trial, Some(outcome.clone())));
-            }
+            Event::TrialFinished { trial, outcome, .. } => match &mut found {
+                Some((wanted, ended)) if wanted.id == *trial => *ended = Some(outcome.clone()),
+                None if id.is_none() => {
+                    let trial = started.remove(trial);
+                    let failed = matches!(outcome, Outcome::Fail(_));
+                    let failing = trial.filter(|trial| failed && !trial.capture);
+                    found = failing.map(|trial| (trial, Some(outcome.clone())));
+                }
+                _ => {}
+            },
             _ => {}
         },
-        _ => {}
-    })?;
+    )?;
     let Some((trial, outcome)) = found else {
         return Err(not_there(&state, id));
     };
@@ -169,7 +173,7 @@ fn choose(text: &str) -> Result<Chosen, CliError> {
         term::print_message(&format!(
             "{} is the first failing trial of the run {}",
             trial.id,
-            state.run.safe()
+            state.run.to_safe()
         ));
     }
     Ok(Chosen {
@@ -201,9 +205,9 @@ fn not_there(state: &State, id: Option<TrialId>) -> CliError {
 
 /// Runs the main command in this terminal, for example under a debugger.
 fn in_terminal(plan: &Plan, trial: &Trial, wrap: &str, scratch: &Path) -> Result<Exit, CliError> {
-    runtime()?.block_on(async {
+    build_runtime()?.block_on(async {
         let executor = Local::new(plan, scratch).map_err(CliError::could_not)?;
-        let made = make(&executor, plan, trial).await;
+        let made = make_variant(&executor, plan, trial).await;
         executor.close_slots().await;
         made
     })?;
@@ -247,7 +251,7 @@ fn in_terminal(plan: &Plan, trial: &Trial, wrap: &str, scratch: &Path) -> Result
 
 /// Prints shell commands for a trial: its differences from this shell are the numbers, the variables that were set for
 /// it, its directory and its input.
-fn show(plan: &Plan, trial: &Trial) -> Result<Exit, CliError> {
+fn show_command(plan: &Plan, trial: &Trial) -> Result<Exit, CliError> {
     let scratch = plan.scratch.then(|| Path::new("/tmp"));
     let (numbers, actor) = main_actor(plan, trial, scratch);
     let process = CommandLine::new(&plan.environment, actor, &numbers);
@@ -292,8 +296,11 @@ fn main_actor<'a>(
     trial: &Trial,
     scratch: Option<&Path>,
 ) -> (Numbers, &'a ActorPlan) {
-    let variant = plan.variant(trial.variant);
-    let main = variant.actors.iter().find(|actor| actor.role.decides());
+    let variant = plan.variant_plan(trial.variant);
+    let main = variant
+        .actors
+        .iter()
+        .find(|actor| actor.role.decides_outcome());
     (
         Numbers::new(trial, &variant.name, scratch),
         main.expect("every plan has one"),

@@ -60,8 +60,8 @@ enum Extra {
 }
 
 impl Make {
-    pub(super) fn execute(self) -> Result<Exit, CliError> {
-        let mut exports = self.exports.wanted();
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+        let mut exports = self.exports.wanted_formats();
         let to_files = self.bundle.is_some() || exports.any(|(_, path)| is_file(path));
         if self.runs.len() > 1 && to_files {
             let error = anyhow::anyhow!("cannot write several runs to one file");
@@ -70,18 +70,18 @@ impl Make {
             );
         }
         for run in &self.runs {
-            let folder = Folder::find(run, &default_root()).map_err(|error| {
+            let folder = Folder::find_run(run, &default_root()).map_err(|error| {
                 let error = CliError::from(error);
                 match typo::file_of_flag(run.as_ref()) {
                     Some(flag) => error.with_hint(format!("did you mean `{flag}`?")),
                     None => error,
                 }
             })?;
-            let state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
+            let state = store::read_run(&folder.journal_path(), policy::is_done, |_, _| {})?;
             // A complete journal records how its run ended.
             let complete = state.finished || state.stopped.is_some();
             let report = Report {
-                reference: folder.reference(&default_root()),
+                reference: folder.run_reference(&default_root()),
                 ..Report::new(&state, complete)
             };
             if let Some(file) = &self.bundle {
@@ -92,12 +92,13 @@ impl Make {
                 };
                 bundle::write_bundle(&folder, &report, shared, file)?;
             }
-            let mut exports = self.exports.wanted();
+            let mut exports = self.exports.wanted_formats();
             if exports.any(|(format, _)| format == Format::Md) {
                 name_failing_run(&report);
             }
-            self.exports.write(&folder, &report, self.quiet)?;
-            let nothing_written = self.bundle.is_none() && self.exports.wanted().next().is_none();
+            self.exports.write_reports(&folder, &report, self.quiet)?;
+            let nothing_written =
+                self.bundle.is_none() && self.exports.wanted_formats().next().is_none();
             if nothing_written {
                 let summary = if self.quiet {
                     term::format_verdict(&report)
@@ -137,7 +138,7 @@ fn name_failing_run(report: &Report) {
 
 impl Exports {
     /// Returns the requested formats, each with its file, or `-` for stdout.
-    pub(super) fn wanted(&self) -> impl Iterator<Item = (Format, &Path)> {
+    pub(super) fn wanted_formats(&self) -> impl Iterator<Item = (Format, &Path)> {
         let Self {
             json,
             jsonl,
@@ -164,12 +165,12 @@ impl Exports {
     }
 
     pub(super) fn takes_stdout(&self) -> bool {
-        self.wanted().any(|(_, path)| !is_file(path))
+        self.wanted_formats().any(|(_, path)| !is_file(path))
     }
 
     /// Creates the files now: a path that cannot be written should not cost an hour of trials.
-    pub(super) fn touch(&self) -> Result<(), CliError> {
-        for (_, path) in self.wanted().filter(|(_, path)| is_file(path)) {
+    pub(super) fn create_files(&self) -> Result<(), CliError> {
+        for (_, path) in self.wanted_formats().filter(|(_, path)| is_file(path)) {
             // An existing report stays until a new one replaces it.
             let file = File::options().create(true).append(true).open(path);
             file.map_err(|error| cannot_write(path, error))?;
@@ -178,16 +179,16 @@ impl Exports {
     }
 
     /// Writes the requested reports, and prints the names of their files.
-    pub(super) fn write(
+    pub(super) fn write_reports(
         &self,
         folder: &Folder,
         report: &Report,
         quiet: bool,
     ) -> Result<(), CliError> {
-        for (format, path) in self.wanted() {
-            write(format, path, folder, report)?;
+        for (format, path) in self.wanted_formats() {
+            write_report(format, path, folder, report)?;
             if is_file(path) && !quiet {
-                term::print_message(&format!("wrote {}", path.safe()));
+                term::print_message(&format!("wrote {}", path.to_safe()));
             }
         }
         Ok(())
@@ -200,7 +201,12 @@ fn is_file(path: &Path) -> bool {
 }
 
 /// Writes a report to a file, or to stdout for `-`.
-fn write(format: Format, path: &Path, folder: &Folder, report: &Report) -> Result<(), CliError> {
+fn write_report(
+    format: Format,
+    path: &Path,
+    folder: &Folder,
+    report: &Report,
+) -> Result<(), CliError> {
     let done = if is_file(path) {
         let file = File::create(path).map_err(|error| cannot_write(path, error))?;
         let mut file = BufWriter::new(file);
@@ -212,13 +218,13 @@ fn write(format: Format, path: &Path, folder: &Folder, report: &Report) -> Resul
         // The reader closed the pipe.
         Err(error) if error.is_broken_pipe() => Ok(()),
         done => done.map_err(|error| {
-            let what = format!("cannot write the report to `{}`", path.safe());
+            let what = format!("cannot write the report to `{}`", path.to_safe());
             CliError::could_not(anyhow::Error::new(error).context(what))
         }),
     }
 }
 
 fn cannot_write(path: &Path, error: io::Error) -> CliError {
-    let what = format!("cannot write `{}`", path.safe());
+    let what = format!("cannot write `{}`", path.to_safe());
     CliError::usage(anyhow::Error::new(error).context(what))
 }

@@ -1,7 +1,7 @@
 //! Runs one trial again with the same command, input, seed, environment and directory, once or until it fails.
 
 use super::error::CliError;
-use super::signals::{Signals, listen};
+use super::signals::{Signals, listen_for_signals};
 use crate::exec::{Executor as _, Halt, Local, Made};
 use crate::model::{Observation, Plan, Signal, Trial};
 use crate::report::words;
@@ -21,11 +21,15 @@ pub(super) struct Limits {
 }
 
 /// Runs a trial as it ran before; its output is kept in the directory `kept` below `scratch`.
-pub(super) fn rerun(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Observation, CliError> {
+pub(super) fn rerun_trial(
+    plan: &Plan,
+    trial: &Trial,
+    scratch: &Path,
+) -> Result<Observation, CliError> {
     let mut seen = None;
     with_executor(plan, trial, scratch, async |executor| {
         let (_halt, halted) = watch::channel(Halt::No);
-        seen = Some(executor.run(trial.clone(), halted).await);
+        seen = Some(executor.run_trial(trial.clone(), halted).await);
         Ok(())
     })?;
     Ok(seen.expect("it ran"))
@@ -33,7 +37,7 @@ pub(super) fn rerun(plan: &Plan, trial: &Trial, scratch: &Path) -> Result<Observ
 
 /// Repeats a trial until `each` breaks, a limit is reached, or a signal arrives; returns the signal. The output of the
 /// last repetition is kept in the directory `kept` below `scratch`.
-pub(super) fn repeat(
+pub(super) fn repeat_trial(
     plan: &Plan,
     trial: &Trial,
     scratch: &Path,
@@ -42,14 +46,14 @@ pub(super) fn repeat(
 ) -> Result<Option<Signal>, CliError> {
     let mut stopped = None;
     with_executor(plan, trial, scratch, async |executor| {
-        let mut signals = listen().map_err(CliError::could_not)?;
+        let mut signals = listen_for_signals().map_err(CliError::could_not)?;
         let begun = Instant::now();
         for _ in 0..limits.trials {
             let left = limits.time.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 break;
             }
-            match once(executor, trial, &mut signals, left).await {
+            match run_once(executor, trial, &mut signals, left).await {
                 Ok(seen) if each(&seen).is_continue() => {}
                 Ok(_) => break,
                 Err(signal) => {
@@ -64,14 +68,14 @@ pub(super) fn repeat(
 }
 
 /// Runs the trial once; returns an error if a signal or the time limit ended it.
-async fn once(
+async fn run_once(
     executor: &Local,
     trial: &Trial,
     signals: &mut Signals,
     left: Duration,
 ) -> Result<Observation, Option<Signal>> {
     let (halt, halted) = watch::channel(Halt::No);
-    let mut running = executor.run(trial.clone(), halted);
+    let mut running = executor.run_trial(trial.clone(), halted);
     let signal = tokio::select! {
         seen = &mut running => return Ok(seen),
         signal = signals.recv() => signal,
@@ -97,13 +101,13 @@ fn with_executor(
 ) -> Result<(), CliError> {
     let mut plan = plan.clone();
     plan.jobs = trial.lane.0.saturating_add(1).min(4096);
-    runtime()?.block_on(async {
+    build_runtime()?.block_on(async {
         let executor = Local::new(&plan, scratch).map_err(CliError::could_not)?;
-        let done = match make(&executor, &plan, trial).await {
+        let done = match make_variant(&executor, &plan, trial).await {
             Ok(()) => run(&executor).await,
             Err(error) => Err(error),
         };
-        executor.keep(trial.lane, scratch.join(KEPT)).await;
+        executor.keep_output(trial.lane, scratch.join(KEPT)).await;
         executor.close_slots().await;
         done
     })
@@ -122,24 +126,28 @@ pub(super) fn say_output(scratch: &Path) {
         let text = fs::read(file.path()).unwrap_or_default();
         for line in String::from_utf8_lossy(&text).lines() {
             let line = words::sanitize_line(line);
-            term::say_as_it_is(&format!("{}: {line}", file.file_name().safe()));
+            term::say_as_it_is(&format!("{}: {line}", file.file_name().to_safe()));
         }
     }
 }
 
 /// Prepares the variant of a trial again, if it belongs to a search: its directory may have been removed.
-pub(super) async fn make(executor: &Local, plan: &Plan, trial: &Trial) -> Result<(), CliError> {
+pub(super) async fn make_variant(
+    executor: &Local,
+    plan: &Plan,
+    trial: &Trial,
+) -> Result<(), CliError> {
     // A variant with a setting runs in the directory of the failing variant.
-    let id = match plan.variant(trial.variant).setting {
+    let id = match plan.variant_plan(trial.variant).setting {
         Some(_) => State::FAILING,
         None => trial.variant,
     };
-    let variant = plan.variant(id);
+    let variant = plan.variant_plan(id);
     if !variant.is_made() {
         return Ok(());
     }
     let (_halt, halted) = watch::channel(Halt::No);
-    match executor.make(id, halted).await {
+    match executor.make_variant(id, halted).await {
         Made::Failed(why) | Made::Broken(why) => {
             let what = format!("the variant `{}` cannot be tested: {why}", variant.name);
             Err(CliError::could_not(anyhow::Error::msg(what)))
@@ -148,7 +156,7 @@ pub(super) async fn make(executor: &Local, plan: &Plan, trial: &Trial) -> Result
     }
 }
 
-pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
+pub(super) fn build_runtime() -> Result<tokio::runtime::Runtime, CliError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::Path;
 
 /// Writes the files of a search into the directory of the run; returns their paths and purposes.
-pub(super) fn write(
+pub(super) fn write_results(
     state: &State,
     report: &Report,
     folder: &Folder,
@@ -26,17 +26,17 @@ pub(super) fn write(
         lines.push(
             Command::new(
                 "log of the search",
-                relative_to_cwd(&path).safe().to_string(),
+                relative_to_cwd(&path).to_safe().to_string(),
             )
             .with_remark("edit it, and continue with --log FILE"),
         );
     }
-    if let (Verdict::Found, Some(known)) = (report.verdict, policy::Shrinking::of(state))
+    if let (Verdict::Found, Some(known)) = (report.verdict, policy::Shrinking::of_state(state))
         && let Some(load) = &state.plan.load
     {
         let about = format!("The reduced load of {}", state.run);
-        let failing = state.plan.variant(State::FAILING);
-        let text = under_load(&state.plan, failing, &known.left.of(load), &about);
+        let failing = state.plan.variant_plan(State::FAILING);
+        let text = under_load(&state.plan, failing, &known.left.apply_to(load), &about);
         if let Ok(text) = text {
             let path = folder.path().join(report::answer::SMALLEST);
             fs::write(&path, text).map_err(|error| cannot_write(&path, error))?;
@@ -51,14 +51,14 @@ pub(super) fn write(
         && state.reduction.is_some()
         && let [variant] = report::answer::kept_variants(state).as_slice()
     {
-        let variant = state.plan.variant(*variant);
-        lines.extend(files(space, variant, folder)?);
-        let reduced = prepare::reduced(space, variant)?;
+        let variant = state.plan.variant_plan(*variant);
+        lines.extend(write_removed_files(space, variant, folder)?);
+        let reduced = prepare::reduced_files(space, variant)?;
         let patch: Vec<u8> = reduced.iter().flat_map(|one| one.patch.clone()).collect();
         if space.apply {
             for one in &reduced {
-                one.apply()?;
-                lines.push(Command::new("reduced", one.path.safe().to_string()));
+                one.write_file()?;
+                lines.push(Command::new("reduced", one.path.to_safe().to_string()));
             }
         } else if !patch.is_empty() {
             let path = folder.path().join("reduced.patch");
@@ -74,7 +74,7 @@ pub(super) fn write(
 }
 
 /// Removes the files that are not needed, or lists them; returns the path of the list.
-fn files(
+fn write_removed_files(
     space: &Space,
     variant: &VariantPlan,
     folder: &Folder,
@@ -97,15 +97,15 @@ fn files(
         )));
     }
     let path = folder.path().join("unneeded.txt");
-    let all = Text::joined(&files, b"\n");
+    let all = Text::join_texts(&files, b"\n");
     fs::write(&path, all.as_bytes()).map_err(|error| cannot_write(&path, error))?;
     Ok(Some(Command::new(
         "files that are not needed",
-        relative_to_cwd(&path).safe().to_string(),
+        relative_to_cwd(&path).to_safe().to_string(),
     )))
 }
 
 fn cannot_write(path: &Path, error: std::io::Error) -> CliError {
-    let what = format!("cannot write `{}`", path.safe());
+    let what = format!("cannot write `{}`", path.to_safe());
     CliError::could_not(anyhow::Error::new(error).context(what))
 }

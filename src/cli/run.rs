@@ -5,7 +5,7 @@ use super::baseline::{Baseline, Chosen};
 use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::{Experiment, current_surroundings};
-use super::search::searched;
+use super::search::find_searched;
 use crate::model::{Event, Limits, Plan, Question};
 use crate::policy::{self, Step};
 use crate::report::words;
@@ -107,28 +107,28 @@ Examples:
     provoke resume last -n 500";
 
 impl Run {
-    pub(super) fn execute(self) -> Result<Exit, CliError> {
-        refuse(&self.flags)?;
-        let command = super::words(self.command)?;
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+        refuse_flags(&self.flags)?;
+        let command = super::utf8_words(self.command)?;
         let flags = self.flags;
         let stops_early = flags.may_stop_early() && !self.keep_going;
         let overlay =
             |scenario: &mut Scenario| flags.clone().overlay_scenario(command.clone(), scenario);
         let (mut plan, _) = from_words(overlay)?;
         plan.stop.all_alike = stops_early && plan.variants.len() == 1;
-        begin(plan, &self.output)
+        begin_experiment(plan, &self.output)
     }
 }
 
 impl FromFile {
-    pub(super) fn execute(self) -> Result<Exit, CliError> {
-        refuse(&self.flags)?;
-        let command = super::words(self.command)?;
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+        refuse_flags(&self.flags)?;
+        let command = super::utf8_words(self.command)?;
         let flags = self.flags;
         let plan = from_file(&self.file, move |scenario| {
             flags.overlay_scenario(command, scenario);
         })?;
-        begin(plan, &self.output)
+        begin_experiment(plan, &self.output)
     }
 }
 
@@ -165,10 +165,10 @@ pub(super) fn from_words(
     let (measured, chosen) = baseline.map(|found| (found.measured, found.chosen)).unzip();
     let around = Surroundings {
         baseline: measured,
-        searched: searched(&scenario, &here)?,
+        searched: find_searched(&scenario, &here)?,
         ..current_surroundings(here)
     };
-    let plan = scenario.plan(around).map_err(|refusal| {
+    let plan = scenario.to_plan(around).map_err(|refusal| {
         if scenario.command.is_none() && scenario.shell.is_none() && scenario.actors.is_empty() {
             let hint = if scenario.load.is_some() {
                 "add the command that starts the service: -- ./server; or test a service that runs already: --attach PID"
@@ -185,7 +185,7 @@ pub(super) fn from_words(
 
 /// Replaces the command of the main process by the typed command.
 pub(super) fn become_main(scenario: &mut Scenario) -> Result<(), CliError> {
-    let is_main = |actor: &&mut Actor| actor.role.decides();
+    let is_main = |actor: &&mut Actor| actor.role.decides_outcome();
     let mut mains: Vec<&mut Actor> = scenario.actors.iter_mut().filter(is_main).collect();
     let [main] = mains.as_mut_slice() else {
         let error = anyhow::anyhow!("the baseline has {} main processes", mains.len());
@@ -204,31 +204,31 @@ pub(super) fn from_file(
     overlay: impl FnOnce(&mut Scenario),
 ) -> Result<Plan, CliError> {
     let styled = console::colors_enabled_stderr();
-    let mut plan = crate::scenario::plan_file(file, overlay, around)
-        .map_err(|complaint| CliError::already_rendered(complaint.render(styled)))?;
+    let mut plan = crate::scenario::plan_file(file, overlay, scenario_surroundings)
+        .map_err(|complaint| CliError::already_rendered(complaint.render_message(styled)))?;
     plan.scenario = Some(file.into());
     Ok(plan)
 }
 
-fn around(scenario: &Scenario, base: &Path) -> Result<Surroundings, Refusal> {
+fn scenario_surroundings(scenario: &Scenario, base: &Path) -> Result<Surroundings, Refusal> {
     let baseline = Baseline::of_scenario(scenario)?;
     Ok(Surroundings {
         baseline: baseline.map(|found| found.measured),
-        searched: searched(scenario, base)?,
+        searched: find_searched(scenario, base)?,
         ..current_surroundings(base.to_owned())
     })
 }
 
 impl Resume {
-    pub(super) fn execute(self) -> Result<Exit, CliError> {
-        let folder = Folder::find(&self.run, &default_root())?.trusted(self.trust)?;
-        let mut journal = Journal::open(&folder.journal())?;
-        let mut state = store::read(&folder.journal(), policy::is_done, |_, _| {})?;
-        if let Some(limits) = self.limits(&state)? {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+        let folder = Folder::find_run(&self.run, &default_root())?.check_trust(self.trust)?;
+        let mut journal = Journal::open_for_append(&folder.journal_path())?;
+        let mut state = store::read_run(&folder.journal_path(), policy::is_done, |_, _| {})?;
+        if let Some(limits) = self.chosen_limits(&state)? {
             let changed = Event::LimitsChanged(limits);
-            state.apply(&changed, |_| false);
+            state.apply_event(&changed, |_| false);
             self.check_open(&state)?;
-            journal.add(&changed)?;
+            journal.add_event(&changed)?;
         }
         if state.finished {
             crate::term::print_message(&format!("the run {} is finished; its result:", state.run));
@@ -244,8 +244,8 @@ impl Resume {
         let resumed = Event::RunResumed {
             at: jiff::Timestamp::now().as_second(),
         };
-        journal.add(&resumed)?;
-        state.apply(&resumed, |_| false);
+        journal.add_event(&resumed)?;
+        state.apply_event(&resumed, |_| false);
         Experiment {
             state,
             folder,
@@ -257,10 +257,10 @@ impl Resume {
     }
 
     /// Returns the limits that the flags set, if they set any.
-    fn limits(&self, state: &State) -> Result<Option<Limits>, CliError> {
+    fn chosen_limits(&self, state: &State) -> Result<Option<Limits>, CliError> {
         let limits = Limits {
             trials: self.runs,
-            duration_us: self.duration.map(Span::micros),
+            duration_us: self.duration.map(Span::to_micros),
             exclude_half: self.exclude_half,
             answered_by: state.decided.then_some(state.last_counted),
         };
@@ -280,9 +280,9 @@ impl Resume {
         let time_is_up = state
             .plan
             .stop
-            .duration()
+            .time_budget()
             .is_some_and(|limit| limit <= state.worked);
-        if !time_is_up && policy::of(&state.plan).next(state) != Step::Done {
+        if !time_is_up && policy::policy_of_plan(&state.plan).next_step(state) != Step::Done {
             return Ok(());
         }
         let error = anyhow::anyhow!("under these limits, the run {} is complete", state.run);
@@ -295,7 +295,7 @@ impl Resume {
     }
 }
 
-pub(super) fn refuse(flags: &Flags) -> Result<(), CliError> {
+pub(super) fn refuse_flags(flags: &Flags) -> Result<(), CliError> {
     match flags.refusal_hint() {
         Some(hint) => {
             Err(CliError::usage(anyhow::anyhow!("there is no flag `-p` here")).with_hint(hint))
@@ -304,6 +304,6 @@ pub(super) fn refuse(flags: &Flags) -> Result<(), CliError> {
     }
 }
 
-pub(super) fn begin(plan: Plan, output: &Output) -> Result<Exit, CliError> {
+pub(super) fn begin_experiment(plan: Plan, output: &Output) -> Result<Exit, CliError> {
     Experiment::begin_run(plan, output)?.run_to_end()
 }

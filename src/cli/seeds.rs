@@ -3,7 +3,7 @@
 
 use super::error::CliError;
 use super::exit::Exit;
-use super::rerun::rerun;
+use super::rerun::rerun_trial;
 use crate::model::{Event, Outcome, Plan, Trial, TrialId, VariantId};
 use crate::oracle;
 use crate::report::words;
@@ -26,14 +26,14 @@ struct Again {
 }
 
 impl Again {
-    fn ran(&self) -> u64 {
+    fn runs_done(&self) -> u64 {
         self.failed + self.passed
     }
 }
 
 /// Replays up to this many failing and passing trials of a run, and reports whether the seed determines the outcome.
-pub(super) fn replay(folder: &Folder, most: usize) -> Result<Exit, CliError> {
-    let (state, mut failing, mut passing) = trials(folder, most)?;
+pub(super) fn replay_seeds(folder: &Folder, most: usize) -> Result<Exit, CliError> {
+    let (state, mut failing, mut passing) = first_trials(folder, most)?;
     if failing.trials.is_empty() || passing.trials.is_empty() {
         let what = format!(
             "the run {} has no variant with both failing and passing trials",
@@ -46,7 +46,7 @@ pub(super) fn replay(folder: &Folder, most: usize) -> Result<Exit, CliError> {
     plan.keep = crate::model::Keep::None;
     for (again, before) in [(&mut failing, "failed"), (&mut passing, "passed")] {
         for trial in std::mem::take(&mut again.trials) {
-            let outcome = outcome(&plan, &trial)?;
+            let outcome = replay_outcome(&plan, &trial)?;
             match outcome {
                 Outcome::Fail(_) => again.failed += 1,
                 Outcome::Pass => again.passed += 1,
@@ -62,30 +62,30 @@ pub(super) fn replay(folder: &Folder, most: usize) -> Result<Exit, CliError> {
             term::print_message(&format!("  {id} {before} with seed {}, {now}", trial.seed));
         }
     }
-    let (text, exit) = verdict(&failing, &passing);
+    let (text, exit) = seed_verdict(&failing, &passing);
     term::print_result(&format!("{text}\n")).map_err(CliError::could_not)?;
     Ok(exit)
 }
 
-fn outcome(plan: &Plan, trial: &Trial) -> Result<Outcome, CliError> {
+fn replay_outcome(plan: &Plan, trial: &Trial) -> Result<Outcome, CliError> {
     let scratch = PrivateFolder::new("replay").map_err(CliError::could_not)?;
     if plan.user.is_some() {
         let_through(scratch.path()).map_err(CliError::could_not)?;
     }
-    let seen = rerun(plan, trial, scratch.path())?;
-    Ok(oracle::judge(
+    let seen = rerun_trial(plan, trial, scratch.path())?;
+    Ok(oracle::judge_trial(
         &plan.rules,
-        plan.variant(trial.variant),
+        plan.variant_plan(trial.variant),
         &seen,
     ))
 }
 
 /// Returns the first failing and the first passing trials of the first variant that has both.
-fn trials(folder: &Folder, most: usize) -> Result<(State, Again, Again), CliError> {
+fn first_trials(folder: &Folder, most: usize) -> Result<(State, Again, Again), CliError> {
     let mut started: BTreeMap<TrialId, Trial> = BTreeMap::new();
     let mut ended: BTreeMap<VariantId, (Again, Again)> = BTreeMap::new();
-    let state = store::read(
-        &folder.journal(),
+    let state = store::read_run(
+        &folder.journal_path(),
         |_| false,
         |event, _| match event {
             Event::TrialStarted(trial) if !trial.capture => {
@@ -116,21 +116,27 @@ fn trials(folder: &Folder, most: usize) -> Result<(State, Again, Again), CliErro
 }
 
 /// Describes whether the seed determines the outcome.
-fn verdict(failing: &Again, passing: &Again) -> (String, Exit) {
+fn seed_verdict(failing: &Again, passing: &Again) -> (String, Exit) {
     let seeds = |count| words::format_count(count, "seed");
     let counts = format!(
         "{} of {} from failing trials failed again, {} of {} from passing trials passed again",
         failing.failed,
-        seeds(failing.ran()),
+        seeds(failing.runs_done()),
         passing.passed,
-        seeds(passing.ran()),
+        seeds(passing.runs_done()),
     );
-    if failing.ran() == 0 || passing.ran() == 0 {
+    if failing.runs_done() == 0 || passing.runs_done() == 0 {
         let text =
             format!("not enough conclusive trials to decide whether the seed matters: {counts}");
         return (text, Exit::CouldNotTest);
     }
-    let p = stats::fisher(failing.failed, failing.ran(), passing.failed, passing.ran()).greater;
+    let p = stats::fisher(
+        failing.failed,
+        failing.runs_done(),
+        passing.failed,
+        passing.runs_done(),
+    )
+    .greater;
     let p_text = words::p_value(p);
     let always = failing.passed == 0 && passing.failed == 0;
     match (always, p <= SMALL) {
@@ -171,7 +177,7 @@ mod tests {
 
     #[test]
     fn all_of_few_is_not_enough() {
-        let said = |a, b| verdict(&a, &b);
+        let said = |a, b| seed_verdict(&a, &b);
         let (text, exit) = said(again(5, 0), again(0, 5));
         assert!(text.starts_with("the seed determines the outcome: 5 of 5 seeds"));
         assert!(

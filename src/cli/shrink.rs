@@ -5,7 +5,7 @@ use super::experiment::{current_surroundings, run_and_trial};
 use super::run::become_main;
 use crate::model::{Event, Kind, Only, Plan, Signal, TrialId, VariantId};
 use crate::policy;
-use crate::scenario::{Scenario, shrink};
+use crate::scenario::{Scenario, shrink_plan};
 use crate::state::{Group, State};
 use crate::store::{self, Folder, default_root};
 use provoke_stats::real;
@@ -15,7 +15,10 @@ use provoke_stats::real;
 const DAMAGE: [&str; 3] = ["SIGSEGV", "SIGABRT", "SIGBUS"];
 
 /// Makes a plan that shrinks the load of a run, or of one of its trials: `RUN#17`.
-pub(super) fn plan(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, CliError> {
+pub(super) fn plan_shrinking(
+    text: &str,
+    overlay: impl Fn(&mut Scenario),
+) -> Result<Plan, CliError> {
     let (run, trial) = if text.contains('#') {
         run_and_trial(text).map(|(run, trial)| (run, Some(trial)))?
     } else {
@@ -23,14 +26,18 @@ pub(super) fn plan(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, 
     };
     let mut asked = Scenario::default();
     overlay(&mut asked);
-    let folder = Folder::find(run, &default_root())?.trusted(asked.trust)?;
+    let folder = Folder::find_run(run, &default_root())?.check_trust(asked.trust)?;
     let mut of = None;
-    let state = store::read(&folder.journal(), policy::is_done, |event, _| match event {
-        Event::TrialStarted(started) if Some(started.id) == trial => {
-            of = Some(started.variant);
-        }
-        _ => {}
-    })?;
+    let state = store::read_run(
+        &folder.journal_path(),
+        policy::is_done,
+        |event, _| match event {
+            Event::TrialStarted(started) if Some(started.id) == trial => {
+                of = Some(started.variant);
+            }
+            _ => {}
+        },
+    )?;
     if state.plan.load.is_none() {
         let what = format!("the run {} is not a run of `provoke load`", state.run);
         return Err(CliError::usage(anyhow::Error::msg(what))
@@ -40,8 +47,8 @@ pub(super) fn plan(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, 
         Some(trial) => of_life(&state, of, trial)?,
         None => of_run(&state)?,
     };
-    let failing = state.plan.variant(variant);
-    let mut scenario = Scenario::again(&state.plan, failing).map_err(|_| {
+    let failing = state.plan.variant_plan(variant);
+    let mut scenario = Scenario::of_variant_plan(&state.plan, failing).map_err(|_| {
         let what = "the command of the run is not UTF-8 text";
         CliError::usage(anyhow::Error::msg(what))
             .with_hint("define the command in a scenario file, and load that")
@@ -56,12 +63,12 @@ pub(super) fn plan(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, 
     }
     let here = std::env::current_dir().map_err(CliError::could_not)?;
     let bounded = scenario.runs.is_some() || scenario.duration.is_some();
-    let mut plan = scenario.plan(current_surroundings(here))?;
-    let lives = &state.tally(variant).lives;
+    let mut plan = scenario.to_plan(current_surroundings(here))?;
+    let lives = &state.tally_of(variant).lives;
     let requests = lives.sent.checked_div(lives.lives);
-    shrink(&mut plan, requests, bounded)?;
+    shrink_plan(&mut plan, requests, bounded)?;
     if plan.rules.only.is_empty() {
-        plan.rules.only = meant(&kinds);
+        plan.rules.only = meant_failures(&kinds);
     }
     // The evidence of the crash is known from the run; dumping cores makes trials longer.
     plan.capture = crate::model::Capture::Off;
@@ -71,10 +78,10 @@ pub(super) fn plan(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, 
 /// Returns the variant of a run that crashes most often, and its kinds of crash.
 fn of_run(state: &State) -> Result<(VariantId, Vec<Kind>), CliError> {
     let rate = |id: VariantId| {
-        let tally = state.tally(id);
-        real(tally.failures) / real(tally.trials().max(1))
+        let tally = state.tally_of(id);
+        real(tally.failures) / real(tally.counted_trials().max(1))
     };
-    let failing = state.tallies().filter(|(_, tally)| tally.failures > 0);
+    let failing = state.all_tallies().filter(|(_, tally)| tally.failures > 0);
     let worst = failing.max_by(|(a, _), (b, _)| rate(*a).total_cmp(&rate(*b)));
     let Some((variant, tally)) = worst else {
         let what = format!("no trial of the run {} crashed", state.run);
@@ -99,7 +106,7 @@ fn of_life(
             .with_hint(format!("choose a trial from #1 to #{last}")));
     };
     let is_it = |group: &&Group| group.trials.contains(&trial);
-    let mut groups = state.tally(variant).groups.values();
+    let mut groups = state.tally_of(variant).groups.values();
     match groups.find(is_it) {
         Some(group) => Ok((variant, vec![group.kind.clone()])),
         None => {
@@ -110,8 +117,8 @@ fn of_life(
 }
 
 /// Returns the rules for the observed failures.
-fn meant(kinds: &[Kind]) -> Vec<Only> {
-    let damage = || DAMAGE.iter().filter_map(|name| Signal::named(name));
+fn meant_failures(kinds: &[Kind]) -> Vec<Only> {
+    let damage = || DAMAGE.iter().filter_map(|name| Signal::from_name(name));
     let mut all: Vec<Only> = Vec::new();
     for kind in kinds {
         let damaged = match kind {
@@ -119,7 +126,7 @@ fn meant(kinds: &[Kind]) -> Vec<Only> {
             _ => false,
         };
         let more = damage().filter(|_| damaged).map(Only::Signal);
-        for only in std::iter::once(Only::of(kind)).chain(more) {
+        for only in std::iter::once(Only::of_kind(kind)).chain(more) {
             if !all.contains(&only) {
                 all.push(only);
             }

@@ -14,12 +14,12 @@ pub(super) type Signals = mpsc::UnboundedReceiver<Signal>;
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// Returns whether a signal arrived.
-pub(super) fn came() -> bool {
+pub(super) fn signal_came() -> bool {
     COUNT.load(Ordering::Relaxed) > 0
 }
 
 /// Listens for signals to provoke itself; the third ends it immediately, and the slots then kill their trials.
-pub(super) fn listen() -> std::io::Result<Signals> {
+pub(super) fn listen_for_signals() -> std::io::Result<Signals> {
     let (sender, receiver) = mpsc::unbounded_channel();
     for (kind, known) in [
         (SignalKind::interrupt(), Signal::INT),
@@ -43,7 +43,7 @@ pub(super) fn listen() -> std::io::Result<Signals> {
                             "killing running trials; press Ctrl-C again to exit immediately",
                         );
                     }
-                    _ => leave(known),
+                    _ => leave_with_signal(known),
                 }
                 // The count continues even without a receiver.
                 let _ = sender.send(known);
@@ -54,6 +54,6 @@ pub(super) fn listen() -> std::io::Result<Signals> {
 }
 
 #[expect(clippy::exit, reason = "the user asked three times")]
-fn leave(signal: Signal) -> ! {
+fn leave_with_signal(signal: Signal) -> ! {
     std::process::exit(128 + signal.0)
 }

@@ -59,7 +59,7 @@ const EXTENSIONS: &[(&[&str], SourceFile)] = &[
 
 impl SourceFile {
     /// Returns how to run a file, by its extension.
-    pub(super) fn of(path: &Path) -> Option<Self> {
+    pub(super) fn of_path(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?;
         let known = EXTENSIONS.iter();
         let mut known = known.filter(|(names, _)| names.contains(&extension));
@@ -68,7 +68,7 @@ impl SourceFile {
 }
 
 /// Returns the program that a compiler creates from a file, and the command for it.
-pub(super) fn compiled(path: &Path, compiler: &str) -> (String, String) {
+pub(super) fn compile_command(path: &Path, compiler: &str) -> (String, String) {
     let program = path.with_extension("");
     let at = if path.components().count() > 1 || path.has_root() {
         program.clone()
@@ -102,7 +102,7 @@ mod tests {
             ("/a/b c.c", "'/a/b c'", "cc -o '/a/b c' '/a/b c.c'"),
         ] {
             let expected = (program.to_owned(), make.to_owned());
-            assert_eq!(compiled(Path::new(source), "cc -o"), expected);
+            assert_eq!(compile_command(Path::new(source), "cc -o"), expected);
         }
     }
 }

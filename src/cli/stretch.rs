@@ -8,7 +8,7 @@ use crate::report::{Answer, Report};
 use crate::state::State;
 
 /// Returns the next search within the remaining budget, with its description.
-pub(super) fn search(state: &State, report: &Report) -> Option<(Plan, String)> {
+pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, String)> {
     let Some(Answer::Bisect(answer)) = &report.answer else {
         return None;
     };
@@ -20,7 +20,7 @@ pub(super) fn search(state: &State, report: &Report) -> Option<(Plan, String)> {
     if space.merge.is_some() {
         return None;
     }
-    let whole = whole(space, asked.fixed);
+    let whole = whole_section(space, asked.fixed);
     let Stretch {
         mut next,
         reproduce,
@@ -30,8 +30,8 @@ pub(super) fn search(state: &State, report: &Report) -> Option<(Plan, String)> {
         ..Stretch::default()
     });
     let sections = match report.verdict {
-        Verdict::NotThere => split(state, &whole),
-        Verdict::Found if asked.all => around(state, &whole),
+        Verdict::NotThere => split_sections(state, &whole),
+        Verdict::Found if asked.all => surrounding_sections(state, &whole),
         _ => Vec::new(),
     };
     let came_and_went = report.verdict == Verdict::NotThere && !sections.is_empty();
@@ -40,7 +40,7 @@ pub(super) fn search(state: &State, report: &Report) -> Option<(Plan, String)> {
         return None;
     }
     let section = next.remove(0);
-    let text = say(&section, came_and_went);
+    let text = describe_section(&section, came_and_went);
     space.stretch = Some(Stretch {
         from: section.from,
         reproduce,
@@ -62,7 +62,7 @@ pub(super) fn search(state: &State, report: &Report) -> Option<(Plan, String)> {
 }
 
 /// Returns whether an earlier search found a boundary.
-pub(super) fn follows(state: &State) -> bool {
+pub(super) fn follows_boundary(state: &State) -> bool {
     let stretch = state
         .plan
         .space
@@ -72,10 +72,10 @@ pub(super) fn follows(state: &State) -> bool {
 }
 
 /// Returns the searched list as a section of the longer list.
-fn whole(space: &Space, fixed: bool) -> Section {
+fn whole_section(space: &Space, fixed: bool) -> Section {
     Section {
         from: space.stretch.as_ref().map_or(0, |stretch| stretch.from),
-        places: space.choices.places().to_vec(),
+        places: space.choices.as_candidates().to_vec(),
         fixed,
         agree: None,
     }
@@ -83,35 +83,35 @@ fn whole(space: &Space, fixed: bool) -> Section {
 
 /// Returns the two sections on either side of a candidate that differs from the ends: first the one in which the
 /// failures begin.
-fn split(state: &State, whole: &Section) -> Vec<Section> {
+fn split_sections(state: &State, whole: &Section) -> Vec<Section> {
     let Some(place) = Bisect::turns_at(state) else {
         return Vec::new();
     };
-    let both_fail = state.tally(State::FAILING).failures > 0;
+    let both_fail = state.tally_of(State::FAILING).failures > 0;
     let (one, other) = (
-        cut(whole, 0, place),
-        cut(whole, place, whole.places.len() - 1),
+        cut_section(whole, 0, place),
+        cut_section(whole, place, whole.places.len() - 1),
     );
     let mut sections = vec![other, one];
     // The good end comes first.
     sections[usize::from(both_fail)] =
-        turned(std::mem::take(&mut sections[usize::from(both_fail)]));
+        reverse_section(std::mem::take(&mut sections[usize::from(both_fail)]));
     sections.sort_by_key(|section| section.fixed);
     sections
 }
 
 /// Returns the sections before and after the found boundary.
-fn around(state: &State, whole: &Section) -> Vec<Section> {
-    let Some(search) = Search::of(state) else {
+fn surrounding_sections(state: &State, whole: &Section) -> Vec<Section> {
+    let Some(search) = Search::of_state(state) else {
         return Vec::new();
     };
-    let group = search.known.likeliest();
-    let clean = search.clean_trials_needed(state.plan.alpha.value());
+    let group = search.known.likeliest_group();
+    let clean = search.clean_trials_needed(state.plan.alpha.to_probability());
     let good = Section {
         agree: clean,
-        ..cut(whole, 0, group.first.saturating_sub(1))
+        ..cut_section(whole, 0, group.first.saturating_sub(1))
     };
-    let bad = cut(whole, group.last, whole.places.len() - 1);
+    let bad = cut_section(whole, group.last, whole.places.len() - 1);
     let sections = [good, bad].into_iter();
     sections
         .filter(|section| section.places.len() > 2)
@@ -119,7 +119,7 @@ fn around(state: &State, whole: &Section) -> Vec<Section> {
 }
 
 /// Returns a range of candidates, both ends included.
-fn cut(whole: &Section, first: usize, last: usize) -> Section {
+fn cut_section(whole: &Section, first: usize, last: usize) -> Section {
     let before = if whole.fixed {
         whole.places.len() - 1 - last
     } else {
@@ -134,14 +134,14 @@ fn cut(whole: &Section, first: usize, last: usize) -> Section {
 }
 
 /// Reverses a section.
-fn turned(mut section: Section) -> Section {
+fn reverse_section(mut section: Section) -> Section {
     section.places.reverse();
     section.fixed = !section.fixed;
     section
 }
 
 /// Describes the next search.
-fn say(section: &Section, came_and_went: bool) -> String {
+fn describe_section(section: &Section, came_and_went: bool) -> String {
     let name = |place: Option<&Place>| place.map_or("", |place| &place.name).to_owned();
     let (first, last) = (name(section.places.first()), name(section.places.last()));
     let (first, last) = if section.fixed {

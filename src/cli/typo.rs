@@ -105,7 +105,7 @@ fn is_scenario(path: &Path) -> bool {
 }
 
 /// Explains why the command line was refused, if the parser's message is not enough.
-pub(super) fn explained(error: &clap::Error, args: &[OsString]) -> Option<CliError> {
+pub(super) fn explain_refusal(error: &clap::Error, args: &[OsString]) -> Option<CliError> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let word = text_of(error, ContextKind::InvalidSubcommand)?;
@@ -120,14 +120,14 @@ pub(super) fn explained(error: &clap::Error, args: &[OsString]) -> Option<CliErr
 }
 
 /// Rewrites the parser's message about a number.
-pub(super) fn plain(error: &clap::Error, message: String) -> String {
+pub(super) fn plain_message(error: &clap::Error, message: String) -> String {
     let source = std::error::Error::source(error);
     let Some(source) = source.and_then(|source| source.downcast_ref::<std::num::ParseIntError>())
     else {
         return message;
     };
     let value = text_of(error, ContextKind::InvalidValue).unwrap_or_default();
-    let value = SafeText::line(&value);
+    let value = SafeText::from_line(&value);
     let plain = match source.kind() {
         std::num::IntErrorKind::Empty => "a whole number is missing".to_owned(),
         std::num::IntErrorKind::Zero => "must be at least 1".to_owned(),
@@ -158,15 +158,15 @@ fn text_of(error: &clap::Error, kind: ContextKind) -> Option<String> {
 }
 
 fn unknown_command(word: &str, args: &[OsString]) -> CliError {
-    let what = anyhow::anyhow!("there is no command `{}`", SafeText::line(word));
+    let what = anyhow::anyhow!("there is no command `{}`", SafeText::from_line(word));
     let rest = args.get(2..).unwrap_or_default();
-    let instead = |command: &str| line(&[&["provoke".into(), command.into()], rest].concat());
+    let instead = |command: &str| shell_line(&[&["provoke".into(), command.into()], rest].concat());
     let all = super::build_command();
     let near = similar_field(word, all.get_subcommands().map(clap::Command::get_name));
     let known = COMMANDS.iter().find(|(words, _)| words.contains(&word));
     let hint = if word == "show" {
         let run = rest.first().cloned().unwrap_or_else(|| "last".into());
-        let of = |command: &str| line(&["provoke".into(), command.into(), run.clone()]);
+        let of = |command: &str| shell_line(&["provoke".into(), command.into(), run.clone()]);
         let (explain, report) = (of("explain"), of("report"));
         if run.as_encoded_bytes().contains(&b'#') {
             format!("did you mean `{explain}`?")
@@ -176,7 +176,7 @@ fn unknown_command(word: &str, args: &[OsString]) -> CliError {
     } else if is_scenario(Path::new(word)) {
         format!(
             "to run a scenario file: {}",
-            line(&[&["provoke".into(), "scenario".into()], &args[1..]].concat())
+            shell_line(&[&["provoke".into(), "scenario".into()], &args[1..]].concat())
         )
     } else if let Some((_, command)) = known {
         format!("did you mean `{}`?", instead(command))
@@ -185,27 +185,30 @@ fn unknown_command(word: &str, args: &[OsString]) -> CliError {
     } else {
         format!(
             "to run a program: {}; `provoke --help` lists the commands",
-            line(&[&["provoke".into(), "run".into()], &args[1..]].concat())
+            shell_line(&[&["provoke".into(), "run".into()], &args[1..]].concat())
         )
     };
     CliError::usage(what).with_hint(hint)
 }
 
 fn unknown_argument(argument: &str, args: &[OsString]) -> CliError {
-    let command = args.get(1).map(|word| word.safe().to_string());
+    let command = args.get(1).map(|word| word.to_safe().to_string());
     let command = command.unwrap_or_default();
     if !argument.starts_with('-') {
-        let what = anyhow::anyhow!("unexpected argument `{}`", SafeText::line(argument));
+        let what = anyhow::anyhow!("unexpected argument `{}`", SafeText::from_line(argument));
         let at = args.iter().position(|word| word == argument);
         let flag = file_of_flag(argument.as_ref());
         let hint = match (at, flag) {
             (_, Some(flag)) => format!("did you mean `{flag}`?"),
             _ if command == "plan" && argument.contains('/') => {
-                format!("did you mean `--baseline {}`?", argument.safe())
+                format!("did you mean `--baseline {}`?", argument.to_safe())
             }
             (Some(at), _) if matches!(command.as_str(), "load" | "scenario") => {
                 let separated = [&args[1..at], &["--".into()], &args[at..]].concat();
-                format!("put `--` before the command: provoke {}", line(&separated))
+                format!(
+                    "put `--` before the command: provoke {}",
+                    shell_line(&separated)
+                )
             }
             _ => format!("`provoke {command} --help` shows what it accepts"),
         };
@@ -214,12 +217,14 @@ fn unknown_argument(argument: &str, args: &[OsString]) -> CliError {
     if command.starts_with('-') {
         let what = anyhow::anyhow!("there is no command before `{command}`");
         let with_run = [&["run".into()], &args[1..]].concat();
-        return CliError::usage(what)
-            .with_hint(format!("to run a program: provoke {}", line(&with_run)));
+        return CliError::usage(what).with_hint(format!(
+            "to run a program: provoke {}",
+            shell_line(&with_run)
+        ));
     }
     let what = anyhow::anyhow!(
         "`provoke {command}` has no flag `{}`",
-        SafeText::line(argument)
+        SafeText::from_line(argument)
     );
     let value = value_of(argument, args);
     let near = similar_flag(argument, &command);
@@ -289,7 +294,7 @@ pub(super) fn file_of_flag(word: &OsStr) -> Option<String> {
     let at = args.iter().position(|argument| argument == word)?;
     let flag = args[at.checked_sub(1)?].to_str()?.strip_prefix("--")?;
     let is_format = FORMATS.iter().any(|(format, _)| *format == flag);
-    is_format.then(|| format!("--{flag}={}", quoted(word)))
+    is_format.then(|| format!("--{flag}={}", quote_word(word)))
 }
 
 /// Returns the flag of a command that other tools call by this name.
@@ -358,17 +363,17 @@ fn value_of(flag: &str, args: &[OsString]) -> Option<String> {
         None => args.get(at + 1)?.clone(),
     };
     let is_flag = value.as_encoded_bytes().starts_with(b"-");
-    (!is_flag).then(|| quoted(&value))
+    (!is_flag).then(|| quote_word(&value))
 }
 
 /// Joins arguments into a shell line.
-fn line(words: &[OsString]) -> String {
-    let words = words.iter().map(|word| quoted(word));
+fn shell_line(words: &[OsString]) -> String {
+    let words = words.iter().map(|word| quote_word(word));
     words.collect::<Vec<_>>().join(" ")
 }
 
 /// Quotes an argument if a shell would read it differently.
-pub(super) fn quoted(word: &OsStr) -> String {
+pub(super) fn quote_word(word: &OsStr) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./:=@#%+,-{}".contains(byte);
     let bytes = word.as_encoded_bytes();
     let first = bytes
@@ -376,14 +381,14 @@ pub(super) fn quoted(word: &OsStr) -> String {
         .is_some_and(|byte| *byte != b'#' && *byte != b'{');
     let braces = bytes.contains(&b'{') && (bytes.contains(&b',') || bytes.contains(&b'.'));
     if first && !braces && bytes.iter().all(plain) {
-        word.safe().to_string()
+        word.to_safe().to_string()
     } else {
         shell_word(word).to_string()
     }
 }
 
 /// Returns the command line with another end, from the program `name` on.
-pub(super) fn retyped(name: &OsStr, end: &str) -> String {
+pub(super) fn retyped_line(name: &OsStr, end: &str) -> String {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     let at = args.iter().position(|word| word == name);
     let Some(at) = at.filter(|_| args.first().is_some_and(|first| first != "scenario")) else {
@@ -395,7 +400,7 @@ pub(super) fn retyped(name: &OsStr, end: &str) -> String {
     {
         before = rest;
     }
-    let before = line(before);
+    let before = shell_line(before);
     let gap = if before.is_empty() { "" } else { " " };
     format!("provoke {before}{gap}{end}")
 }

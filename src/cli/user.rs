@@ -15,7 +15,7 @@ pub(super) fn become_user(plan: &mut Plan) -> Result<(), CliError> {
     };
     let Some(user) = user::find_user(name) else {
         return refuse(
-            format!("there is no user `{}`", name.safe()),
+            format!("there is no user `{}`", name.to_safe()),
             "choose a user from `getent passwd`",
         );
     };

@@ -82,7 +82,7 @@ pub struct CoreFolder {
 
 impl Machine {
     /// Examines this machine from this directory. `proof` is the result of a real crash.
-    pub fn look(cwd: &Path, proof: Proof) -> Self {
+    pub fn look_from(cwd: &Path, proof: Proof) -> Self {
         let destination = core_pattern::read_destination().ok();
         let core_folder = destination.as_ref().map(|destination| {
             let template = destination.core_template();
@@ -99,15 +99,15 @@ impl Machine {
             core_limit: limits::all_limits()
                 .find(|(name, ..)| *name == "core")
                 .map_or(Some(0), |(_, _, hard)| hard),
-            core_pattern: line("/proc/sys/kernel/core_pattern"),
+            core_pattern: read_trimmed("/proc/sys/kernel/core_pattern"),
             helper_exists,
             proof,
-            container: survey::container(),
-            init: line("/proc/1/comm"),
+            container: survey::detect_container(),
+            init: read_trimmed("/proc/1/comm"),
             space: space.and_then(host::free_space),
             shared_space: host::free_space(Path::new("/dev/shm")),
-            suid_dumpable: line("/proc/sys/fs/suid_dumpable"),
-            ptrace_scope: line("/proc/sys/kernel/yama/ptrace_scope")
+            suid_dumpable: read_trimmed("/proc/sys/fs/suid_dumpable"),
+            ptrace_scope: read_trimmed("/proc/sys/kernel/yama/ptrace_scope")
                 .and_then(|text| text.parse().ok()),
             cap_ptrace: rights & (1 << CAP_SYS_PTRACE) != 0,
             kernel_log: host::kernel_log_is_readable(),
@@ -124,7 +124,7 @@ impl Machine {
                 .ok()
                 .and_then(|text| field_of(&text, "ID="))
                 .map_or(String::new(), |id| id.trim_matches('"').to_owned()),
-            influences: influences(),
+            influences: influential_variables(),
             lists_children: Path::new("/proc/thread-self/children").exists(),
             core_folder,
             destination,
@@ -147,7 +147,7 @@ impl CoreFolder {
     }
 }
 
-fn line(file: &str) -> Option<String> {
+fn read_trimmed(file: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     Some(text.trim().to_owned())
 }
@@ -159,19 +159,19 @@ fn is_there(name: &str) -> bool {
 
 /// Returns whether the debug symbols of the C library are installed, for exactly this build.
 fn libc_symbols() -> Option<bool> {
-    let libraries = survey::libraries(Path::new("/bin/sh"), &Around::default());
+    let libraries = survey::find_libraries(Path::new("/bin/sh"), &Around::default());
     let id = libraries.get("libc.so.6")?.elf.build_id.as_ref()?;
     let (folder, name) = id.split_at_checked(2)?;
     let file = format!("/usr/lib/debug/.build-id/{folder}/{name}.debug");
     Some(Path::new(&file).exists())
 }
 
-fn influences() -> Vec<(String, &'static str)> {
+fn influential_variables() -> Vec<(String, &'static str)> {
     let names = std::env::vars_os().filter(|(_, value)| !value.is_empty());
     let mut known: Vec<(String, &'static str)> = names
         .filter_map(|(name, _)| {
             let name = name.into_string().ok()?;
-            let what = survey::influence(&name)?;
+            let what = survey::variable_effect(&name)?;
             Some((name, what))
         })
         .collect();

@@ -1,6 +1,6 @@
 //! Reports which evidence of crashes, hangs and kills a machine can capture, and what to change.
 //!
-//! [`Machine::look`] collects facts, each check judges them, and a test program really crashes, because a captured core
+//! [`Machine::look_from`] collects facts, each check judges them, and a test program really crashes, because a captured core
 //! proves more than any setting. The machine is not changed; if a change would help, the command for it is shown.
 
 mod checks;
@@ -8,7 +8,7 @@ mod machine;
 mod proof;
 
 pub use machine::{CoreFolder, Machine};
-pub use proof::{Proof, crash};
+pub use proof::{Proof, crash_victim};
 
 use serde::Serialize;
 
@@ -66,14 +66,14 @@ impl Checkup {
     pub const FORMAT: u32 = 1;
 
     /// Returns the results as JSON.
-    pub fn json(&self) -> String {
+    pub fn to_json(&self) -> String {
         let text = serde_json::to_string_pretty(self);
         text.expect("names and words can be written") + "\n"
     }
 }
 
 /// Judges the facts about a machine.
-pub fn checkup(machine: &Machine) -> Checkup {
+pub fn run_checkup(machine: &Machine) -> Checkup {
     Checkup {
         format: Checkup::FORMAT,
         can: Can {

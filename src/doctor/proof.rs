@@ -32,7 +32,7 @@ pub enum Proof {
 /// Runs a victim that crashes in a temporary directory, with the limit for cores raised as far as possible, and looks
 /// for the core. All files are removed again, except files that a helper keeps. `provoke` is the program that contains
 /// the victim.
-pub fn crash(provoke: &Path) -> Proof {
+pub fn crash_victim(provoke: &Path) -> Proof {
     let proof = PrivateFolder::new("doctor").and_then(|folder| crash_in(folder.path(), provoke));
     proof.unwrap_or_else(|error| Proof::NoCrash(error.to_string()))
 }
@@ -43,9 +43,9 @@ fn crash_in(folder: &Path, provoke: &Path) -> io::Result<Proof> {
         let place = template.folder.clone();
         (place.unwrap_or_else(|| folder.to_owned()), template)
     });
-    let before = place.as_ref().map(|(place, _)| names(place));
+    let before = place.as_ref().map(|(place, _)| file_names(place));
     if let Some((place, template)) = &place
-        && let Some(file) = overwritten(place, template)
+        && let Some(file) = overwritten_core(place, template)
     {
         return Ok(Proof::InTheWay(file));
     }
@@ -70,7 +70,7 @@ fn crash_in(folder: &Path, provoke: &Path) -> io::Result<Proof> {
     let handed_over = matches!(destination, Destination::Helper { .. });
     let begun = Instant::now();
     let found = loop {
-        let found = core(&place, template, &before, pid);
+        let found = find_core(&place, template, &before, pid);
         if found.is_some() || !handed_over || begun.elapsed() > PATIENCE {
             break found;
         }
@@ -88,21 +88,21 @@ fn crash_in(folder: &Path, provoke: &Path) -> io::Result<Proof> {
 }
 
 /// Returns an existing core file that the new core would overwrite.
-fn overwritten(place: &Path, template: &Template) -> Option<PathBuf> {
-    let mut names = names(place).into_iter();
+fn overwritten_core(place: &Path, template: &Template) -> Option<PathBuf> {
+    let mut names = file_names(place).into_iter();
     let same = names.find(|name| template.fits_name(&name.to_string_lossy()));
     same.filter(|_| !template.has_pid)
         .map(|name| place.join(name))
 }
 
 /// Returns the new core file, by its name and the name of the process.
-fn core(
+fn find_core(
     place: &Path,
     template: &Template,
     before: &BTreeSet<OsString>,
     pid: u32,
 ) -> Option<PathBuf> {
-    let new = names(place)
+    let new = file_names(place)
         .into_iter()
         .filter(|name| !before.contains(name));
     let mut ours = new.filter(|name| {
@@ -112,7 +112,7 @@ fn core(
     ours.next().map(|name| place.join(name))
 }
 
-fn names(folder: &Path) -> BTreeSet<OsString> {
+fn file_names(folder: &Path) -> BTreeSet<OsString> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name()).collect()
 }
@@ -129,11 +129,14 @@ mod tests {
             destination.core_template().cloned().unwrap()
         };
         let file = place.path().join("core");
-        assert_eq!(overwritten(place.path(), &template("core")), None);
+        assert_eq!(overwritten_core(place.path(), &template("core")), None);
         fs::write(&file, "evidence").unwrap();
         fs::write(place.path().join("core.7"), "evidence").unwrap();
-        assert_eq!(overwritten(place.path(), &template("core")), Some(file));
-        assert_eq!(overwritten(place.path(), &template("core.%p")), None);
+        assert_eq!(
+            overwritten_core(place.path(), &template("core")),
+            Some(file)
+        );
+        assert_eq!(overwritten_core(place.path(), &template("core.%p")), None);
     }
 
     #[test]
@@ -142,11 +145,11 @@ mod tests {
         let destination = core_pattern::parse_pattern("core.%p", false);
         let template = destination.core_template().unwrap();
         fs::write(place.path().join("core.12"), "old").unwrap();
-        let before = names(place.path());
-        assert_eq!(core(place.path(), template, &before, 12), None);
+        let before = file_names(place.path());
+        assert_eq!(find_core(place.path(), template, &before, 12), None);
         fs::write(place.path().join("core.34"), "another's").unwrap();
-        assert_eq!(core(place.path(), template, &before, 35), None);
+        assert_eq!(find_core(place.path(), template, &before, 35), None);
         let ours = place.path().join("core.34");
-        assert_eq!(core(place.path(), template, &before, 34), Some(ours));
+        assert_eq!(find_core(place.path(), template, &before, 34), Some(ours));
     }
 }

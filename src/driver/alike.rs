@@ -12,20 +12,23 @@ const VARIANT: VariantId = VariantId(0);
 
 /// Returns whether enough trials are counted for the check.
 pub(super) fn is_due(state: &State) -> bool {
-    state.tally(VARIANT).trials() >= FIRST
+    state.tally_of(VARIANT).counted_trials() >= FIRST
 }
 
 /// Returns a message for the user if all trials so far failed with one exit code and one message.
 ///
 /// Counted trials are a prefix in launch order, so that fast failures do not overtake slow passes.
-pub(super) fn explained(state: &State, words: &BTreeMap<TrialId, String>) -> Option<String> {
-    let tally = state.tally(VARIANT);
+pub(super) fn explain_alike_failures(
+    state: &State,
+    words: &BTreeMap<TrialId, String>,
+) -> Option<String> {
+    let tally = state.tally_of(VARIANT);
     let mut groups = tally.groups.values();
     let (group, others) = (groups.next()?, groups.next());
     let Kind::Exit { code } = group.kind else {
         return None;
     };
-    let all = tally.failures == tally.trials() && others.is_none();
+    let all = tally.failures == tally.counted_trials() && others.is_none();
     let message = words.get(group.trials.first()?)?;
     let same = group
         .trials
@@ -41,6 +44,6 @@ pub(super) fn explained(state: &State, words: &BTreeMap<TrialId, String>) -> Opt
     };
     Some(format!(
         "every trial fails in the same way ({exit}): check the command. The run stopped after {} trials and is not used as a baseline; --keep-going runs all trials",
-        tally.trials()
+        tally.counted_trials()
     ))
 }

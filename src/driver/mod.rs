@@ -109,7 +109,7 @@ struct UnderWay {
 
 impl UnderWay {
     /// Requests the end of the trial, unless it was requested as urgently before.
-    fn raise(&self, level: Halt) {
+    fn raise_halt(&self, level: Halt) {
         self.halt.send_if_modified(|halt| {
             let more = *halt < level;
             *halt = level.max(*halt);
@@ -119,7 +119,7 @@ impl UnderWay {
 }
 
 /// Runs trials until the question is answered or the run is interrupted.
-pub async fn drive(driver: &mut Driver<'_>) {
+pub async fn drive_run(driver: &mut Driver<'_>) {
     let plan = &driver.state.plan;
     let lanes = (0..plan.most_jobs()).rev().map(Lane).collect();
     let mut run = Run {
@@ -144,23 +144,23 @@ pub async fn drive(driver: &mut Driver<'_>) {
         looks_for_alike: driver.state.plan.stop.all_alike && !alike::is_due(driver.state),
         driver,
     };
-    run.run().await;
+    run.measure_and_capture().await;
 }
 
 impl Run<'_, '_> {
     /// Runs the measurement, then captures evidence of its failures.
-    async fn run(&mut self) {
+    async fn measure_and_capture(&mut self) {
         let mut broken_off = None;
         let mut decided = self.driver.state.decided;
         if !self.driver.state.capturing {
-            let budget = self.driver.state.plan.stop.duration();
+            let budget = self.driver.state.plan.stop.time_budget();
             let left = budget.map(|budget| budget.saturating_sub(self.worked_before));
             let ends = left.and_then(|left| self.begun.checked_add(left));
-            broken_off = self.stage(ends).await;
+            broken_off = self.run_stage(ends).await;
             decided = self.driver.state.decided;
             if self.wants_evidence(broken_off) {
-                let at = self.worked();
-                self.emit(&Event::CaptureBegun { at });
+                let at = self.working_time();
+                self.emit_event(&Event::CaptureBegun { at });
                 self.halt = Halt::No;
                 self.halt_making = watch::Sender::new(Halt::No);
             }
@@ -168,17 +168,17 @@ impl Run<'_, '_> {
         if self.driver.state.capturing {
             let time = match broken_off {
                 // The answer is known: a user who does not want to wait for evidence can end the run.
-                None => Collect::time(self.driver.state),
+                None => Collect::time_limit(self.driver.state),
                 Some(_) => Collect::TIME_AFTER_STOP,
             };
-            self.stage(Instant::now().checked_add(time)).await;
+            self.run_stage(Instant::now().checked_add(time)).await;
         }
-        let at = self.worked();
-        self.emit(&match broken_off {
+        let at = self.working_time();
+        self.emit_event(&match broken_off {
             Some(why) if !decided => Event::RunStopped { why, at },
             _ => Event::RunFinished { at },
         });
-        self.settle();
+        self.notify_before_wait();
     }
 
     /// Returns whether extra trials should capture evidence now.
@@ -195,15 +195,15 @@ impl Run<'_, '_> {
             }
     }
 
-    fn settle(&mut self) {
+    fn notify_before_wait(&mut self) {
         let Driver { state, sinks, .. } = &mut *self.driver;
         for sink in sinks.iter_mut() {
-            sink.settle(state);
+            sink.before_wait(state);
         }
     }
 
     /// Runs trials until the state is decided; returns the cause if the run was interrupted before.
-    async fn stage(&mut self, ends: Option<Instant>) -> Option<StopCause> {
+    async fn run_stage(&mut self, ends: Option<Instant>) -> Option<StopCause> {
         let mut broken_off = None;
         let mut over = false;
         let mut tick = tokio::time::interval(TICK);
@@ -214,19 +214,19 @@ impl Run<'_, '_> {
                     .or_else(|| self.in_vain())
                     .or_else(|| self.all_alike());
                 if broken_off.is_none() {
-                    self.launch();
+                    self.launch_trials();
                 }
             }
             if let Some(StopCause::Signal(_)) = broken_off {
                 self.inspect_late_trials();
             }
             if self.driver.state.decided || broken_off.is_some() || self.stops_service_runs() {
-                self.raise(Halt::Gently);
+                self.raise_halt(Halt::Gently);
             }
             if self.driver.state.budget_spent || self.halt != Halt::No {
                 self.halt_making.send_replace(Halt::Now);
             }
-            self.settle();
+            self.notify_before_wait();
             if self.tasks.is_empty() {
                 self.name_stopped_service_run();
                 return broken_off;
@@ -235,7 +235,7 @@ impl Run<'_, '_> {
                 biased;
                 Some(signal) = self.driver.signals.recv() => {
                     if broken_off.is_some() || self.driver.state.decided {
-                        self.raise(Halt::Now);
+                        self.raise_halt(Halt::Now);
                     }
                     broken_off.get_or_insert(StopCause::Signal(signal));
                 }
@@ -249,11 +249,11 @@ impl Run<'_, '_> {
                         }))),
                     };
                     match (self.making.remove(&task), ended) {
-                        (Some((id, since)), Ended::Making(made)) => self.made(id, since, made),
+                        (Some((id, since)), Ended::Making(made)) => self.variant_made(id, since, made),
                         (Some((id, _)), Ended::Trial(lost)) => {
                             self.give_up(id, lost.lost.unwrap_or_default());
                         }
-                        (None, Ended::Trial(seen)) => self.finish(task, *seen).await,
+                        (None, Ended::Trial(seen)) => self.finish_trial(task, *seen).await,
                         (None, Ended::Making(_)) => {}
                     }
                 }
@@ -263,10 +263,10 @@ impl Run<'_, '_> {
                         // The running trials are not worth waiting for, however long they take.
                         broken_off.get_or_insert(StopCause::NothingCounts);
                     } else if !self.driver.state.budget_spent {
-                        self.emit(&Event::BudgetSpent { at: self.worked() });
+                        self.emit_event(&Event::BudgetSpent { at: self.working_time() });
                     }
                 }
-                _ = tick.tick() => self.tick(),
+                _ = tick.tick() => self.check_slow_trials(),
             }
         }
     }
@@ -286,32 +286,32 @@ impl Run<'_, '_> {
         }
         let open = self.driver.state.to_repeat().map(|trial| trial.id);
         if let Some(id) = open {
-            self.warn(format!("the time limit stopped {id}, which does not count"));
+            self.emit_warning(format!("the time limit stopped {id}, which does not count"));
         }
     }
 
     /// Returns the working time of the whole run.
-    fn worked(&self) -> Duration {
+    fn working_time(&self) -> Duration {
         self.worked_before.saturating_add(self.begun.elapsed())
     }
 
-    fn emit(&mut self, event: &Event) {
+    fn emit_event(&mut self, event: &Event) {
         let Driver {
             state,
             policy,
             sinks,
             ..
         } = &mut *self.driver;
-        state.apply(event, |state| policy.is_done(state));
+        state.apply_event(event, |state| policy.is_done(state));
         for sink in sinks.iter_mut() {
-            sink.event(event, state);
+            sink.on_event(event, state);
         }
     }
 
-    fn raise(&mut self, level: Halt) {
+    fn raise_halt(&mut self, level: Halt) {
         self.halt = level.max(self.halt);
         for one in self.under_way.values() {
-            one.raise(level);
+            one.raise_halt(level);
         }
     }
 
@@ -323,13 +323,13 @@ impl Run<'_, '_> {
         let late = self.pace.late_after(self.driver.state);
         for one in self.under_way.values() {
             if one.since.elapsed() > late {
-                one.raise(Halt::Inspect);
+                one.raise_halt(Halt::Inspect);
             }
         }
     }
 
     /// Fills the free slots, and prepares variants that will probably be tried next.
-    fn launch(&mut self) {
+    fn launch_trials(&mut self) {
         self.choose_setting();
         let Plan { waves, jobs, .. } = self.driver.state.plan;
         if self.under_way.is_empty() {
@@ -341,11 +341,14 @@ impl Run<'_, '_> {
             };
             self.wave -= u32::from(waves);
             self.free.retain(|lane| *lane != trial.lane);
-            self.emit(&Event::TrialStarted(trial.clone()));
+            self.emit_event(&Event::TrialStarted(trial.clone()));
             let delay = self.driver.state.plan.delay;
             let halt = watch::Sender::new(self.halt);
-            let running = self.driver.executor.run(trial.clone(), halt.subscribe());
-            let attempt = after(delay, halt.subscribe(), running);
+            let running = self
+                .driver
+                .executor
+                .run_trial(trial.clone(), halt.subscribe());
+            let attempt = run_after_delay(delay, halt.subscribe(), running);
             let task = self
                 .tasks
                 .spawn(async { Ended::Trial(Box::new(attempt.await)) });
@@ -361,7 +364,7 @@ impl Run<'_, '_> {
         }
         while !self.driver.state.decided
             && !self.driver.state.capturing
-            && let Some(step) = self.driver.policy.ahead(self.driver.state)
+            && let Some(step) = self.driver.policy.step_ahead(self.driver.state)
             && self.get_ready(&step)
         {}
     }
@@ -369,10 +372,10 @@ impl Run<'_, '_> {
     /// Begins the search under the setting that the policy chose.
     fn choose_setting(&mut self) {
         let state = &*self.driver.state;
-        if state.raising().is_none() || state.decided || state.unsettled() {
+        if state.undecided_raise().is_none() || state.decided || state.has_open_trials() {
             return;
         }
-        let step = self.driver.policy.next(state);
+        let step = self.driver.policy.next_step(state);
         if let Step::Use(_) = step {
             self.get_ready(&step);
         }
@@ -381,7 +384,7 @@ impl Run<'_, '_> {
     /// Returns whether another trial may be launched. While settings are tried, the policy limits the parallel trials.
     fn has_free_lane(&self) -> bool {
         let state = &*self.driver.state;
-        let lanes = match state.raising() {
+        let lanes = match state.undecided_raise() {
             Some(_) => state.plan.most_jobs(),
             None => state.plan.jobs,
         };
@@ -393,7 +396,7 @@ impl Run<'_, '_> {
         let lane = *self.free.iter().min()?;
         loop {
             let state = &*self.driver.state;
-            let timeout = self.pace.timeout(state);
+            let timeout = self.pace.hang_timeout(state);
             if let Some(trial) = state.to_repeat()
                 && !self.stops_service_runs()
             {
@@ -406,9 +409,9 @@ impl Run<'_, '_> {
             }
             let capturing = state.capturing;
             let step = if capturing {
-                Collect.next(state)
+                Collect.next_step(state)
             } else {
-                self.driver.policy.next(state)
+                self.driver.policy.next_step(state)
             };
             if let Step::Launch(variant) = step {
                 let id = state.next_id();
@@ -443,42 +446,42 @@ impl Run<'_, '_> {
     fn get_ready(&mut self, step: &Step) -> bool {
         match step {
             Step::Choose(choice) => {
-                self.emit(&Event::VariantChosen(choice.clone()));
+                self.emit_event(&Event::VariantChosen(choice.clone()));
                 let Driver {
                     state, executor, ..
                 } = &*self.driver;
-                if let Some(id) = state.find(choice) {
-                    executor.learn(id, state.plan.variant(id));
+                if let Some(id) = state.find_variant(choice) {
+                    executor.learn_variant(id, state.plan.variant_plan(id));
                 }
                 true
             }
             Step::Make(id) => {
-                self.emit(&Event::MakingBegun(*id));
+                self.emit_event(&Event::MakingBegun(*id));
                 let halt = self.halt_making.subscribe();
-                let making = self.driver.executor.make(*id, halt);
+                let making = self.driver.executor.make_variant(*id, halt);
                 let task = self.tasks.spawn(async { Ended::Making(making.await) });
                 self.making.insert(task.id(), (*id, Instant::now()));
                 true
             }
             Step::Use(variant) => {
-                self.emit(&Event::SettingChosen(*variant));
+                self.emit_event(&Event::SettingChosen(*variant));
                 let Driver {
                     state, executor, ..
                 } = &*self.driver;
-                executor.learn(State::FAILING, state.plan.variant(State::FAILING));
+                executor.learn_variant(State::FAILING, state.plan.variant_plan(State::FAILING));
                 true
             }
             Step::Launch(_) | Step::Wait | Step::Done => false,
         }
     }
 
-    fn made(&mut self, variant: VariantId, since: Instant, made: Made) {
-        let at = self.worked();
+    fn variant_made(&mut self, variant: VariantId, since: Instant, made: Made) {
+        let at = self.working_time();
         match made {
             Made::Ready { build } => {
                 let gone = self.driver.executor.make_room();
                 let took = since.elapsed();
-                self.emit(&Event::VariantMade {
+                self.emit_event(&Event::VariantMade {
                     variant,
                     took,
                     gone,
@@ -488,15 +491,15 @@ impl Run<'_, '_> {
             }
             Made::Failed(why) => self.give_up(variant, why),
             Made::Broken(why) => {
-                let name = &self.driver.state.plan.variant(variant).name;
-                self.warn(format!("cannot build `{name}`: {why}"));
+                let name = &self.driver.state.plan.variant_plan(variant).name;
+                self.emit_warning(format!("cannot build `{name}`: {why}"));
                 self.cannot_make = true;
             }
             Made::Halted => {}
         }
     }
 
-    async fn finish(&mut self, task: tokio::task::Id, mut seen: Observation) {
+    async fn finish_trial(&mut self, task: tokio::task::Id, mut seen: Observation) {
         let found = self
             .under_way
             .values()
@@ -506,8 +509,11 @@ impl Run<'_, '_> {
             return;
         };
         let state = &*self.driver.state;
-        let mut outcome =
-            oracle::judge(&state.plan.rules, state.plan.variant(trial.variant), &seen);
+        let mut outcome = oracle::judge_trial(
+            &state.plan.rules,
+            state.plan.variant_plan(trial.variant),
+            &seen,
+        );
         if trial.id.0 <= state.plan.warmup && !matches!(outcome, Outcome::Void(Void::Interrupted)) {
             outcome = Outcome::Void(Void::Warmup);
         }
@@ -519,14 +525,14 @@ impl Run<'_, '_> {
         let folder = self.driver.evidence.join(trial.id.0.to_string());
         if self.worth_keeping(&trial, &seen, &outcome) {
             self.limit_cores(&outcome, &mut seen);
-            self.driver.executor.keep(trial.lane, folder).await;
+            self.driver.executor.keep_output(trial.lane, folder).await;
         } else {
             drop_evidence(&folder, &mut seen);
         }
         self.free.push(trial.lane);
         if let Some(hook) = &seen.conclude {
             let text = format!("the `conclude` command failed: {:?}", hook.ending);
-            self.warn(text);
+            self.emit_warning(text);
         }
         if self.looks_for_alike
             && let Some(words) = oracle::last_words(&seen)
@@ -538,10 +544,11 @@ impl Run<'_, '_> {
             self.pace.add_pass(trial.variant, seen.elapsed);
         }
         if let Outcome::Void(void) = outcome {
-            self.last_void.insert(trial.variant, why(void, &seen));
+            self.last_void
+                .insert(trial.variant, inconclusive_reason(void, &seen));
         }
-        let at = self.worked();
-        self.emit(&Event::TrialFinished {
+        let at = self.working_time();
+        self.emit_event(&Event::TrialFinished {
             trial: trial.id,
             at,
             seen: Box::new(seen),
@@ -551,13 +558,13 @@ impl Run<'_, '_> {
 
     /// Removes the cores of a failure if the run keeps enough of them.
     fn limit_cores(&mut self, outcome: &Outcome, seen: &mut Observation) {
-        let signature = outcome.failure().map(|failure| failure.signature.id);
+        let signature = outcome.any_failure().map(|failure| failure.signature.id);
         let Some(why) = signature.and_then(|id| self.kept_cores.add_failure(id, seen)) else {
             return;
         };
         remove_cores(seen);
         if !std::mem::replace(&mut self.told_of_cores, true) {
-            self.warn(format!("further cores are read and removed: {why}"));
+            self.emit_warning(format!("further cores are read and removed: {why}"));
         }
     }
 
@@ -565,16 +572,16 @@ impl Run<'_, '_> {
     fn give_up(&mut self, variant: VariantId, why: String) {
         let state = &*self.driver.state;
         if state.is_testable(variant) {
-            let name = state.plan.variant(variant).label();
+            let name = state.plan.variant_plan(variant).display_label();
             // In a reduction, many sets are not testable.
             let level = match state.plan.question {
                 Question::Reduce(_) => Level::Info,
                 _ => Level::Warning,
             };
             let text = format!("cannot test the variant `{name}`: {why}");
-            self.emit(&Event::Note { level, text });
-            let at = self.worked();
-            self.emit(&Event::VariantUntestable { variant, why, at });
+            self.emit_event(&Event::Note { level, text });
+            let at = self.working_time();
+            self.emit_event(&Event::VariantUntestable { variant, why, at });
         }
     }
 
@@ -587,7 +594,7 @@ impl Run<'_, '_> {
         match (state.plan.keep, outcome) {
             (Keep::All, _) => true,
             (Keep::Fail, Outcome::Fail(failure) | Outcome::Other(failure)) => {
-                let known = state.arrived(trial.variant, failure.signature.id);
+                let known = state.arrived_failures(trial.variant, failure.signature.id);
                 known < state.plan.keep_per_sig
             }
             (Keep::Fail, Outcome::Pass | Outcome::Void(_)) | (Keep::None, _) => false,
@@ -601,7 +608,7 @@ impl Run<'_, '_> {
         if state.lost_streak >= LOST_IN_VAIN && !state.decided {
             let why = self.last_void.values().find(|why| why.starts_with("lost"));
             let why = why.cloned().unwrap_or_default();
-            self.warn(format!(
+            self.emit_warning(format!(
                 "{LOST_IN_VAIN} consecutive trials could not run: {why}"
             ));
             return Some(StopCause::NothingCounts);
@@ -610,12 +617,12 @@ impl Run<'_, '_> {
         // A service that cannot start at one load level cannot start at any.
         let one_service = matches!(state.plan.question, Question::Ramp(_));
         if !several || one_service || state.capturing {
-            let mut tallies = state.tallies().map(|(_, tally)| tally);
+            let mut tallies = state.all_tallies().map(|(_, tally)| tally);
             let skipped = tallies.any(|tally| tally.void.contains_key(&Void::Skipped));
             let patience = if self.cannot_start {
                 1
             } else {
-                patience(&state.plan, skipped)
+                inconclusive_limit(&state.plan, skipped)
             };
             let in_vain = state.void_streak >= patience;
             return in_vain.then_some(StopCause::NothingCounts);
@@ -624,7 +631,7 @@ impl Run<'_, '_> {
             return None;
         }
         let useless = |(id, (streak, skipped))| {
-            let patience = patience(&state.plan, skipped);
+            let patience = inconclusive_limit(&state.plan, skipped);
             (state.is_testable(id) && streak >= patience).then_some((id, patience))
         };
         let streaks = (0..).map(VariantId).zip(state.in_vain());
@@ -652,13 +659,13 @@ impl Run<'_, '_> {
         }
         self.looks_for_alike = false;
         let words = std::mem::take(&mut self.first_words);
-        let text = alike::explained(state, &words)?;
-        self.warn(text);
+        let text = alike::explain_alike_failures(state, &words)?;
+        self.emit_warning(text);
         Some(StopCause::AllAlike)
     }
 
-    fn warn(&mut self, text: String) {
-        self.emit(&Event::Note {
+    fn emit_warning(&mut self, text: String) {
+        self.emit_event(&Event::Note {
             level: Level::Warning,
             text,
         });
@@ -670,16 +677,16 @@ impl Run<'_, '_> {
         if state.plan.timeout != Timeout::Auto || state.plan.load.is_some() {
             return;
         }
-        let timeout = self.pace.timeout(state);
+        let timeout = self.pace.hang_timeout(state);
         for one in self.under_way.values() {
             if one.since.elapsed() > timeout {
-                one.raise(Halt::TimedOut);
+                one.raise_halt(Halt::TimedOut);
             }
         }
     }
 
     /// Reports trials that run unusually long, once each.
-    fn tick(&mut self) {
+    fn check_slow_trials(&mut self) {
         self.end_hung_trials();
         let state = &*self.driver.state;
         if self.slow_notes < SLOW_NOTES {
@@ -688,7 +695,7 @@ impl Run<'_, '_> {
                 Some(_) => "takes longer than usual",
                 None => "is still running",
             };
-            let timeout = self.pace.timeout(state);
+            let timeout = self.pace.hang_timeout(state);
             let has_load = state.plan.load.is_some();
             let mut slow = Vec::new();
             for UnderWay {
@@ -713,7 +720,7 @@ impl Run<'_, '_> {
             }
             for text in slow {
                 self.slow_notes += 1;
-                self.emit(&Event::Note {
+                self.emit_event(&Event::Note {
                     level: Level::Info,
                     text,
                 });
@@ -721,13 +728,13 @@ impl Run<'_, '_> {
         }
         let Driver { state, sinks, .. } = &mut *self.driver;
         for sink in sinks.iter_mut() {
-            sink.tick(state);
+            sink.on_tick(state);
         }
     }
 }
 
 /// Returns the limit of consecutive inconclusive trials.
-fn patience(plan: &Plan, skipped: bool) -> u64 {
+fn inconclusive_limit(plan: &Plan, skipped: bool) -> u64 {
     match (skipped, &plan.space) {
         (true, Some(_)) => SKIPS_OF_A_PLACE,
         (true, None) => SKIPS_IN_VAIN,
@@ -751,7 +758,7 @@ fn cannot_start(seen: &Observation) -> bool {
 }
 
 /// Returns why a trial was inconclusive.
-fn why(void: Void, seen: &Observation) -> String {
+fn inconclusive_reason(void: Void, seen: &Observation) -> String {
     let not_started = seen.actors.iter().find_map(|actor| match &actor.ending {
         Ending::NotStarted(why) => Some(why.clone()),
         _ => None,
@@ -778,7 +785,7 @@ fn drop_evidence(folder: &Path, seen: &mut Observation) {
 }
 
 /// Runs a trial after a delay, unless its end is requested before.
-async fn after(
+async fn run_after_delay(
     delay: Duration,
     mut halt: watch::Receiver<Halt>,
     running: Answer<Observation>,

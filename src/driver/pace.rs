@@ -32,12 +32,14 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn add_pass(&mut self, variant: VariantId, time: Duration) {
-        self.passes.entry(variant).or_default().add(time);
+        self.passes.entry(variant).or_default().add_duration(time);
     }
 
     /// Returns the time after which a trial is late, if passing trials determine it.
     pub(super) fn known_to_be_late_after(&self, state: &State) -> Option<Duration> {
-        let medians = self.known(state).filter_map(|times| times.quantile(0.5));
+        let medians = self
+            .known_times(state)
+            .filter_map(|times| times.quantile_at(0.5));
         Some((medians.max()? * LATE).max(LEAST_LATE))
     }
 
@@ -47,14 +49,15 @@ impl Pace {
     }
 
     /// Returns the time after which a trial is hung.
-    pub(super) fn timeout(&self, state: &State) -> Duration {
+    pub(super) fn hang_timeout(&self, state: &State) -> Duration {
         match state.plan.timeout {
             Timeout::After(time) => time,
             Timeout::Auto => {
-                let slowest =
-                    |times: &mut dyn Iterator<Item = &Times>| times.filter_map(Times::max).max();
+                let slowest = |times: &mut dyn Iterator<Item = &Times>| {
+                    times.filter_map(Times::max_duration).max()
+                };
                 let early = || slowest(&mut self.passes(state));
-                match slowest(&mut self.known(state)) {
+                match slowest(&mut self.known_times(state)) {
                     Some(slowest) => (slowest * HANGS).max(LEAST_TIMEOUT),
                     None => early().map_or(FIRST_TIMEOUT, |slowest| {
                         (slowest * HANGS).clamp(EARLY_TIMEOUT, FIRST_TIMEOUT)
@@ -66,13 +69,13 @@ impl Pace {
 
     /// Returns the durations of the variants that passed often enough. In a resumed run, only the state knows the
     /// earlier passes.
-    fn known<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Times> {
+    fn known_times<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Times> {
         let enough = |times: &&Times| times.count() >= PASSES_NEEDED;
         self.passes(state).filter(enough)
     }
 
     fn passes<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Times> {
-        let counted = state.tallies().map(|(_, tally)| &tally.pass_times);
+        let counted = state.all_tallies().map(|(_, tally)| &tally.pass_times);
         self.passes.values().chain(counted)
     }
 }

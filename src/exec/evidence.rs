@@ -154,7 +154,10 @@ impl Collector {
 
     /// Reads every core of a trial, and writes the complete analysis.
     pub(super) fn examine_cores(&self, trial: u64, variant: &VariantPlan, seen: &mut Observation) {
-        let main = variant.actors.iter().find(|actor| actor.role.decides());
+        let main = variant
+            .actors
+            .iter()
+            .find(|actor| actor.role.decides_outcome());
         let folder = main.map_or(Path::new(""), |actor| Path::new(actor.cwd.as_os_str()));
         let processor = emulated_cpu_flags(variant).or_else(host::processor_flags);
         let mut stories = Vec::new();
@@ -233,7 +236,7 @@ impl Collector {
         }
         let addresses: Vec<u64> = waiting.iter().filter_map(|thread| thread.lock_at).collect();
         let mut examiner = self.examiner.lock().expect("no panic");
-        let names = examiner.variables(Path::new(core.file.as_os_str()), &addresses);
+        let names = examiner.variables_at(Path::new(core.file.as_os_str()), &addresses);
         for (thread, name) in waiting.iter_mut().zip(names) {
             thread.lock = name;
         }
@@ -255,9 +258,9 @@ impl Collector {
                 continue;
             };
             let mut examiner = self.examiner.lock().expect("no panic");
-            examiner.ran(None, Path::new(""), None);
+            examiner.set_origin(None, Path::new(""), None);
             let program = program_named(variant, &module).filter(|path| is_older(path, began));
-            line.function = program.and_then(|program| examiner.function(&program, offset));
+            line.function = program.and_then(|program| examiner.function_at(&program, offset));
         }
     }
 
@@ -276,7 +279,7 @@ impl Collector {
             None => actors.iter().find_map(|(_, at)| container(*at)),
         };
         let mut images = self.images.lock().expect("no panic");
-        images.root(container?, &variant.name, Path::new(core.file.as_os_str()))
+        images.root_for_core(container?, &variant.name, Path::new(core.file.as_os_str()))
     }
 
     /// Reads and analyses a core.
@@ -287,8 +290,8 @@ impl Collector {
         let inside = around.inside;
         let read = {
             let mut examiner = self.examiner.lock().expect("no panic");
-            examiner.ran(around.root, around.folder, around.processor.cloned());
-            examiner.examine(Path::new(core.file.as_os_str()))
+            examiner.set_origin(around.root, around.folder, around.processor.cloned());
+            examiner.examine_core(Path::new(core.file.as_os_str()))
         };
         match read {
             Ok(story) if ![Some(core.pid), inside].contains(&Some(story.crash.pid)) => {
@@ -312,8 +315,8 @@ impl Collector {
 /// `qemu-x86_64 -cpu SandyBridge ./program`.
 fn emulated_cpu_flags(variant: &VariantPlan) -> Option<BTreeSet<String>> {
     let mains = variant.actors.iter();
-    let mains = mains.filter(|actor| actor.role.decides());
-    let mut models = mains.filter_map(|actor| Emulator::among(&actor.command)?.model);
+    let mains = mains.filter(|actor| actor.role.decides_outcome());
+    let mut models = mains.filter_map(|actor| Emulator::find_in_command(&actor.command)?.model);
     flags_of_model(models.next()?.to_str()?)
 }
 
@@ -407,7 +410,7 @@ fn take_cut_short(candidates: Vec<PathBuf>, folder: &Path, seen: &mut Observatio
     };
     let mut cut = candidates
         .into_iter()
-        .filter(|path| autopsy::owner(path).is_err() && begins_as_core(path));
+        .filter(|path| autopsy::core_owner(path).is_err() && begins_as_core(path));
     let (Some(path), None) = (cut.next(), cut.next()) else {
         return;
     };
@@ -480,13 +483,13 @@ fn find_cores(
             Some(path) => path,
             None => path,
         };
-        let Ok(mut owner) = autopsy::owner(&path) else {
+        let Ok(mut owner) = autopsy::core_owner(&path) else {
             continue;
         };
         // A core from a container contains the pids inside the container.
         let inside = numbers.iter().find(|(inside, _)| *inside == owner.pid);
         let ours = of_this_trial(&owner);
-        let said = || autopsy::variable(&path, "PROVOKE_SEED");
+        let said = || autopsy::start_variable(&path, "PROVOKE_SEED");
         let said = is_contained.then(said).flatten();
         let is_said = said.as_ref().map(|said| *said == seed.to_string());
         if is_said == Some(false) && !path.starts_with(&copied) {
@@ -660,9 +663,9 @@ mod tests {
         fs::create_dir_all(&cores).unwrap();
         let began = SystemTime::now();
         let (pid, core) = dead(&cwd);
-        let seed = autopsy::variable(&core, "PROVOKE_SEED");
+        let seed = autopsy::start_variable(&core, "PROVOKE_SEED");
         assert_eq!(seed.as_deref(), Some("7"), "whose it is, it says itself");
-        assert_eq!(autopsy::variable(&core, "PROVOKE_SEE"), None);
+        assert_eq!(autopsy::start_variable(&core, "PROVOKE_SEE"), None);
         let saw = |pid| Observation {
             actors: vec![ActorSeen {
                 pid,

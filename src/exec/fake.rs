@@ -21,7 +21,7 @@ impl Fake {
 }
 
 impl Executor for Fake {
-    fn run(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
+    fn run_trial(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
         let script = Arc::clone(&self.0);
         Box::pin(async move {
             let (time, mut seen) = script(&trial);
@@ -52,7 +52,7 @@ impl Executor for Fake {
         })
     }
 
-    fn keep(&self, _: Lane, _: PathBuf) -> Answer<()> {
+    fn keep_output(&self, _: Lane, _: PathBuf) -> Answer<()> {
         Box::pin(std::future::ready(()))
     }
 }

@@ -30,7 +30,7 @@ impl Images {
     ///
     /// Files that are missing in the image are links to this machine's files, because they come
     /// from mounted folders.
-    pub(super) fn root(
+    pub(super) fn root_for_core(
         &mut self,
         container: &Container,
         variant: &str,
@@ -39,9 +39,9 @@ impl Images {
         let engine = Engine::find_in_path(&container.engine)?;
         let image = container
             .image
-            .filled(&[("{variant}", variant)])
+            .fill_marks(&[("{variant}", variant)])
             .to_string();
-        let files = autopsy::files(core).ok()?;
+        let files = autopsy::mapped_paths(core).ok()?;
         let next = self.known.len();
         let which = (container.engine.clone(), image.clone());
         let (number, known) = self.known.entry(which).or_insert((next, BTreeSet::new()));

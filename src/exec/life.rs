@@ -118,7 +118,7 @@ impl Lives {
         let (death, has_died) = watch::channel(None);
         let (halt, is_halted) = watch::channel(false);
         let cut = match &variant.choice {
-            Some(Choice::Cut(cut)) => Some(cut.of(&self.load)),
+            Some(Choice::Cut(cut)) => Some(cut.apply_to(&self.load)),
             _ => None,
         };
         let life = Life {

@@ -86,7 +86,7 @@ impl Local {
         let doors = doors.transpose()?;
         let identity = plan.user.as_deref().map(|name| {
             let user = user::find_user(name).map(|user| user.process_identity());
-            user.ok_or_else(|| io::Error::other(format!("there is no user `{}`", name.safe())))
+            user.ok_or_else(|| io::Error::other(format!("there is no user `{}`", name.to_safe())))
         });
         let identity = identity.transpose()?;
         let common = Recipe {
@@ -110,7 +110,7 @@ impl Local {
                 .as_ref()
                 .map(|one| one.socket_path().as_os_str().into()),
             door: doors.as_ref().map(Doors::for_slot),
-            patterns: oracle::patterns(&plan.rules),
+            patterns: oracle::output_patterns(&plan.rules),
             ready: plan.load.as_ref().and_then(|load| match &load.ready {
                 Ready::Log(line) => Some(line.clone()),
                 _ => None,
@@ -208,11 +208,11 @@ impl Local {
 }
 
 impl Executor for Local {
-    fn learn(&self, id: VariantId, variant: &VariantPlan) {
+    fn learn_variant(&self, id: VariantId, variant: &VariantPlan) {
         self.shared.learn_variant(id, variant);
     }
 
-    fn make(&self, id: VariantId, mut halt: watch::Receiver<Halt>) -> Answer<Made> {
+    fn make_variant(&self, id: VariantId, mut halt: watch::Receiver<Halt>) -> Answer<Made> {
         let (shared, steward) = (Arc::clone(&self.shared), Arc::clone(&self.steward));
         Box::pin(async move { shared.make_variant(&steward, id, &mut halt).await })
     }
@@ -230,7 +230,7 @@ impl Executor for Local {
         gone
     }
 
-    fn run(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
+    fn run_trial(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
         // Reserve the folder first, so that it is not evicted.
         let used = self.shared.maker.use_of(trial.variant);
         let (shared, lane) = (
@@ -272,7 +272,7 @@ impl Executor for Local {
         })
     }
 
-    fn keep(&self, lane: Lane, folder: PathBuf) -> Answer<()> {
+    fn keep_output(&self, lane: Lane, folder: PathBuf) -> Answer<()> {
         let (shared, lane) = (
             Arc::clone(&self.shared),
             Arc::clone(&self.lanes[lane.index()]),

@@ -24,10 +24,10 @@ use tokio::sync::watch;
 /// Runs trials.
 pub trait Executor: Send + Sync + 'static {
     /// Adds a variant that is not in the initial plan.
-    fn learn(&self, _: VariantId, _: &VariantPlan) {}
+    fn learn_variant(&self, _: VariantId, _: &VariantPlan) {}
 
     /// Prepares a known variant before its first trial.
-    fn make(&self, _: VariantId, _: watch::Receiver<Halt>) -> Answer<Made> {
+    fn make_variant(&self, _: VariantId, _: watch::Receiver<Halt>) -> Answer<Made> {
         Box::pin(std::future::ready(Made::Ready { build: None }))
     }
 
@@ -40,10 +40,10 @@ pub trait Executor: Send + Sync + 'static {
     /// Runs a trial in its slot until no process of it is left, or until it is halted.
     ///
     /// The variant is not removed from this call on, even before the future is polled.
-    fn run(&self, trial: Trial, halt: watch::Receiver<Halt>) -> Answer<Observation>;
+    fn run_trial(&self, trial: Trial, halt: watch::Receiver<Halt>) -> Answer<Observation>;
 
     /// Keeps the output of the trial that ran last in a slot.
-    fn keep(&self, lane: Lane, folder: PathBuf) -> Answer<()>;
+    fn keep_output(&self, lane: Lane, folder: PathBuf) -> Answer<()>;
 }
 
 /// Result of preparing a variant.

@@ -159,7 +159,7 @@ pub(super) struct Checking<'a> {
 }
 
 impl Observer for Checking<'_> {
-    fn head(&mut self, status: u16, headers: &[httparse::Header<'_>]) {
+    fn on_head(&mut self, status: u16, headers: &[httparse::Header<'_>]) {
         self.seen.status = status;
         self.seen.header = self.expected.headers.iter().position(|(_, name, wanted)| {
             let mut values = headers
@@ -169,7 +169,7 @@ impl Observer for Checking<'_> {
         });
     }
 
-    fn body(&mut self, bytes: &[u8]) {
+    fn on_body(&mut self, bytes: &[u8]) {
         self.seen.length += bytes.len() as u64;
         if let Some(digest) = &mut self.seen.digest {
             digest.update(bytes);
@@ -218,9 +218,9 @@ mod tests {
             expected: &expected,
             seen: &mut seen,
         };
-        checking.head(status, &headers);
+        checking.on_head(status, &headers);
         for piece in body.as_bytes().chunks(3) {
-            checking.body(piece);
+            checking.on_body(piece);
         }
         seen.judge_answer(&expected)
     }

@@ -250,9 +250,9 @@ impl Client {
                     value: value.as_bytes(),
                 })
                 .collect();
-            checking.head(status, &headers);
+            checking.on_head(status, &headers);
         } else {
-            checking.head(status, &[]);
+            checking.on_head(status, &[]);
         }
         // The size of the headers in HTTP/1.1: names, values and separators.
         let lines = answer.headers().iter();
@@ -270,7 +270,7 @@ impl Client {
                             expected,
                             seen: &mut self.seen,
                         };
-                        checking.body(data);
+                        checking.on_body(data);
                     }
                 }
                 Ok(Some(Err(error))) => {

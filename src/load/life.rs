@@ -172,7 +172,7 @@ async fn run_stages(life: &mut Life, seen: &mut LoadSeen) -> Result<(), String> 
     seen.ready = life.started.elapsed();
     let overflows = sockets::listen_overflows();
     fs::create_dir_all(&life.folder)
-        .map_err(|error| format!("cannot create `{}`: {error}", life.folder.safe()))?;
+        .map_err(|error| format!("cannot create `{}`: {error}", life.folder.to_safe()))?;
     let mut around = Around {
         requests: made.requests.clone(),
         target: Arc::new(made.target.clone()),
@@ -394,7 +394,7 @@ fn finish_phase(
         let written = bundle.write_to(&life.folder);
         remove_leftovers(&ran, &life.folder);
         return written.map_err(|error| {
-            let folder = life.folder.safe();
+            let folder = life.folder.to_safe();
             format!("cannot write the requests in flight to `{folder}`: {error}")
         });
     }
@@ -424,9 +424,9 @@ fn add_up_records(seen: &mut LoadSeen, ran: &Ran, kinds: usize) {
             *seen.ends.entry(ended).or_default() += count;
         }
         let [latency, from_send, late] = record.latency_times();
-        seen.latency.add(&latency);
-        seen.from_send.add(&from_send);
-        seen.late.add(&late);
+        seen.latency.merge_from(&latency);
+        seen.from_send.merge_from(&from_send);
+        seen.late.merge_from(&late);
     }
 }
 

@@ -50,11 +50,11 @@ impl From<String> for Silence {
 struct Status(u16);
 
 impl Observer for Status {
-    fn head(&mut self, status: u16, _: &[httparse::Header<'_>]) {
+    fn on_head(&mut self, status: u16, _: &[httparse::Header<'_>]) {
         self.0 = status;
     }
 
-    fn body(&mut self, _: &[u8]) {}
+    fn on_body(&mut self, _: &[u8]) {}
 }
 
 impl Probe {

@@ -15,9 +15,9 @@ const LONGEST_SIZE: usize = 4096;
 /// Receives a response while it is read.
 pub(super) trait Observer {
     /// Called when the head is complete.
-    fn head(&mut self, status: u16, headers: &[httparse::Header<'_>]);
+    fn on_head(&mut self, status: u16, headers: &[httparse::Header<'_>]);
     /// Called with each part of the body.
-    fn body(&mut self, bytes: &[u8]);
+    fn on_body(&mut self, bytes: &[u8]);
 }
 
 /// Error in a response.
@@ -141,7 +141,7 @@ impl Reader {
             State::Head => self.feed_head(bytes, seen),
             State::Length(missing) => {
                 let now = bytes_within(missing, bytes);
-                seen.body(&bytes[..now]);
+                seen.on_body(&bytes[..now]);
                 let missing = missing - now as u64;
                 self.state = if missing == 0 {
                     State::Done
@@ -151,12 +151,12 @@ impl Reader {
                 Ok(now)
             }
             State::UntilClosed => {
-                seen.body(bytes);
+                seen.on_body(bytes);
                 Ok(bytes.len())
             }
             State::Chunk(missing) => {
                 let now = bytes_within(missing, bytes);
-                seen.body(&bytes[..now]);
+                seen.on_body(&bytes[..now]);
                 let missing = missing - now as u64;
                 self.state = if missing == 0 {
                     State::ChunkEnd(b'\r')
@@ -248,7 +248,7 @@ impl Reader {
             (true, _) => false,
             (_, keep) => head.version == Some(1) || keep,
         };
-        seen.head(status, head.headers);
+        seen.on_head(status, head.headers);
         self.state = if status == 101 {
             self.kept = false; // the following bytes are not HTTP
             State::Done

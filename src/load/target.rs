@@ -23,7 +23,7 @@ impl Target {
     pub(super) fn new(plan: &model::Target, fill: &Fill) -> Result<Self, Error> {
         let base = fill_marks(&plan.base, fill);
         let unix = plan.unix.as_ref();
-        let unix = unix.map(|path| PathBuf::from(path.filled(fill).as_os_str()));
+        let unix = unix.map(|path| PathBuf::from(path.fill_marks(fill).as_os_str()));
         let wrong = |why| Error::Base {
             base: base.clone(),
             why,
@@ -111,7 +111,7 @@ impl Target {
     /// Returns a name for messages.
     pub(super) fn display_name(&self) -> String {
         match &self.unix {
-            Some(path) => path.safe().into_string(),
+            Some(path) => path.to_safe().into_string(),
             None if self.host.contains(':') => format!("[{}]:{}", self.host, self.port),
             None => format!("{}:{}", self.host, self.port),
         }
@@ -130,13 +130,13 @@ pub(super) fn breaks_lines(letter: char) -> bool {
 
 /// Replaces placeholders such as `{slot}`.
 pub(super) fn fill_marks(text: &str, fill: &Fill) -> String {
-    let text = model::Text::from(text).filled(fill);
+    let text = model::Text::from(text).fill_marks(fill);
     text.to_string()
 }
 
 /// Replaces placeholders in a path.
 pub(super) fn fill_path(text: &model::Text, fill: &Fill) -> PathBuf {
-    Path::new(text.filled(fill).as_os_str()).to_owned()
+    Path::new(text.fill_marks(fill).as_os_str()).to_owned()
 }
 
 #[cfg(test)]

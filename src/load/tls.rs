@@ -59,7 +59,7 @@ impl Tls {
                 let chain = read_certificates(&target::fill_path(certificate, fill))?;
                 let path = target::fill_path(key, fill);
                 let key = PrivateKeyDer::from_pem_file(&path);
-                let key = key.map_err(|error| wrong(&path.safe().into_string(), &error))?;
+                let key = key.map_err(|error| wrong(&path.to_safe().into_string(), &error))?;
                 let config = config.with_client_auth_cert(chain, key);
                 config.map_err(|error| wrong(&certificate.to_string(), &error))?
             }
@@ -103,7 +103,7 @@ pub(super) struct OtherHttp;
 
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let wrong = |why: String| Error::Tls {
-        what: path.safe().into_string(),
+        what: path.to_safe().into_string(),
         why,
     };
     let found = CertificateDer::pem_file_iter(path).map_err(|error| wrong(error.to_string()))?;

@@ -58,27 +58,27 @@ pub struct ConditionDifference {
 
 impl Conditions {
     /// Adds a fact.
-    pub fn set(&mut self, name: &str, value: impl Into<String>) {
+    pub fn set_fact(&mut self, name: &str, value: impl Into<String>) {
         self.facts.insert(name.to_owned(), value.into());
     }
 
     /// Adds an environment variable that is set.
     pub fn set_variable(&mut self, name: &str, value: impl Into<String>) {
-        self.set(&format!("{VARIABLE}{name}"), value);
+        self.set_fact(&format!("{VARIABLE}{name}"), value);
     }
 
     /// Returns a fact.
-    pub fn get(&self, name: &str) -> Option<&str> {
+    pub fn get_fact(&self, name: &str) -> Option<&str> {
         self.facts.get(name).map(String::as_str)
     }
 
     /// Returns the differences from the conditions of a baseline; differences that can change the rate come first. A fact
     /// that only one side records is not a difference, except for a variable, which is unset on the other side.
-    pub fn differences(&self, baseline: &Self) -> Vec<ConditionDifference> {
+    pub fn differences_from(&self, baseline: &Self) -> Vec<ConditionDifference> {
         if self.facts.is_empty() || baseline.facts.is_empty() {
             return Vec::new();
         }
-        let value = |side: &Self, name: &str| match side.get(name) {
+        let value = |side: &Self, name: &str| match side.get_fact(name) {
             None if name.starts_with(VARIABLE) => Some("not set".to_owned()),
             value => value.map(str::to_owned),
         };
@@ -128,7 +128,7 @@ mod tests {
     fn conditions(facts: &[(&str, &str)]) -> Conditions {
         let mut all = Conditions::default();
         for (name, value) in facts {
-            all.set(name, *value);
+            all.set_fact(name, *value);
         }
         all
     }
@@ -137,7 +137,7 @@ mod tests {
     fn differences_that_can_change_the_rate_come_first() {
         let before = conditions(&[("jobs", "8"), ("kernel", "Linux 6.1"), ("memory", "none")]);
         let here = conditions(&[("jobs", "1"), ("kernel", "Linux 6.5"), ("memory", "none")]);
-        let all = here.differences(&before);
+        let all = here.differences_from(&before);
         let said: Vec<String> = all.iter().map(ToString::to_string).collect();
         assert_eq!(
             said,
@@ -152,15 +152,18 @@ mod tests {
     #[test]
     fn a_fact_that_one_side_does_not_record_does_not_differ() {
         let here = conditions(&[("jobs", "1"), ("delay", "none")]);
-        assert!(here.differences(&conditions(&[("jobs", "1")])).is_empty());
-        assert!(here.differences(&Conditions::default()).is_empty());
+        assert!(
+            here.differences_from(&conditions(&[("jobs", "1")]))
+                .is_empty()
+        );
+        assert!(here.differences_from(&Conditions::default()).is_empty());
     }
 
     #[test]
     fn a_variable_that_is_not_set_differs_from_one_that_is() {
         let mut here = conditions(&[("jobs", "1")]);
         here.set_variable("LD_PRELOAD", "/lib/x.so");
-        let all = here.differences(&conditions(&[("jobs", "1")]));
+        let all = here.differences_from(&conditions(&[("jobs", "1")]));
         assert_eq!(
             all[0].to_string(),
             "variable LD_PRELOAD: not set in the baseline, /lib/x.so here"

@@ -140,7 +140,7 @@ pub enum Activity {
 
 impl HungThread {
     /// Returns the activity of the thread.
-    pub fn activity(&self) -> Activity {
+    pub fn current_activity(&self) -> Activity {
         match (self.state, self.waits_on) {
             ('T' | 't', _) => Activity::Stopped,
             // A thread in `vfork` is in state D too, but does not wait for a device.
@@ -169,12 +169,12 @@ impl HungThread {
 
 impl Hang {
     /// Returns a thread by its ID.
-    pub fn thread(&self, tid: i32) -> Option<&HungThread> {
+    pub fn find_thread(&self, tid: i32) -> Option<&HungThread> {
         self.threads.iter().find(|thread| thread.tid == tid)
     }
 
     /// Returns the base name of the executable of a process.
-    pub fn program(&self, pid: i32) -> Option<&str> {
+    pub fn program_name(&self, pid: i32) -> Option<&str> {
         let mut programs = self.programs.iter();
         programs
             .find(|(known, _)| *known == pid)
@@ -233,7 +233,7 @@ mod tests {
             ("in a driver", thread('D', 0, 200, false), Activity::Stuck),
             ("stopped", thread('T', 100, 200, false), Activity::Stopped),
         ] {
-            assert_eq!(seen.activity(), expected, "{name}");
+            assert_eq!(seen.current_activity(), expected, "{name}");
         }
     }
 
@@ -241,14 +241,14 @@ mod tests {
     fn a_parent_in_vfork_waits_for_its_child() {
         let mut parent = thread('D', 0, 200, false);
         parent.waits_on = Some(WaitsOn::Vfork);
-        assert_eq!(parent.activity(), Activity::WaitsForChild);
+        assert_eq!(parent.current_activity(), Activity::WaitsForChild);
     }
 
     #[test]
     fn older_journals_are_read() {
         let text = r#"{"threads":[{"pid":7,"tid":8,"name":"x","state":"S","call":"futex","cpu_us":3,"waits_for":9}],"cycle":[8,9]}"#;
         let hang: Hang = serde_json::from_str(text).unwrap();
-        assert_eq!(hang.thread(8).unwrap().waits_for, Some(9));
-        assert_eq!(hang.thread(8).unwrap().waits_on, None);
+        assert_eq!(hang.find_thread(8).unwrap().waits_for, Some(9));
+        assert_eq!(hang.find_thread(8).unwrap().waits_on, None);
     }
 }

@@ -341,7 +341,7 @@ pub struct LoadSeen {
 
 impl LoadSeen {
     /// Returns the number of requests whose result shows a fault of the running service.
-    pub fn errors(&self) -> u64 {
+    pub fn error_count(&self) -> u64 {
         let errors = self.ends.iter().filter(|(ended, _)| ended.is_error());
         errors.map(|(_, count)| count).sum()
     }
@@ -548,13 +548,13 @@ pub struct Latencies(pub Vec<(u64, u64)>);
 
 impl Latencies {
     /// Returns the number of latencies.
-    pub fn count(&self) -> u64 {
+    pub fn total_count(&self) -> u64 {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
     /// Returns the latency that this share does not exceed.
-    pub fn quantile(&self, share: f64) -> Option<Duration> {
-        let all = self.count();
+    pub fn time_quantile(&self, share: f64) -> Option<Duration> {
+        let all = self.total_count();
         #[expect(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
@@ -571,13 +571,13 @@ impl Latencies {
     }
 
     /// Returns the largest latency.
-    pub fn max(&self) -> Option<Duration> {
+    pub fn longest_time(&self) -> Option<Duration> {
         let last = self.0.last();
         last.map(|(time, _)| Duration::from_micros(*time))
     }
 
     /// Adds the latencies of another trial.
-    pub fn add(&mut self, other: &Self) {
+    pub fn merge_from(&mut self, other: &Self) {
         let mut all: BTreeMap<u64, u64> = self.0.iter().copied().collect();
         for (time, count) in &other.0 {
             *all.entry(*time).or_default() += count;

@@ -194,7 +194,7 @@ pub struct Residue {
 
 impl Residue {
     /// Returns the number of leaked processes.
-    pub fn processes(&self) -> u64 {
+    pub fn process_count(&self) -> u64 {
         self.leaked.len() as u64 + self.unlisted
     }
 

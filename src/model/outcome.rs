@@ -133,7 +133,7 @@ pub enum Void {
 
 impl Kind {
     /// Returns the exit code, if the main process exited.
-    pub fn code(&self) -> Option<i32> {
+    pub fn exit_code(&self) -> Option<i32> {
         match *self {
             Self::Exit { code } => Some(code),
             Self::Signal { witness, .. } => match witness {
@@ -169,9 +169,9 @@ impl Kind {
     }
 
     /// Returns a description for the user.
-    pub fn words(&self) -> String {
+    pub fn meaning_words(&self) -> String {
         match self {
-            Self::Signal { signal, .. } => signal.words().to_owned(),
+            Self::Signal { signal, .. } => signal.meaning_words().to_owned(),
             Self::Exit { code } => exit_words(*code).to_owned(),
             Self::Hang { stopped: false } => "did not end in time".to_owned(),
             Self::Hang { stopped: true } => {
@@ -189,7 +189,7 @@ impl Kind {
     }
 
     /// Returns how this is known, if several facts have the same name.
-    pub fn label(&self) -> Option<String> {
+    pub fn evidence_label(&self) -> Option<String> {
         match self {
             // A signal that provoke observed itself needs no explanation.
             Self::Signal {
@@ -227,7 +227,7 @@ impl fmt::Display for Failure {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())?;
-        match self.label() {
+        match self.evidence_label() {
             Some(label) => write!(f, " ({label})"),
             None => Ok(()),
         }
@@ -253,7 +253,7 @@ impl fmt::Display for Witness {
 
 impl Outcome {
     /// Returns the failure, whether or not it is the bug.
-    pub fn failure(&self) -> Option<&Failure> {
+    pub fn any_failure(&self) -> Option<&Failure> {
         match self {
             Self::Fail(failure) | Self::Other(failure) => Some(failure),
             Self::Pass | Self::Void(_) => None,

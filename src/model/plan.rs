@@ -126,12 +126,12 @@ impl Alpha {
     }
 
     /// Returns it as a probability.
-    pub fn value(self) -> f64 {
+    pub fn to_probability(self) -> f64 {
         f64::from(self.0) / 1e6
     }
 
     /// Returns the confidence in per cent.
-    pub fn confidence(self) -> f64 {
+    pub fn confidence_percent(self) -> f64 {
         100.0 - f64::from(self.0) / 1e4
     }
 }
@@ -253,7 +253,7 @@ pub enum Role {
 
 impl Role {
     /// Returns whether its end decides the outcome.
-    pub fn decides(self) -> bool {
+    pub fn decides_outcome(self) -> bool {
         self != Self::Helper
     }
 }
@@ -315,12 +315,12 @@ pub struct Stop {
 
 impl Stop {
     /// Returns the time budget.
-    pub fn duration(&self) -> Option<Duration> {
+    pub fn time_budget(&self) -> Option<Duration> {
         self.duration_us.map(Duration::from_micros)
     }
 
     /// Replaces the number of trials and the time, unless both are missing.
-    pub fn change(&mut self, limits: &Limits) {
+    pub fn change_limits(&mut self, limits: &Limits) {
         if limits.trials.is_some() || limits.duration_us.is_some() {
             self.trials = limits.trials;
             self.duration_us = limits.duration_us;
@@ -477,7 +477,7 @@ impl Plan {
         };
         let main = |actor: &ActorPlan| actor.role == decisive;
         self.jobs > 0
-            && Alpha::from_confidence(self.alpha.confidence()) == Some(self.alpha)
+            && Alpha::from_confidence(self.alpha.confidence_percent()) == Some(self.alpha)
             && !self.variants.is_empty()
             && self
                 .variants
@@ -486,13 +486,15 @@ impl Plan {
             && self.has_reference()
             && self.has_choices()
             && self.has_clients()
-            && self.settings().all(|(_, setting)| setting.jobs != Some(0))
+            && self
+                .variant_settings()
+                .all(|(_, setting)| setting.jobs != Some(0))
             && self.has_earlier_trials()
     }
 
     /// Counts every failure with the exit status of the bug as the bug, if cores are off. Without cores, no stack
     /// distinguishes crashes, and to miss the bug would be worse.
-    pub fn widen(&mut self) {
+    pub fn widen_bug_rules(&mut self) {
         let dumps = matches!(self.capture, Capture::On | Capture::Trace);
         if dumps && self.no_cores.is_none() {
             return;
@@ -521,7 +523,7 @@ impl Plan {
     }
 
     fn has_earlier_trials(&self) -> bool {
-        let search = self.question.search();
+        let search = self.question.as_search();
         let earlier = search.and_then(|search| search.earlier.as_ref());
         earlier.is_none_or(|earlier| earlier.failures <= earlier.trials)
     }
@@ -538,8 +540,8 @@ impl Plan {
         match (&self.question, &self.space) {
             (Question::Bisect(_) | Question::Reduce(_), Some(space)) => {
                 let places = matches!(space.choices, super::Choices::Places(_));
-                let cuts = space.choices.cuts().is_some();
-                let chosen = |choice: &Choice| space.has(choice);
+                let cuts = space.choices.as_cuts().is_some();
+                let chosen = |choice: &Choice| space.has_choice(choice);
                 let known = |known: &super::Known| (known.place as usize) < space.len();
                 !cuts
                     && places == matches!(self.question, Question::Bisect(_))
@@ -547,18 +549,18 @@ impl Plan {
                     && variants()
                         .all(|one| one.setting.is_some() || one.choice.as_ref().is_some_and(chosen))
                     && variants().next().and_then(|one| one.choice.as_ref())
-                        == Some(&space.failing())
+                        == Some(&space.failing_choice())
                     && space.known.iter().all(known)
                     && (space.weights.is_empty() || space.weights.len() == space.len())
             }
             (Question::Shrink(_), Some(space)) => {
-                let chosen = |choice: &Choice| space.has(choice);
+                let chosen = |choice: &Choice| space.has_choice(choice);
                 self.load.is_some()
-                    && space.choices.cuts().is_some()
-                    && space.has(&space.failing())
+                    && space.choices.as_cuts().is_some()
+                    && space.has_choice(&space.failing_choice())
                     && variants().all(|one| one.choice.as_ref().is_some_and(chosen))
                     && variants().next().and_then(|one| one.choice.as_ref())
-                        == Some(&space.failing())
+                        == Some(&space.failing_choice())
             }
             (Question::Bisect(_) | Question::Reduce(_) | Question::Shrink(_), None) => false,
             _ => self.space.is_none() && variants().all(|one| one.choice.is_none()),
@@ -579,7 +581,7 @@ impl Plan {
     pub fn load_of(&self, variant: &VariantPlan) -> Option<Load> {
         let mut load = self.load.clone()?;
         if let Some(Choice::Cut(cut)) = &variant.choice {
-            load = cut.of(&load);
+            load = cut.apply_to(&load);
         }
         if let (Some(own), super::Pace::Closed { clients }) = (variant.clients, &mut load.pace) {
             *clients = own;
@@ -588,7 +590,7 @@ impl Plan {
     }
 
     /// Returns the variant with this ID.
-    pub fn variant(&self, id: super::VariantId) -> &VariantPlan {
+    pub fn variant_plan(&self, id: super::VariantId) -> &VariantPlan {
         &self.variants[id.index()]
     }
 }

@@ -113,7 +113,7 @@ pub struct LeftOut {
 
 impl Question {
     /// Returns the search, if the question is one.
-    pub fn search(&self) -> Option<&Search> {
+    pub fn as_search(&self) -> Option<&Search> {
         match self {
             Self::Bisect(search) | Self::Reduce(search) => Some(search),
             _ => None,
@@ -290,14 +290,14 @@ pub struct Factor {
 
 impl Measured {
     /// Returns the duration of a passing trial, in seconds.
-    pub fn seconds(&self) -> Option<f64> {
+    pub fn pass_seconds(&self) -> Option<f64> {
         self.pass_us
             .map(|time| Duration::from_micros(time).as_secs_f64())
     }
 
     /// Returns the failures and trials with which a fix is compared: the counts of the half with fewer failures, if the rate
     /// changed.
-    pub fn counts(&self) -> (u64, u64) {
+    pub fn reference_counts(&self) -> (u64, u64) {
         match self.drift {
             Some(drift) => (drift.failures, drift.trials),
             None => (self.failures, self.trials),
@@ -318,7 +318,7 @@ impl Measured {
     }
 
     /// Returns how many trials are worth one independent trial.
-    pub fn effect(&self) -> f64 {
+    pub fn design_effect(&self) -> f64 {
         f64::from(self.design_effect.unwrap_or(1000).max(1000)) / 1000.0
     }
 }

@@ -80,7 +80,7 @@ pub enum Only {
 
 impl Only {
     /// Returns the rule that covers all failures of a kind.
-    pub fn of(kind: &Kind) -> Self {
+    pub fn of_kind(kind: &Kind) -> Self {
         match kind {
             Kind::Signal { signal, .. } => Self::Signal(*signal),
             Kind::Exit { code } => Self::Code(*code),
@@ -93,7 +93,7 @@ impl Only {
     }
 
     /// Returns whether this failure is covered.
-    pub fn covers(self, failure: &Failure) -> bool {
+    pub fn covers_failure(self, failure: &Failure) -> bool {
         if let Self::Signature(wanted) = self {
             let signature = &failure.signature;
             let also = signature.also.iter().map(|(_, id)| *id);
@@ -103,7 +103,7 @@ impl Only {
         }
         match (self, &failure.kind) {
             (Self::Signal(wanted), Kind::Signal { signal, .. }) => wanted == *signal,
-            (Self::Code(wanted), kind) => kind.code() == Some(wanted),
+            (Self::Code(wanted), kind) => kind.exit_code() == Some(wanted),
             (Self::Hang, Kind::Hang { .. })
             | (Self::Leak, Kind::Leak)
             | (Self::Oom, Kind::Oom { .. })
@@ -150,7 +150,7 @@ impl FromStr for Only {
         if let Some(id) = text.strip_prefix("sig:") {
             return id.parse().map(Self::Signature);
         }
-        Signal::named(text).map(Self::Signal).ok_or_else(|| {
+        Signal::from_name(text).map(Self::Signal).ok_or_else(|| {
             format!("`{text}` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`")
         })
     }

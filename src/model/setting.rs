@@ -31,11 +31,11 @@ impl Setting {
     }
 
     /// Returns the settings to try: twice as many processes as CPUs, in each way in which the plan has fewer.
-    fn candidates(plan: &Plan, cpus: u32) -> Vec<Self> {
+    fn candidate_settings(plan: &Plan, cpus: u32) -> Vec<Self> {
         let processes = cpus.saturating_mul(2).max(2);
         let (jobs, copies) = (processes.min(MOST_JOBS), processes.min(MOST_COPIES));
         let mut all = Vec::new();
-        if plan.copies().is_some_and(|planned| planned < copies) {
+        if plan.main_copies().is_some_and(|planned| planned < copies) {
             all.push(Self {
                 copies: Some(copies),
                 ..Self::default()
@@ -73,11 +73,14 @@ impl Plan {
     /// Adds the failing variant under several settings to a search, first under the conditions of the plan. These
     /// variants run in the directory of the failing variant.
     pub fn add_settings(&mut self, cpus: u32) {
-        let asks = self.question.search().is_some_and(|asked| asked.raise_rate);
+        let asks = self
+            .question
+            .as_search()
+            .is_some_and(|asked| asked.raise_rate);
         let Some(failing) = self.variants.first().filter(|_| asks).cloned() else {
             return;
         };
-        let candidates = Setting::candidates(self, cpus);
+        let candidates = Setting::candidate_settings(self, cpus);
         if candidates.is_empty() {
             return;
         }
@@ -95,7 +98,7 @@ impl Plan {
     }
 
     /// Returns the variants that have a setting.
-    pub fn settings(&self) -> impl Iterator<Item = (VariantId, Setting)> {
+    pub fn variant_settings(&self) -> impl Iterator<Item = (VariantId, Setting)> {
         let all = (0..).map(VariantId).zip(&self.variants);
         all.filter_map(|(id, variant)| Some((id, variant.setting?)))
     }
@@ -124,17 +127,17 @@ impl Plan {
     }
 
     /// Returns the number of copies of the main command, if the plan has only one main command.
-    fn copies(&self) -> Option<u32> {
+    fn main_copies(&self) -> Option<u32> {
         let mut mains = self.variants.first()?.actors.iter();
-        let main = mains.find(|actor| actor.role.decides())?;
-        let several = mains.any(|actor| actor.role.decides());
+        let main = mains.find(|actor| actor.role.decides_outcome())?;
+        let several = mains.any(|actor| actor.role.decides_outcome());
         (!several).then_some(main.copies)
     }
 }
 
 fn set_copies(variant: &mut VariantPlan, setting: Setting) {
     let mut actors = variant.actors.iter_mut();
-    let main = actors.find(|actor| actor.role.decides());
+    let main = actors.find(|actor| actor.role.decides_outcome());
     if let (Some(main), Some(copies)) = (main, setting.copies) {
         main.copies = copies;
     }
@@ -142,7 +145,7 @@ fn set_copies(variant: &mut VariantPlan, setting: Setting) {
 
 impl VariantPlan {
     /// Returns its name and its setting, if it has one.
-    pub fn label(&self) -> String {
+    pub fn display_label(&self) -> String {
         match self.setting {
             Some(setting) => format!("{}, {setting}", self.name),
             None => self.name.clone(),

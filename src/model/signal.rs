@@ -90,7 +90,7 @@ impl Signal {
     pub const TERM: Self = Self(15);
 
     /// Returns the signal with this name: `SEGV`, `SIGSEGV`, `segv` or `11`.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         if let Ok(number) = name.parse::<i32>() {
             return (1..=64).contains(&number).then_some(Self(number));
         }
@@ -101,12 +101,12 @@ impl Signal {
     }
 
     /// Returns all known names, for "did you mean".
-    pub fn names() -> impl Iterator<Item = &'static str> {
+    pub fn known_names() -> impl Iterator<Item = &'static str> {
         TABLE.iter().map(|(_, name, _)| *name)
     }
 
     /// Returns the meaning of the signal, without its name.
-    pub fn words(self) -> &'static str {
+    pub fn meaning_words(self) -> &'static str {
         match TABLE.iter().find(|(number, ..)| *number == self.0) {
             Some((_, _, words)) => words,
             None if self.0 >= 32 => "real-time signal, not caught",
@@ -136,10 +136,10 @@ mod tests {
     #[test]
     fn a_signal_is_found_by_every_habit_of_writing_it() {
         for name in ["SEGV", "SIGSEGV", "sigsegv", "11"] {
-            assert_eq!(Signal::named(name), Some(Signal::SEGV), "{name}");
+            assert_eq!(Signal::from_name(name), Some(Signal::SEGV), "{name}");
         }
-        assert_eq!(Signal::named("SEGFAULT"), None);
-        assert_eq!(Signal::named("0"), None);
+        assert_eq!(Signal::from_name("SEGFAULT"), None);
+        assert_eq!(Signal::from_name("0"), None);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct Site {
 
 impl Site {
     /// Returns the line that names a failure in short: the innermost one. A deadlock has several.
-    pub fn only(sites: &[Self]) -> Option<&Self> {
+    pub fn naming_site(sites: &[Self]) -> Option<&Self> {
         match sites {
             [first, ..] if sites.len() == 1 || first.lock.is_none() => Some(first),
             _ => None,
@@ -41,15 +41,15 @@ impl Site {
     }
 
     /// Returns the location, such as `crash.c:20`.
-    pub fn place(&self) -> String {
+    pub fn file_and_line(&self) -> String {
         format!("{}:{}", self.file_name(), self.line)
     }
 
     /// Returns the function and its line, such as `transfer (dead.c:7)`.
     fn function_and_line(&self) -> String {
         match &self.function {
-            Some(function) => format!("{function} ({})", self.place()),
-            None => self.place(),
+            Some(function) => format!("{function} ({})", self.file_and_line()),
+            None => self.file_and_line(),
         }
     }
 }
@@ -65,7 +65,7 @@ impl fmt::Display for Site {
                 None => Ok(()),
             };
         }
-        f.write_str(&self.place())?;
+        f.write_str(&self.file_and_line())?;
         if let Some(function) = &self.function {
             write!(f, " in {function}")?;
         }

@@ -247,7 +247,7 @@ impl Space {
     }
 
     /// Returns the failing choice: the bad end, or all items.
-    pub fn failing(&self) -> Choice {
+    pub fn failing_choice(&self) -> Choice {
         let count = u32::try_from(self.len()).unwrap_or(u32::MAX);
         match &self.choices {
             Choices::Places(_) => Choice::Place(count.saturating_sub(1)),
@@ -257,20 +257,20 @@ impl Space {
     }
 
     /// Returns whether the space contains this choice.
-    pub fn has(&self, choice: &Choice) -> bool {
+    pub fn has_choice(&self, choice: &Choice) -> bool {
         let known = |index: &u32| (*index as usize) < self.len();
         match (&self.choices, choice) {
             (Choices::Places(_), Choice::Place(place)) => known(place),
             (Choices::Things(_), Choice::Set(Subset(kept))) => {
                 kept.iter().all(known) && kept.is_sorted_by(|a, b| a < b)
             }
-            (Choices::Cuts(cuts), Choice::Cut(cut)) => cuts.has(cut),
+            (Choices::Cuts(cuts), Choice::Cut(cut)) => cuts.has_cut(cut),
             _ => false,
         }
     }
 
     /// Returns the variant of a choice.
-    pub fn variant(&self, choice: &Choice) -> VariantPlan {
+    pub fn variant_of_choice(&self, choice: &Choice) -> VariantPlan {
         let mut variant = self.template.clone();
         variant.choice = Some(choice.clone());
         match (&self.choices, choice) {
@@ -280,25 +280,25 @@ impl Space {
                     variant.about.clone_from(&place.about);
                 }
                 let name = Text::from(variant.name.as_str());
-                fill(&mut variant, &[("{variant}", &name)], &index.to_string());
+                fill_marks(&mut variant, &[("{variant}", &name)], &index.to_string());
             }
             (Choices::Things(things), Choice::Set(subset)) => {
-                self.choose(&mut variant, things, subset);
+                self.keep_items(&mut variant, things, subset);
             }
-            (Choices::Cuts(cuts), Choice::Cut(cut)) => variant.name = cuts.name(cut),
+            (Choices::Cuts(cuts), Choice::Cut(cut)) => variant.name = cuts.cut_name(cut),
             _ => {}
         }
         variant
     }
 
     /// Applies a subset of the items to a variant.
-    fn choose(&self, variant: &mut VariantPlan, things: &[Thing], subset: &Subset) {
-        variant.name = subset.name(things);
+    fn keep_items(&self, variant: &mut VariantPlan, things: &[Thing], subset: &Subset) {
+        variant.name = subset.name_among(things);
         let mut texts: Vec<Text> = Vec::new();
         let mut gone = Vec::new();
         let mut cuts: Vec<Vec<u32>> = vec![Vec::new(); self.sources.len()];
         for (index, thing) in (0..).zip(things) {
-            let kept = subset.holds(index);
+            let kept = subset.holds_item(index);
             match &thing.what {
                 What::Word(at) if !kept => gone.push(*at as usize),
                 What::Text(on, off) => texts.extend(if kept { on } else { off }.clone()),
@@ -330,7 +330,7 @@ impl Space {
                 });
             }
         }
-        let main = |actor: &&mut super::ActorPlan| actor.role.decides();
+        let main = |actor: &&mut super::ActorPlan| actor.role.decides_outcome();
         if let Some(main) = variant.actors.iter_mut().find(main) {
             let words = std::mem::take(&mut main.command).into_iter().enumerate();
             for (at, word) in words {
@@ -341,21 +341,24 @@ impl Space {
                 }
             }
         }
-        let (set, lines) = (Text::joined(&texts, b" "), Text::joined(&texts, b"\n"));
-        let key = Text::from(subset.to_string()).digest();
-        fill(variant, &[("{set}", &set), ("{lines}", &lines)], &key);
+        let (set, lines) = (
+            Text::join_texts(&texts, b" "),
+            Text::join_texts(&texts, b"\n"),
+        );
+        let key = Text::from(subset.to_string()).content_digest();
+        fill_marks(variant, &[("{set}", &set), ("{lines}", &lines)], &key);
     }
 }
 
 /// Fills in the marks of a variant, and its directory within that of all variants.
-fn fill(variant: &mut VariantPlan, marks: &[(&str, &Text)], key: &str) {
+fn fill_marks(variant: &mut VariantPlan, marks: &[(&str, &Text)], key: &str) {
     let mut made = Text::default();
     if let Some(make) = &mut variant.make {
         for text in make.script.iter_mut().chain([&mut make.cwd]) {
-            *text = text.filled(marks);
+            *text = text.fill_marks(marks);
         }
         let key = match &make.script {
-            Some(script) if make.shared => script.digest(),
+            Some(script) if make.shared => script.content_digest(),
             _ => key.to_owned(),
         };
         make.folder = Path::new(make.folder.as_os_str())
@@ -383,13 +386,13 @@ fn fill(variant: &mut VariantPlan, marks: &[(&str, &Text)], key: &str) {
         &mut hooks.cwd,
     ];
     for text in actors.chain(hooks.into_iter().flatten()) {
-        *text = text.filled(&marks);
+        *text = text.fill_marks(&marks);
     }
 }
 
 impl Choices {
     /// Returns the candidates; empty for other searches.
-    pub fn places(&self) -> &[Place] {
+    pub fn as_candidates(&self) -> &[Place] {
         match self {
             Self::Places(places) => places,
             Self::Things(_) | Self::Cuts(_) => &[],
@@ -397,7 +400,7 @@ impl Choices {
     }
 
     /// Returns the items; empty for other searches.
-    pub fn things(&self) -> &[Thing] {
+    pub fn as_items(&self) -> &[Thing] {
         match self {
             Self::Things(things) => things,
             Self::Places(_) | Self::Cuts(_) => &[],
@@ -405,7 +408,7 @@ impl Choices {
     }
 
     /// Returns the load, if parts of it are searched.
-    pub fn cuts(&self) -> Option<&Cuts> {
+    pub fn as_cuts(&self) -> Option<&Cuts> {
         match self {
             Self::Cuts(cuts) => Some(cuts),
             Self::Places(_) | Self::Things(_) => None,
@@ -415,7 +418,7 @@ impl Choices {
 
 impl Cuts {
     /// Returns whether this is a part of the whole load.
-    fn has(&self, cut: &Cut) -> bool {
+    fn has_cut(&self, cut: &Cut) -> bool {
         let within = |subset: &Subset, count: usize| {
             let Subset(all) = subset;
             let known = all.last().is_some_and(|last| (*last as usize) < count);
@@ -442,12 +445,12 @@ impl Cuts {
     }
 
     /// Returns a name that lists the differences from the whole.
-    fn name(&self, cut: &Cut) -> String {
+    fn cut_name(&self, cut: &Cut) -> String {
         let named = |kind: &u32| {
             let name = self.kinds.get(*kind as usize).map_or("", |of| &of.name);
             match cut.bodies.get(kind) {
                 None => name.to_owned(),
-                Some(kept) => format!("{name} with {}", kept.bodies()),
+                Some(kept) => format!("{name} with {}", kept.describe_bodies()),
             }
         };
         let whole = &self.whole;
@@ -475,10 +478,10 @@ impl Cuts {
 impl Cut {
     /// Returns the load of this part. Kinds that are not sent stay in the list with weight 0, so that the index of a
     /// kind is the same in all trials of a run.
-    pub fn of(&self, load: &Load) -> Load {
+    pub fn apply_to(&self, load: &Load) -> Load {
         let mut left = load.clone();
         for (kind, request) in (0..).zip(&mut left.requests) {
-            if !self.kinds.holds(kind) {
+            if !self.kinds.holds_item(kind) {
                 request.weight = 0;
             }
             if let (Body::Files { files, .. }, Some(Subset(kept))) =
@@ -511,23 +514,25 @@ impl Cut {
 
 impl Subset {
     /// Returns whether the set contains this item.
-    pub fn holds(&self, thing: u32) -> bool {
+    pub fn holds_item(&self, thing: u32) -> bool {
         self.0.binary_search(&thing).is_ok()
     }
 
     /// Returns the bodies with numbers from 1: `body 2`.
-    pub fn bodies(&self) -> String {
+    pub fn describe_bodies(&self) -> String {
         let counted = Self(self.0.iter().map(|index| index + 1).collect());
         let noun = if self.0.len() == 1 { "body" } else { "bodies" };
         format!("{noun} {counted}")
     }
 
     /// Returns a short name that distinguishes the set from others.
-    fn name(&self, things: &[Thing]) -> String {
+    fn name_among(&self, things: &[Thing]) -> String {
         /// Maximum number of items in a name.
         const FEW: usize = 3;
         let named = |kept: bool| {
-            let those = (0..).zip(things).filter(|(i, _)| self.holds(*i) == kept);
+            let those = (0..)
+                .zip(things)
+                .filter(|(i, _)| self.holds_item(*i) == kept);
             let names: Vec<&str> = those.map(|(_, thing)| thing.name.as_str()).collect();
             names.join(", ")
         };
@@ -537,7 +542,7 @@ impl Subset {
             (1..=FEW, _) => format!("only {}", named(true)),
             (kept, all) if all - kept <= FEW => format!("all but {}", named(false)),
             (kept, all) => {
-                let digest = Text::from(self.to_string()).digest();
+                let digest = Text::from(self.to_string()).content_digest();
                 format!("{kept} of {all} ({})", &digest[..4])
             }
         }
@@ -645,8 +650,8 @@ mod tests {
             Choices::Places(vec![place("1.0"), place("1.1")]),
             &["run", "--version={variant}", "{trial}"],
         );
-        assert_eq!(space.failing(), Choice::Place(1));
-        let variant = space.variant(&Choice::Place(1));
+        assert_eq!(space.failing_choice(), Choice::Place(1));
+        let variant = space.variant_of_choice(&Choice::Place(1));
         let actor = &variant.actors[0];
         let command: Vec<String> = actor.command.iter().map(Text::to_string).collect();
         assert_eq!(command, ["run", "--version=1.1", "{trial}"]);
@@ -667,7 +672,7 @@ mod tests {
         });
         let mut space = space(Choices::Things(things), &["run", "-v", "{set}", "x={set}"]);
         let command = |space: &Space, kept: &[u32]| {
-            let variant = space.variant(&Choice::Set(Subset(kept.to_vec())));
+            let variant = space.variant_of_choice(&Choice::Set(Subset(kept.to_vec())));
             let words = variant.actors[0].command.iter();
             words.map(Text::to_string).collect::<Vec<_>>().join("|")
         };
@@ -678,7 +683,7 @@ mod tests {
         let make = space.template.make.as_mut().unwrap();
         (make.script, make.shared) = (Some("install {lines}".into()), true);
         let folder = |kept: &[u32]| {
-            let variant = space.variant(&Choice::Set(Subset(kept.to_vec())));
+            let variant = space.variant_of_choice(&Choice::Set(Subset(kept.to_vec())));
             variant.make.unwrap().folder
         };
         assert_eq!(folder(&[0]), folder(&[0, 3]));
@@ -715,7 +720,7 @@ mod tests {
         }
         assert!(serde_json::from_str::<Subset>("\"0-4294967295\"").is_err());
         let things: Vec<Thing> = ["a", "b", "c", "d", "e", "f", "g", "h"].map(item).into();
-        let name = |kept: &[u32]| Subset(kept.to_vec()).name(&things);
+        let name = |kept: &[u32]| Subset(kept.to_vec()).name_among(&things);
         assert_eq!(name(&[]), "nothing");
         assert_eq!(name(&[1, 2]), "only b, c");
         assert_eq!(name(&[0, 1, 2, 3, 4, 5, 7]), "all but g");

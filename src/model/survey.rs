@@ -14,7 +14,7 @@ pub struct Survey(pub BTreeMap<String, String>);
 
 impl Survey {
     /// Adds a fact, unless it is empty.
-    pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
+    pub fn set_fact(&mut self, name: impl Into<String>, value: impl Into<String>) {
         let value = value.into();
         if !value.is_empty() {
             self.0.insert(name.into(), value);
@@ -24,12 +24,12 @@ impl Survey {
     /// Adds a fact if it is known.
     pub fn set_if(&mut self, name: impl Into<String>, value: Option<impl Into<String>>) {
         if let Some(value) = value {
-            self.set(name, value);
+            self.set_fact(name, value);
         }
     }
 
     /// Returns a fact.
-    pub fn get(&self, name: &str) -> Option<&str> {
+    pub fn get_fact(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 }

@@ -27,7 +27,7 @@ impl Text {
 
     /// Returns the text with marks such as `{variant}` filled in; marks in the inserted values are not replaced.
     #[must_use]
-    pub fn filled<T: AsRef<OsStr>>(&self, marks: &[(&str, T)]) -> Self {
+    pub fn fill_marks<T: AsRef<OsStr>>(&self, marks: &[(&str, T)]) -> Self {
         let mut out = Vec::with_capacity(self.as_bytes().len());
         let mut rest = self.as_bytes();
         while let Some(at) = rest.iter().position(|byte| *byte == b'{') {
@@ -47,14 +47,14 @@ impl Text {
 
     /// Joins texts.
     #[must_use]
-    pub fn joined(texts: &[Self], between: &[u8]) -> Self {
+    pub fn join_texts(texts: &[Self], between: &[u8]) -> Self {
         let bytes: Vec<&[u8]> = texts.iter().map(Self::as_bytes).collect();
         Self(OsString::from_vec(bytes.join(between)))
     }
 
     /// Returns a short digest: equal texts have equal digests, and different texts almost certainly different ones
     /// (FNV-1a, 128 bits).
-    pub fn digest(&self) -> String {
+    pub fn content_digest(&self) -> String {
         let begin = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
         let hash = self.as_bytes().iter().fold(begin, |hash, byte| {
             (hash ^ u128::from(*byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b)
@@ -143,13 +143,13 @@ mod tests {
     #[test]
     fn marks_are_filled_in_once() {
         let marks = [("{a}", "{b}"), ("{b}", "2")];
-        let filled = Text::from("{a}{b}{c}{").filled(&marks);
+        let filled = Text::from("{a}{b}{c}{").fill_marks(&marks);
         assert_eq!(filled, Text::from("{b}2{c}{"));
     }
 
     #[test]
     fn digests_are_those_of_fnv() {
-        let digest = |text: &str| Text::from(text).digest();
+        let digest = |text: &str| Text::from(text).content_digest();
         assert_eq!(digest(""), "6c62272e07bb014262b821756295c58d");
         assert_eq!(digest("a"), "d228cb696f1a8caf78912b704e4a8964");
     }

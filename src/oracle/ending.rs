@@ -9,15 +9,15 @@ pub(super) fn end_of_life(service: &ActorSeen, dead: &[Casualty]) -> Option<Kind
         ok: BTreeSet::new(),
         ..Rules::default()
     };
-    ending(&rules, service, dead)
+    judge_ending(&rules, service, dead)
 }
 
-pub(super) fn ending(rules: &Rules, main: &ActorSeen, dead: &[Casualty]) -> Option<Kind> {
+pub(super) fn judge_ending(rules: &Rules, main: &ActorSeen, dead: &[Casualty]) -> Option<Kind> {
     match main.ending {
         Ending::Exited(code) if rules.ok.contains(&code) => None,
         Ending::Exited(code) => Some(match &main.container {
-            Some(container) => contained(code, container, &main.last_words, dead),
-            None => read(code, &main.last_words),
+            Some(container) => judge_container_ending(code, container, &main.last_words, dead),
+            None => judge_exit_code(code, &main.last_words),
         }),
         Ending::Signaled(signal, core) => Some(Kind::Signal {
             signal,
@@ -34,7 +34,12 @@ pub(super) fn ending(rules: &Rules, main: &ActorSeen, dead: &[Casualty]) -> Opti
 ///
 /// An engine reports 128+n if the program died of signal n, but also if it returned that number;
 /// the kernel's events show the difference.
-fn contained(code: i32, container: &ContainerSeen, last_words: &str, dead: &[Casualty]) -> Kind {
+fn judge_container_ending(
+    code: i32,
+    container: &ContainerSeen,
+    last_words: &str,
+    dead: &[Casualty],
+) -> Kind {
     let signal = Signal(code - 128);
     let is_signal = (1..=31).contains(&signal.0);
     match container.ended {
@@ -55,12 +60,12 @@ fn contained(code: i32, container: &ContainerSeen, last_words: &str, dead: &[Cas
             },
             None => Kind::Exit { code },
         },
-        _ => read(code, last_words),
+        _ => judge_exit_code(code, last_words),
     }
 }
 
 /// Interprets an exit code by the conventions of launchers.
-fn read(code: i32, last_words: &str) -> Kind {
+fn judge_exit_code(code: i32, last_words: &str) -> Kind {
     let signal = Signal(code - 128);
     if (1..=31).contains(&signal.0) {
         let told = shell_words(signal).is_some_and(|words| last_words.contains(words));

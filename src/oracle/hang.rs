@@ -17,15 +17,15 @@ pub struct Diagnosis<'a> {
 /// The waits are followed from the main thread to the last thread of the chain. If that thread
 /// waits for something unknown, one of these threads explains more: a thread whose wait cannot end,
 /// one that is stuck in the kernel, or a busy one.
-pub fn diagnose(hang: &Hang, main: Option<i32>) -> Option<Diagnosis<'_>> {
+pub fn diagnose_hang(hang: &Hang, main: Option<i32>) -> Option<Diagnosis<'_>> {
     let first = main
         .and_then(|pid| first_thread(hang, pid))
         .or(hang.threads.first())?;
-    let chain = chain(hang, first);
+    let chain = wait_chain(hang, first);
     let last = *chain.last()?;
     let explains = |thread: &HungThread| {
         thread.absent_owner.is_some()
-            || matches!(thread.activity(), Activity::Stuck | Activity::Busy)
+            || matches!(thread.current_activity(), Activity::Stuck | Activity::Busy)
     };
     if explains(last) {
         return Some(Diagnosis {
@@ -35,8 +35,8 @@ pub fn diagnose(hang: &Hang, main: Option<i32>) -> Option<Diagnosis<'_>> {
     }
     let find = |fits: &dyn Fn(&&HungThread) -> bool| hang.threads.iter().find(fits);
     let other = find(&|thread| thread.absent_owner.is_some())
-        .or_else(|| find(&|thread| thread.activity() == Activity::Stuck))
-        .or_else(|| find(&|thread| thread.activity() == Activity::Busy))
+        .or_else(|| find(&|thread| thread.current_activity() == Activity::Stuck))
+        .or_else(|| find(&|thread| thread.current_activity() == Activity::Busy))
         .or_else(|| any_child(hang, last));
     Some(Diagnosis {
         chain,
@@ -51,11 +51,11 @@ fn first_thread(hang: &Hang, pid: i32) -> Option<&HungThread> {
 }
 
 /// Returns a thread, the thread that it waits for, and so on.
-fn chain<'a>(hang: &'a Hang, first: &'a HungThread) -> Vec<&'a HungThread> {
+fn wait_chain<'a>(hang: &'a Hang, first: &'a HungThread) -> Vec<&'a HungThread> {
     let mut chain = vec![first];
     loop {
         let target = chain.last().and_then(|last| last.waits_for);
-        let next = target.and_then(|tid| hang.thread(tid));
+        let next = target.and_then(|tid| hang.find_thread(tid));
         match next {
             Some(next) if chain.iter().all(|known| known.tid != next.tid) => chain.push(next),
             _ => return chain,
@@ -66,11 +66,11 @@ fn chain<'a>(hang: &'a Hang, first: &'a HungThread) -> Vec<&'a HungThread> {
 /// For a thread that waits for an unspecified child, returns the blocked thread for which another
 /// process waits.
 fn any_child<'a>(hang: &'a Hang, parent: &HungThread) -> Option<&'a HungThread> {
-    if parent.activity() != Activity::WaitsForChild {
+    if parent.current_activity() != Activity::WaitsForChild {
         return None;
     }
     let others = hang.threads.iter();
     let others = others.filter(|other| other.pid != parent.pid && other.tid == other.pid);
-    let mut last = others.filter_map(|other| chain(hang, other).pop());
-    last.find(|thread| thread.activity() == Activity::Blocked)
+    let mut last = others.filter_map(|other| wait_chain(hang, other).pop());
+    last.find(|thread| thread.current_activity() == Activity::Blocked)
 }

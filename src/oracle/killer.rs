@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Returns the sender of a SIGKILL as far as it was observed, without guesses; `None` if no process
 /// of the plan died of SIGKILL.
-pub fn killer(seen: &Observation, limits: &[Limit]) -> Option<String> {
+pub fn describe_killer(seen: &Observation, limits: &[Limit]) -> Option<String> {
     let killed = seen.actors.iter().find(|actor| is_killed(actor))?;
     if killed.container.as_ref().is_some_and(|one| one.oom) {
         return Some("the OOM killer: the container was at its memory limit".to_owned());
@@ -16,11 +16,11 @@ pub fn killer(seen: &Observation, limits: &[Limit]) -> Option<String> {
     if let Some(words) = seen
         .kernel
         .iter()
-        .find_map(|line| logged(&line.text, killed.pid))
+        .find_map(|line| read_oom_line(&line.text, killed.pid))
     {
         return Some(words);
     }
-    if let Some(words) = spent(killed, limits) {
+    if let Some(words) = spent_cpu_limit(killed, limits) {
         return Some(words);
     }
     let hint = match killed.max_rss {
@@ -38,7 +38,7 @@ pub fn killer(seen: &Observation, limits: &[Limit]) -> Option<String> {
 /// Returns whether the kernel log contains an OOM kill of a process of the trial, in any cgroup.
 pub(super) fn is_oom_kill_logged(seen: &Observation) -> bool {
     let mut lines = seen.kernel.iter();
-    lines.any(|line| logged(&line.text, line.pid).is_some())
+    lines.any(|line| read_oom_line(&line.text, line.pid).is_some())
 }
 
 fn is_killed(actor: &ActorSeen) -> bool {
@@ -52,7 +52,7 @@ fn is_killed(actor: &ActorSeen) -> bool {
 
 /// Reads `Out of memory: Killed process 77 (x)`, and
 /// `oom-kill:constraint=CONSTRAINT_NONE,…,pid=77,…`.
-fn logged(line: &str, pid: i32) -> Option<String> {
+fn read_oom_line(line: &str, pid: i32) -> Option<String> {
     let whole = match line.split_once("oom-kill:constraint=") {
         Some((_, rest)) => {
             let named = rest.split(',').any(|part| part == format!("pid={pid}"));
@@ -74,7 +74,7 @@ fn logged(line: &str, pid: i32) -> Option<String> {
 
 /// Names the kernel as the sender, if the process reached its hard limit of CPU time, which the
 /// kernel enforces with SIGKILL.
-fn spent(killed: &ActorSeen, limits: &[Limit]) -> Option<String> {
+fn spent_cpu_limit(killed: &ActorSeen, limits: &[Limit]) -> Option<String> {
     let limit = limits
         .iter()
         .find(|it| it.resource == Resource::Cpu)?
@@ -103,7 +103,7 @@ mod tests {
     }
 
     fn said(seen: &Observation) -> String {
-        killer(seen, &[]).unwrap()
+        describe_killer(seen, &[]).unwrap()
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
         seen.oom_kills_on_host = Some(1);
         insta::assert_snapshot!(said(&seen), @"an unknown sender; the OOM killer killed a process on this machine at that time; it had used up to 2 MiB of memory");
         seen.actors[0].ending = Ending::Exited(0);
-        assert_eq!(killer(&seen, &[]), None);
+        assert_eq!(describe_killer(&seen, &[]), None);
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
     fn a_spent_limit_of_processor_time_kills() {
         let limit = |value| {
             let resource = Resource::Cpu;
-            killer(&killed(), &[Limit { resource, value }]).unwrap()
+            describe_killer(&killed(), &[Limit { resource, value }]).unwrap()
         };
         insta::assert_snapshot!(limit(Some(2)), @"the kernel: its CPU time limit of 2 s was reached");
         assert!(limit(Some(3)).starts_with("an unknown sender"));

@@ -9,30 +9,32 @@ pub mod hang;
 mod killer;
 mod signature;
 
-pub use killer::killer;
-pub use signature::{bare_module, logged_place, signature, sites_of_crash};
+pub use killer::describe_killer;
+pub use signature::{bare_module, logged_place, signature_of_failure, sites_of_crash};
 
 use crate::model::{
     ActorSeen, Depth, Ending, Failure, Kind, Leaks, LoadSeen, Observation, Only, Outcome, Role,
     Rules, Signal, Stage, VariantPlan, Void, Witness,
 };
-use crate::tells::normalise;
-use ending::{end_of_life, ending};
+use crate::tells::normalise_line;
+use ending::{end_of_life, judge_ending};
 use killer::is_oom_kill_logged;
 use std::ops::Range;
 
 /// Returns the outcome of a trial of this variant.
-pub fn judge(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcome {
-    if let Some(void) = void(rules, variant, seen) {
+pub fn judge_trial(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcome {
+    if let Some(void) = inconclusive_reason(rules, variant, seen) {
         return Outcome::Void(void);
     }
-    let shown = failure(rules, variant, seen).into_iter();
+    let shown = find_failure(rules, variant, seen).into_iter();
     // However it ended, a trial may also have written or leaked what the rules search for.
-    let kinds = shown.chain(written(rules, seen)).chain(left(rules, seen));
+    let kinds = shown
+        .chain(output_failure(rules, seen))
+        .chain(leak_failure(rules, seen));
     let failures = kinds.map(|kind| Box::new(failure_of(kind, variant, seen)));
     let mut failures: Vec<Box<Failure>> = failures.collect();
     let is_the_bug = |failure: &Failure| {
-        rules.only.is_empty() || rules.only.iter().any(|only| only.covers(failure))
+        rules.only.is_empty() || rules.only.iter().any(|only| only.covers_failure(failure))
     };
     if let Some(bug) = failures.iter().position(|failure| is_the_bug(failure)) {
         return Outcome::Fail(failures.swap_remove(bug));
@@ -57,8 +59,8 @@ pub fn seeming_hang(variant: &VariantPlan, seen: &Observation) -> Option<Failure
 }
 
 fn failure_of(kind: Kind, variant: &VariantPlan, seen: &Observation) -> Failure {
-    let signature = signature(&kind, variant, seen);
-    let sites = signature::sites(&kind, variant, seen);
+    let signature = signature_of_failure(&kind, variant, seen);
+    let sites = signature::failure_sites(&kind, variant, seen);
     Failure {
         kind,
         signature,
@@ -67,7 +69,7 @@ fn failure_of(kind: Kind, variant: &VariantPlan, seen: &Observation) -> Failure 
 }
 
 /// Returns the patterns to search in the output: first `fail_if_out`, then `ok_if_out`.
-pub fn patterns(rules: &Rules) -> Vec<String> {
+pub fn output_patterns(rules: &Rules) -> Vec<String> {
     rules
         .fail_if_out
         .iter()
@@ -76,7 +78,7 @@ pub fn patterns(rules: &Rules) -> Vec<String> {
         .collect()
 }
 
-fn mains<'a>(
+fn main_actors<'a>(
     variant: &'a VariantPlan,
     seen: &'a Observation,
 ) -> impl Iterator<Item = &'a ActorSeen> {
@@ -88,10 +90,10 @@ fn mains<'a>(
     };
     seen.actors
         .iter()
-        .filter(move |actor| role(actor).is_some_and(Role::decides))
+        .filter(move |actor| role(actor).is_some_and(Role::decides_outcome))
 }
 
-fn void(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Void> {
+fn inconclusive_reason(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Void> {
     let not_started = |actor: &ActorSeen| matches!(actor.ending, Ending::NotStarted(_));
     let skipped = |actor: &ActorSeen| matches!(actor.ending, Ending::Exited(code) if rules.skip.contains(&code) && !rules.ok.contains(&code));
     if seen.lost.is_some() {
@@ -108,7 +110,7 @@ fn void(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Void
         .is_some_and(|load| says_nothing(load, variant, seen))
     {
         Some(Void::NotReady)
-    } else if seen.load.is_none() && mains(variant, seen).any(skipped) {
+    } else if seen.load.is_none() && main_actors(variant, seen).any(skipped) {
         Some(Void::Skipped)
     } else {
         None
@@ -121,29 +123,29 @@ fn says_nothing(load: &LoadSeen, variant: &VariantPlan, seen: &Observation) -> b
     let answered = load.served + load.warmed > 0;
     let crashed = |one: &ActorSeen| matches!(one.ending, Ending::Signaled(..));
     let hung = load.death.as_ref().is_some_and(|death| death.hung);
-    let dead = mains(variant, seen).any(crashed) || !seen.casualties.is_empty() || hung;
+    let dead = main_actors(variant, seen).any(crashed) || !seen.casualties.is_empty() || hung;
     load.stage == Stage::Starting
         || load.trouble.is_some() && load.death.is_none()
         || !answered && !dead
 }
 
-fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Kind> {
+fn find_failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Kind> {
     let excuses = rules.fail_if_out.len()..rules.fail_if_out.len() + rules.ok_if_out.len();
-    let excused = matched(seen, &excuses);
+    let excused = output_matched(seen, &excuses);
 
     // Of several copies, take the most informative ending: a signal, then an exit code, then a
     // hang.
-    let ending = mains(variant, seen)
+    let ending = main_actors(variant, seen)
         .filter_map(|main| match seen.load {
             Some(_) => end_of_life(main, &seen.casualties),
-            None => ending(rules, main, &seen.casualties),
+            None => judge_ending(rules, main, &seen.casualties),
         })
         .min();
     let ending = ending.filter(|kind| !(excused && kind_is_exit(kind)));
     let full = |main: &ActorSeen| main.container.as_ref().is_some_and(|one| one.oom);
     let oom = seen.oom_kills.is_some_and(|kills| kills > 0)
         || is_oom_kill_logged(seen)
-        || mains(variant, seen).any(full);
+        || main_actors(variant, seen).any(full);
     if oom {
         match &ending {
             Some(Kind::Signal {
@@ -156,7 +158,7 @@ fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<K
             Some(_) => {}
         }
     }
-    if let Some(crash) = masked(rules, variant, seen, ending.as_ref()).filter(|_| !excused) {
+    if let Some(crash) = masked_crash(rules, variant, seen, ending.as_ref()).filter(|_| !excused) {
         return Some(crash);
     }
     if ending.is_some() {
@@ -175,22 +177,22 @@ fn failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<K
     None
 }
 
-fn written(rules: &Rules, seen: &Observation) -> Option<Kind> {
-    matched(seen, &(0..rules.fail_if_out.len())).then_some(Kind::Output)
+fn output_failure(rules: &Rules, seen: &Observation) -> Option<Kind> {
+    output_matched(seen, &(0..rules.fail_if_out.len())).then_some(Kind::Output)
 }
 
-fn left(rules: &Rules, seen: &Observation) -> Option<Kind> {
+fn leak_failure(rules: &Rules, seen: &Observation) -> Option<Kind> {
     (seen.residue.is_leak() && rules.leaks == Leaks::Fail).then_some(Kind::Leak)
 }
 
 /// Returns whether the output matched one of these rules.
-fn matched(seen: &Observation, rules: &Range<usize>) -> bool {
+fn output_matched(seen: &Observation, rules: &Range<usize>) -> bool {
     seen.matched.iter().any(|(rule, _)| rules.contains(rule))
 }
 
 /// Returns the crash of another process of the trial, although the main process ended by itself:
 /// shells, pipes, test runners and `make` hide how a child died.
-fn masked(
+fn masked_crash(
     rules: &Rules,
     variant: &VariantPlan,
     seen: &Observation,
@@ -200,7 +202,7 @@ fn masked(
     if rules.ignore_child_crashes || !plain {
         return None;
     }
-    let witness = mains(variant, seen).find_map(|main| match main.ending {
+    let witness = main_actors(variant, seen).find_map(|main| match main.ending {
         Ending::Exited(code) => Some(Witness::Masked { code }),
         Ending::Stopped if seen.load.is_some() => Some(Witness::Below),
         _ => None,
@@ -224,7 +226,7 @@ fn kind_is_exit(kind: &Kind) -> bool {
 
 /// Returns the last line that a trial printed, without the parts that change between trials.
 pub fn last_words(seen: &Observation) -> Option<String> {
-    Some(normalise(&seen.actors.first()?.last_words))
+    Some(normalise_line(&seen.actors.first()?.last_words))
 }
 
 #[cfg(test)]
@@ -263,7 +265,7 @@ mod tests {
     }
 
     fn outcome(rules: &Rules, seen: &Observation) -> String {
-        match judge(rules, &variant(), seen) {
+        match judge_trial(rules, &variant(), seen) {
             Outcome::Pass => "pass".to_owned(),
             Outcome::Fail(kind) => format!("fail: {kind}"),
             Outcome::Other(kind) => format!("other: {kind}"),
@@ -320,8 +322,8 @@ mod tests {
         let mut masked = saw(&[Ending::Exited(0)]);
         masked.oom_kills = Some(1);
         assert_eq!(outcome(&rules, &masked), "fail: oom");
-        let judged = judge(&rules, &variant(), &masked);
-        let kind = judged.failure().map(|failure| failure.kind.clone());
+        let judged = judge_trial(&rules, &variant(), &masked);
+        let kind = judged.any_failure().map(|failure| failure.kind.clone());
         assert_eq!(kind, Some(Kind::Oom { masked: true }));
     }
 
@@ -335,8 +337,8 @@ mod tests {
         let killed = "Memory cgroup out of memory: Killed process 77 (eat) total-vm:68268kB";
         let mut child = saw(&[Ending::Exited(0)]);
         child.kernel = vec![line(77, killed)];
-        let judged = judge(&Rules::default(), &variant(), &child);
-        let kind = judged.failure().map(|failure| failure.kind.clone());
+        let judged = judge_trial(&Rules::default(), &variant(), &child);
+        let kind = judged.any_failure().map(|failure| failure.kind.clone());
         assert_eq!(kind, Some(Kind::Oom { masked: true }));
         let mut main = saw(&[Ending::Signaled(Signal::KILL, false)]);
         main.actors[0].pid = 77;

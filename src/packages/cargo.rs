@@ -53,7 +53,7 @@ impl Project {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let (root, folder) = (real(Path::new(root)), real(wanted.folder));
         let Ok(inside) = folder.strip_prefix(&root).map(Path::to_owned) else {
-            let (folder, root) = (folder.safe(), root.safe());
+            let (folder, root) = (folder.to_safe(), root.to_safe());
             return outside(format!("`{folder}` is not in its workspace `{root}`"));
         };
         let packages = about["packages"].as_array().into_iter().flatten();
@@ -85,7 +85,7 @@ impl Project {
             };
             let what = format!(
                 "`{}` does not depend on the crate `{}`",
-                root.safe(),
+                root.to_safe(),
                 spec.name
             );
             return refuse_with_hint(what, hint);
@@ -123,7 +123,7 @@ impl Project {
             cwd: Some(project::path_below("src", &self.inside)),
             shared: false,
         };
-        let root = self.root.safe();
+        let root = self.root.to_safe();
         let notes = vec![format!(
             "each version is tested in a copy of `{root}`, built by `{build}`"
         )];

@@ -52,9 +52,9 @@ pub fn compare_files(from: &Path, to: &Path) -> Result<Comparison, Fault> {
         return refuse_with_hint(
             format!(
                 "`{}` lists {}, `{}` lists {}",
-                from.safe(),
+                from.to_safe(),
                 what(kind),
-                to.safe(),
+                to.to_safe(),
                 what(other)
             ),
             "give two files of `pip freeze`, or two files of `env -0`",

@@ -100,7 +100,7 @@ pub enum Fault {
         hint: String,
     },
     /// A line of a file is invalid.
-    #[error("{}:{line}:{column}: {what}: `{text}`", path.safe())]
+    #[error("{}:{line}:{column}: {what}: `{text}`", path.to_safe())]
     Line {
         /// Path of the file.
         path: PathBuf,
@@ -116,7 +116,7 @@ pub enum Fault {
         hint: &'static str,
     },
     /// A file cannot be read.
-    #[error("cannot read `{}`", path.safe())]
+    #[error("cannot read `{}`", path.to_safe())]
     Io {
         /// Path of the file.
         path: PathBuf,
@@ -262,7 +262,7 @@ fn ask_tool(wanted: &Wanted, program: &str, args: &[&str]) -> Result<Said, Fault
             format!("cannot run `{program}`: {error}"),
             format!(
                 "is it installed, and is `{}` a directory?",
-                wanted.folder.safe()
+                wanted.folder.to_safe()
             ),
         ),
     }

@@ -82,7 +82,7 @@ pub(super) fn install_recipe(wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<Strin
     }
     let mut notes = vec![format!(
         "each version is tested in a copy of `{}`",
-        root.safe()
+        root.to_safe()
     )];
     if !dependency_names(&manifest).any(|name| name == spec.name) {
         notes.push(format!(

@@ -41,26 +41,28 @@ impl Collect {
 
     /// Returns whether the measurement saw a program crash.
     pub fn has_crashes(state: &State) -> bool {
-        crashed(state).next().is_some()
+        crashed_variants(state).next().is_some()
     }
 
     /// Returns whether captured trials have run.
     pub fn has_run(state: &State) -> bool {
-        crashed(state).any(|(id, _)| state.captured(id).ran() > 0)
+        crashed_variants(state).any(|(id, _)| state.captured_tally(id).finished_trials() > 0)
     }
 
     /// Returns whether a crash will probably be captured soon after the user stopped the measurement: crashes were so
     /// frequent that three are expected in that time.
     pub fn is_quick(state: &State) -> bool {
-        let crashes: u64 = crashed(state).map(|(_, tally)| crashes(tally)).sum();
+        let crashes: u64 = crashed_variants(state)
+            .map(|(_, tally)| crash_count(tally))
+            .sum();
         let crashes = u32::try_from(crashes).unwrap_or(u32::MAX);
         state.plan.load.is_none() && state.worked < Self::TIME_AFTER_STOP / 3 * crashes
     }
 
     /// Returns the time limit of the capture: the duration of the measurement or, if the measurement had a time limit,
     /// a tenth of its duration; but at least 10 seconds.
-    pub fn time(state: &State) -> Duration {
-        let measured = match state.plan.stop.duration() {
+    pub fn time_limit(state: &State) -> Duration {
+        let measured = match state.plan.stop.time_budget() {
             Some(_) => state.worked / 10,
             None => state.worked,
         };
@@ -68,22 +70,24 @@ impl Collect {
     }
 
     /// Returns the numbers of captured and of wanted crashes.
-    pub fn caught(state: &State) -> (u64, u64) {
-        crashed(state).fold((0, 0), |(caught, wanted), (id, measured)| {
-            let enough = enough(measured);
-            let here = self::caught(state.captured(id)).min(enough);
+    pub fn caught_and_wanted(state: &State) -> (u64, u64) {
+        crashed_variants(state).fold((0, 0), |(caught, wanted), (id, measured)| {
+            let enough = wanted_crashes(measured);
+            let here = self::caught_crashes(state.captured_tally(id)).min(enough);
             (caught + here, wanted + enough)
         })
     }
 
     /// Returns the next step if a slot is free.
-    pub fn next(&self, state: &State) -> Step {
+    pub fn next_step(&self, state: &State) -> Step {
         let missing = |id: &VariantId| {
-            let tally = state.captured(*id);
-            caught(tally) < enough(state.tally(*id)) && crashes(tally) - caught(tally) < IN_VAIN
+            let tally = state.captured_tally(*id);
+            caught_crashes(tally) < wanted_crashes(state.tally_of(*id))
+                && crash_count(tally) - caught_crashes(tally) < IN_VAIN
         };
-        let room = |id: &VariantId| state.captures_underway(*id) < most(state.tally(*id));
-        let crashed = crashed(state)
+        let room =
+            |id: &VariantId| state.captures_underway(*id) < most_captures(state.tally_of(*id));
+        let crashed = crashed_variants(state)
             .filter(|(id, _)| state.is_testable(*id))
             .map(|(id, _)| id)
             .filter(missing);
@@ -94,31 +98,33 @@ impl Collect {
             .min_by_key(|id| state.captures_underway(**id));
         match next {
             Some(variant) => Step::Launch(*variant),
-            None if open.is_empty() || !state.unsettled() => Step::Done,
+            None if open.is_empty() || !state.has_open_trials() => Step::Done,
             None => Step::Wait,
         }
     }
 }
 
 /// Returns the variants that crashed; in a search, only the failing variant is needed.
-fn crashed(state: &State) -> impl Iterator<Item = (VariantId, &Tally)> {
-    let searched = state.plan.question.search().is_some();
-    let all = state.tallies().filter(|(_, tally)| crashes(tally) > 0);
+fn crashed_variants(state: &State) -> impl Iterator<Item = (VariantId, &Tally)> {
+    let searched = state.plan.question.as_search().is_some();
+    let all = state
+        .all_tallies()
+        .filter(|(_, tally)| crash_count(tally) > 0);
     all.filter(move |(id, _)| !searched || *id == State::FAILING)
 }
 
-fn crashes(tally: &Tally) -> u64 {
+fn crash_count(tally: &Tally) -> u64 {
     let crash = tally.groups.values().filter(|group| group.kind.is_crash());
     crash.map(|group| group.trials.len() as u64).sum()
 }
 
 /// Returns how many crashes of a variant should be captured, given the measured ones.
-fn enough(measured: &Tally) -> u64 {
-    crashes(measured).min(ENOUGH)
+fn wanted_crashes(measured: &Tally) -> u64 {
+    crash_count(measured).min(ENOUGH)
 }
 
 /// Returns how many of the crashes have a stack.
-fn caught(tally: &Tally) -> u64 {
+fn caught_crashes(tally: &Tally) -> u64 {
     let deep = tally
         .groups
         .values()
@@ -126,6 +132,6 @@ fn caught(tally: &Tally) -> u64 {
     deep.map(|group| group.trials.len() as u64).sum()
 }
 
-fn most(measured: &Tally) -> u64 {
-    (measured.ran() * TIMES).max(AT_LEAST)
+fn most_captures(measured: &Tally) -> u64 {
+    (measured.finished_trials() * TIMES).max(AT_LEAST)
 }

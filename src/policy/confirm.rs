@@ -1,6 +1,6 @@
 //! `confirm`: runs until the bug occurs again, or has been absent often enough.
 
-use super::{Policy, Step, StopRule, Verdict, untold};
+use super::{Policy, Step, StopRule, Verdict, untold_trials};
 use crate::model::{Baseline, Confirm as Asked, Question, SignatureId, VariantId};
 use crate::state::{Group, State};
 use provoke_stats::{
@@ -43,28 +43,30 @@ pub struct Progress {
 
 impl Progress {
     /// Returns the progress; `None` for any other question.
-    pub fn of(state: &State) -> Option<Self> {
+    pub fn of_state(state: &State) -> Option<Self> {
         let Question::Confirm(asked) = &state.plan.question else {
             return None;
         };
-        let tally = state.tally(FIXED_SIDE);
+        let tally = state.tally_of(FIXED_SIDE);
         let clean = tally.passes;
         let excludes_half = excludes_half(state, asked);
         Some(Self {
             clean,
-            needed: clean_needed(asked, excludes_half, state.plan.alpha.value()),
+            needed: clean_needed(asked, excludes_half, state.plan.alpha.to_probability()),
             excludes_half,
             failures: tally.failures,
             one_life: state.shares_a_life() && !asked.independent,
-            doubtful: doubtful(state, asked)
+            doubtful: doubtful_failures(state, asked)
                 .map(|group| group.trials.len() as u64)
                 .sum(),
             unchanged: match &asked.baseline {
                 Baseline::Measured(base) => {
-                    let (failures, trials) = base.counts();
-                    unchanged_p_value_effective(failures, trials, clean, base.effect())
+                    let (failures, trials) = base.reference_counts();
+                    unchanged_p_value_effective(failures, trials, clean, base.design_effect())
                 }
-                Baseline::Assumed(millionths) => 1.0 - chance_to_see(rate(*millionths), clean),
+                Baseline::Assumed(millionths) => {
+                    1.0 - chance_to_see(rate_of_millionths(*millionths), clean)
+                }
             },
         })
     }
@@ -75,7 +77,7 @@ impl Progress {
     }
 
     /// Returns the number of missing clean trials.
-    pub fn missing(&self) -> Option<u64> {
+    pub fn missing_trials(&self) -> Option<u64> {
         Some(self.needed?.saturating_sub(self.clean))
     }
 }
@@ -83,11 +85,11 @@ impl Progress {
 /// Returns whether a fix that only halves the rate must be excluded: because the user requested it, or because it takes
 /// little more time. Once the run is over, only the result counts.
 fn excludes_half(state: &State, asked: &Asked) -> bool {
-    let alpha = state.plan.alpha.value();
+    let alpha = state.plan.alpha.to_probability();
     let needed = |half| clean_needed(asked, half, alpha);
     let decide = || {
         let (least, half) = needed(false).zip(needed(true))?;
-        let passes = state.tally(FIXED_SIDE).passes;
+        let passes = state.tally_of(FIXED_SIDE).passes;
         let may_go_on = !(state.finished || state.budget_spent || state.stopped.is_some())
             && state.plan.stop.trials.is_none_or(|all| all >= half);
         let seconds = seconds_of_a_pass(state, asked)?;
@@ -117,12 +119,12 @@ fn takes_little_time(trials: u64, jobs: u32, seconds: f64) -> bool {
 
 /// Returns the duration of a passing trial with the overhead, in this run or else in the baseline, if it is known.
 pub fn seconds_of_a_pass(state: &State, asked: &Asked) -> Option<f64> {
-    let here = state.tally(FIXED_SIDE).pass_times.quantile(0.5);
+    let here = state.tally_of(FIXED_SIDE).pass_times.quantile_at(0.5);
     let before = || match &asked.baseline {
-        Baseline::Measured(base) => base.seconds(),
+        Baseline::Measured(base) => base.pass_seconds(),
         Baseline::Assumed(_) => None,
     };
-    let here = here.map(|time| time + state.overhead());
+    let here = here.map(|time| time + state.mean_overhead());
     here.map(|time| time.as_secs_f64()).or_else(before)
 }
 
@@ -130,28 +132,28 @@ pub fn seconds_of_a_pass(state: &State, asked: &Asked) -> Option<f64> {
 pub fn clean_needed(asked: &Asked, excludes_half: bool, alpha: f64) -> Option<u64> {
     match &asked.baseline {
         Baseline::Measured(base) => {
-            let (failures, trials) = base.counts();
+            let (failures, trials) = base.reference_counts();
             let rule = if excludes_half {
                 clean_runs_to_exclude_half
             } else {
                 clean_runs_needed_effective
             };
-            rule(failures, trials, base.effect(), alpha)
+            rule(failures, trials, base.design_effect(), alpha)
         }
         Baseline::Assumed(millionths) => {
             let share = if excludes_half { 2.0 } else { 1.0 };
-            clean_runs_at_known_rate(rate(*millionths) / share, alpha)
+            clean_runs_at_known_rate(rate_of_millionths(*millionths) / share, alpha)
         }
     }
 }
 
-fn rate(millionths: u32) -> f64 {
+fn rate_of_millionths(millionths: u32) -> f64 {
     f64::from(millionths) / 1e6
 }
 
 impl Policy for Confirm {
-    fn next(&self, state: &State) -> Step {
-        let Some(progress) = Progress::of(state) else {
+    fn next_step(&self, state: &State) -> Step {
+        let Some(progress) = Progress::of_state(state) else {
             return Step::Done;
         };
         // No number of trials is enough if all of them are worth one.
@@ -164,37 +166,37 @@ impl Policy for Confirm {
             return Step::Done;
         }
         if state.budget_spent || !state.is_testable(FIXED_SIDE) {
-            return Step::finish(state);
+            return Step::wait_or_done(state);
         }
-        let under_way = state.underway(FIXED_SIDE);
-        let other = state.tally(FIXED_SIDE).other;
+        let under_way = state.expected_trials(FIXED_SIDE);
+        let other = state.tally_of(FIXED_SIDE).other;
         let all = state.plan.stop.trials.unwrap_or(u64::MAX);
         let wanted = progress.needed.unwrap_or(u64::MAX).saturating_add(other);
         if under_way < wanted.min(all) {
             Step::Launch(FIXED_SIDE)
-        } else if state.tally(FIXED_SIDE).ran() >= all {
+        } else if state.tally_of(FIXED_SIDE).finished_trials() >= all {
             Step::Done
         } else {
             Step::Wait
         }
     }
 
-    fn verdict(&self, state: &State) -> Verdict {
-        match Progress::of(state) {
+    fn verdict_of(&self, state: &State) -> Verdict {
+        match Progress::of_state(state) {
             Some(progress) if progress.failures > 0 => Verdict::NotFixed,
             // Each of these trials may have shown the bug.
-            Some(_) if untold(state) > 0 => Verdict::Undecided,
+            Some(_) if untold_trials(state) > 0 => Verdict::Undecided,
             Some(progress) if progress.one_life || progress.doubtful > 0 => Verdict::Undecided,
             Some(progress) if progress.is_clean() => Verdict::Fixed,
-            _ if state.tally(FIXED_SIDE).ran() == 0 => Verdict::CouldNotTest,
+            _ if state.tally_of(FIXED_SIDE).finished_trials() == 0 => Verdict::CouldNotTest,
             _ => Verdict::Undecided,
         }
     }
 
     fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
-        let ran = state.tally(FIXED_SIDE).ran();
+        let ran = state.tally_of(FIXED_SIDE).finished_trials();
         let all = state.plan.stop.trials;
-        match Progress::of(state) {
+        match Progress::of_state(state) {
             Some(progress) if progress.failures > 0 => StopRule::KthFailure,
             Some(progress) if progress.is_clean() => StopRule::PlannedN,
             Some(progress) if progress.one_life || progress.doubtful > 0 => StopRule::Decision,
@@ -203,21 +205,28 @@ impl Policy for Confirm {
         }
     }
 
-    fn left(&self, state: &State) -> Option<u64> {
-        let progress = Progress::of(state)?;
-        let missing = progress.missing()?;
-        let waiting = state.completed() - state.tally(FIXED_SIDE).ran().min(state.completed());
+    fn remaining_trials(&self, state: &State) -> Option<u64> {
+        let progress = Progress::of_state(state)?;
+        let missing = progress.missing_trials()?;
+        let waiting = state.completed_trials()
+            - state
+                .tally_of(FIXED_SIDE)
+                .finished_trials()
+                .min(state.completed_trials());
         Some(missing.saturating_sub(waiting))
     }
 }
 
 /// Returns the failures that may be the bug under a name that the baseline does not know.
-pub fn doubtful<'a>(state: &'a State, asked: &'a Asked) -> impl Iterator<Item = &'a Group> {
+pub fn doubtful_failures<'a>(
+    state: &'a State,
+    asked: &'a Asked,
+) -> impl Iterator<Item = &'a Group> {
     let known: &[SignatureId] = match &asked.baseline {
         Baseline::Measured(base) => &base.others,
         Baseline::Assumed(_) => &[],
     };
-    let groups = state.tally(FIXED_SIDE).groups.values();
+    let groups = state.tally_of(FIXED_SIDE).groups.values();
     groups.filter(move |group| {
         let also = group.signature.also.iter().map(|(_, id)| id);
         let mut names = also.chain([&group.signature.id]);
@@ -229,7 +238,7 @@ pub fn doubtful<'a>(state: &'a State, asked: &'a Asked) -> impl Iterator<Item = 
 
 /// Returns whether most trials showed other failures, so that enough clean trials are out of reach.
 fn given_up(state: &State, progress: &Progress) -> bool {
-    let others = state.tally(FIXED_SIDE).other;
+    let others = state.tally_of(FIXED_SIDE).other;
     let needed = progress.needed.unwrap_or(u64::MAX);
     others >= needed.saturating_mul(OTHERS).max(FEW_OTHERS)
 }

@@ -31,12 +31,12 @@ mod shrink;
 pub use bisect::{Bisect, Search, search_trials, trials_left};
 pub use capture::Collect;
 pub use confirm::{
-    Confirm, Progress, clean_needed, doubtful, needed_by_default, seconds_of_a_pass,
+    Confirm, Progress, clean_needed, doubtful_failures, needed_by_default, seconds_of_a_pass,
 };
 pub use race::{Race, Standing};
 pub use raise::Decision;
 pub use ramp::Ramp;
-pub use rates::{Rates, threshold};
+pub use rates::{Rates, evidence_threshold};
 pub use reduce::Reduce;
 pub use repeat::{Repeat, rate_bounds};
 pub use search::trial_limit;
@@ -49,34 +49,34 @@ use provoke_stats::{Clumping, Interval, Trend, clopper_pearson, confidence_seque
 /// Decides which trials are launched, and when the question is answered.
 pub trait Policy: Send + Sync {
     /// Returns the next step if a slot is free.
-    fn next(&self, state: &State) -> Step;
+    fn next_step(&self, state: &State) -> Step;
 
     /// Returns a variant to prepare for later, if nothing can be launched.
-    fn ahead(&self, _: &State) -> Option<Step> {
+    fn step_ahead(&self, _: &State) -> Option<Step> {
         None
     }
 
     /// Returns whether no further trial is launched: the question is answered or, after that, the evidence is captured.
     fn is_done(&self, state: &State) -> bool {
         if state.capturing {
-            Collect.next(state) == Step::Done
+            Collect.next_step(state) == Step::Done
         } else {
-            self.next(state) == Step::Done
+            self.next_step(state) == Step::Done
         }
     }
 
     /// Returns the answer that the trials give.
-    fn verdict(&self, state: &State) -> Verdict;
+    fn verdict_of(&self, state: &State) -> Verdict;
 
     /// Returns why the trials of a variant ended.
     fn stop_rule(&self, state: &State, variant: VariantId) -> StopRule;
 
     /// Returns the number of remaining trials if none of them fails, if it is known.
-    fn left(&self, state: &State) -> Option<u64>;
+    fn remaining_trials(&self, state: &State) -> Option<u64>;
 }
 
 /// Returns the policy that answers the question of a plan.
-pub fn of(plan: &Plan) -> &'static dyn Policy {
+pub fn policy_of_plan(plan: &Plan) -> &'static dyn Policy {
     match &plan.question {
         Question::Rate => &Repeat,
         Question::Ramp(_) => &Ramp,
@@ -93,7 +93,7 @@ pub fn of(plan: &Plan) -> &'static dyn Policy {
 
 /// Returns whether the question of the state's plan is answered, and the evidence captured.
 pub fn is_done(state: &State) -> bool {
-    of(&state.plan).is_done(state)
+    policy_of_plan(&state.plan).is_done(state)
 }
 
 /// The next step.
@@ -115,8 +115,8 @@ pub enum Step {
 
 impl Step {
     /// Ends the launches; running trials are still waited for.
-    fn finish(state: &State) -> Self {
-        if state.unsettled() {
+    fn wait_or_done(state: &State) -> Self {
+        if state.has_open_trials() {
             Self::Wait
         } else {
             Self::Done
@@ -200,8 +200,8 @@ impl StopRule {
 }
 
 /// Returns the two-sided interval that the stop rule allows.
-pub fn interval(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
-    let (k, n) = (tally.failures, tally.trials());
+pub fn rate_interval(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
+    let (k, n) = (tally.failures, tally.counted_trials());
     if rule.is_planned() {
         clopper_pearson(k, n, alpha)
     } else {
@@ -221,11 +221,11 @@ pub struct Checks {
 
 impl Checks {
     /// Checks the trials of a variant.
-    pub fn of(state: &State, id: VariantId) -> Self {
-        let tally = state.tally(id);
-        let stop_rule = of(&state.plan).stop_rule(state, id);
+    pub fn of_variant(state: &State, id: VariantId) -> Self {
+        let tally = state.tally_of(id);
+        let stop_rule = policy_of_plan(&state.plan).stop_rule(state, id);
         let ended_by_failure = stop_rule == StopRule::KthFailure;
-        let found = tally.clumping(ended_by_failure);
+        let found = tally.find_clumping(ended_by_failure);
         let clumping = match state.plan.question {
             // The results themselves chose the end, and with it the order.
             Question::Rate if stop_rule != StopRule::Decision => found,
@@ -234,7 +234,7 @@ impl Checks {
                 ..found
             },
         };
-        let trend = tally.trend(ended_by_failure);
+        let trend = tally.find_trend(ended_by_failure);
         let trend = trend.filter(|_| stop_rule != StopRule::Decision);
         let trend = trend.map(|trend| match clumping.in_order() {
             Some(clumps) => trend.of_clumps(clumps.design_effect),
@@ -245,22 +245,22 @@ impl Checks {
 }
 
 /// Returns a variant's trials as a baseline: `failures` of them are the bug, and `failures` and `passes` are counted.
-pub fn measured(state: &State, id: VariantId, failures: u64) -> Measured {
-    let tally = state.tally(id);
-    let Checks { clumping, trend } = Checks::of(state, id);
+pub fn measure_variant(state: &State, id: VariantId, failures: u64) -> Measured {
+    let tally = state.tally_of(id);
+    let Checks { clumping, trend } = Checks::of_variant(state, id);
     let effect = clumping.design_effect();
     // The halves are known only for all failures together.
     let trend = trend.filter(|trend| trend.warns() && failures == tally.failures);
     Measured {
         failures,
         trials: tally.passes + failures,
-        design_effect: (effect > 1.0).then(|| parts(effect, 1e3)),
+        design_effect: (effect > 1.0).then(|| ceil_parts(effect, 1e3)),
         clumps: clumping.in_order().map(|found| found.clumps),
         drift: trend.map(|trend| {
             let (failures, trials) = tally.quieter_half();
             Drift {
                 late: trend.u > 0.0,
-                p_value: parts(trend.p_value, 1e6),
+                p_value: ceil_parts(trend.p_value, 1e6),
                 failures,
                 trials,
             }
@@ -275,16 +275,21 @@ pub fn measured(state: &State, id: VariantId, failures: u64) -> Measured {
     clippy::cast_sign_loss,
     reason = "trials of one clump, or a probability, neither of which comes near the limit"
 )]
-pub fn parts(value: f64, of_one: f64) -> u32 {
+pub fn ceil_parts(value: f64, of_one: f64) -> u32 {
     (value * of_one).ceil() as u32
 }
 
 /// Returns the number of failed trials that may or may not be the bug.
-pub fn untold(state: &State) -> u64 {
-    state.tallies().map(|(_, tally)| tally.untold()).sum()
+pub fn untold_trials(state: &State) -> u64 {
+    state
+        .all_tallies()
+        .map(|(_, tally)| tally.untold_trials())
+        .sum()
 }
 
 /// Returns whether no trial was conclusive about the bug.
 fn nothing_counts(state: &State) -> bool {
-    state.tallies().all(|(_, tally)| tally.trials() == 0)
+    state
+        .all_tallies()
+        .all(|(_, tally)| tally.counted_trials() == 0)
 }

@@ -11,7 +11,7 @@
 //!   was chosen for having failed while the others had not.
 
 use super::blocks::next_in_block;
-use super::{Policy, Step, StopRule, Verdict, nothing_counts, untold};
+use super::{Policy, Step, StopRule, Verdict, nothing_counts, untold_trials};
 use crate::model::{Measured, Question, VariantId};
 use crate::state::{State, Tally};
 use provoke_stats::{
@@ -42,7 +42,7 @@ pub enum Standing {
 
 impl Standing {
     /// Returns whether a variant passed often enough to leave.
-    pub fn passed(self) -> bool {
+    pub fn has_passed(self) -> bool {
         matches!(self, Self::FailsLess | Self::Clean)
     }
 }
@@ -63,7 +63,7 @@ struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    fn of(state: &'a State) -> Self {
+    fn of_state(state: &'a State) -> Self {
         let asked = match &state.plan.question {
             Question::Compare(compare) => Some(compare),
             _ => None,
@@ -80,7 +80,7 @@ impl<'a> Course<'a> {
     /// Each variant is judged alone, and each may be wrongly called clean.
     fn with_floor(state: &'a State, floor: u32) -> Self {
         let variants = state.plan.variants.len() as u64;
-        let level = race_alpha(variants + 1, state.plan.alpha.value());
+        let level = race_alpha(variants + 1, state.plan.alpha.to_probability());
         Self {
             state,
             floor: Some(floor),
@@ -99,21 +99,21 @@ impl<'a> Course<'a> {
         } else {
             variants
         };
-        let level = race_alpha(judged_by, state.plan.alpha.value());
+        let level = race_alpha(judged_by, state.plan.alpha.to_probability());
         let first = state.first_failure.as_ref().filter(|_| given.is_none());
         let reference = first.map(|first| first.variant);
         let enough = match reference {
             None => 0,
             Some(id) if state.is_testable(id) => cheapest_baseline(level),
             // The reference can no longer be launched, so its present failures must be enough.
-            Some(id) => (state.tally(id).failures - 1).clamp(1, cheapest_baseline(level)),
+            Some(id) => (state.tally_of(id).failures - 1).clamp(1, cheapest_baseline(level)),
         };
-        let measured = reference.map(|id| since_chosen(state.tally(id), enough));
+        let measured = reference.map(|id| since_chosen(state.tally_of(id), enough));
         let baseline = given.or(measured);
         let known = baseline.as_ref().filter(|base| base.failures >= enough);
         let needed = known.and_then(|base| {
-            let (failures, trials) = base.counts();
-            clean_runs_needed_effective(failures, trials, base.effect(), level)
+            let (failures, trials) = base.reference_counts();
+            clean_runs_needed_effective(failures, trials, base.design_effect(), level)
         });
         Self {
             state,
@@ -126,7 +126,7 @@ impl<'a> Course<'a> {
     }
 
     /// Returns the number of passes of a variant before its trials began to count.
-    fn before(&self, variant: VariantId) -> u64 {
+    fn passes_before(&self, variant: VariantId) -> u64 {
         self.passed_before
             .get(variant.index())
             .copied()
@@ -134,13 +134,13 @@ impl<'a> Course<'a> {
     }
 
     /// Returns the number of passes of a variant since its trials began to count.
-    fn clean(&self, variant: VariantId) -> u64 {
-        self.state.tally(variant).passes - self.before(variant)
+    fn passes_since(&self, variant: VariantId) -> u64 {
+        self.state.tally_of(variant).passes - self.passes_before(variant)
     }
 
     fn is_enough(&self, variant: VariantId) -> bool {
         self.needed
-            .is_some_and(|needed| self.clean(variant) >= needed)
+            .is_some_and(|needed| self.passes_since(variant) >= needed)
     }
 
     /// Returns whether the passing variants can no longer be decided, because the reference is not testable.
@@ -149,13 +149,13 @@ impl<'a> Course<'a> {
         self.needed.is_none() && self.reference.is_some_and(|id| !tried(id))
     }
 
-    fn standing(&self, variant: VariantId) -> Standing {
-        let tally = self.state.tally(variant);
+    fn standing_of(&self, variant: VariantId) -> Standing {
+        let tally = self.state.tally_of(variant);
         let enough = self.is_enough(variant);
         if tally.failures > 0 {
             Standing::Fails
         // Each failure whose evidence is missing may have been the bug.
-        } else if enough && tally.untold() == 0 {
+        } else if enough && tally.untold_trials() == 0 {
             match self.floor {
                 Some(_) => Standing::Clean,
                 None => Standing::FailsLess,
@@ -169,7 +169,7 @@ impl<'a> Course<'a> {
 
     /// Returns whether this variant is no longer launched.
     fn is_closed(&self, variant: VariantId) -> bool {
-        let tally = self.state.tally(variant);
+        let tally = self.state.tally_of(variant);
         let all = self.state.plan.stop.trials;
         let known = if tally.failures > 0 {
             self.reference != Some(variant) || self.needed.is_some()
@@ -180,7 +180,7 @@ impl<'a> Course<'a> {
         let given_up = tally.other >= FEW_OTHERS.max(2 * tally.passes);
         known
             || given_up
-            || all.is_some_and(|all| tally.ran() >= all)
+            || all.is_some_and(|all| tally.finished_trials() >= all)
             || !self.state.is_testable(variant)
     }
 }
@@ -193,7 +193,7 @@ fn since_chosen(tally: &Tally, enough: u64) -> Measured {
     let end = tally.early_failures.get(last);
     let (failures, trials) = match end {
         Some((_, trials)) => (enough, *trials),
-        None => (tally.failures - 1, tally.trials()),
+        None => (tally.failures - 1, tally.counted_trials()),
     };
     Measured {
         failures,
@@ -204,62 +204,62 @@ fn since_chosen(tally: &Tally, enough: u64) -> Measured {
 
 impl Race {
     /// Returns the result of every variant.
-    pub fn standings(state: &State) -> Vec<Standing> {
-        let course = Course::of(state);
-        let all = state.tallies();
-        all.map(|(id, _)| course.standing(id)).collect()
+    pub fn all_standings(state: &State) -> Vec<Standing> {
+        let course = Course::of_state(state);
+        let all = state.all_tallies();
+        all.map(|(id, _)| course.standing_of(id)).collect()
     }
 
     /// Returns the failures and trials of the reference, and its variant if the reference was not given.
-    pub fn baseline(state: &State) -> Option<(Measured, Option<VariantId>)> {
-        let course = Course::of(state);
+    pub fn reference_counts(state: &State) -> Option<(Measured, Option<VariantId>)> {
+        let course = Course::of_state(state);
         Some((course.baseline?, course.reference))
     }
 
     /// Returns the required number of passes, once it is known.
-    pub fn needed(state: &State) -> Option<u64> {
-        Course::of(state).needed
+    pub fn needed_passes(state: &State) -> Option<u64> {
+        Course::of_state(state).needed
     }
 }
 
 impl Policy for Race {
-    fn next(&self, state: &State) -> Step {
-        let course = Course::of(state);
-        let ids = || state.tallies().map(|(id, _)| id);
+    fn next_step(&self, state: &State) -> Step {
+        let course = Course::of_state(state);
+        let ids = || state.all_tallies().map(|(id, _)| id);
         let open = |id: &VariantId| !course.is_closed(*id);
-        let candidate = |id: &VariantId| state.tally(*id).failures == 0 && open(id);
+        let candidate = |id: &VariantId| state.tally_of(*id).failures == 0 && open(id);
         // A reference is useful only while some variants have not failed.
         if !ids().any(|id| candidate(&id)) {
             return Step::Done;
         }
         if state.budget_spent {
-            return Step::finish(state);
+            return Step::wait_or_done(state);
         }
         let all = state.plan.stop.trials.unwrap_or(u64::MAX);
         let room = |id: &VariantId| {
-            let aside = state.tally(*id).other + course.before(*id);
+            let aside = state.tally_of(*id).other + course.passes_before(*id);
             let wanted = course.needed.unwrap_or(u64::MAX).saturating_add(aside);
-            state.underway(*id) < wanted.min(all)
+            state.expected_trials(*id) < wanted.min(all)
         };
         let next = next_in_block(state, ids().filter(|id| open(id) && room(id)));
         next.map_or(Step::Wait, Step::Launch)
     }
 
-    fn verdict(&self, state: &State) -> Verdict {
-        if nothing_counts(state) && untold(state) == 0 {
+    fn verdict_of(&self, state: &State) -> Verdict {
+        if nothing_counts(state) && untold_trials(state) == 0 {
             return Verdict::CouldNotTest;
         }
-        let course = Course::of(state);
-        let standings = state.tallies().map(|(id, _)| course.standing(id));
+        let course = Course::of_state(state);
+        let standings = state.all_tallies().map(|(id, _)| course.standing_of(id));
         let standings: Vec<Standing> = standings.collect();
         let needed = course.needed.is_some();
         let any = |wanted| standings.contains(&wanted);
-        let any_passed = standings.iter().any(|standing| standing.passed());
+        let any_passed = standings.iter().any(|standing| standing.has_passed());
         match () {
             () if any(Standing::Fails) && any_passed => Verdict::Different,
             () if any(Standing::Fails) && any(Standing::Open) => Verdict::Undecided,
             () if any(Standing::Fails) => Verdict::Failing,
-            () if !state.finished || untold(state) > 0 => Verdict::Undecided,
+            () if !state.finished || untold_trials(state) > 0 => Verdict::Undecided,
             // This applies to the testable variants only.
             () if any(Standing::Untestable) => Verdict::Undecided,
             // The time budget ended the race, or the reference rate was never established.
@@ -270,8 +270,8 @@ impl Policy for Race {
 
     fn stop_rule(&self, state: &State, variant: VariantId) -> StopRule {
         let all = state.plan.stop.trials;
-        let ran = state.tally(variant).ran();
-        match Course::of(state).standing(variant) {
+        let ran = state.tally_of(variant).finished_trials();
+        match Course::of_state(state).standing_of(variant) {
             Standing::Fails => StopRule::KthFailure,
             Standing::FailsLess | Standing::Clean => StopRule::PlannedN,
             _ if all.is_some_and(|all| ran >= all) => StopRule::at_the_limit(state),
@@ -279,12 +279,12 @@ impl Policy for Race {
         }
     }
 
-    fn left(&self, state: &State) -> Option<u64> {
-        let course = Course::of(state);
+    fn remaining_trials(&self, state: &State) -> Option<u64> {
+        let course = Course::of_state(state);
         let needed = course.needed?;
-        let open = state.tallies().filter(|(id, _)| !course.is_closed(*id));
+        let open = state.all_tallies().filter(|(id, _)| !course.is_closed(*id));
         Some(
-            open.map(|(id, _)| needed.saturating_sub(course.clean(id)))
+            open.map(|(id, _)| needed.saturating_sub(course.passes_since(id)))
                 .sum(),
         )
     }

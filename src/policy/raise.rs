@@ -5,10 +5,12 @@
 //! dropped. During a turn only trials of that setting run.
 
 use super::Step;
-use super::search::{is_spent, launch};
+use super::search::{is_spent, launch_or_make};
 use crate::model::{TrialId, VariantId, trial_seed};
 use crate::state::{Raise, State, Tried};
-use provoke_stats::raise::{PILOT, Sample, Standing, budget, is_short, standing};
+use provoke_stats::raise::{
+    PILOT, Sample, Standing, is_short, setting_budget, standing_of_setting,
+};
 use provoke_stats::real;
 
 /// Trials of a turn, at least.
@@ -37,16 +39,16 @@ enum Next {
 
 impl<'a> Decision<'a> {
     /// Returns the trials of the settings; `None` if the plan has no settings.
-    pub fn of(state: &'a State) -> Option<Self> {
+    pub fn of_state(state: &'a State) -> Option<Self> {
         state.raise.as_ref().map(|raise| Self::new(state, raise))
     }
 
     fn new(state: &'a State, raise: &'a Raise) -> Self {
-        let natural = state.sample(raise, raise.natural());
-        let count = raise.settings().len() as u64;
-        let settings = raise.settings().iter().map(|tried| {
-            let sample = state.sample(raise, tried);
-            let standing = match standing(&natural, &sample, count) {
+        let natural = state.counted_sample(raise, raise.natural_trials());
+        let count = raise.tried_settings().len() as u64;
+        let settings = raise.tried_settings().iter().map(|tried| {
+            let sample = state.counted_sample(raise, tried);
+            let standing = match standing_of_setting(&natural, &sample, count) {
                 _ if !state.is_testable(tried.variant) => Standing::Dropped,
                 standing => standing,
             };
@@ -60,41 +62,42 @@ impl<'a> Decision<'a> {
     }
 
     /// Returns the setting that raises the rate most.
-    pub fn raises(&self) -> Option<VariantId> {
-        self.best(Standing::Raises).map(|(tried, _)| tried.variant)
+    pub fn raising_setting(&self) -> Option<VariantId> {
+        self.best_setting(Standing::Raises)
+            .map(|(tried, _)| tried.variant)
     }
 
     /// Returns the number of trials under settings.
-    pub fn spent(&self) -> u64 {
+    pub fn spent_trials(&self) -> u64 {
         let tried = self.settings.iter().map(|(tried, ..)| tried);
         tried.map(|tried| tried.outcomes.len() as u64).sum()
     }
 
     /// Returns whether the bug occurred without a setting, or any failure is the bug.
     pub fn knows_the_bug(&self) -> bool {
-        self.natural.failures() > 0 || self.state.takes_any_failure()
+        self.natural.failure_count() > 0 || self.state.takes_any_failure()
     }
 
-    fn best(&self, wanted: Standing) -> Option<(&'a Tried, &Sample)> {
+    fn best_setting(&self, wanted: Standing) -> Option<(&'a Tried, &Sample)> {
         let those = self.settings.iter();
         let those = those.filter(|(_, _, standing)| *standing == wanted);
-        let rate = |sample: &Sample| real(sample.failures()) / real(sample.len().max(1));
+        let rate = |sample: &Sample| real(sample.failure_count()) / real(sample.len().max(1));
         let best = those
             .max_by(|(_, a, _), (_, b, _)| rate(a).total_cmp(&rate(b)).then(b.len().cmp(&a.len())));
         best.map(|(tried, sample, _)| (*tried, sample))
     }
 
-    fn next(&self, natural: VariantId) -> Next {
+    fn next_action(&self, natural: VariantId) -> Next {
         let state = self.state;
         let limit = state
             .plan
             .question
-            .search()
+            .as_search()
             .map_or(0, |asked| asked.reproduce);
-        if let Some(variant) = self.raises() {
+        if let Some(variant) = self.raising_setting() {
             return if self.knows_the_bug() {
                 Next::Use(variant)
-            } else if state.tally(natural).ran() < limit {
+            } else if state.tally_of(natural).finished_trials() < limit {
                 Next::Turn(natural)
             } else {
                 Next::Use(natural)
@@ -103,7 +106,7 @@ impl<'a> Decision<'a> {
         if is_short(&self.natural) {
             return Next::Use(natural);
         }
-        if state.launched(natural) < PILOT {
+        if state.launched_trials(natural) < PILOT {
             return Next::Turn(natural);
         }
         let versions = state
@@ -111,17 +114,22 @@ impl<'a> Decision<'a> {
             .space
             .as_ref()
             .map_or(0, |space| space.len() as u64);
-        let most = budget(&self.natural, versions, state.plan.alpha.value());
-        let Some((leader, _)) = self.best(Standing::Open).filter(|_| self.spent() < most) else {
+        let most = setting_budget(&self.natural, versions, state.plan.alpha.to_probability());
+        let Some((leader, _)) = self
+            .best_setting(Standing::Open)
+            .filter(|_| self.spent_trials() < most)
+        else {
             return Next::Use(natural);
         };
         let fresh = self.settings.iter().map(|(tried, ..)| tried.variant);
-        let fresh = fresh.filter(|id| state.launched(*id) == 0 && state.is_testable(*id));
+        let fresh = fresh.filter(|id| state.launched_trials(*id) == 0 && state.is_testable(*id));
         let order = |id: &VariantId| trial_seed(state.plan.seed ^ ORDER, TrialId(u64::from(id.0)));
         let variant = fresh.min_by_key(order).unwrap_or(leader.variant);
         // Trials without a setting count for the search if no setting is used.
-        let ahead = state.launched(variant) + turn(state, variant);
-        if state.launched(natural) < ahead && state.tally(natural).ran() < limit {
+        let ahead = state.launched_trials(variant) + trials_per_turn(state, variant);
+        if state.launched_trials(natural) < ahead
+            && state.tally_of(natural).finished_trials() < limit
+        {
             Next::Turn(natural)
         } else {
             Next::Turn(variant)
@@ -130,11 +138,11 @@ impl<'a> Decision<'a> {
 }
 
 /// Returns the next step until a setting is chosen; `None` after that, or if the plan has no settings.
-pub(super) fn step(state: &State) -> Option<Step> {
-    let raise = state.raising()?;
-    let natural = raise.natural().variant;
+pub(super) fn next_step(state: &State) -> Option<Step> {
+    let raise = state.undecided_raise()?;
+    let natural = raise.natural_trials().variant;
     let over = is_spent(state) || !state.is_testable(State::FAILING) || !state.is_testable(natural);
-    if state.unsettled() {
+    if state.has_open_trials() {
         let going = state.last_launched.filter(|_| !over);
         return Some(match going.filter(|id| is_in_turn(state, *id)) {
             Some(variant) if has_room(state, variant) => Step::Launch(variant),
@@ -145,22 +153,22 @@ pub(super) fn step(state: &State) -> Option<Step> {
         return Some(Step::Use(natural));
     }
     if !state.is_ready(State::FAILING) {
-        return Some(launch(state, State::FAILING));
+        return Some(launch_or_make(state, State::FAILING));
     }
     let going = state.last_launched.filter(|id| is_in_turn(state, *id));
     let going = going.filter(|id| state.is_testable(*id));
     if let Some(variant) = going {
         return Some(Step::Launch(variant));
     }
-    Some(match Decision::new(state, raise).next(natural) {
+    Some(match Decision::new(state, raise).next_action(natural) {
         Next::Turn(variant) => Step::Launch(variant),
         Next::Use(variant) => Step::Use(variant),
     })
 }
 
 /// Returns the number of trials in a turn, a multiple of the parallel trials.
-fn turn(state: &State, variant: VariantId) -> u64 {
-    let plan = state.plan.variant(variant);
+fn trials_per_turn(state: &State, variant: VariantId) -> u64 {
+    let plan = state.plan.variant_plan(variant);
     let jobs = u64::from(state.plan.jobs_of(plan));
     let waves = plan.setting.map_or(state.plan.waves, |setting| {
         setting.waves || setting.jobs.is_none() && state.plan.waves
@@ -171,16 +179,18 @@ fn turn(state: &State, variant: VariantId) -> u64 {
 
 /// Returns whether the turn of a variant has begun and is not complete.
 fn is_in_turn(state: &State, variant: VariantId) -> bool {
-    !state.launched(variant).is_multiple_of(turn(state, variant))
+    !state
+        .launched_trials(variant)
+        .is_multiple_of(trials_per_turn(state, variant))
 }
 
 /// Returns whether another trial of the variant may start now.
 fn has_room(state: &State, variant: VariantId) -> bool {
-    let plan = state.plan.variant(variant);
+    let plan = state.plan.variant_plan(variant);
     let jobs = u64::from(state.plan.jobs_of(plan));
     let setting = plan.setting.unwrap_or_default();
     let waves = setting.waves || setting.jobs.is_none() && state.plan.waves;
-    let running = state.running().count() as u64;
-    let begins_a_wave = state.launched(variant).is_multiple_of(jobs);
+    let running = state.running_trials().count() as u64;
+    let begins_a_wave = state.launched_trials(variant).is_multiple_of(jobs);
     state.is_testable(variant) && running < jobs && !(waves && begins_a_wave)
 }

@@ -5,7 +5,7 @@
 //! assumed to end in the more likely way; if it does not, a trial or two were less useful.
 
 use super::search::{is_crowded, is_spent, stop_rule, under_way};
-use super::{Policy, Step, StopRule, Verdict, nothing_counts, untold};
+use super::{Policy, Step, StopRule, Verdict, nothing_counts, untold_trials};
 use crate::model::{Question, VariantId};
 use crate::state::State;
 use provoke_stats::ramp::{Next, Rule};
@@ -15,73 +15,78 @@ pub struct Ramp;
 
 impl Ramp {
     /// Returns the requirements of the search.
-    pub fn rule(state: &State) -> Rule {
+    pub fn search_rule(state: &State) -> Rule {
         let above = match &state.plan.question {
             Question::Ramp(asked) => asked.above,
             _ => false,
         };
         Rule {
-            delta: state.plan.alpha.value(),
+            delta: state.plan.alpha.to_probability(),
             above,
         }
     }
 
     /// Returns the next step of the search, or its result.
-    pub fn standing(state: &State) -> Next {
+    pub fn next_action(state: &State) -> Next {
         let ramp = state.ramp.as_ref();
-        ramp.map_or(Next::Stuck, |ramp| ramp.next(&Self::rule(state)))
+        ramp.map_or(Next::Stuck, |ramp| {
+            ramp.next_step(&Self::search_rule(state))
+        })
     }
 }
 
 impl Policy for Ramp {
-    fn next(&self, state: &State) -> Step {
-        let (Some(ramp), Next::Try(level)) = (&state.ramp, Self::standing(state)) else {
+    fn next_step(&self, state: &State) -> Step {
+        let (Some(ramp), Next::Try(level)) = (&state.ramp, Self::next_action(state)) else {
             return Step::Done;
         };
         if is_spent(state) {
-            return Step::finish(state);
+            return Step::wait_or_done(state);
         }
         if is_crowded(state) {
             return Step::Wait;
         }
         let mut under_way = under_way(state).peekable();
         if under_way.peek().is_none() {
-            return launch(level);
+            return launch_level(level);
         }
         let mut ahead = ramp.clone();
         for variant in under_way {
             let level = variant.index();
-            let fails = ahead.fails(level) >= 0.5;
-            ahead.observe(level, fails);
+            let fails = ahead.failure_chance(level) >= 0.5;
+            ahead.observe_life(level, fails);
         }
-        match ahead.next(&Self::rule(state)) {
-            Next::Try(level) => launch(level),
+        match ahead.next_step(&Self::search_rule(state)) {
+            Next::Try(level) => launch_level(level),
             _ => Step::Wait,
         }
     }
 
-    fn verdict(&self, state: &State) -> Verdict {
-        if nothing_counts(state) && untold(state) == 0 {
+    fn verdict_of(&self, state: &State) -> Verdict {
+        if nothing_counts(state) && untold_trials(state) == 0 {
             return Verdict::CouldNotTest;
         }
-        match Self::standing(state) {
+        match Self::next_action(state) {
             Next::From(_) => Verdict::Found,
             // Each failure whose evidence is missing may have been the bug.
-            Next::Never if untold(state) == 0 => Verdict::NotThere,
+            Next::Never if untold_trials(state) == 0 => Verdict::NotThere,
             _ => Verdict::Undecided,
         }
     }
 
     fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
-        stop_rule(state, self.verdict(state))
+        stop_rule(state, self.verdict_of(state))
     }
 
-    fn left(&self, state: &State) -> Option<u64> {
-        state.ramp.as_ref()?.missing(&Self::rule(state))
+    fn remaining_trials(&self, state: &State) -> Option<u64> {
+        state
+            .ramp
+            .as_ref()?
+            .missing_guard_lives(&Self::search_rule(state))
     }
 }
 
-fn launch(level: usize) -> Step {
+fn launch_level(level: usize) -> Step {
     let level = u32::try_from(level).unwrap_or(u32::MAX);
     Step::Launch(VariantId(level))
 }

@@ -14,33 +14,38 @@ pub struct Rates;
 
 /// Returns the logarithm of the evidence that each contrast needs. With this threshold, any of them is wrong at most as
 /// often as the plan allows for one.
-pub fn threshold(state: &State) -> f64 {
+pub fn evidence_threshold(state: &State) -> f64 {
     let contrasts = state.contrasts.len().max(1) as u64;
-    (real(contrasts) / state.plan.alpha.value()).ln()
+    (real(contrasts) / state.plan.alpha.to_probability()).ln()
 }
 
 fn is_known(state: &State, contrast: &Contrast) -> bool {
-    contrast.evidence.ln_e_max() >= threshold(state)
+    contrast.evidence.ln_e_max() >= evidence_threshold(state)
 }
 
 /// Returns whether a variant has reached its limit of counted trials, or never will, because most of its trials show
 /// other failures.
 fn is_spent(state: &State, variant: VariantId) -> bool {
-    let tally = state.tally(variant);
+    let tally = state.tally_of(variant);
     let all = state.plan.stop.trials;
-    all.is_some_and(|all| tally.trials() >= all || tally.ran() >= all.saturating_mul(2))
+    all.is_some_and(|all| {
+        tally.counted_trials() >= all || tally.finished_trials() >= all.saturating_mul(2)
+    })
 }
 
 /// Returns whether this variant is no longer launched.
 fn is_closed(state: &State, variant: VariantId) -> bool {
-    let mut mine = state.contrasts.iter().filter(|one| one.has(variant));
+    let mut mine = state
+        .contrasts
+        .iter()
+        .filter(|one| one.has_variant(variant));
     is_spent(state, variant)
         || !state.is_testable(variant)
         || mine.all(|one| is_known(state, one) || !one.is_testable(state))
 }
 
 /// Returns the verdict on a possible fix, once the difference is known.
-fn fix(state: &State) -> Option<Verdict> {
+fn fix_verdict(state: &State) -> Option<Verdict> {
     let Question::Compare(Compare {
         fixed: true,
         reference,
@@ -50,10 +55,10 @@ fn fix(state: &State) -> Option<Verdict> {
         return None;
     };
     let rate = |id: VariantId| {
-        let tally = state.tally(id);
-        real(tally.failures) / real(tally.trials().max(1))
+        let tally = state.tally_of(id);
+        real(tally.failures) / real(tally.counted_trials().max(1))
     };
-    let mut others = state.tallies().map(|(id, _)| id);
+    let mut others = state.all_tallies().map(|(id, _)| id);
     let other = others.find(|id| id != reference)?;
     Some(if rate(other) < rate(*reference) {
         Verdict::Fixed
@@ -63,40 +68,43 @@ fn fix(state: &State) -> Option<Verdict> {
 }
 
 impl Policy for Rates {
-    fn next(&self, state: &State) -> Step {
-        let open = state.tallies().map(|(id, _)| id);
+    fn next_step(&self, state: &State) -> Step {
+        let open = state.all_tallies().map(|(id, _)| id);
         let open: Vec<VariantId> = open.filter(|id| !is_closed(state, *id)).collect();
         if open.is_empty() {
             return Step::Done;
         }
         if state.budget_spent {
-            return Step::finish(state);
+            return Step::wait_or_done(state);
         }
         let all = state.plan.stop.trials.unwrap_or(u64::MAX);
-        let room = |id: &VariantId| state.underway(*id) - state.tally(*id).other < all;
+        let room = |id: &VariantId| state.expected_trials(*id) - state.tally_of(*id).other < all;
         let next = next_in_block(state, open.into_iter().filter(room));
         next.map_or(Step::Wait, Step::Launch)
     }
 
-    fn verdict(&self, state: &State) -> Verdict {
+    fn verdict_of(&self, state: &State) -> Verdict {
         let all = state.plan.stop.trials.unwrap_or(u64::MAX);
-        let mut tested = state.tallies().filter(|(id, _)| state.is_testable(*id));
+        let mut tested = state.all_tallies().filter(|(id, _)| state.is_testable(*id));
         if nothing_counts(state) {
             Verdict::CouldNotTest
         } else if state.contrasts.iter().any(|one| is_known(state, one)) {
-            fix(state).unwrap_or(Verdict::Different)
+            fix_verdict(state).unwrap_or(Verdict::Different)
         } else if state.contrasts.iter().all(|one| !one.is_testable(state)) {
             Verdict::CouldNotTest
-        } else if tested.all(|(_, tally)| tally.trials() >= all) {
+        } else if tested.all(|(_, tally)| tally.counted_trials() >= all) {
             // A missing difference does not show that a fix works.
-            fix(state).map_or(Verdict::NoDifference, |_| Verdict::Undecided)
+            fix_verdict(state).map_or(Verdict::NoDifference, |_| Verdict::Undecided)
         } else {
             Verdict::Undecided
         }
     }
 
     fn stop_rule(&self, state: &State, variant: VariantId) -> StopRule {
-        let mut mine = state.contrasts.iter().filter(|one| one.has(variant));
+        let mut mine = state
+            .contrasts
+            .iter()
+            .filter(|one| one.has_variant(variant));
         if mine.any(|one| is_known(state, one)) {
             StopRule::Decision
         } else if is_spent(state, variant) {
@@ -106,11 +114,11 @@ impl Policy for Rates {
         }
     }
 
-    fn left(&self, state: &State) -> Option<u64> {
+    fn remaining_trials(&self, state: &State) -> Option<u64> {
         let all = state.plan.stop.trials?;
-        let open = state.tallies().filter(|(id, _)| !is_closed(state, *id));
+        let open = state.all_tallies().filter(|(id, _)| !is_closed(state, *id));
         Some(
-            open.map(|(_, tally)| all.saturating_sub(tally.trials()))
+            open.map(|(_, tally)| all.saturating_sub(tally.counted_trials()))
                 .sum(),
         )
     }

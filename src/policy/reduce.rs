@@ -2,7 +2,9 @@
 //!
 //! First it finds the items that cannot be left out, because the program does not run without them.
 
-use super::search::{free_makers, is_spent, makes, reproduce, step, under_way};
+use super::search::{
+    free_makers, is_spent, needs_making, reproduction_step, step_for_choice, under_way,
+};
 use super::{Collect, Policy, Step, StopRule, Verdict, nothing_counts, raise, search};
 use crate::model::{Choice, VariantId};
 use crate::state::{Reproduced, State};
@@ -12,11 +14,14 @@ use provoke_stats::search::Reduction;
 pub struct Reduce;
 
 /// Returns the sets with the most information for the free slots.
-fn choose(state: &State, free: usize) -> Vec<Choice> {
-    let sets = under_way(state).filter_map(|id| state.set(id));
+fn choose_sets(state: &State, free: usize) -> Vec<Choice> {
+    let sets = under_way(state).filter_map(|id| state.kept_set(id));
     let Some(reduction) = &state.reduction else {
         let sets: Vec<Vec<usize>> = sets.collect();
-        let next = state.screen.as_ref().and_then(|screen| screen.next(&sets));
+        let next = state
+            .screen
+            .as_ref()
+            .and_then(|screen| screen.next_set(&sets));
         return next
             .map(|set| state.with_required(set))
             .into_iter()
@@ -29,16 +34,16 @@ fn choose(state: &State, free: usize) -> Vec<Choice> {
 }
 
 impl Policy for Reduce {
-    fn next(&self, state: &State) -> Step {
-        if let Some(step) = raise::step(state).or_else(|| reproduce(state)) {
+    fn next_step(&self, state: &State) -> Step {
+        if let Some(step) = raise::next_step(state).or_else(|| reproduction_step(state)) {
             return step;
         }
         if is_spent(state) || state.reduction.as_ref().is_some_and(Reduction::is_over) {
-            return Step::finish(state);
+            return Step::wait_or_done(state);
         }
-        match choose(state, 1).pop() {
-            Some(choice) => step(state, choice),
-            None if state.unsettled() || !state.making.is_empty() => Step::Wait,
+        match choose_sets(state, 1).pop() {
+            Some(choice) => step_for_choice(state, choice),
+            None if state.has_open_trials() || !state.making.is_empty() => Step::Wait,
             None => Step::Done,
         }
     }
@@ -46,48 +51,48 @@ impl Policy for Reduce {
     /// The next set is computed only if a slot is free, because this takes time.
     fn is_done(&self, state: &State) -> bool {
         let over = state.reduction.as_ref().is_some_and(Reduction::is_over);
-        let lost = state.reproduced() == Reproduced::No;
-        if state.capturing || over || lost || !state.unsettled() && state.making.is_empty() {
+        let lost = state.reproduction_progress() == Reproduced::No;
+        if state.capturing || over || lost || !state.has_open_trials() && state.making.is_empty() {
             let next = if state.capturing {
-                Collect.next(state)
+                Collect.next_step(state)
             } else {
-                self.next(state)
+                self.next_step(state)
             };
             return next == Step::Done;
         }
         false
     }
 
-    fn ahead(&self, state: &State) -> Option<Step> {
-        let ids = state.tallies().map(|(id, _)| id);
+    fn step_ahead(&self, state: &State) -> Option<Step> {
+        let ids = state.all_tallies().map(|(id, _)| id);
         let untried = |id: &VariantId| {
-            let setting = state.plan.variant(*id).setting;
-            state.is_ready(*id) && state.launched(*id) == 0 && setting.is_none()
+            let setting = state.plan.variant_plan(*id).setting;
+            state.is_ready(*id) && state.launched_trials(*id) == 0 && setting.is_none()
         };
         let stored = ids.filter(untried);
-        if state.raising().is_some()
-            || !makes(state)
+        if state.undecided_raise().is_some()
+            || !needs_making(state)
             || free_makers(state) == 0
             || is_spent(state)
             || stored.count() > 0
         {
             return None;
         }
-        let steps = choose(state, 2)
+        let steps = choose_sets(state, 2)
             .into_iter()
-            .map(|choice| step(state, choice));
+            .map(|choice| step_for_choice(state, choice));
         let mut steps = steps.filter(|step| matches!(step, Step::Choose(_) | Step::Make(_)));
         steps.next()
     }
 
-    fn verdict(&self, state: &State) -> Verdict {
+    fn verdict_of(&self, state: &State) -> Verdict {
         if nothing_counts(state) {
             return Verdict::CouldNotTest;
         }
-        match (state.reproduced(), &state.reduction) {
+        match (state.reproduction_progress(), &state.reduction) {
             (Reproduced::No, _) => Verdict::NotThere,
             (Reproduced::Yes, Some(reduction)) if reduction.is_over() => {
-                if reduction.answer().sufficient {
+                if reduction.current_answer().sufficient {
                     Verdict::Found
                 } else {
                     Verdict::Undecided
@@ -98,10 +103,10 @@ impl Policy for Reduce {
     }
 
     fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
-        search::stop_rule(state, self.verdict(state))
+        search::stop_rule(state, self.verdict_of(state))
     }
 
-    fn left(&self, _: &State) -> Option<u64> {
+    fn remaining_trials(&self, _: &State) -> Option<u64> {
         None
     }
 }

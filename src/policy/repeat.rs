@@ -1,7 +1,7 @@
 //! `run`: repeats every variant until a number of trials, a failure, an interval width or the time limit is reached.
 
 use super::blocks::next_in_block;
-use super::{Policy, Step, StopRule, Verdict, interval, nothing_counts, untold};
+use super::{Policy, Step, StopRule, Verdict, nothing_counts, rate_interval, untold_trials};
 use crate::model::{Expect, Stop, VariantId};
 use crate::state::{State, Tally};
 use provoke_stats::{Interval, clopper_pearson, confidence_sequence, upper_one_sided};
@@ -10,38 +10,38 @@ use provoke_stats::{Interval, clopper_pearson, confidence_sequence, upper_one_si
 pub struct Repeat;
 
 impl Policy for Repeat {
-    fn next(&self, state: &State) -> Step {
+    fn next_step(&self, state: &State) -> Step {
         let open = state
-            .tallies()
-            .filter(|(id, tally)| state.is_testable(*id) && !reached(state, tally));
+            .all_tallies()
+            .filter(|(id, tally)| state.is_testable(*id) && !reached_limit(state, tally));
         let open: Vec<VariantId> = open.map(|(id, _)| id).collect();
         if open.is_empty() {
             return Step::Done;
         }
         if state.budget_spent {
-            return Step::finish(state);
+            return Step::wait_or_done(state);
         }
         let wanted = |id: &VariantId| {
             state
                 .plan
                 .stop
                 .trials
-                .is_none_or(|trials| state.underway(*id) < trials)
+                .is_none_or(|trials| state.expected_trials(*id) < trials)
         };
         let next = next_in_block(state, open.into_iter().filter(wanted));
         next.map_or(Step::Wait, Step::Launch)
     }
 
-    fn verdict(&self, state: &State) -> Verdict {
-        let failures: u64 = state.tallies().map(|(_, tally)| tally.failures).sum();
+    fn verdict_of(&self, state: &State) -> Verdict {
+        let failures: u64 = state.all_tallies().map(|(_, tally)| tally.failures).sum();
         if nothing_counts(state) {
             return Verdict::CouldNotTest;
         }
         match state.plan.expect {
-            Expect::MaxRate(millionths) => against(state, f64::from(millionths) / 1e6),
+            Expect::MaxRate(millionths) => compare_with_allowed(state, f64::from(millionths) / 1e6),
             // An interrupted run has not shown the absence of failures.
             Expect::Pass | Expect::Fail if failures > 0 => Verdict::Failing,
-            Expect::Pass | Expect::Fail if !state.finished || untold(state) > 0 => {
+            Expect::Pass | Expect::Fail if !state.finished || untold_trials(state) > 0 => {
                 Verdict::Undecided
             }
             Expect::Pass | Expect::Fail => Verdict::Clean,
@@ -49,35 +49,41 @@ impl Policy for Repeat {
     }
 
     fn stop_rule(&self, state: &State, variant: VariantId) -> StopRule {
-        stop_rule(state, state.tally(variant))
+        stop_rule(state, state.tally_of(variant))
     }
 
-    fn left(&self, state: &State) -> Option<u64> {
+    fn remaining_trials(&self, state: &State) -> Option<u64> {
         let variants = state.plan.variants.len() as u64;
         let all = state.plan.stop.trials?.saturating_mul(variants);
-        Some(all.saturating_sub(state.completed()))
+        Some(all.saturating_sub(state.completed_trials()))
     }
 }
 
 /// Returns the bounds of the failure rate that a maximum rate is compared with. Each holds at the confidence level: only
 /// one of them decides.
 pub fn rate_bounds(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
-    let (k, n) = (tally.failures, tally.trials());
+    let (k, n) = (tally.failures, tally.counted_trials());
     if rule.is_planned() {
         Interval {
             lo: clopper_pearson(k, n, 2.0 * alpha).lo,
             hi: upper_one_sided(k, n, alpha),
         }
     } else {
-        interval(rule, tally, alpha)
+        rate_interval(rule, tally, alpha)
     }
 }
 
 /// Compares the rate of every variant with the allowed rate.
-fn against(state: &State, allowed: f64) -> Verdict {
+fn compare_with_allowed(state: &State, allowed: f64) -> Verdict {
     let intervals: Vec<Interval> = state
-        .tallies()
-        .map(|(_, tally)| rate_bounds(stop_rule(state, tally), tally, state.plan.alpha.value()))
+        .all_tallies()
+        .map(|(_, tally)| {
+            rate_bounds(
+                stop_rule(state, tally),
+                tally,
+                state.plan.alpha.to_probability(),
+            )
+        })
         .collect();
     if intervals.iter().any(|interval| interval.lo > allowed) {
         Verdict::AboveMaxRate
@@ -95,16 +101,16 @@ fn stop_rule(state: &State, tally: &Tally) -> StopRule {
     } = state.plan.stop;
     if failures.is_some_and(|failures| tally.failures >= failures) {
         StopRule::KthFailure
-    } else if narrow(state, tally) || is_decided(state, tally) {
+    } else if is_narrow_enough(state, tally) || is_decided(state, tally) {
         StopRule::Decision
-    } else if trials.is_some_and(|trials| tally.ran() >= trials) {
+    } else if trials.is_some_and(|trials| tally.finished_trials() >= trials) {
         StopRule::at_the_limit(state)
     } else {
         StopRule::from_outside(state)
     }
 }
 
-fn reached(state: &State, tally: &Tally) -> bool {
+fn reached_limit(state: &State, tally: &Tally) -> bool {
     !matches!(stop_rule(state, tally), StopRule::Time | StopRule::User)
 }
 
@@ -118,14 +124,22 @@ fn is_decided(state: &State, tally: &Tally) -> bool {
         return false;
     }
     let allowed = f64::from(millionths) / 1e6;
-    let rate = confidence_sequence(tally.failures, tally.trials(), state.plan.alpha.value());
+    let rate = confidence_sequence(
+        tally.failures,
+        tally.counted_trials(),
+        state.plan.alpha.to_probability(),
+    );
     rate.lo > allowed || rate.hi <= allowed
 }
 
-fn narrow(state: &State, tally: &Tally) -> bool {
+fn is_narrow_enough(state: &State, tally: &Tally) -> bool {
     let Some(width) = state.plan.stop.width else {
         return false;
     };
-    let interval = confidence_sequence(tally.failures, tally.trials(), state.plan.alpha.value());
+    let interval = confidence_sequence(
+        tally.failures,
+        tally.counted_trials(),
+        state.plan.alpha.to_probability(),
+    );
     interval.width() <= f64::from(width) / 1e6
 }

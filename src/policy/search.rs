@@ -9,13 +9,15 @@ use provoke_stats::real;
 use std::time::Duration;
 
 /// Returns the next step until the failing variant has failed often enough, or if it never will.
-pub(super) fn reproduce(state: &State) -> Option<Step> {
+pub(super) fn reproduction_step(state: &State) -> Option<Step> {
     let failing = State::FAILING;
-    match state.reproduced() {
+    match state.reproduction_progress() {
         Reproduced::Yes => None,
         Reproduced::No => Some(Step::Done),
-        Reproduced::NotYet(_) if is_spent(state) => Some(Step::finish(state)),
-        Reproduced::NotYet(more) if state.in_flight(failing) < more => Some(launch(state, failing)),
+        Reproduced::NotYet(_) if is_spent(state) => Some(Step::wait_or_done(state)),
+        Reproduced::NotYet(more) if state.in_flight(failing) < more => {
+            Some(launch_or_make(state, failing))
+        }
         Reproduced::NotYet(_) => Some(Step::Wait),
     }
 }
@@ -26,24 +28,24 @@ const AHEAD: u64 = 3;
 /// Returns whether too many trials are uncounted to choose further ones well: if a failure takes much longer than a
 /// pass, as a hang does, the other slots would run useless trials.
 pub(super) fn is_crowded(state: &State) -> bool {
-    let ids = state.tallies().map(|(id, _)| id);
+    let ids = state.all_tallies().map(|(id, _)| id);
     let waiting: u64 = ids.map(|id| state.in_flight(id)).sum();
     waiting >= AHEAD * u64::from(state.plan.jobs)
 }
 
 /// Returns the step that tries a choice, or the step that must precede it.
-pub(super) fn step(state: &State, choice: Choice) -> Step {
+pub(super) fn step_for_choice(state: &State, choice: Choice) -> Step {
     if is_crowded(state) {
         return Step::Wait;
     }
-    match state.find(&choice) {
-        Some(variant) => launch(state, variant),
-        None if free_makers(state) == 0 && makes(state) => Step::Wait,
+    match state.find_variant(&choice) {
+        Some(variant) => launch_or_make(state, variant),
+        None if free_makers(state) == 0 && needs_making(state) => Step::Wait,
         None => Step::Choose(choice),
     }
 }
 
-pub(super) fn launch(state: &State, variant: VariantId) -> Step {
+pub(super) fn launch_or_make(state: &State, variant: VariantId) -> Step {
     if state.is_ready(variant) {
         Step::Launch(variant)
     } else if state.making.contains(&variant) || free_makers(state) == 0 {
@@ -60,7 +62,7 @@ pub(super) fn free_makers(state: &State) -> usize {
 }
 
 /// Returns whether a variant must be prepared before it is tried.
-pub(super) fn makes(state: &State) -> bool {
+pub(super) fn needs_making(state: &State) -> bool {
     let made =
         |space: &Space| space.template.make.is_some() || space.template.hooks.setup.is_some();
     state.plan.space.as_ref().is_some_and(made)
@@ -69,8 +71,11 @@ pub(super) fn makes(state: &State) -> bool {
 /// Returns the cost of preparing a variant, in trials; `None` until one was prepared.
 pub(super) fn making_cost(state: &State) -> Option<f64> {
     let (made, took) = state.made;
-    let trials: u64 = state.tallies().map(|(_, tally)| tally.trials()).sum();
-    let exposure = state.tallies().map(|(_, tally)| tally.exposure);
+    let trials: u64 = state
+        .all_tallies()
+        .map(|(_, tally)| tally.counted_trials())
+        .sum();
+    let exposure = state.all_tallies().map(|(_, tally)| tally.exposure);
     let trial = exposure.sum::<Duration>().as_secs_f64() / real(trials.max(1));
     (made > 0 && trial > 0.0).then(|| took.as_secs_f64() / real(made) / trial)
 }
@@ -78,7 +83,7 @@ pub(super) fn making_cost(state: &State) -> Option<f64> {
 /// Returns every variant once for each of its running trials; a variant in preparation will be tried, so it counts
 /// once.
 pub(super) fn under_way(state: &State) -> impl Iterator<Item = VariantId> {
-    let ids = state.tallies().map(|(id, _)| id);
+    let ids = state.all_tallies().map(|(id, _)| id);
     ids.flat_map(|id| {
         let coming = u64::from(state.making.contains(&id));
         let count = state.in_flight(id).max(coming);
@@ -98,8 +103,10 @@ pub fn trial_limit(state: &State) -> Option<u64> {
 
 /// Returns whether the time is over, or the running and completed trials of all variants together reach the limit.
 pub(super) fn is_spent(state: &State) -> bool {
-    let count = |(id, tally): (VariantId, &crate::state::Tally)| tally.ran() + state.in_flight(id);
-    let all: u64 = state.tallies().map(count).sum();
+    let count = |(id, tally): (VariantId, &crate::state::Tally)| {
+        tally.finished_trials() + state.in_flight(id)
+    };
+    let all: u64 = state.all_tallies().map(count).sum();
     state.budget_spent || trial_limit(state).is_some_and(|most| all >= most)
 }
 

@@ -107,11 +107,11 @@ struct Walk<'a> {
 
 impl Shrinking {
     /// Returns the progress of the search; `None` for any other question.
-    pub fn of(state: &State) -> Option<Self> {
+    pub fn of_state(state: &State) -> Option<Self> {
         let Question::Shrink(asked) = &state.plan.question else {
             return None;
         };
-        let cuts = state.plan.space.as_ref()?.choices.cuts()?;
+        let cuts = state.plan.space.as_ref()?.choices.as_cuts()?;
         let mut walk = Walk {
             state,
             cuts,
@@ -125,7 +125,7 @@ impl Shrinking {
                 end: End::Over,
             },
         };
-        if let Err(Stop(end)) = walk.all(asked.reproduce) {
+        if let Err(Stop(end)) = walk.shrink_all(asked.reproduce) {
             walk.known.end = end;
         }
         Some(walk.known)
@@ -133,27 +133,27 @@ impl Shrinking {
 }
 
 /// Returns how many passing trials exclude a load that crashes at least as often as these counts show.
-fn silent(crashed: u64, lives: u64) -> u64 {
+fn silent_limit(crashed: u64, lives: u64) -> u64 {
     let rate = lower_one_sided(crashed, lives, RATE_ALPHA);
     runs_to_see_one(rate, 1.0 - KEPT_ALPHA).unwrap_or(u64::MAX)
 }
 
 impl Walk<'_> {
-    fn all(&mut self, reproduce: u64) -> Result<(), Stop> {
-        let lives = self.rate(reproduce)?;
-        self.kinds(lives)?;
-        self.bodies(lives)?;
-        self.clients(lives)?;
-        self.requests(lives)?;
+    fn shrink_all(&mut self, reproduce: u64) -> Result<(), Stop> {
+        let lives = self.measure_rate(reproduce)?;
+        self.shrink_kinds(lives)?;
+        self.shrink_bodies(lives)?;
+        self.shrink_clients(lives)?;
+        self.shrink_requests(lives)?;
         // Shorter trials crash less often, so the next questions use the rate of the present trials.
-        let lives = self.again(lives)?;
-        self.connections(lives)
+        let lives = self.confirm_smallest(lives)?;
+        self.try_connections(lives)
     }
 
     /// Measures the crash rate of the whole load.
-    fn rate(&mut self, reproduce: u64) -> Result<u64, Stop> {
+    fn measure_rate(&mut self, reproduce: u64) -> Result<u64, Stop> {
         let whole = self.cuts.whole.clone();
-        let (crashed, lives) = self.counts(&whole);
+        let (crashed, lives) = self.crash_counts(&whole);
         self.known.whole = (crashed, lives);
         let most = reproduce.saturating_mul(PATIENCE);
         if crashed == 0 && (lives >= reproduce || !self.is_testable(&whole)) {
@@ -165,13 +165,13 @@ impl Walk<'_> {
             let wanted = wanted.min(lives + CRASHES - crashed);
             return Err(Stop(End::Open(Box::new(whole), wanted)));
         }
-        let needed = silent(crashed, lives);
+        let needed = silent_limit(crashed, lives);
         self.known.lives = Some(needed);
         Ok(needed)
     }
 
     /// Leaves out kinds of requests: one at a time or, if there are many, several at first.
-    fn kinds(&mut self, lives: u64) -> Result<(), Stop> {
+    fn shrink_kinds(&mut self, lives: u64) -> Result<(), Stop> {
         let count = self.known.left.kinds.0.len();
         let mut at_once = if count > FEW { count / 2 } else { 1 };
         loop {
@@ -186,7 +186,7 @@ impl Walk<'_> {
                 }
                 let mut cut = self.known.left.clone();
                 cut.kinds = Subset(rest);
-                if !self.accepts(Less::Kinds(without), cut, lives)? {
+                if !self.accepts_cut(Less::Kinds(without), cut, lives)? {
                     at = end;
                 }
             }
@@ -198,19 +198,19 @@ impl Walk<'_> {
     }
 
     /// Leaves out bodies: all but one, or repeatedly half of them.
-    fn bodies(&mut self, lives: u64) -> Result<(), Stop> {
+    fn shrink_bodies(&mut self, lives: u64) -> Result<(), Stop> {
         for kind in self.known.left.kinds.0.clone() {
             let count = self.cuts.bodies_of(&self.known.left, kind);
             let mut bodies: Vec<u32> = (0..).take(count).collect();
-            if count < 2 || self.takes(kind, &bodies[..1], lives)? {
+            if count < 2 || self.accepts_bodies(kind, &bodies[..1], lives)? {
                 continue;
             }
             while bodies.len() > 1 {
                 let (first, second) = bodies.split_at(bodies.len() / 2);
                 // The first body alone passes, as was tried above.
-                let half = if first.len() > 1 && self.takes(kind, first, lives)? {
+                let half = if first.len() > 1 && self.accepts_bodies(kind, first, lives)? {
                     first
-                } else if self.takes(kind, second, lives)? {
+                } else if self.accepts_bodies(kind, second, lives)? {
                     second
                 } else {
                     break;
@@ -222,15 +222,15 @@ impl Walk<'_> {
     }
 
     /// Returns whether the service still crashes if a kind has only these bodies.
-    fn takes(&mut self, kind: u32, bodies: &[u32], lives: u64) -> Result<bool, Stop> {
+    fn accepts_bodies(&mut self, kind: u32, bodies: &[u32], lives: u64) -> Result<bool, Stop> {
         let bodies = Subset(bodies.to_vec());
         let mut cut = self.known.left.clone();
         cut.bodies.insert(kind, bodies.clone());
-        self.accepts(Less::Bodies(kind, bodies), cut, lives)
+        self.accepts_cut(Less::Bodies(kind, bodies), cut, lives)
     }
 
     /// Searches the minimum number of clients, assuming that a crash with some clients also occurs with more.
-    fn clients(&mut self, lives: u64) -> Result<(), Stop> {
+    fn shrink_clients(&mut self, lives: u64) -> Result<(), Stop> {
         let mut silent = 0;
         while self.known.left.clients - silent > 1 {
             let middle = silent + (self.known.left.clients - silent) / 2;
@@ -246,11 +246,11 @@ impl Walk<'_> {
             clients,
             ..self.known.left.clone()
         };
-        self.accepts(Less::Clients(clients), cut, lives)
+        self.accepts_cut(Less::Clients(clients), cut, lives)
     }
 
     /// Shortens trials by halves.
-    fn requests(&mut self, lives: u64) -> Result<(), Stop> {
+    fn shrink_requests(&mut self, lives: u64) -> Result<(), Stop> {
         let lives = lives.div_ceil(SHORTER);
         loop {
             let requests = self.known.left.requests / 2;
@@ -261,7 +261,7 @@ impl Walk<'_> {
                 requests,
                 ..self.known.left.clone()
             };
-            if !self.accepts(Less::Requests(requests), cut, lives)? {
+            if !self.accepts_cut(Less::Requests(requests), cut, lives)? {
                 return Ok(());
             }
         }
@@ -269,18 +269,18 @@ impl Walk<'_> {
 
     /// Tries the remaining load again, and with one client fewer, until that passes. Returns how many passing trials
     /// are needed to decide, at the observed rate.
-    fn again(&mut self, lives: u64) -> Result<u64, Stop> {
+    fn confirm_smallest(&mut self, lives: u64) -> Result<u64, Stop> {
         loop {
             let left = self.known.left.clone();
             let (crashed, ran) = self.since_accepted(&left);
             self.known.again = Some((crashed, ran));
-            let enough = self.enough();
+            let enough = self.trials_enough();
             if left != self.cuts.whole && crashed < CRASHES && ran < enough {
                 let more = (enough - ran).min(CRASHES - crashed);
-                let (_, all) = self.counts(&left);
+                let (_, all) = self.crash_counts(&left);
                 return Err(Stop(End::Open(Box::new(left), all + more)));
             }
-            let lives = lives.max(silent(crashed, ran));
+            let lives = lives.max(silent_limit(crashed, ran));
             if left.clients == 1 || !self.accepts_clients(left.clients - 1, lives)? {
                 return Ok(lives);
             }
@@ -288,32 +288,32 @@ impl Walk<'_> {
     }
 
     /// Tries the other kind of connections. The remaining load stays unchanged, because neither kind is less load.
-    fn connections(&mut self, lives: u64) -> Result<(), Stop> {
+    fn try_connections(&mut self, lives: u64) -> Result<(), Stop> {
         let left = self.known.left.clone();
         let fresh = !left.fresh;
         let cut = Cut {
             fresh,
             ..left.clone()
         };
-        let crashes = self.accepts(Less::Fresh(fresh), cut, lives)?;
+        let crashes = self.accepts_cut(Less::Fresh(fresh), cut, lives)?;
         self.known.left = left;
         self.known.otherwise = Some(crashes);
         Ok(())
     }
 
     /// Returns how many trials of the remaining load show that its crash was not a single event.
-    fn enough(&self) -> u64 {
+    fn trials_enough(&self) -> u64 {
         let lives = self.known.lives.unwrap_or(0);
         LEAST_AGAIN.max(lives.saturating_mul(AGAIN))
     }
 
     /// Continues with a smaller load if it still crashes. A load that crashed once and then passed many trials does not
     /// have the searched crash.
-    fn accepts(&mut self, less: Less, cut: Cut, lives: u64) -> Result<bool, Stop> {
-        let (crashed, ran) = self.counts(&cut);
+    fn accepts_cut(&mut self, less: Less, cut: Cut, lives: u64) -> Result<bool, Stop> {
+        let (crashed, ran) = self.crash_counts(&cut);
         let (again, since) = self.since_accepted(&cut);
         let crashes = if crashed > 0 {
-            Some(again > 0 || since < self.enough())
+            Some(again > 0 || since < self.trials_enough())
         } else {
             // A load that is not testable does not count as less load.
             (ran >= lives || !self.is_testable(&cut)).then_some(false)
@@ -337,73 +337,75 @@ impl Walk<'_> {
         }
     }
 
-    fn variant(&self, cut: &Cut) -> Option<VariantId> {
-        self.state.find(&Choice::Cut(Box::new(cut.clone())))
+    fn find_variant(&self, cut: &Cut) -> Option<VariantId> {
+        self.state.find_variant(&Choice::Cut(Box::new(cut.clone())))
     }
 
     fn is_testable(&self, cut: &Cut) -> bool {
-        let variant = self.variant(cut);
+        let variant = self.find_variant(cut);
         variant.is_none_or(|id| self.state.is_testable(id))
     }
 
     /// Returns crashes and trials of a load.
-    fn counts(&self, cut: &Cut) -> (u64, u64) {
-        self.variant(cut).map_or((0, 0), |id| {
-            let tally = self.state.tally(id);
-            (tally.failures, tally.trials())
+    fn crash_counts(&self, cut: &Cut) -> (u64, u64) {
+        self.find_variant(cut).map_or((0, 0), |id| {
+            let tally = self.state.tally_of(id);
+            (tally.failures, tally.counted_trials())
         })
     }
 
     /// Returns the same without the crash for which the load was accepted and the trials before it: the load was chosen
     /// because it crashed.
     fn since_accepted(&self, cut: &Cut) -> (u64, u64) {
-        let (crashed, lives) = self.counts(cut);
+        let (crashed, lives) = self.crash_counts(cut);
         if *cut == self.cuts.whole {
             return (crashed, lives);
         }
-        let tally = self.variant(cut).map(|id| self.state.tally(id));
+        let tally = self.find_variant(cut).map(|id| self.state.tally_of(id));
         let first = tally.and_then(|tally| tally.early_failures.first());
         first.map_or((0, 0), |(_, place)| (crashed - 1, lives - place))
     }
 }
 
 impl Policy for Shrink {
-    fn next(&self, state: &State) -> Step {
-        let Some(known) = Shrinking::of(state) else {
+    fn next_step(&self, state: &State) -> Step {
+        let Some(known) = Shrinking::of_state(state) else {
             return Step::Done;
         };
         let End::Open(cut, lives) = known.end else {
-            return Step::finish(state);
+            return Step::wait_or_done(state);
         };
         if is_spent(state) {
-            return Step::finish(state);
+            return Step::wait_or_done(state);
         }
         let choice = Choice::Cut(cut);
-        match state.find(&choice) {
+        match state.find_variant(&choice) {
             None => Step::Choose(choice),
-            Some(id) if state.tally(id).trials() + state.in_flight(id) < lives => Step::Launch(id),
+            Some(id) if state.tally_of(id).counted_trials() + state.in_flight(id) < lives => {
+                Step::Launch(id)
+            }
             Some(_) => Step::Wait,
         }
     }
 
-    fn verdict(&self, state: &State) -> Verdict {
+    fn verdict_of(&self, state: &State) -> Verdict {
         if nothing_counts(state) {
             return Verdict::CouldNotTest;
         }
-        match Shrinking::of(state).map(|known| known.end) {
+        match Shrinking::of_state(state).map(|known| known.end) {
             Some(End::Over) => Verdict::Found,
             _ => Verdict::Undecided,
         }
     }
 
     fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
-        match Shrinking::of(state).map(|known| known.end) {
+        match Shrinking::of_state(state).map(|known| known.end) {
             Some(End::Lost) => StopRule::Decision,
-            _ => search::stop_rule(state, self.verdict(state)),
+            _ => search::stop_rule(state, self.verdict_of(state)),
         }
     }
 
-    fn left(&self, _: &State) -> Option<u64> {
+    fn remaining_trials(&self, _: &State) -> Option<u64> {
         None
     }
 }

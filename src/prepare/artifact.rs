@@ -5,7 +5,7 @@
 //! and the build ID. Paths of different lengths may still move the bytes after them. Two builds then count as
 //! different, which costs trials, but does not affect the answer.
 
-use super::{Unready, refuse};
+use super::{Unready, refuse_at};
 use crate::model::Make;
 use crate::untrusted::Untrusted as _;
 use object::elf::SHF_ALLOC;
@@ -21,7 +21,7 @@ const BUILD_ID: &str = ".note.gnu.build-id";
 
 /// Returns a digest of the artifacts of a prepared variant, equal for identical artifacts; `None` if no artifacts are
 /// named.
-pub fn fingerprint(make: &Make) -> Result<Option<String>, Unready> {
+pub fn fingerprint_artifacts(make: &Make) -> Result<Option<String>, Unready> {
     if make.artifacts.is_empty() {
         return Ok(None);
     }
@@ -32,8 +32,8 @@ pub fn fingerprint(make: &Make) -> Result<Option<String>, Unready> {
         .map(|file| file.as_os_str().into())
         .collect();
     let missing = |(path, error): (PathBuf, io::Error)| {
-        let what = format!("the build did not create `{}`: {error}", path.safe());
-        refuse(
+        let what = format!("the build did not create `{}`: {error}", path.to_safe());
+        refuse_at(
             what,
             vec!["artifact".to_owned()],
             "`artifact` names files that `build` creates, relative to the working directory",
@@ -48,8 +48,8 @@ fn of_files(folder: &Path, files: &[PathBuf]) -> Result<String, (PathBuf, io::Er
     for file in files {
         let path = folder.join(file);
         let bytes = fs::read(&path).map_err(|error| (path, error))?;
-        for part in parts(&bytes) {
-            let part = without(part, folder);
+        for part in significant_parts(&bytes) {
+            let part = without_folder_name(part, folder);
             all.update(&(part.len() as u64).to_le_bytes());
             all.update(&part);
         }
@@ -62,7 +62,7 @@ fn of_files(folder: &Path, files: &[PathBuf]) -> Result<String, (PathBuf, io::Er
 }
 
 /// Returns the parts of a file that are compared.
-fn parts(bytes: &[u8]) -> Vec<&[u8]> {
+fn significant_parts(bytes: &[u8]) -> Vec<&[u8]> {
     let loaded = |program: &object::File<'_>| {
         let sections = program.sections().filter(|section| {
             let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
@@ -86,7 +86,7 @@ fn parts(bytes: &[u8]) -> Vec<&[u8]> {
 }
 
 /// Returns the bytes without the path of a directory.
-fn without(bytes: &[u8], folder: &Path) -> Vec<u8> {
+fn without_folder_name(bytes: &[u8], folder: &Path) -> Vec<u8> {
     let name = folder.as_os_str().as_encoded_bytes();
     let mut rest = Vec::with_capacity(bytes.len());
     let mut from = 0;

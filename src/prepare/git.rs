@@ -4,7 +4,7 @@
 //! commit has a work tree there. The files are as new as their checkout, so builds that compare time stamps build
 //! everything.
 
-use super::{Unready, at};
+use super::{Unready, io_error_at};
 use crate::model::{Make, Place};
 use crate::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
@@ -63,23 +63,23 @@ impl From<Commit> for Place {
     }
 }
 
-fn refuse(what: impl Into<String>, hint: &str) -> Unready {
-    super::refuse(what.into(), vec!["git".to_owned()], hint)
+fn refuse_git(what: impl Into<String>, hint: &str) -> Unready {
+    super::refuse_at(what.into(), vec!["git".to_owned()], hint)
 }
 
 /// Returns the commits of a range `GOOD..BAD` in the repository that contains a directory.
-pub fn line(folder: &Path, range: &str, with_changes: bool) -> Result<Line, Unready> {
+pub fn commit_line(folder: &Path, range: &str, with_changes: bool) -> Result<Line, Unready> {
     let (good, bad) = match range.split_once("..") {
         Some((good, bad)) if !good.is_empty() && !bad.starts_with('.') => (good, bad),
         _ => {
             let what = format!("`{range}` is not a range of commits");
-            return Err(refuse(what, "write GOOD..BAD, such as v1.2..main"));
+            return Err(refuse_git(what, "write GOOD..BAD, such as v1.2..main"));
         }
     };
     let bad = if bad.is_empty() { "HEAD" } else { bad };
-    let root = said(folder, &["rev-parse", "--show-toplevel"]).map_err(|why| {
-        let what = format!("`{}` is not in a git repository: {why}", folder.safe());
-        refuse(
+    let root = run_git(folder, &["rev-parse", "--show-toplevel"]).map_err(|why| {
+        let what = format!("`{}` is not in a git repository: {why}", folder.to_safe());
+        refuse_git(
             what,
             "change to a repository, or set --cwd; does `git status` work there?",
         )
@@ -87,24 +87,24 @@ pub fn line(folder: &Path, range: &str, with_changes: bool) -> Result<Line, Unre
     let root = PathBuf::from(root.trim_end());
     for commit in [good, bad] {
         let named = format!("{commit}^{{commit}}");
-        if let Err(why) = said(&root, &["rev-parse", "--verify", "--quiet", &named]) {
+        if let Err(why) = run_git(&root, &["rev-parse", "--verify", "--quiet", &named]) {
             let what = format!("there is no commit `{commit}`: {why}");
-            return Err(refuse(what, "`git log --oneline` lists the commits"));
+            return Err(refuse_git(what, "`git log --oneline` lists the commits"));
         }
     }
-    if said(&root, &["merge-base", "--is-ancestor", good, bad]).is_err() {
+    if run_git(&root, &["merge-base", "--is-ancestor", good, bad]).is_err() {
         let what = format!("`{good}` is not an ancestor of `{bad}`");
         let hint = "put the good commit first; `git merge-base GOOD BAD` finds a common ancestor";
-        return Err(refuse(what, hint));
+        return Err(refuse_git(what, hint));
     }
     let commits = [
-        history(&root, &["-1", good], false)?,
-        history(&root, &[&format!("{good}..{bad}")], with_changes)?,
+        read_history(&root, &["-1", good], false)?,
+        read_history(&root, &[&format!("{good}..{bad}")], with_changes)?,
     ];
     let commits = commits.concat();
     if commits.len() < 2 {
         let what = format!("there are no commits between `{good}` and `{bad}`");
-        return Err(refuse(what, "put the good commit first"));
+        return Err(refuse_git(what, "put the good commit first"));
     }
     Ok(Line {
         has_submodules: root.join(".gitmodules").exists(),
@@ -114,7 +114,7 @@ pub fn line(folder: &Path, range: &str, with_changes: bool) -> Result<Line, Unre
 }
 
 /// Returns commits along first parents, the oldest first.
-fn history(root: &Path, which: &[&str], with_changes: bool) -> Result<Vec<Commit>, Unready> {
+fn read_history(root: &Path, which: &[&str], with_changes: bool) -> Result<Vec<Commit>, Unready> {
     let read = |args: &[&str]| {
         let log = [
             "log",
@@ -122,9 +122,9 @@ fn history(root: &Path, which: &[&str], with_changes: bool) -> Result<Vec<Commit
             "--first-parent",
             "--diff-merges=first-parent",
         ];
-        said(root, &[&log, args, which, &["--"]].concat()).map_err(|why| {
+        run_git(root, &[&log, args, which, &["--"]].concat()).map_err(|why| {
             let what = format!("cannot read the history: {why}");
-            refuse(what, "does `git log` work there?")
+            refuse_git(what, "does `git log` work there?")
         })
     };
     // The line of a commit begins with a NUL, which the lines with numbers do not.
@@ -163,18 +163,18 @@ fn history(root: &Path, which: &[&str], with_changes: bool) -> Result<Vec<Commit
 }
 
 /// Returns the merged commits as `BASE..TIP` for each branch; empty if the commit is not a merge.
-pub fn merged(root: &Path, commit: &str) -> Vec<String> {
-    let sides = said(root, &["rev-parse", &format!("{commit}^@")]).unwrap_or_default();
+pub fn merged_ranges(root: &Path, commit: &str) -> Vec<String> {
+    let sides = run_git(root, &["rev-parse", &format!("{commit}^@")]).unwrap_or_default();
     let mut sides = sides.lines();
     let Some(ours) = sides.next() else {
         return Vec::new();
     };
     let short = |commit: &str| {
-        let name = said(root, &["rev-parse", "--short", commit]).ok()?;
+        let name = run_git(root, &["rev-parse", "--short", commit]).ok()?;
         Some(name.trim().to_owned())
     };
     let range = |theirs: &str| {
-        let base = said(root, &["merge-base", ours, theirs]).ok()?;
+        let base = run_git(root, &["merge-base", ours, theirs]).ok()?;
         Some(format!("{}..{}", short(base.trim())?, short(theirs)?))
     };
     sides.filter_map(range).collect()
@@ -186,7 +186,7 @@ pub fn merged(root: &Path, commit: &str) -> Vec<String> {
 pub fn work_tree(root: &Path, cwd: &Path, build: Option<&str>, artifacts: &[PathBuf]) -> Make {
     let unset = ELSEWHERE.join(" ");
     let below = cwd.strip_prefix(root).unwrap_or(Path::new(""));
-    let inside = quoted(below);
+    let inside = quote_path(below);
     let mut script = format!(
         "unset {unset}
 (
@@ -212,27 +212,27 @@ cd \"$PROVOKE_MADE\"/{inside} || exit
 
 /// Creates a repository below a directory that borrows the objects of the user's repository, with its tags, which
 /// builds may need.
-pub(super) fn repository(root: &Path, folder: &Path) -> Result<(), Unready> {
+pub(super) fn make_repository(root: &Path, folder: &Path) -> Result<(), Unready> {
     let ours = folder.join(OURS);
-    fs::create_dir_all(&ours).map_err(at(&ours))?;
+    fs::create_dir_all(&ours).map_err(io_error_at(&ours))?;
     let failed = |why: String| {
-        let what = format!("cannot create work trees of `{}`: {why}", root.safe());
-        refuse(what, "does `git worktree add` work there?")
+        let what = format!("cannot create work trees of `{}`: {why}", root.to_safe());
+        refuse_git(what, "does `git worktree add` work there?")
     };
-    let ask = |args: &[&str]| said(root, args).map_err(failed);
+    let ask = |args: &[&str]| run_git(root, args).map_err(failed);
     let path = |what: &str| {
         let path = ask(&["rev-parse", "--path-format=absolute", "--git-path", what])?;
         Ok::<PathBuf, Unready>(PathBuf::from(path.trim_end_matches('\n')))
     };
     let format = ask(&["rev-parse", "--show-object-format"])?;
     let format = format!("--object-format={}", format.trim());
-    said(&ours, &["init", "--quiet", "--bare", &format, "."]).map_err(failed)?;
+    run_git(&ours, &["init", "--quiet", "--bare", &format, "."]).map_err(failed)?;
     let alternates = ours.join("objects/info/alternates");
     let objects = format!("{}\n", path("objects")?.to_string_lossy());
-    fs::write(&alternates, objects).map_err(at(&alternates))?;
+    fs::write(&alternates, objects).map_err(io_error_at(&alternates))?;
     let shallow = path("shallow")?;
     if shallow.exists() {
-        fs::copy(&shallow, ours.join("shallow")).map_err(at(&shallow))?;
+        fs::copy(&shallow, ours.join("shallow")).map_err(io_error_at(&shallow))?;
     }
     let tags = ask(&[
         "for-each-ref",
@@ -241,18 +241,18 @@ pub(super) fn repository(root: &Path, folder: &Path) -> Result<(), Unready> {
     ])?;
     if !tags.is_empty() {
         let packed = ours.join("packed-refs");
-        fs::write(&packed, tags).map_err(at(&packed))?;
+        fs::write(&packed, tags).map_err(io_error_at(&packed))?;
     }
     Ok(())
 }
 
 /// Returns a path quoted for the shell.
-fn quoted(path: &Path) -> String {
+fn quote_path(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }
 
 /// Returns the output of a git command, or its error message.
-fn said(folder: &Path, args: &[&str]) -> Result<String, String> {
+fn run_git(folder: &Path, args: &[&str]) -> Result<String, String> {
     let mut git = Command::new("git");
     git.arg("-C").arg(folder).args(args);
     for name in ELSEWHERE {

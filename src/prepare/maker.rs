@@ -6,7 +6,7 @@
 //! while another uses it.
 
 use super::tree::{Tree, Weight};
-use super::{Unready, at, changed, tree};
+use super::{Unready, apply_change, io_error_at, tree};
 use crate::model::{Edit, Make, Source, Space, VariantId, VariantPlan};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -64,8 +64,8 @@ pub struct Reserved {
 
 impl Reserved {
     /// Returns the path of the log of the preparation.
-    pub fn log(&self) -> PathBuf {
-        beside(&self.path, "log")
+    pub fn log_path(&self) -> PathBuf {
+        path_beside(&self.path, "log")
     }
 }
 
@@ -81,7 +81,7 @@ impl Maker {
 
     /// Begins to prepare the directory of a variant, unless it is complete. Waits for other processes that prepare the
     /// same, until `halt` is set.
-    pub fn begin(
+    pub fn begin_folder(
         &self,
         variant: &VariantPlan,
         make: &Make,
@@ -89,7 +89,7 @@ impl Maker {
     ) -> Result<Stage, Unready> {
         let path = PathBuf::from(make.folder.as_os_str());
         let above = path.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(above).map_err(at(above))?;
+        fs::create_dir_all(above).map_err(io_error_at(above))?;
         let mut reserved = Reserved {
             path,
             shared: make.shared,
@@ -97,16 +97,16 @@ impl Maker {
             in_use: None,
         };
         let path = &reserved.path;
-        let is_made = || beside(path, "made").exists() && path.is_dir();
+        let is_made = || path_beside(path, "made").exists() && path.is_dir();
         while make.shared && reserved.making.is_none() {
             // Many trials may use a complete directory at once.
-            let in_use = lock_file(path, "used").map_err(at(path))?;
+            let in_use = lock_file(path, "used").map_err(io_error_at(path))?;
             let free = in_use.try_lock_shared().is_ok();
             if free && is_made() {
                 reserved.in_use = Some(in_use);
                 break;
             }
-            let making = lock_file(path, "lock").map_err(at(path))?;
+            let making = lock_file(path, "lock").map_err(io_error_at(path))?;
             if free && making.try_lock().is_ok() {
                 (reserved.making, reserved.in_use) = (Some(making), Some(in_use));
                 break;
@@ -120,21 +120,21 @@ impl Maker {
         if is_made() {
             return Ok(Stage::Made(reserved));
         }
-        remove(path).map_err(at(path))?;
+        remove_folder(path).map_err(io_error_at(path))?;
         match &make.copy {
             Some(root) => {
                 let root = Path::new(root.as_os_str());
-                if !self.copy(root, path, &variant.edits, halt)? {
+                if !self.copy_folder(root, path, &variant.edits, halt)? {
                     return Ok(Stage::Halted);
                 }
             }
-            None => fs::create_dir(path).map_err(at(path))?,
+            None => fs::create_dir(path).map_err(io_error_at(path))?,
         }
         Ok(Stage::Begun(reserved))
     }
 
     /// Copies a directory with the changes of a variant; returns false if it was stopped.
-    fn copy(
+    fn copy_folder(
         &self,
         root: &Path,
         to: &Path,
@@ -143,36 +143,36 @@ impl Maker {
     ) -> Result<bool, Unready> {
         // The directory of the run may be inside the copied one, and it grows all the time.
         let run: Vec<&Path> = to.parent().and_then(Path::parent).into_iter().collect();
-        Tree::new(root, &run).until(halt).copy(to)?;
+        Tree::new(root, &run).until_halted(halt).copy_to(to)?;
         if halt.load(Ordering::Relaxed) {
             return Ok(false);
         }
         for Edit { file, change } in edits {
             let path = to.join(file.as_os_str());
-            let text = fs::read(&path).map_err(at(&path))?;
-            match changed(&text, change, &self.sources)? {
-                Some(text) => tree::replace(&path, &text).map_err(at(&path))?,
-                None => fs::remove_file(&path).map_err(at(&path))?,
+            let text = fs::read(&path).map_err(io_error_at(&path))?;
+            match apply_change(&text, change, &self.sources)? {
+                Some(text) => tree::replace_file(&path, &text).map_err(io_error_at(&path))?,
+                None => fs::remove_file(&path).map_err(io_error_at(&path))?,
             }
         }
         Ok(true)
     }
 
     /// Gives up a directory whose preparation failed.
-    pub fn fail(&self, reserved: &Reserved) {
+    pub fn give_up_folder(&self, reserved: &Reserved) {
         // A directory that cannot be removed now is removed before the next attempt.
-        let _ = remove(&reserved.path);
+        let _ = remove_folder(&reserved.path);
     }
 
     /// Marks a directory as complete.
-    pub fn finish(&self, id: VariantId, reserved: Reserved) -> Result<(), Unready> {
+    pub fn finish_folder(&self, id: VariantId, reserved: Reserved) -> Result<(), Unready> {
         let Reserved {
             path,
             shared,
             making,
             in_use,
         } = reserved;
-        let mark = beside(&path, "made");
+        let mark = path_beside(&path, "made");
         let known = fs::read_to_string(&mark).ok();
         let bytes = match known.and_then(|text| text.trim().parse().ok()) {
             Some(bytes) => {
@@ -182,8 +182,8 @@ impl Maker {
                 bytes
             }
             None => {
-                let bytes = weight(&path)?;
-                fs::write(&mark, bytes.to_string()).map_err(at(&mark))?;
+                let bytes = folder_bytes(&path)?;
+                fs::write(&mark, bytes.to_string()).map_err(io_error_at(&mark))?;
                 bytes
             }
         };
@@ -200,7 +200,7 @@ impl Maker {
         };
         self.folders.lock().expect("no panic").insert(id, folder);
         if let Some(cache) = cache {
-            clean(&cache, self.room);
+            clean_cache(&cache, self.room);
         }
         Ok(())
     }
@@ -233,8 +233,8 @@ impl Maker {
                 break;
             };
             if let Some(folder) = folders.remove(&oldest) {
-                let _ = fs::remove_file(beside(&folder.path, "made"));
-                let away = beside(&folder.path, "gone");
+                let _ = fs::remove_file(path_beside(&folder.path, "made"));
+                let away = path_beside(&folder.path, "gone");
                 if fs::rename(&folder.path, &away).is_ok() {
                     old.push(away);
                 }
@@ -259,7 +259,7 @@ impl Maker {
                 .is_some_and(|name| name != super::git::OURS);
             if ours && path.is_dir() && !kept.contains(&path.as_path()) {
                 // Errors are ignored.
-                let _ = remove(&path);
+                let _ = remove_folder(&path);
             }
         }
     }
@@ -284,7 +284,7 @@ fn next_use(folders: &BTreeMap<VariantId, Folder>) -> u64 {
 }
 
 /// Returns the cache of directories that other runs can use.
-pub(super) fn cache() -> PathBuf {
+pub(super) fn cache_folder() -> PathBuf {
     let named = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty());
     let home = named("HOME").map_or_else(std::env::temp_dir, PathBuf::from);
     let caches = named("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
@@ -292,7 +292,7 @@ pub(super) fn cache() -> PathBuf {
 }
 
 /// Returns the path of a file beside a directory.
-fn beside(folder: &Path, what: &str) -> PathBuf {
+fn path_beside(folder: &Path, what: &str) -> PathBuf {
     let mut name = folder.file_name().unwrap_or_default().to_owned();
     name.push(".");
     name.push(what);
@@ -301,40 +301,40 @@ fn beside(folder: &Path, what: &str) -> PathBuf {
 
 /// Opens a lock file beside a directory.
 fn lock_file(folder: &Path, what: &str) -> io::Result<File> {
-    let path = beside(folder, what);
+    let path = path_beside(folder, what);
     let mut options = File::options();
     options.create(true).truncate(false).write(true).open(path)
 }
 
 /// Removes a directory, after its mark.
-fn remove(folder: &Path) -> io::Result<()> {
+fn remove_folder(folder: &Path) -> io::Result<()> {
     let unless_gone = |done: io::Result<()>| match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done,
     };
-    unless_gone(fs::remove_file(beside(folder, "made")))?;
+    unless_gone(fs::remove_file(path_beside(folder, "made")))?;
     unless_gone(fs::remove_dir_all(folder))
 }
 
-fn weight(folder: &Path) -> Result<u64, Unready> {
+fn folder_bytes(folder: &Path) -> Result<u64, Unready> {
     let all = Weight {
         files: u64::MAX,
         bytes: u64::MAX,
     };
-    let weight = Tree::new(folder, &[]).weigh(all)?;
+    let weight = Tree::new(folder, &[]).weigh_up_to(all)?;
     Ok(weight.map_or(u64::MAX, |weight| weight.bytes))
 }
 
 /// Removes the least recently used directories from a cache while it is too large, and incomplete ones; directories
 /// that a process prepares or uses stay.
-fn clean(cache: &Path, room: u64) {
+fn clean_cache(cache: &Path, room: u64) {
     let entries = fs::read_dir(cache).into_iter().flatten().flatten();
     let folders = entries
         .map(|entry| entry.path())
         .filter(|path| path.is_dir());
     let mut all: Vec<(Option<SystemTime>, u64, PathBuf)> = folders
         .map(|path| {
-            let mark = beside(&path, "made");
+            let mark = path_beside(&path, "made");
             let used = fs::metadata(&mark).and_then(|about| about.modified()).ok();
             let bytes = fs::read_to_string(&mark).ok();
             let bytes = bytes.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
@@ -350,7 +350,7 @@ fn clean(cache: &Path, room: u64) {
         let locks = ["lock", "used"].map(|what| lock_file(&folder, what));
         let free =
             |lock: &io::Result<File>| lock.as_ref().is_ok_and(|lock| lock.try_lock().is_ok());
-        if locks.iter().all(free) && remove(&folder).is_ok() {
+        if locks.iter().all(free) && remove_folder(&folder).is_ok() {
             held -= bytes;
         }
     }

@@ -11,10 +11,10 @@ mod maker;
 mod reduced;
 mod tree;
 
-pub use artifact::fingerprint;
-pub use git::{Commit, Line, line, merged, work_tree};
+pub use artifact::fingerprint_artifacts;
+pub use git::{Commit, Line, commit_line, merged_ranges, work_tree};
 pub use maker::{Maker, Reserved, Stage};
-pub use reduced::{Reduced, reduced};
+pub use reduced::{Reduced, reduced_files};
 
 use crate::model::{Change, Edit, Plan, Source, Space, Text, VariantPlan};
 use crate::untrusted::Untrusted as _;
@@ -43,7 +43,7 @@ pub enum Unready {
         hint: String,
     },
     /// The operating system returned an error.
-    #[error("cannot make `{}`", path.safe())]
+    #[error("cannot make `{}`", path.to_safe())]
     Io {
         /// The path.
         path: PathBuf,
@@ -72,7 +72,7 @@ impl Unready {
     }
 }
 
-fn refuse(what: String, at: Vec<String>, hint: &str) -> Unready {
+fn refuse_at(what: String, at: Vec<String>, hint: &str) -> Unready {
     let hint = hint.to_owned();
     Unready::Refused { what, at, hint }
 }
@@ -98,28 +98,28 @@ impl<'a> Edited<'a> {
     }
 
     /// Returns all such variants of a plan.
-    fn all(plan: &'a Plan) -> impl Iterator<Item = (usize, Self)> {
+    fn all_of_plan(plan: &'a Plan) -> impl Iterator<Item = (usize, Self)> {
         let variants = plan.variants.iter().enumerate();
         let edited = variants.filter(|(_, variant)| !variant.edits.is_empty());
         edited.map(|(index, _)| (index, Self::new(plan, index)))
     }
 
-    fn refuse(&self, what: &str, within: &[&str], hint: &str) -> Unready {
+    fn refuse_variant(&self, what: &str, within: &[&str], hint: &str) -> Unready {
         let what = format!("the variant `{}`: {what}", self.plan.name);
         let within = within.iter().map(ToString::to_string);
         let at = self.at.iter().cloned().chain(within);
-        refuse(what, at.collect(), hint)
+        refuse_at(what, at.collect(), hint)
     }
 
     /// Returns the directory to copy: the working directory of the main process.
-    fn root(&self) -> Result<PathBuf, Unready> {
+    fn copied_root(&self) -> Result<PathBuf, Unready> {
         let mut actors = self.plan.actors.iter();
-        let main = actors.find(|actor| actor.role.decides());
+        let main = actors.find(|actor| actor.role.decides_outcome());
         let cwd = main.map_or_else(|| ".".into(), |main| main.cwd.clone());
         fs::canonicalize(cwd.as_os_str())
             .and_then(|root| fs::read_dir(&root).map(|_| root))
             .map_err(|error| {
-                self.refuse(
+                self.refuse_variant(
                     &format!("cannot copy its working directory `{cwd}`: {error}"),
                     &["cwd"],
                     "a variant with `files` or `edit` runs in a copy of its `cwd`, created before any command runs",
@@ -128,7 +128,7 @@ impl<'a> Edited<'a> {
     }
 
     /// Returns the changed files with their contents.
-    fn contents(&self, root: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, Unready> {
+    fn new_contents(&self, root: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, Unready> {
         let mut contents: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
         let mut edits = 0;
         for Edit { file, change } in &self.plan.edits {
@@ -143,17 +143,17 @@ impl<'a> Edited<'a> {
                 }
                 Change::LeaveOut { .. } | Change::Remove => Vec::new(),
             };
-            let path = self.place(root, &plain, &within)?;
+            let path = self.path_below(root, &plain, &within)?;
             if !fs::metadata(&path).is_ok_and(|about| about.is_file()) {
-                return Err(self.refuse(
-                    &format!("there is no file `{file}` in `{}`", root.safe()),
+                return Err(self.refuse_variant(
+                    &format!("there is no file `{file}` in `{}`", root.to_safe()),
                     &within,
                     "`files` and `edit` name existing files, relative to the working directory",
                 ));
             }
             let content = match change {
                 Change::Copy(source) => fs::read(source.as_os_str()).map_err(|error| {
-                    self.refuse(
+                    self.refuse_variant(
                         &format!("cannot read `{source}`: {error}"),
                         &within,
                         "`files` replaces the first file by the second, a path relative to the scenario file",
@@ -164,8 +164,8 @@ impl<'a> Edited<'a> {
                         Some(text) => text.clone(),
                         None => fs::read(&path).map_err(|source| Unready::Io { path, source })?,
                     };
-                    replaced(&text, find.as_bytes(), with.as_bytes()).ok_or_else(|| {
-                        self.refuse(
+                    replace_all(&text, find.as_bytes(), with.as_bytes()).ok_or_else(|| {
+                        self.refuse_variant(
                             &format!("`{file}` does not contain the text `{find}`"),
                             &["edit", &index, "find"],
                             "`find` must match exactly: check spaces, quotes and line ends",
@@ -182,19 +182,20 @@ impl<'a> Edited<'a> {
 
     /// Returns the path of a file below a directory. No symlink on the way may lead out of the directory, because
     /// provoke would then write to a file outside of the copy.
-    fn place(&self, root: &Path, file: &Path, within: &[&str]) -> Result<PathBuf, Unready> {
+    fn path_below(&self, root: &Path, file: &Path, within: &[&str]) -> Result<PathBuf, Unready> {
         let path = root.join(file);
         let folder = path.parent().unwrap_or(root);
         let root = fs::canonicalize(root);
         match fs::canonicalize(folder) {
-            Ok(folder) if root.is_ok_and(|root| !folder.starts_with(root)) => Err(self.refuse(
-                &format!(
-                    "`{}` is reached through a symlink that leaves the working directory",
-                    file.safe()
-                ),
-                within,
-                "name the file itself, and set `cwd` to its directory",
-            )),
+            Ok(folder) if root.is_ok_and(|root| !folder.starts_with(root)) => Err(self
+                .refuse_variant(
+                    &format!(
+                        "`{}` is reached through a symlink that leaves the working directory",
+                        file.to_safe()
+                    ),
+                    within,
+                    "name the file itself, and set `cwd` to its directory",
+                )),
             _ => Ok(path),
         }
     }
@@ -202,11 +203,11 @@ impl<'a> Edited<'a> {
 
 /// Checks as far as possible that every variant can be prepared, without preparing it. Files in the directories `apart`
 /// are not copied.
-pub fn check(plan: &Plan, apart: &[&Path]) -> Result<(), Unready> {
+pub fn check_plan(plan: &Plan, apart: &[&Path]) -> Result<(), Unready> {
     let mut copies: BTreeMap<PathBuf, u64> = BTreeMap::new();
-    for (_, variant) in Edited::all(plan) {
-        let root = variant.root()?;
-        variant.contents(&root)?;
+    for (_, variant) in Edited::all_of_plan(plan) {
+        let root = variant.copied_root()?;
+        variant.new_contents(&root)?;
         *copies.entry(root).or_default() += 1;
     }
     let mut all = Weight::default();
@@ -215,20 +216,20 @@ pub fn check(plan: &Plan, apart: &[&Path]) -> Result<(), Unready> {
             files: (MOST_FILES - all.files) / count,
             bytes: (MOST_BYTES - all.bytes) / count,
         };
-        match Tree::new(&root, apart).weigh(left)? {
+        match Tree::new(&root, apart).weigh_up_to(left)? {
             Some(one) => {
                 all.files += one.files * count;
                 all.bytes += one.bytes * count;
             }
             None => {
-                let root = root.safe();
+                let root = root.to_safe();
                 let copies = match count {
                     1 => format!("a copy of `{root}`"),
                     count => format!(
                         "{count} copies of `{root}`, one for each variant that changes files,"
                     ),
                 };
-                return Err(refuse(
+                return Err(refuse_at(
                     format!("{copies} would have more than 100,000 files or 4 GiB"),
                     vec!["cwd".to_owned()],
                     "set `cwd` to a smaller directory: only the working directory is copied",
@@ -240,34 +241,34 @@ pub fn check(plan: &Plan, apart: &[&Path]) -> Result<(), Unready> {
 }
 
 /// Refuses a directory that is too large to be copied.
-pub fn weigh(root: &Path) -> Result<(), Unready> {
+pub fn check_weight(root: &Path) -> Result<(), Unready> {
     let most = Weight {
         files: MOST_FILES,
         bytes: MOST_BYTES,
     };
-    if Tree::new(root, &[]).weigh(most)?.is_some() {
+    if Tree::new(root, &[]).weigh_up_to(most)?.is_some() {
         return Ok(());
     }
-    let what = format!("`{}` has more than 100,000 files or 4 GiB", root.safe());
+    let what = format!("`{}` has more than 100,000 files or 4 GiB", root.to_safe());
     let hint = "set `cwd` to a smaller directory: variants run in copies of it";
-    Err(refuse(what, vec!["cwd".to_owned()], hint))
+    Err(refuse_at(what, vec!["cwd".to_owned()], hint))
 }
 
 /// Returns the files below a directory, by their relative paths, sorted.
-pub fn files(folder: &Path) -> Result<Vec<PathBuf>, Unready> {
-    let mut files = Tree::new(folder, &[]).files()?;
+pub fn list_files(folder: &Path) -> Result<Vec<PathBuf>, Unready> {
+    let mut files = Tree::new(folder, &[]).list_files()?;
     files.sort();
     Ok(files)
 }
 
 /// Copies the working directory for each variant with changed files, below `folder`, and lets the variant run there.
-pub fn make(plan: &mut Plan, folder: &Path, apart: &[&Path]) -> Result<(), Unready> {
+pub fn make_variants(plan: &mut Plan, folder: &Path, apart: &[&Path]) -> Result<(), Unready> {
     if let Some(space) = &mut plan.space {
-        return begin(space, &mut plan.variants, folder);
+        return place_search_folders(space, &mut plan.variants, folder);
     }
     let before = plan.variants.first().and_then(|first| first.actors.first());
     let before = before.map(|actor| actor.cwd.clone());
-    let made = copies(plan, folder, apart).inspect_err(|_| {
+    let made = make_copies(plan, folder, apart).inspect_err(|_| {
         // An incomplete copy is useless, and may be what fills the disk.
         let _ = fs::remove_dir_all(folder);
     })?;
@@ -283,43 +284,47 @@ pub fn make(plan: &mut Plan, folder: &Path, apart: &[&Path]) -> Result<(), Unrea
 }
 
 /// Sets where the variants of a search are prepared.
-fn begin(space: &mut Space, variants: &mut Vec<VariantPlan>, folder: &Path) -> Result<(), Unready> {
+fn place_search_folders(
+    space: &mut Space,
+    variants: &mut Vec<VariantPlan>,
+    folder: &Path,
+) -> Result<(), Unready> {
     if let Some(make) = &mut space.template.make {
         let folder = if make.shared {
-            maker::cache()
+            maker::cache_folder()
         } else {
             folder.to_owned()
         };
-        fs::create_dir_all(&folder).map_err(at(&folder))?;
+        fs::create_dir_all(&folder).map_err(io_error_at(&folder))?;
         make.folder = folder.as_path().into();
     }
     if let Some(root) = &space.repository {
-        git::repository(Path::new(root.as_os_str()), folder)?;
+        git::make_repository(Path::new(root.as_os_str()), folder)?;
     }
-    *variants = vec![space.variant(&space.failing())];
+    *variants = vec![space.variant_of_choice(&space.failing_choice())];
     Ok(())
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> Unready {
+fn io_error_at(path: &Path) -> impl FnOnce(io::Error) -> Unready {
     let path = path.to_owned();
     move |source| Unready::Io { path, source }
 }
 
 /// Creates the copies; returns the variant, the original and the path of each.
-fn copies(
+fn make_copies(
     plan: &Plan,
     folder: &Path,
     apart: &[&Path],
 ) -> Result<Vec<(usize, PathBuf, PathBuf)>, Unready> {
     let mut made = Vec::new();
-    for (index, variant) in Edited::all(plan) {
-        let root = variant.root()?;
-        let contents = variant.contents(&root)?;
+    for (index, variant) in Edited::all_of_plan(plan) {
+        let root = variant.copied_root()?;
+        let contents = variant.new_contents(&root)?;
         let copy = folder.join(index.to_string());
-        Tree::new(&root, apart).copy(&copy)?;
+        Tree::new(&root, apart).copy_to(&copy)?;
         for (file, content) in contents {
-            let path = variant.place(&copy, &file, &[])?;
-            tree::replace(&path, &content).map_err(|source| Unready::Io { path, source })?;
+            let path = variant.path_below(&copy, &file, &[])?;
+            tree::replace_file(&path, &content).map_err(|source| Unready::Io { path, source })?;
         }
         made.push((index, root, copy));
     }
@@ -352,18 +357,22 @@ fn move_to(variant: &mut VariantPlan, root: &Path, copy: &Path) {
 }
 
 /// Returns the contents of a file after a change; `None` if it is removed.
-fn changed(text: &[u8], change: &Change, sources: &[Source]) -> Result<Option<Vec<u8>>, Unready> {
+fn apply_change(
+    text: &[u8],
+    change: &Change,
+    sources: &[Source],
+) -> Result<Option<Vec<u8>>, Unready> {
     Ok(match change {
         Change::Copy(source) => {
             let path = PathBuf::from(source.as_os_str());
             Some(fs::read(&path).map_err(|source| Unready::Io { path, source })?)
         }
         Change::Replace { find, with } => {
-            let new = replaced(text, find.as_bytes(), with.as_bytes());
+            let new = replace_all(text, find.as_bytes(), with.as_bytes());
             Some(new.unwrap_or_else(|| text.to_owned()))
         }
         Change::LeaveOut { source, pieces } => match sources.get(*source as usize) {
-            Some(source) => Some(reduced::without(text, source, pieces)?),
+            Some(source) => Some(reduced::without_pieces(text, source, pieces)?),
             None => Some(text.to_owned()),
         },
         Change::Remove => None,
@@ -371,7 +380,7 @@ fn changed(text: &[u8], change: &Change, sources: &[Source]) -> Result<Option<Ve
 }
 
 /// Returns a text with every occurrence of `find` replaced; `None` if there is none.
-fn replaced(text: &[u8], find: &[u8], with: &[u8]) -> Option<Vec<u8>> {
+fn replace_all(text: &[u8], find: &[u8], with: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     let next = |rest: &[u8]| {

@@ -1,6 +1,6 @@
 //! Writes files without the parts that a search left out.
 
-use super::{Unready, at, refuse, tree};
+use super::{Unready, io_error_at, refuse_at, tree};
 use crate::model::{Change, Edit, Source, Space, Text, VariantPlan};
 use crate::source;
 use std::collections::BTreeSet;
@@ -10,11 +10,15 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// Returns the text of a source without some of its pieces.
-pub(super) fn without(text: &[u8], source: &Source, pieces: &[u32]) -> Result<Vec<u8>, Unready> {
-    if Text::from(OsStr::from_bytes(text)).digest() != source.digest {
+pub(super) fn without_pieces(
+    text: &[u8],
+    source: &Source,
+    pieces: &[u32],
+) -> Result<Vec<u8>, Unready> {
+    if Text::from(OsStr::from_bytes(text)).content_digest() != source.digest {
         let what = format!("`{}` has changed since the search began", source.file);
         let hint = "start a new search: the result does not apply to the changed file";
-        return Err(refuse(what, Vec::new(), hint));
+        return Err(refuse_at(what, Vec::new(), hint));
     }
     let gone: BTreeSet<usize> = pieces.iter().map(|piece| *piece as usize).collect();
     Ok(source::keep_only(text, &source.pieces, &|piece| {
@@ -34,13 +38,13 @@ pub struct Reduced {
 
 impl Reduced {
     /// Writes the reduced file.
-    pub fn apply(&self) -> Result<(), Unready> {
-        tree::replace(&self.path, &self.new).map_err(at(&self.path))
+    pub fn write_file(&self) -> Result<(), Unready> {
+        tree::replace_file(&self.path, &self.new).map_err(io_error_at(&self.path))
     }
 }
 
 /// Returns the files that a variant changes.
-pub fn reduced(space: &Space, variant: &VariantPlan) -> Result<Vec<Reduced>, Unready> {
+pub fn reduced_files(space: &Space, variant: &VariantPlan) -> Result<Vec<Reduced>, Unready> {
     let root = variant.make.as_ref().and_then(|make| make.copy.as_ref());
     let Some(root) = root else {
         return Ok(Vec::new());
@@ -51,8 +55,8 @@ pub fn reduced(space: &Space, variant: &VariantPlan) -> Result<Vec<Reduced>, Unr
             && let Some(source) = space.sources.get(*source as usize)
         {
             let path = Path::new(root.as_os_str()).join(file.as_os_str());
-            let old = fs::read(&path).map_err(at(&path))?;
-            let new = without(&old, source, pieces)?;
+            let old = fs::read(&path).map_err(io_error_at(&path))?;
+            let new = without_pieces(&old, source, pieces)?;
             let patch = source::unified_diff(&file.to_string(), &old, &new);
             all.push(Reduced { path, patch, new });
         }

@@ -42,14 +42,14 @@ impl Bench {
             baseline: None,
             searched: None,
         };
-        let mut plan = scenario.plan(around).unwrap();
+        let mut plan = scenario.to_plan(around).unwrap();
         plan.variants[1].edits = edits;
         plan
     }
 
     fn make(&self, plan: &mut Plan) -> Result<(), Unready> {
-        check(plan, &[])?;
-        make(
+        check_plan(plan, &[])?;
+        make_variants(
             plan,
             &self.path("work/run/variants"),
             &[&self.path("work/run")],
@@ -215,7 +215,7 @@ fn what_cannot_be_changed_is_refused_before_anything_is_copied() {
     ");
     let mut plan = bench.plan(vec![edit("config.ini", "x", "y")]);
     plan.variants[1].actors[0].cwd = "/nowhere".into();
-    insta::assert_snapshot!(refusal(check(&plan, &[]), &bench), @"
+    insta::assert_snapshot!(refusal(check_plan(&plan, &[]), &bench), @"
     the variant `b`: cannot copy its working directory `/nowhere`: No such file or directory (os error 2)
     a variant with `files` or `edit` runs in a copy of its `cwd`, created before any command runs
     ");
@@ -227,15 +227,15 @@ fn a_folder_that_is_too_large_is_refused() {
     let huge = fs::File::create(bench.path("work/huge")).unwrap();
     huge.set_len(3 << 30).unwrap();
     let mut plan = bench.plan(vec![edit("config.ini", "fast", "safe")]);
-    check(&plan, &[]).unwrap();
+    check_plan(&plan, &[]).unwrap();
     plan.variants[0].edits = plan.variants[1].edits.clone();
-    insta::assert_snapshot!(refusal(check(&plan, &[]), &bench), @"
+    insta::assert_snapshot!(refusal(check_plan(&plan, &[]), &bench), @"
     2 copies of `/work`, one for each variant that changes files, would have more than 100,000 files or 4 GiB
     set `cwd` to a smaller directory: only the working directory is copied
     ");
     let root = bench.path("work");
     let tree = Tree::new(&root, &[]);
-    let most = |files, bytes| tree.weigh(Weight { files, bytes }).unwrap().is_some();
+    let most = |files, bytes| tree.weigh_up_to(Weight { files, bytes }).unwrap().is_some();
     assert!(most(2, u64::MAX));
     assert!(!most(1, u64::MAX));
 }

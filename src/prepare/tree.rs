@@ -39,17 +39,17 @@ impl<'a> Tree<'a> {
     }
 
     /// Stops a copy when this is set.
-    pub(super) fn until(self, halt: &'a AtomicBool) -> Self {
+    pub(super) fn until_halted(self, halt: &'a AtomicBool) -> Self {
         let halt = Some(halt);
         Self { halt, ..self }
     }
 
     /// Returns the size; `None` if it exceeds this one.
-    pub(super) fn weigh(&self, most: Weight) -> Result<Option<Weight>, Unready> {
+    pub(super) fn weigh_up_to(&self, most: Weight) -> Result<Option<Weight>, Unready> {
         let mut all = Weight::default();
         let mut folders = vec![self.root.clone()];
         while let Some(folder) = folders.pop() {
-            for (entry, about) in self.entries(&folder)? {
+            for (entry, about) in self.copied_entries(&folder)? {
                 all.files += 1;
                 if about.is_dir() {
                     folders.push(entry.path());
@@ -65,11 +65,11 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the paths of its files, without the data of git.
-    pub(super) fn files(&self) -> Result<Vec<PathBuf>, Unready> {
+    pub(super) fn list_files(&self) -> Result<Vec<PathBuf>, Unready> {
         let mut files = Vec::new();
         let mut folders = vec![self.root.clone()];
         while let Some(folder) = folders.pop() {
-            for (entry, about) in self.entries(&folder)? {
+            for (entry, about) in self.copied_entries(&folder)? {
                 let path = entry.path();
                 if about.is_dir() && entry.file_name() != ".git" {
                     folders.push(path);
@@ -84,12 +84,13 @@ impl<'a> Tree<'a> {
     }
 
     /// Copies it to a new directory.
-    pub(super) fn copy(mut self, to: &Path) -> Result<(), Unready> {
-        let about = fs::metadata(&self.root).map_err(at(&self.root))?;
+    pub(super) fn copy_to(mut self, to: &Path) -> Result<(), Unready> {
+        let about = fs::metadata(&self.root).map_err(io_error_at(&self.root))?;
         if let Some(above) = to.parent() {
-            fs::create_dir_all(above).map_err(at(above))?;
+            fs::create_dir_all(above).map_err(io_error_at(above))?;
             // The target may be inside the copied directory.
-            self.apart.push(fs::canonicalize(above).map_err(at(above))?);
+            self.apart
+                .push(fs::canonicalize(above).map_err(io_error_at(above))?);
         }
         self.copy_folder(&self.root, to, to, &about)
     }
@@ -102,8 +103,8 @@ impl<'a> Tree<'a> {
         top: &Path,
         about: &Metadata,
     ) -> Result<(), Unready> {
-        fs::create_dir(to).map_err(at(to))?;
-        for (entry, about) in self.entries(from)? {
+        fs::create_dir(to).map_err(io_error_at(to))?;
+        for (entry, about) in self.copied_entries(from)? {
             if self.halt.is_some_and(|halt| halt.load(Ordering::Relaxed)) {
                 break;
             }
@@ -113,13 +114,13 @@ impl<'a> Tree<'a> {
             } else if about.is_symlink() {
                 let link = fs::read_link(&from).map(|link| self.in_copy(link, top));
                 let link = link.and_then(|link| symlink(link, &to));
-                unless_gone(link).map_err(at(&from))?;
+                unless_gone(link).map_err(io_error_at(&from))?;
             } else if about.is_file() {
-                unless_gone(copy_file(&from, &to, &about)).map_err(at(&from))?;
+                unless_gone(copy_file(&from, &to, &about)).map_err(io_error_at(&from))?;
             }
         }
         let mode = about.permissions().mode() | WRITABLE;
-        fs::set_permissions(to, Permissions::from_mode(mode)).map_err(at(to))
+        fs::set_permissions(to, Permissions::from_mode(mode)).map_err(io_error_at(to))
     }
 
     /// Redirects an absolute link into the tree to the same file in the copy.
@@ -131,10 +132,10 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the entries of a directory that are copied: no sockets, pipes or devices.
-    fn entries(&self, folder: &Path) -> Result<Vec<(DirEntry, Metadata)>, Unready> {
+    fn copied_entries(&self, folder: &Path) -> Result<Vec<(DirEntry, Metadata)>, Unready> {
         let mut entries = Vec::new();
-        for entry in fs::read_dir(folder).map_err(at(folder))? {
-            let entry = entry.map_err(at(folder))?;
+        for entry in fs::read_dir(folder).map_err(io_error_at(folder))? {
+            let entry = entry.map_err(io_error_at(folder))?;
             if entry.file_name() == OURS || self.apart.contains(&entry.path()) {
                 continue;
             }
@@ -144,7 +145,7 @@ impl<'a> Tree<'a> {
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(at(&entry.path())(error)),
+                Err(error) => return Err(io_error_at(&entry.path())(error)),
             }
         }
         Ok(entries)
@@ -171,14 +172,14 @@ fn unless_gone(done: io::Result<()>) -> io::Result<()> {
 }
 
 /// Replaces a file by a new one with the same mode. The target of a link is not changed.
-pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(super) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let mode = fs::metadata(path)?.permissions();
     fs::remove_file(path)?;
     fs::write(path, content)?;
     fs::set_permissions(path, mode)
 }
 
-fn at(path: &Path) -> impl Fn(io::Error) -> Unready {
+fn io_error_at(path: &Path) -> impl Fn(io::Error) -> Unready {
     let path = path.to_owned();
     move |source| Unready::Io {
         path: path.clone(),

@@ -17,13 +17,13 @@ impl Report {
     /// Derives the report from the state.
     pub fn new(state: &State, journal_complete: bool) -> Self {
         let variants: Vec<Variant> = state
-            .tallies()
+            .all_tallies()
             .map(|(id, tally)| Variant::new(state, id, tally))
             .collect();
-        let growth = find_growth(&state.around, state.plan.alpha.value());
-        let tried = state.tallies().zip(&variants);
+        let growth = find_growth(&state.around, state.plan.alpha.to_probability());
+        let tried = state.all_tallies().zip(&variants);
         let tried = tried.filter(|((id, _), _)| state.is_testable(*id));
-        let verdict = policy::of(&state.plan).verdict(state);
+        let verdict = policy::policy_of_plan(&state.plan).verdict_of(state);
         let weakest = tried.map(|(_, variant)| variant.stop_rule).max();
         Self {
             format: FORMAT,
@@ -41,13 +41,13 @@ impl Report {
             stop_rule: weakest.unwrap_or(StopRule::User),
             finished: state.finished,
             journal_complete,
-            confidence: state.plan.alpha.confidence(),
+            confidence: state.plan.alpha.confidence_percent(),
             begun: jiff::Timestamp::from_second(state.begun)
                 .unwrap_or_default()
                 .to_string(),
             seconds: state.worked.as_secs_f64(),
             seconds_left: seconds_left(state),
-            overhead_seconds: state.overhead().as_secs_f64(),
+            overhead_seconds: state.mean_overhead().as_secs_f64(),
             jobs: state.plan.jobs,
             seed: state.plan.seed,
             capture: state.plan.capture,
@@ -81,10 +81,10 @@ impl Variant {
 
     fn new(state: &State, id: VariantId, tally: &Tally) -> Self {
         let plan = &state.plan;
-        let alpha = plan.alpha.value();
-        let (failures, trials) = (tally.failures, tally.trials());
-        let stop_rule = policy::of(plan).stop_rule(state, id);
-        let Checks { clumping, trend } = Checks::of(state, id);
+        let alpha = plan.alpha.to_probability();
+        let (failures, trials) = (tally.failures, tally.counted_trials());
+        let stop_rule = policy::policy_of_plan(plan).stop_rule(state, id);
+        let Checks { clumping, trend } = Checks::of_variant(state, id);
         let at_first = stop_rule == StopRule::KthFailure && failures == 1;
         let mtbf = stats::mtbf(failures, tally.exposure.as_secs_f64(), alpha);
         let mut failing_trials: Vec<u64> = tally
@@ -102,7 +102,7 @@ impl Variant {
         };
         let effect = clumping.design_effect();
         Self {
-            name: plan.variant(id).label(),
+            name: plan.variant_plan(id).display_label(),
             command: command_line(plan, id),
             stop_rule,
             trials,
@@ -116,7 +116,7 @@ impl Variant {
                 .map(|(why, n)| (why.to_string(), *n))
                 .collect(),
             kinds: kinds_seen(tally),
-            signatures: signatures_seen(stop_rule, alpha, tally, state.captured(id)),
+            signatures: signatures_seen(stop_rule, alpha, tally, state.captured_tally(id)),
             captured: captured_trials(stop_rule, state, id),
             rate: Rate::new(tally, stop_rule, effect, alpha),
             failing_trials,
@@ -165,7 +165,7 @@ impl Variant {
 
 impl Rate {
     fn new(tally: &Tally, stop_rule: StopRule, effect: f64, alpha: f64) -> Self {
-        let (k, n) = (tally.failures, tally.trials());
+        let (k, n) = (tally.failures, tally.counted_trials());
         let at_first = stop_rule == StopRule::KthFailure && k == 1;
         let planned = stop_rule.is_planned();
         let ends = |interval: stats::Interval| [interval.lo, interval.hi];
@@ -182,11 +182,11 @@ impl Rate {
 
 impl Durations {
     fn new(times: &Times) -> Option<Self> {
-        let seconds = |share| times.quantile(share).map(|time| time.as_secs_f64());
+        let seconds = |share| times.quantile_at(share).map(|time| time.as_secs_f64());
         Some(Self {
             p50: seconds(0.5)?,
             p90: seconds(0.9)?,
-            max: times.max()?.as_secs_f64(),
+            max: times.max_duration()?.as_secs_f64(),
         })
     }
 }
@@ -202,8 +202,8 @@ fn outcome_counts(tally: &Tally) -> BTreeMap<String, u64> {
 fn kinds_seen(tally: &Tally) -> Vec<KindSeen> {
     let seen = |(kind, trials): (&Kind, &Vec<TrialId>), is_the_bug| KindSeen {
         outcome: kind.name(),
-        label: kind.label(),
-        words: kind.words(),
+        label: kind.evidence_label(),
+        words: kind.meaning_words(),
         is_the_bug,
         count: trials.len() as u64,
         trials: trials.iter().map(|trial| trial.0).collect(),
@@ -227,7 +227,7 @@ fn signatures_seen(
     tally: &Tally,
     captured: &Tally,
 ) -> Vec<SignatureSeen> {
-    let trials = tally.trials();
+    let trials = tally.counted_trials();
     let seen = |group: &Group| {
         let count = group.trials.len() as u64;
         // Other failures are not among the counted trials, so their rate includes the trials with other failures.
@@ -270,24 +270,24 @@ fn signatures_seen(
 }
 
 fn captured_trials(stop_rule: StopRule, state: &State, id: VariantId) -> Option<Captured> {
-    let tally = state.captured(id);
-    (tally.ran() > 0).then(|| Captured {
-        trials: tally.ran(),
+    let tally = state.captured_tally(id);
+    (tally.finished_trials() > 0).then(|| Captured {
+        trials: tally.finished_trials(),
         failures: tally.failures,
         other: tally.other,
-        signatures: signatures_seen(stop_rule, state.plan.alpha.value(), tally, tally),
+        signatures: signatures_seen(stop_rule, state.plan.alpha.to_probability(), tally, tally),
     })
 }
 
 /// Returns the remaining time of the time budget.
 fn seconds_left(state: &State) -> Option<f64> {
-    let limit = state.plan.stop.duration().filter(|_| !state.finished)?;
+    let limit = state.plan.stop.time_budget().filter(|_| !state.finished)?;
     Some(limit.saturating_sub(state.worked).as_secs_f64())
 }
 
 fn late_trials(state: &State) -> Vec<LateTrial> {
     let late = state.late.iter().filter_map(|(trial, seen)| {
-        let hang = oracle::seeming_hang(state.plan.variant(trial.variant), seen)?;
+        let hang = oracle::seeming_hang(state.plan.variant_plan(trial.variant), seen)?;
         Some(LateTrial {
             trial: trial.id.0,
             seconds: seen.elapsed.as_secs_f64(),
@@ -366,13 +366,13 @@ fn collect_notes(
         notes.push(format!("no core was captured: {why}"));
     }
     let searched = state.plan.capture == Capture::Auto && Collect::has_run(state);
-    if searched && Collect::caught(state).0 == 0 && state.plan.no_cores.is_none() {
+    if searched && Collect::caught_and_wanted(state).0 == 0 && state.plan.no_cores.is_none() {
         notes.push(
             "no core was captured in extra trials: --capture on dumps cores in every trial"
                 .to_owned(),
         );
     }
-    let untold = policy::untold(state);
+    let untold = policy::untold_trials(state);
     if untold > 0 {
         notes.push(format!(
             "{} failed without evidence of which failure it was; each may be the bug looked for, so the rate may be higher",
@@ -470,10 +470,10 @@ fn describe_families(variant: &Variant) -> impl Iterator<Item = String> {
 /// Returns the command of a variant as a shell line.
 pub fn command_line(plan: &Plan, variant: VariantId) -> String {
     let main = plan
-        .variant(variant)
+        .variant_plan(variant)
         .actors
         .iter()
-        .find(|actor| actor.role.decides());
+        .find(|actor| actor.role.decides_outcome());
     main.map_or_else(String::new, |main| {
         let words = main.command.iter();
         words

@@ -73,7 +73,7 @@ pub fn export_report(
     out: &mut dyn io::Write,
 ) -> Result<(), ExportError> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
-    let secrets = Secrets::of_run(&folder.journal())?;
+    let secrets = Secrets::of_run(&folder.journal_path())?;
     let masked = masked_report(report, folder, &secrets)?;
     let report = masked.as_ref().unwrap_or(report);
     match format {
@@ -98,6 +98,6 @@ fn masked_report(
     if secrets.is_empty() {
         return Ok(None);
     }
-    let state = store::read_masked(&folder.journal(), policy::is_done)?;
+    let state = store::read_masked(&folder.journal_path(), policy::is_done)?;
     Ok(Some(Report::new(&state, report.journal_complete)))
 }

@@ -21,18 +21,18 @@ const QUANTITIES: [(Quantity, Of); 4] = [
 
 /// Tests every quantity for growth; returns nothing if there are too few measurements.
 pub(super) fn find_growth(series: &Series, alpha: f64) -> Vec<Growth> {
-    let Some((first, last)) = series.ends() else {
+    let Some((first, last)) = series.first_and_last() else {
         return Vec::new();
     };
     let found = QUANTITIES.map(|(what, of)| {
-        let seen = series.points().iter();
+        let seen = series.kept_points().iter();
         let points: Vec<_> = seen
             .map(|(trial, around)| (real(trial.0), real(of(around))))
             .collect();
         let varies = points
             .windows(2)
             .any(|two| two[0].1.total_cmp(&two[1].1).is_ne());
-        (what, of, varies, stats::growth(&points, alpha))
+        (what, of, varies, stats::measure_growth(&points, alpha))
     });
     // A constant quantity cannot raise an alarm, so it does not count as tested.
     let tested = found.iter().filter(|(_, _, varies, _)| *varies).count();
@@ -50,7 +50,7 @@ pub(super) fn find_growth(series: &Series, alpha: f64) -> Vec<Growth> {
                 p_value: found.p_value,
                 from,
                 to,
-                warns: found.warns(tested) && to >= from.saturating_add(least),
+                warns: found.warns_among(tested) && to >= from.saturating_add(least),
             })
         })
         .collect()

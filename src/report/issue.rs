@@ -61,7 +61,7 @@ impl Issue {
         secrets: &Secrets,
         environment: bool,
     ) -> Result<Self, StoreError> {
-        let mut state = store::read_masked(&folder.journal(), policy::is_done)?;
+        let mut state = store::read_masked(&folder.journal_path(), policy::is_done)?;
         if !environment {
             store::strip_environment(&mut state.plan);
         }
@@ -93,7 +93,7 @@ impl Issue {
                     .copied()
                     .chain(group.measured_trials())
             };
-            let folder_of = |trial: u64| folder.trials().join(trial.to_string());
+            let folder_of = |trial: u64| folder.trials_path().join(trial.to_string());
             let analysis = trials().find_map(|trial| read_autopsy(&folder_of(trial), secrets));
             if let Some(analysis) = analysis {
                 issue.stack = story::stack_lines(&analysis);
@@ -108,7 +108,7 @@ impl Issue {
         issue.load = load_assumptions(&state);
         issue.repeat = repeat_command(report, &state, failing);
         let facts = VERSIONS.iter().filter_map(|(fact, name)| {
-            let value = state.survey.get(fact)?;
+            let value = state.survey.get_fact(fact)?;
             Some(((*name).to_owned(), value.to_owned()))
         });
         issue.builds = facts.chain(modules).collect();
@@ -159,8 +159,8 @@ fn last_output(trial: &Path, secrets: &Secrets) -> Option<String> {
 
 /// Returns the variables that the experiment sets or removes for a command, as `env` takes them.
 fn variable_arguments(state: &State, variant: VariantId, set: &str, remove: &str) -> Vec<String> {
-    let mut actors = state.plan.variant(variant).actors.iter();
-    let Some(main) = actors.find(|actor| actor.role.decides()) else {
+    let mut actors = state.plan.variant_plan(variant).actors.iter();
+    let Some(main) = actors.find(|actor| actor.role.decides_outcome()) else {
         return Vec::new();
     };
     let word = |name: &crate::model::Text, value: Option<&crate::model::Text>| {
@@ -193,7 +193,7 @@ fn repeat_command(report: &Report, state: &State, variant: VariantId) -> Option<
     let [only] = report.variants.as_slice() else {
         return None;
     };
-    let [actor] = plan.variant(variant).actors.as_slice() else {
+    let [actor] = plan.variant_plan(variant).actors.as_slice() else {
         return None;
     };
     let by_hand = plan.question == Question::Rate
@@ -202,7 +202,7 @@ fn repeat_command(report: &Report, state: &State, variant: VariantId) -> Option<
         && actor.container.is_none();
     let rate = only.rate.point.filter(|_| by_hand)?;
     let trials = match rate {
-        rate if rate < 1.0 => stats::clean_runs_at_known_rate(rate, plan.alpha.value())?,
+        rate if rate < 1.0 => stats::clean_runs_at_known_rate(rate, plan.alpha.to_probability())?,
         _ => 1,
     };
     let mut words = Vec::new();

@@ -369,7 +369,7 @@ impl Output {
         if at_most == 0 {
             return Self::default();
         }
-        let trial = folder.trials().join(row.trial.to_string());
+        let trial = folder.trials_path().join(row.trial.to_string());
         Self {
             out: read_stream_end(&trial, "stdout", secrets),
             err: read_stream_end(&trial, "stderr", secrets),

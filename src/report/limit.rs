@@ -32,13 +32,13 @@ impl MaxRate {
         let Expect::MaxRate(millionths) = state.plan.expect else {
             return None;
         };
-        let alpha = state.plan.alpha.value();
+        let alpha = state.plan.alpha.to_probability();
         let bounds = |(id, tally): (VariantId, &Tally)| {
-            let rule = policy::of(&state.plan).stop_rule(state, id);
+            let rule = policy::policy_of_plan(&state.plan).stop_rule(state, id);
             rate_bounds(rule, tally, alpha)
         };
         let (id, tally) = state
-            .tallies()
+            .all_tallies()
             .max_by(|a, b| bounds(*a).hi.total_cmp(&bounds(*b).hi))?;
         let ends = bounds((id, tally));
         let allowed = f64::from(millionths) / 1e6;
@@ -51,7 +51,8 @@ impl MaxRate {
                 .then(|| trials_to_pass(tally, allowed, alpha))
                 .flatten(),
         };
-        let is_planned = policy::of(&state.plan).stop_rule(state, id) == StopRule::PlannedN;
+        let is_planned =
+            policy::policy_of_plan(&state.plan).stop_rule(state, id) == StopRule::PlannedN;
         new.sentence = new.write_sentence(state, verdict, (id, tally), is_planned);
         Some(new)
     }
@@ -64,12 +65,12 @@ impl MaxRate {
         is_planned: bool,
     ) -> String {
         let allowed = words::format_percent(self.allowed);
-        let confidence = state.plan.alpha.confidence();
-        let name = match state.plan.variant(id).label() {
+        let confidence = state.plan.alpha.confidence_percent();
+        let name = match state.plan.variant_plan(id).display_label() {
             name if name.is_empty() => String::new(),
             name => format!("{}: ", words::sanitize_line(&name)),
         };
-        let trials = words::format_count(tally.trials(), "trial");
+        let trials = words::format_count(tally.counted_trials(), "trial");
         let seen = format!("{name}{} of {trials} failed", tally.failures);
         match verdict {
             Verdict::BelowMaxRate => format!(
@@ -101,7 +102,7 @@ impl MaxRate {
 fn trials_to_pass(tally: &Tally, allowed: f64, alpha: f64) -> Option<u64> {
     let k = tally.failures;
     let is_enough = |n: u64| stats::upper_one_sided(k, n, alpha) <= allowed;
-    let mut most = tally.trials().max(1);
+    let mut most = tally.counted_trials().max(1);
     while !is_enough(most) {
         most *= 2;
         if most > MOST_MISSING {

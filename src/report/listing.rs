@@ -201,8 +201,8 @@ fn most_frequent_failure(report: &Report) -> String {
     let Some(seen) = most.and_then(|(id, _)| bugs.clone().find(|group| group.is.id == *id)) else {
         return String::new();
     };
-    let name = match Site::only(&seen.is.sites) {
-        Some(site) => format!("{} {}", seen.is.outcome, site.place()),
+    let name = match Site::naming_site(&seen.is.sites) {
+        Some(site) => format!("{} {}", seen.is.outcome, site.file_and_line()),
         None => seen.is.title.clone(),
     };
     match ids.len() - 1 {

@@ -113,12 +113,12 @@ pub struct GrewSeen {
 
 impl LatencySeen {
     fn new(seen: &Latencies) -> Option<Self> {
-        let at = |share| seen.quantile(share).map(|time| time.as_secs_f64());
+        let at = |share| seen.time_quantile(share).map(|time| time.as_secs_f64());
         Some(Self {
             p50: at(0.5)?,
             p90: at(0.9)?,
             p99: at(0.99)?,
-            max: seen.max()?.as_secs_f64(),
+            max: seen.longest_time()?.as_secs_f64(),
         })
     }
 }
@@ -453,7 +453,7 @@ pub(super) fn service_run_lines(seen: &LoadSeen, load: &Load) -> Vec<String> {
         words::format_count(u64::from(seen.clients), who),
         seen.sent,
         seen.served,
-        words::format_count(seen.errors(), "error"),
+        words::format_count(seen.error_count(), "error"),
         words::format_seconds(seen.elapsed.as_secs_f64()),
     )];
     if !seen.ends.is_empty() {
@@ -603,9 +603,9 @@ pub fn forecast_duration(state: &State, measured: Option<Speed>) -> Option<Strin
         _ => return None,
     };
     let each = sending + around.as_secs_f64();
-    let left = policy::of(&state.plan).left(state);
+    let left = policy::policy_of_plan(&state.plan).remaining_trials(state);
     let least = state.ramp.as_ref();
-    let least = least.map(|ramp| ramp.guard(state.plan.alpha.value()));
+    let least = least.map(|ramp| ramp.guard_runs(state.plan.alpha.to_probability()));
     let runs = left.or(least).unwrap_or(1).max(1);
     let total = each * real(runs.div_ceil(u64::from(state.plan.jobs)));
     if total <= LONG {

@@ -2,7 +2,7 @@
 
 use crate::model::{Question, VariantId};
 use crate::state::State;
-use crate::survey::conditions;
+use crate::survey::variant_conditions;
 use provoke_stats as stats;
 
 /// Returns the probability of a difference between the failure rates of two runs that is at least as large by chance,
@@ -11,8 +11,8 @@ pub fn chance_of_difference(one: &State, other: &State) -> Result<f64, String> {
     let [(failures, trials), (other_failures, other_trials)] =
         [measured_rate(one)?, measured_rate(other)?];
     let [conditions, others] =
-        [one, other].map(|run| conditions(&run.plan, VariantId(0), &run.host));
-    let differences = conditions.differences(&others).into_iter();
+        [one, other].map(|run| variant_conditions(&run.plan, VariantId(0), &run.host));
+    let differences = conditions.differences_from(&others).into_iter();
     let differing: Vec<String> = differences
         .filter(|one| one.can_change_rate)
         .map(|one| one.what)
@@ -29,8 +29,8 @@ pub fn chance_of_difference(one: &State, other: &State) -> Result<f64, String> {
 /// Returns the failures and trials of a run that measured one rate.
 fn measured_rate(run: &State) -> Result<(u64, u64), String> {
     let measures = matches!(run.plan.question, Question::Rate) && run.plan.variants.len() == 1;
-    let tally = run.tally(VariantId(0));
-    match tally.trials() {
+    let tally = run.tally_of(VariantId(0));
+    match tally.counted_trials() {
         _ if !measures => Err(format!(
             "{} did not measure a failure rate, as `provoke run` does",
             run.run

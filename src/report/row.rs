@@ -119,7 +119,7 @@ pub(super) fn decisive_actor<'a>(
                 (Kind::Hang { .. }, Ending::TimedOut { .. }) => true,
                 (Kind::Signal { signal, .. }, Ending::Signaled(seen, _)) => signal == seen,
                 (Kind::Oom { .. }, ending) => *ending != Ending::Exited(0),
-                (kind, Ending::Exited(code)) => kind.code() == Some(*code),
+                (kind, Ending::Exited(code)) => kind.exit_code() == Some(*code),
                 _ => false,
             }
         }
@@ -173,7 +173,7 @@ fn known_by(kind: &Kind, class: Class, seen: &Observation) -> (String, Class, St
             let mut all = seen.residue.leaked.iter().map(command).chain(objects);
             all.next()
         }
-        _ => kind.label(),
+        _ => kind.evidence_label(),
     };
     (kind.name(), class, detail.unwrap_or_default())
 }

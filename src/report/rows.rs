@@ -38,7 +38,7 @@ pub(super) fn for_each_row(
         },
         ..Reader::default()
     };
-    store::masked_events(&folder.journal(), |event| {
+    store::masked_events(&folder.journal_path(), |event| {
         reader.add_event(event);
         while let Some(row) = reader.next_row() {
             take(row)?;
@@ -53,7 +53,7 @@ pub(super) fn for_each_row(
 
 /// Returns the numbers of the trials with kept evidence.
 fn kept_trials(folder: &Folder) -> Vec<u64> {
-    let entries = fs::read_dir(folder.trials())
+    let entries = fs::read_dir(folder.trials_path())
         .into_iter()
         .flatten()
         .flatten();
@@ -129,9 +129,9 @@ impl Reader {
             Event::VariantChosen(choice) => {
                 if let Some(plan) = &mut self.plan
                     && let Some(space) = &plan.space
-                    && space.has(&choice)
+                    && space.has_choice(&choice)
                 {
-                    let variant = space.variant(&choice);
+                    let variant = space.variant_of_choice(&choice);
                     plan.variants.push(variant);
                 }
             }
@@ -188,17 +188,17 @@ impl Reader {
         let mut mains = seen
             .actors
             .iter()
-            .filter(|actor| role(actor).is_some_and(Role::decides));
+            .filter(|actor| role(actor).is_some_and(Role::decides_outcome));
         let decisive = decisive_actor(&mut mains, outcome).cloned();
         let (name, class, mut detail) = classify_outcome(outcome, &mut seen, decisive.as_ref());
         let limits = self.plan.as_ref().map_or(&[][..], |plan| &plan.limits);
-        let failure = outcome.failure();
+        let failure = outcome.any_failure();
         let kind = failure.map(|failure| &failure.kind);
         if let Some(Kind::Signal {
             signal: Signal::KILL,
             ..
         }) = kind
-            && let Some(killer) = oracle::killer(&seen, limits)
+            && let Some(killer) = oracle::describe_killer(&seen, limits)
         {
             detail = format!("{detail}; killed by: {killer}");
         }
@@ -214,7 +214,7 @@ impl Reader {
         let death = life.and_then(|life| Some((life, life.death.as_ref()?)));
         Some(Row {
             trial: number,
-            variant: variant.label(),
+            variant: variant.display_label(),
             slot: trial.lane.0,
             lane: trial.lane.0,
             seed: trial.seed,
@@ -247,7 +247,7 @@ impl Reader {
                 .map(|actor| actor.max_rss)
                 .max()
                 .unwrap_or(0),
-            leaked_processes: seen.residue.processes(),
+            leaked_processes: seen.residue.process_count(),
             leaked_objects: seen.residue.objects.len() as u64,
             stdout_bytes: seen.actors.iter().map(|actor| actor.written.0).sum(),
             stderr_bytes: seen.actors.iter().map(|actor| actor.written.1).sum(),
@@ -255,7 +255,7 @@ impl Reader {
             clients: life.map(|life| life.clients),
             requests: life.map(|life| life.sent),
             answers: life.map(|life| life.served),
-            errors: life.map(LoadSeen::errors),
+            errors: life.map(LoadSeen::error_count),
             ends: life.map(|life| end_lines(&life.ends).join(", ")),
             served_before_death: death.map(|(life, death)| life.answered_until(death)),
             in_flight_at_death: death.map(|(_, death)| death.in_flight),
@@ -266,7 +266,7 @@ impl Reader {
                 .is_ok()
                 .then(|| format!("trials/{number}")),
             verdict: self.verdict?,
-            words: failure.map_or_else(String::new, |failure| failure.kind.words()),
+            words: failure.map_or_else(String::new, |failure| failure.kind.meaning_words()),
             index: trial.variant.index(),
         })
     }

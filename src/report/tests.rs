@@ -45,7 +45,7 @@ fn plan(runs: u64) -> Plan {
         baseline: None,
         searched: None,
     };
-    scenario.plan(around).unwrap()
+    scenario.to_plan(around).unwrap()
 }
 
 fn died(ending: Ending, words: &str) -> Observation {
@@ -109,8 +109,8 @@ impl Made {
     fn new(plan: Plan) -> Self {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("20251121-060000-a1b2");
-        let folder = Folder::create(Some(&path), place.path()).unwrap();
-        let journal = Journal::open(&folder.journal()).unwrap();
+        let folder = Folder::create_run(Some(&path), place.path()).unwrap();
+        let journal = Journal::open_for_append(&folder.journal_path()).unwrap();
         let host = Host {
             name: "workstation".to_owned(),
             kernel: "Linux 6.12.1".to_owned(),
@@ -138,7 +138,7 @@ impl Made {
     }
 
     fn event(&mut self, event: &Event) {
-        self.journal.add(event).unwrap();
+        self.journal.add_event(event).unwrap();
     }
 
     fn start(&mut self, id: u64, variant: u32) {
@@ -183,14 +183,14 @@ impl Made {
     }
 
     fn keep(&self, id: u64, name: &str, bytes: &[u8]) {
-        let folder = self.folder.trials().join(id.to_string());
+        let folder = self.folder.trials_path().join(id.to_string());
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join(name), bytes).unwrap();
     }
 
     fn report(&self) -> Report {
         let decided = policy::is_done;
-        let state = store::read(&self.folder.journal(), decided, |_, _| {}).unwrap();
+        let state = store::read_run(&self.folder.journal_path(), decided, |_, _| {}).unwrap();
         Report::new(&state, true)
     }
 
@@ -939,7 +939,7 @@ fn hostile_output_leaves_markdown_and_pages_alone() {
 #[test]
 fn the_program_under_test_cannot_make_the_report_read_something_else() {
     let run = zoo();
-    let folder = run.folder.trials().join("4");
+    let folder = run.folder.trials_path().join("4");
     fs::create_dir_all(&folder).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", folder.join("stdout")).unwrap();
     assert!(!run.export(Format::Junit).contains("root:"));

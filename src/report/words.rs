@@ -366,12 +366,12 @@ pub fn stop_rule(rule: StopRule) -> &'static str {
 
 /// Escapes the text of a child process for a single line; see [`SafeText`].
 pub fn sanitize_line(text: &str) -> String {
-    SafeText::line(text).into_string()
+    SafeText::from_line(text).into_string()
 }
 
 /// Escapes the text of a child process, but keeps its line ends and tabs.
 pub fn sanitize_lines(text: &str) -> String {
-    SafeText::lines(text).into_string()
+    SafeText::from_lines(text).into_string()
 }
 
 /// Removes colours from the output of a child process: terminal sequences of the form `ESC [ … letter`.

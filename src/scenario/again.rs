@@ -16,13 +16,14 @@ pub struct NoText;
 
 impl Scenario {
     /// Returns the settings of the trials of one variant of a plan, without its stop rule and its question.
-    pub fn again(plan: &Plan, variant: &VariantPlan) -> Result<Self, NoText> {
+    pub fn of_variant_plan(plan: &Plan, variant: &VariantPlan) -> Result<Self, NoText> {
         let own = &variant.hooks;
         let hook = |own: &Option<Text>, general: &Option<Text>| {
-            own.as_ref().or(general.as_ref()).map(text).transpose()
+            own.as_ref().or(general.as_ref()).map(utf8_text).transpose()
         };
         let both = |first: &Option<Text>, second: &Option<Text>| {
-            let lines: Result<Vec<String>, NoText> = first.iter().chain(second).map(text).collect();
+            let lines: Result<Vec<String>, NoText> =
+                first.iter().chain(second).map(utf8_text).collect();
             Ok(match lines?.as_slice() {
                 [] => None,
                 [one] => Some(one.clone()),
@@ -30,7 +31,7 @@ impl Scenario {
             })
         };
         let lone = match variant.actors.as_slice() {
-            [only] if only.name.is_empty() && only.role.decides() => Some(only),
+            [only] if only.name.is_empty() && only.role.decides_outcome() => Some(only),
             _ => None,
         };
         let mut said = Self {
@@ -42,7 +43,12 @@ impl Scenario {
             rlimit: plan
                 .limits
                 .iter()
-                .map(|limit| (ResourceName::of(limit.resource), Amount(limit.value)))
+                .map(|limit| {
+                    (
+                        ResourceName::of_resource(limit.resource),
+                        Amount(limit.value),
+                    )
+                })
                 .collect(),
             memory: plan.memory.map(|bytes| Amount(Some(bytes))),
             loaded: plan.load.clone(),
@@ -89,15 +95,18 @@ impl Scenario {
             said.independent = asked.independent.then_some(true);
         }
         let wrapped = plan.wrapped as usize;
-        let main = variant.actors.iter().find(|actor| actor.role.decides());
+        let main = variant
+            .actors
+            .iter()
+            .find(|actor| actor.role.decides_outcome());
         if let Some(prefix) = main.and_then(|main| main.command.get(..wrapped)) {
-            let words: Vec<String> = prefix.iter().map(text).collect::<Result<_, _>>()?;
+            let words: Vec<String> = prefix.iter().map(utf8_text).collect::<Result<_, _>>()?;
             let joined = shlex::try_join(words.iter().map(String::as_str));
             said.wrap = joined.ok().filter(|joined| !joined.is_empty());
         }
         if let Some(one) = main.and_then(|main| main.container.as_ref()) {
-            let all = |texts: &[Text]| texts.iter().map(text).collect::<Result<Vec<_>, _>>();
-            said.image = Some(text(&one.image)?);
+            let all = |texts: &[Text]| texts.iter().map(utf8_text).collect::<Result<Vec<_>, _>>();
+            said.image = Some(utf8_text(&one.image)?);
             said.engine = Some(one.engine.clone()).filter(|name| !name.is_empty());
             said.mount = match &one.mounts {
                 Some(mounts) if mounts.is_empty() => vec!["none".to_owned()],
@@ -109,7 +118,7 @@ impl Scenario {
         }
         match lone {
             Some(main) => {
-                let main = actor(main, wrapped)?;
+                let main = actor_of_plan(main, wrapped)?;
                 said.command = main.command;
                 said.copies = main.copies;
                 said.env = main.env;
@@ -117,7 +126,7 @@ impl Scenario {
                 said.stdin = main.stdin;
             }
             None => {
-                let all = variant.actors.iter().map(|one| actor(one, wrapped));
+                let all = variant.actors.iter().map(|one| actor_of_plan(one, wrapped));
                 said.actors = all.collect::<Result<_, _>>()?;
             }
         }
@@ -126,7 +135,10 @@ impl Scenario {
 
     /// Moves the main processes to another directory, but not the hooks.
     pub fn move_to(&mut self, other: &Path) {
-        let mains = self.actors.iter_mut().filter(|actor| actor.role.decides());
+        let mains = self
+            .actors
+            .iter_mut()
+            .filter(|actor| actor.role.decides_outcome());
         let own = mains.filter_map(|actor| actor.cwd.take()).last();
         let Some(folder) = self.cwd.take().or(own).filter(|folder| folder != other) else {
             return;
@@ -148,17 +160,24 @@ impl Scenario {
 }
 
 /// Returns the settings of an actor; for a main actor, without the prefix of its command.
-fn actor(plan: &ActorPlan, wrapped: usize) -> Result<Actor, NoText> {
-    let prefix = if plan.role.decides() { wrapped } else { 0 };
+fn actor_of_plan(plan: &ActorPlan, wrapped: usize) -> Result<Actor, NoText> {
+    let prefix = if plan.role.decides_outcome() {
+        wrapped
+    } else {
+        0
+    };
     let command = plan.command.iter().skip(prefix);
     let variable = |(name, value): &(Text, Option<Text>)| {
-        Ok((text(name)?, EnvValue(value.as_ref().map(text).transpose()?)))
+        Ok((
+            utf8_text(name)?,
+            EnvValue(value.as_ref().map(utf8_text).transpose()?),
+        ))
     };
     let path = |path: &Text| PathBuf::from(path.as_os_str());
     Ok(Actor {
         name: plan.name.clone(),
         role: plan.role,
-        command: Some(command.map(text).collect::<Result<_, _>>()?),
+        command: Some(command.map(utf8_text).collect::<Result<_, _>>()?),
         shell: None,
         copies: NonZeroU32::new(plan.copies).filter(|copies| copies.get() > 1),
         env: plan
@@ -171,7 +190,7 @@ fn actor(plan: &ActorPlan, wrapped: usize) -> Result<Actor, NoText> {
     })
 }
 
-pub(super) fn text(text: &Text) -> Result<String, NoText> {
+pub(super) fn utf8_text(text: &Text) -> Result<String, NoText> {
     let text = text.as_os_str().to_str().map(str::to_owned);
     text.ok_or(NoText)
 }

@@ -1,8 +1,11 @@
 //! Checks names and types of a scenario file against the schema, so that every error has a position.
 
 use super::complaint::Finding;
-use super::shape::{alternatives, choices, example, kind, purpose, resolve, types, words};
-use super::spell::{known, meant};
+use super::shape::{
+    allowed_texts, allowed_types, field_example, field_purpose, list_alternatives, resolve_link,
+    type_name, type_words,
+};
+use super::spell::{intended_name, known_name};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use toml::Spanned;
@@ -28,7 +31,11 @@ struct Check<'a> {
 }
 
 /// Returns the first error of the file, in the order of its text.
-pub(super) fn check(source: &str, root: &DeTable<'_>, schema: &Value) -> Option<Finding> {
+pub(super) fn find_first_fault(
+    source: &str,
+    root: &DeTable<'_>,
+    schema: &Value,
+) -> Option<Finding> {
     let mut check = Check {
         source,
         schema,
@@ -40,13 +47,13 @@ pub(super) fn check(source: &str, root: &DeTable<'_>, schema: &Value) -> Option<
         table: "",
         item: false,
     };
-    check.table(place, schema, root, false);
+    check.check_table(place, schema, root, false);
     let start = |finding: &Finding| finding.span.as_ref().map(|span| span.start);
     check.found.into_iter().min_by_key(start)
 }
 
 impl Check<'_> {
-    fn add(&mut self, span: Range<usize>, what: String, helps: Vec<String>) {
+    fn add_finding(&mut self, span: Range<usize>, what: String, helps: Vec<String>) {
         self.found.push(Finding {
             what,
             span: Some(span),
@@ -55,25 +62,25 @@ impl Check<'_> {
         });
     }
 
-    fn value(&mut self, place: Place<'_>, node: &Value, value: &Spanned<DeValue<'_>>) {
-        let shape = resolve(self.schema, node);
+    fn check_value(&mut self, place: Place<'_>, node: &Value, value: &Spanned<DeValue<'_>>) {
+        let shape = resolve_link(self.schema, node);
         let span = value.span();
-        let types = types(shape);
-        let here = kind(value.get_ref());
+        let types = allowed_types(shape);
+        let here = type_name(value.get_ref());
         let fits = |wanted: &&str| *wanted == here || (*wanted == "number" && here == "integer");
         if !types.is_empty() && !types.iter().any(fits) {
-            return self.mismatch(place, &types, value);
+            return self.report_mismatch(place, &types, value);
         }
         match value.get_ref() {
             DeValue::String(text) => {
-                let choices = choices(shape);
+                let choices = allowed_texts(shape);
                 if !choices.is_empty() && !choices.contains(&text.as_ref()) {
-                    let list = alternatives(&choices);
-                    let help = match meant(text, choices) {
+                    let list = list_alternatives(&choices);
+                    let help = match intended_name(text, choices) {
                         Some(name) => format!("did you mean `{name}`? It is {list}"),
                         None => format!("it is {list}"),
                     };
-                    self.add(
+                    self.add_finding(
                         span,
                         format!("`{}` cannot be `{text}`", place.field),
                         vec![help],
@@ -81,17 +88,17 @@ impl Check<'_> {
                 } else if text.contains('\0') {
                     let help = "arguments, variables and paths cannot contain NUL";
                     let what = format!("`{}` contains a NUL character", place.field);
-                    self.add(span, what, vec![help.to_owned()]);
+                    self.add_finding(span, what, vec![help.to_owned()]);
                 }
             }
-            DeValue::Integer(number) => self.range(place, shape, node, number, span),
+            DeValue::Integer(number) => self.check_range(place, shape, node, number, span),
             DeValue::Array(items) => {
                 let place = Place {
                     item: true,
                     ..place
                 };
                 for item in items {
-                    self.value(place, shape.get("items").unwrap_or(&Value::Null), item);
+                    self.check_value(place, shape.get("items").unwrap_or(&Value::Null), item);
                 }
             }
             DeValue::Table(table) => {
@@ -103,7 +110,7 @@ impl Check<'_> {
                     format!("[{}]", place.field)
                 };
                 let headed = self.source[span.start..].starts_with('[');
-                self.table(
+                self.check_table(
                     Place {
                         table: &header,
                         ..place
@@ -117,7 +124,7 @@ impl Check<'_> {
         }
     }
 
-    fn range(
+    fn check_range(
         &mut self,
         place: Place<'_>,
         shape: &Value,
@@ -138,15 +145,15 @@ impl Check<'_> {
             None if value > most => format!("at most {most}"),
             None => return,
         };
-        self.add(
+        self.add_finding(
             span,
-            format!("{} must be {limit}", subject(place)),
-            vec![self.example(place)],
+            format!("{} must be {limit}", describe_subject(place)),
+            vec![self.example_of(place)],
         );
     }
 
-    fn table(&mut self, place: Place<'_>, node: &Value, table: &DeTable<'_>, headed: bool) {
-        let shape = resolve(self.schema, node);
+    fn check_table(&mut self, place: Place<'_>, node: &Value, table: &DeTable<'_>, headed: bool) {
+        let shape = resolve_link(self.schema, node);
         let fields = shape.get("properties").and_then(Value::as_object);
         let rest = shape
             .get("additionalProperties")
@@ -160,13 +167,13 @@ impl Check<'_> {
             };
             if name.contains('\0') {
                 let help = "names cannot contain NUL".to_owned();
-                self.add(
+                self.add_finding(
                     key.span(),
                     "a name contains a NUL character".to_owned(),
                     vec![help],
                 );
             } else if let Some(field) = fields.and_then(|fields| fields.get(name)) {
-                self.value(
+                self.check_value(
                     Place {
                         node: field,
                         ..place
@@ -176,11 +183,11 @@ impl Check<'_> {
                 );
             } else if let Some(any) = rest {
                 if headed && self.is_swallowed(place, value) {
-                    self.swallowed(place, key.span(), value);
+                    self.report_swallowed(place, key.span(), value);
                 }
-                self.value(Place { node: any, ..place }, any, value);
+                self.check_value(Place { node: any, ..place }, any, value);
             } else {
-                self.unknown(place, key.span(), fields.unwrap_or(&Map::new()));
+                self.report_unknown(place, key.span(), fields.unwrap_or(&Map::new()));
             }
         }
     }
@@ -188,16 +195,21 @@ impl Check<'_> {
     /// Returns whether this is probably a field of the scenario. A list below `[matrix]` is one only if the field is a
     /// list too: any other word may be the name of a variable.
     fn is_swallowed(&self, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> bool {
-        let Some(field) = self.top().get(place.field) else {
+        let Some(field) = self.top_fields().get(place.field) else {
             return false;
         };
         let list = matches!(value.get_ref(), DeValue::Array(_));
-        let wants_list = types(resolve(self.schema, field)).contains(&"array");
+        let wants_list = allowed_types(resolve_link(self.schema, field)).contains(&"array");
         place.table != "[matrix]" || !list || wants_list
     }
 
     /// Reports a field of the scenario below `[env]`, where it would be an unused variable.
-    fn swallowed(&mut self, place: Place<'_>, span: Range<usize>, value: &Spanned<DeValue<'_>>) {
+    fn report_swallowed(
+        &mut self,
+        place: Place<'_>,
+        span: Range<usize>,
+        value: &Spanned<DeValue<'_>>,
+    ) {
         let Place { field, table, .. } = place;
         let text = self.source[value.span()].lines().next().unwrap_or_default();
         let name = table.trim_matches(['[', ']']);
@@ -210,10 +222,15 @@ impl Check<'_> {
             format!("to set `{field}` of the scenario, move it above the first line in brackets");
         let within = format!("to set a variable: `{name} = {{ {field} = {text} }}`");
         let within = Some(within).filter(|_| table != "[matrix]");
-        self.add(span, what, [above].into_iter().chain(within).collect());
+        self.add_finding(span, what, [above].into_iter().chain(within).collect());
     }
 
-    fn unknown(&mut self, place: Place<'_>, span: Range<usize>, fields: &Map<String, Value>) {
+    fn report_unknown(
+        &mut self,
+        place: Place<'_>,
+        span: Range<usize>,
+        fields: &Map<String, Value>,
+    ) {
         let Place { field, table, .. } = place;
         let what = match table {
             "" => format!("there is no field `{field}`"),
@@ -222,28 +239,28 @@ impl Check<'_> {
         };
         let names = || fields.keys().map(String::as_str);
         let plain = field.replace('_', "-");
-        let help = if !table.is_empty() && self.top().contains_key(&plain) {
+        let help = if !table.is_empty() && self.top_fields().contains_key(&plain) {
             format!(
                 "`{plain}` belongs to the whole scenario: move it above the first line in brackets"
             )
-        } else if let Some(name) = known(field, names()) {
+        } else if let Some(name) = known_name(field, names()) {
             did_you_mean(name, &fields[name])
         } else if let Some(other) = self.other_table(field) {
             format!("`{field}` is a field of `[[{other}]]`")
-        } else if let Some(name) = meant(field, names()) {
+        } else if let Some(name) = intended_name(field, names()) {
             did_you_mean(name, &fields[name])
         } else if table.is_empty() {
             "fields have the names of flags: see `provoke run --help`".to_owned()
         } else {
             format!(
                 "valid names: {}",
-                alternatives(&names().collect::<Vec<_>>())
+                list_alternatives(&names().collect::<Vec<_>>())
             )
         };
-        self.add(span, what, vec![help]);
+        self.add_finding(span, what, vec![help]);
     }
 
-    fn top(&self) -> &Map<String, Value> {
+    fn top_fields(&self) -> &Map<String, Value> {
         self.schema["properties"]
             .as_object()
             .expect("the schema of a struct")
@@ -251,32 +268,34 @@ impl Check<'_> {
 
     /// Returns the list of tables that has this field.
     fn other_table(&self, field: &str) -> Option<&str> {
-        let found = self.top().iter().find(|(_, node)| {
-            let items = node.get("items").map(|items| resolve(self.schema, items));
+        let found = self.top_fields().iter().find(|(_, node)| {
+            let items = node
+                .get("items")
+                .map(|items| resolve_link(self.schema, items));
             items.is_some_and(|items| items["properties"].get(field).is_some())
         });
         found.map(|(name, _)| name.as_str())
     }
 
-    fn mismatch(&mut self, place: Place<'_>, types: &[&str], value: &Spanned<DeValue<'_>>) {
-        let wanted: Vec<_> = types.iter().map(|name| words(name)).collect();
+    fn report_mismatch(&mut self, place: Place<'_>, types: &[&str], value: &Spanned<DeValue<'_>>) {
+        let wanted: Vec<_> = types.iter().map(|name| type_words(name)).collect();
         let here = match value.get_ref() {
             DeValue::Float(_) => "a fraction",
-            other => words(kind(other)),
+            other => type_words(type_name(other)),
         };
         let what = format!(
             "{} must be {}, not {here}",
-            subject(place),
+            describe_subject(place),
             wanted.join(" or ")
         );
         let help = self
-            .repair(place, types, value)
-            .unwrap_or_else(|| self.example(place));
-        self.add(value.span(), what, vec![help]);
+            .suggest_repair(place, types, value)
+            .unwrap_or_else(|| self.example_of(place));
+        self.add_finding(value.span(), what, vec![help]);
     }
 
     /// Returns the corrected form of a probable mistake.
-    fn repair(
+    fn suggest_repair(
         &self,
         place: Place<'_>,
         types: &[&str],
@@ -326,17 +345,21 @@ impl Check<'_> {
         }
     }
 
-    fn example(&self, place: Place<'_>) -> String {
-        example(place.field, place.node, resolve(self.schema, place.node))
+    fn example_of(&self, place: Place<'_>) -> String {
+        field_example(
+            place.field,
+            place.node,
+            resolve_link(self.schema, place.node),
+        )
     }
 }
 
 fn did_you_mean(name: &str, node: &Value) -> String {
-    let about = purpose(node).map(|text| format!(" {text}"));
+    let about = field_purpose(node).map(|text| format!(" {text}"));
     format!("did you mean `{name}`?{}", about.unwrap_or_default())
 }
 
-fn subject(place: Place<'_>) -> String {
+fn describe_subject(place: Place<'_>) -> String {
     let each = if place.item { "each item of " } else { "" };
     format!("{each}`{}`", place.field)
 }
@@ -359,28 +382,34 @@ fn as_command(text: &str) -> String {
 }
 
 /// Returns help from the schema about the field at this position: an example of a value, and its purpose.
-pub(super) fn advice(schema: &Value, root: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
-    let (field, node) = find(schema, schema, root, span)?;
-    Some(example(field, node, resolve(schema, node)))
+pub(super) fn schema_advice(
+    schema: &Value,
+    root: &DeTable<'_>,
+    span: &Range<usize>,
+) -> Option<String> {
+    let (field, node) = find_field(schema, schema, root, span)?;
+    Some(field_example(field, node, resolve_link(schema, node)))
 }
 
-fn find<'a>(
+fn find_field<'a>(
     schema: &'a Value,
     node: &'a Value,
     table: &'a DeTable<'_>,
     span: &Range<usize>,
 ) -> Option<(&'a str, &'a Value)> {
-    let shape = resolve(schema, node);
+    let shape = resolve_link(schema, node);
     table.iter().find_map(|(key, value)| {
         let name = key.get_ref().as_ref();
         let any = shape.get("additionalProperties");
         let field = shape["properties"].get(name).or(any)?;
         let deeper = match value.get_ref() {
-            DeValue::Table(table) => find(schema, field, table, span),
+            DeValue::Table(table) => find_field(schema, field, table, span),
             DeValue::Array(items) => {
-                let node = resolve(schema, field).get("items").unwrap_or(&Value::Null);
+                let node = resolve_link(schema, field)
+                    .get("items")
+                    .unwrap_or(&Value::Null);
                 let mut tables = items.iter().filter_map(|item| item.get_ref().as_table());
-                tables.find_map(|table| find(schema, node, table, span))
+                tables.find_map(|table| find_field(schema, node, table, span))
             }
             _ => None,
         };

@@ -34,29 +34,29 @@ impl Complaint {
     pub(super) fn new(file: &Path, source: Option<&str>, finding: Finding) -> Self {
         let parts = Parts {
             finding,
-            file: file.safe().into_string(),
+            file: file.to_safe().into_string(),
             source: source.map(str::to_owned),
         };
         Self(Box::new(parts))
     }
 
     /// Returns the error as a message of several lines, with colours if `styled`.
-    pub fn render(&self, styled: bool) -> String {
+    pub fn render_message(&self, styled: bool) -> String {
         let Parts {
             finding,
             file,
             source,
         } = &*self.0;
-        let what = printable(&finding.what);
-        let file = printable(file);
+        let what = escape_control(&finding.what);
+        let file = escape_control(file);
         let notes = finding
             .notes
             .iter()
-            .map(|text| Level::NOTE.message(printable(text)));
+            .map(|text| Level::NOTE.message(escape_control(text)));
         let helps = finding
             .helps
             .iter()
-            .map(|text| Level::HELP.message(printable(text)));
+            .map(|text| Level::HELP.message(escape_control(text)));
         let title = Level::ERROR.primary_title(what);
         let group = match (source, &finding.span) {
             (Some(source), Some(span)) => {
@@ -76,12 +76,12 @@ impl Complaint {
     }
 
     /// Returns the error, without its position and hint.
-    pub fn what(&self) -> &str {
+    pub fn what_is_wrong(&self) -> &str {
         &self.0.finding.what
     }
 
     /// Returns the line and the column (in characters) of the error, both from 1.
-    pub fn position(&self) -> Option<(usize, usize)> {
+    pub fn line_and_column(&self) -> Option<(usize, usize)> {
         let source = self.0.source.as_ref()?;
         let before = &source[..first_line(source, self.0.finding.span.as_ref()?).start];
         let line = before.rsplit('\n').next().unwrap_or(before);
@@ -91,7 +91,7 @@ impl Complaint {
 
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.render(false))
+        f.write_str(&self.render_message(false))
     }
 }
 
@@ -112,7 +112,7 @@ fn first_line(source: &str, span: &Range<usize>) -> Range<usize> {
 }
 
 /// Escapes a message, but keeps its lines, so that text from a file cannot control a terminal.
-fn printable(text: &str) -> String {
+fn escape_control(text: &str) -> String {
     let shown = |letter: char| match letter {
         letter if letter.is_control() => letter.escape_default().to_string(),
         letter => letter.to_string(),

@@ -1,7 +1,7 @@
 //! Container settings of a scenario.
 
 use super::matrix::Filling;
-use super::plan::{Refusal, refuse};
+use super::plan::{Refusal, refuse_at};
 use super::{Ask, Scenario, Variant};
 use crate::model::{Container, Resource, Text};
 use std::path::Path;
@@ -41,7 +41,7 @@ impl Scenario {
     }
 
     /// Returns the container of the main process of a variant.
-    pub(super) fn container(
+    pub(super) fn main_container(
         &self,
         variant: &Variant,
         base: &Path,
@@ -57,7 +57,7 @@ impl Scenario {
                 // Another variant may have an image.
                 _ if self.is_contained() => Ok(None),
                 said => match said.into_iter().find(|(_, said)| *said) {
-                    Some((field, _)) => Err(refuse(
+                    Some((field, _)) => Err(refuse_at(
                         format!("`{field}` needs a container image"),
                         &[field],
                         "name the image: `image`",
@@ -72,17 +72,21 @@ impl Scenario {
             .filter(|one| !ENGINES.contains(&&***one))
         {
             let what = format!("`{engine}` is not a supported container engine");
-            return Err(refuse(what, &["engine"], "write `docker` or `podman`"));
+            return Err(refuse_at(what, &["engine"], "write `docker` or `podman`"));
         }
         for (index, option) in self.container.iter().enumerate() {
             let name = option.split('=').next().unwrap_or_default();
             let place = ["container", &index.to_string()];
             if name.is_empty() || name.starts_with('-') {
                 let hint = "write NAME=VALUE without dashes, such as memory=1g";
-                return Err(refuse(format!("`{option}` is not an option"), &place, hint));
+                return Err(refuse_at(
+                    format!("`{option}` is not an option"),
+                    &place,
+                    hint,
+                ));
             }
             if let Some((_, why)) = OURS.iter().find(|(ours, _)| *ours == name) {
-                return Err(refuse(
+                return Err(refuse_at(
                     format!("provoke sets the option `{name}` itself"),
                     &place,
                     *why,
@@ -92,10 +96,10 @@ impl Scenario {
         let memory = self
             .rlimit
             .keys()
-            .any(|name| name.resource() == Resource::As);
+            .any(|name| name.to_resource() == Resource::As);
         if memory {
             let hint = "limit the memory of the container: memory=4g";
-            return Err(refuse(
+            return Err(refuse_at(
                 "container engines cannot limit `as`",
                 &["rlimit", "as"],
                 hint,
@@ -105,10 +109,10 @@ impl Scenario {
             let name = image.rsplit_once(':').map_or(&**image, |(name, _)| name);
             format!("{name}:{{variant}}").into()
         } else {
-            filling.text(image)
+            filling.fill_text(image)
         };
         let mounts = self.mount.iter().filter(|said| *said != "none");
-        let mounts = mounts.map(|said| mount(&filling.fill(said), base));
+        let mounts = mounts.map(|said| volume_argument(&filling.fill_values(said), base));
         // A service uses the host network, so that its clients reach it directly.
         let network = if self.is_loaded() { "host" } else { "none" };
         let network = self.network.as_deref().unwrap_or(network);
@@ -118,13 +122,19 @@ impl Scenario {
             mounts: (!self.mount.is_empty()).then(|| mounts.collect()),
             enters: self.mount.is_empty() || self.cwd.is_some() || variant.cwd.is_some(),
             network: network.to_owned(),
-            port: self.port().filter(|_| !matches!(network, "host" | "none")),
-            options: self.container.iter().map(|one| filling.text(one)).collect(),
+            port: self
+                .load_port()
+                .filter(|_| !matches!(network, "host" | "none")),
+            options: self
+                .container
+                .iter()
+                .map(|one| filling.fill_text(one))
+                .collect(),
         }))
     }
 
     /// Returns the port of the target.
-    fn port(&self) -> Option<Text> {
+    fn load_port(&self) -> Option<Text> {
         let before = self.loaded.as_ref().map(|load| load.target.base.as_str());
         let url = self.load.as_ref().and_then(|load| load.url.as_deref());
         let (scheme, rest) = url.or(before)?.split_once("://")?;
@@ -139,7 +149,7 @@ impl Scenario {
 
 /// Returns the argument of `--volume`: a path alone is mounted at the same path, and relative paths are relative to
 /// those of the scenario. A name without a slash is a volume of the engine.
-fn mount(said: &str, base: &Path) -> Text {
+fn volume_argument(said: &str, base: &Path) -> Text {
     match said.split_once(':') {
         None => {
             let path = base.join(said);

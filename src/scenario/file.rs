@@ -1,10 +1,10 @@
 //! Reads a scenario file; every error has a position and a hint.
 
-use super::check::{advice, check};
+use super::check::{find_first_fault, schema_advice};
 use super::complaint::{Complaint, Finding};
-use super::schema::schema;
-use super::spell::nearest;
-use super::syntax::explain;
+use super::schema::scenario_schema;
+use super::spell::nearest_name;
+use super::syntax::explain_error;
 use super::{Refusal, Scenario, Surroundings};
 use crate::model::Plan;
 use crate::untrusted::Untrusted as _;
@@ -22,9 +22,9 @@ const LARGEST: u64 = 1 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads a scenario.
-pub fn load(file: &Path) -> Result<Scenario, Complaint> {
-    let source = read(file)?;
-    parse(&source).map_err(|finding| Complaint::new(file, Some(&source), finding))
+pub fn load_scenario(file: &Path) -> Result<Scenario, Complaint> {
+    let source = read_file(file)?;
+    parse_scenario(&source).map_err(|finding| Complaint::new(file, Some(&source), finding))
 }
 
 /// Reads a scenario and makes a plan of it. `overlay` applies the settings of the command line. `around` receives the
@@ -34,39 +34,39 @@ pub fn plan_file(
     overlay: impl FnOnce(&mut Scenario),
     around: impl FnOnce(&Scenario, &Path) -> Result<Surroundings, Refusal>,
 ) -> Result<Plan, Complaint> {
-    let source = read(file)?;
+    let source = read_file(file)?;
     let complain = |finding| Complaint::new(file, Some(&source), finding);
-    let said = parse(&source).map_err(complain)?;
+    let said = parse_scenario(&source).map_err(complain)?;
     let mut scenario = said.clone();
     overlay(&mut scenario);
     let whole = std::path::absolute(file).map_err(|error| cannot_read(file, &error))?;
     let around = around(&scenario, whole.parent().unwrap_or(&whole));
-    let around = around.map_err(|refusal| complain(place(&source, refusal, true)))?;
-    scenario.plan(around.clone()).map_err(|refusal| {
-        let by_file = said.plan(around).err().as_ref() == Some(&refusal);
-        complain(place(&source, refusal, by_file))
+    let around = around.map_err(|refusal| complain(locate_refusal(&source, refusal, true)))?;
+    scenario.to_plan(around.clone()).map_err(|refusal| {
+        let by_file = said.to_plan(around).err().as_ref() == Some(&refusal);
+        complain(locate_refusal(&source, refusal, by_file))
     })
 }
 
 /// Returns the position in a scenario file of a setting that was refused when the plan was made.
-pub fn complain(file: &Path, refusal: Refusal) -> Complaint {
-    match read(file) {
-        Ok(source) => Complaint::new(file, Some(&source), place(&source, refusal, true)),
+pub fn complain_about(file: &Path, refusal: Refusal) -> Complaint {
+    match read_file(file) {
+        Ok(source) => Complaint::new(file, Some(&source), locate_refusal(&source, refusal, true)),
         Err(complaint) => complaint,
     }
 }
 
-fn parse(source: &str) -> Result<Scenario, Finding> {
-    let root = DeTable::parse(source).map_err(|error| explain(source, &error))?;
-    let schema = schema();
-    if let Some(finding) = check(source, root.get_ref(), &schema) {
+fn parse_scenario(source: &str) -> Result<Scenario, Finding> {
+    let root = DeTable::parse(source).map_err(|error| explain_error(source, &error))?;
+    let schema = scenario_schema();
+    if let Some(finding) = find_first_fault(source, root.get_ref(), &schema) {
         return Err(finding);
     }
     Scenario::deserialize(Deserializer::from(root.clone())).map_err(|error| {
         let span = error.span();
         let help = span
             .as_ref()
-            .and_then(|span| advice(&schema, root.get_ref(), span));
+            .and_then(|span| schema_advice(&schema, root.get_ref(), span));
         let help = help.unwrap_or_else(|| "see docs/scenario.md".to_owned());
         Finding {
             what: error.message().to_owned(),
@@ -78,7 +78,7 @@ fn parse(source: &str) -> Result<Scenario, Finding> {
 }
 
 /// Finds the position of a refused setting. A setting from the command line may have no position.
-fn place(source: &str, refusal: Refusal, by_file: bool) -> Finding {
+fn locate_refusal(source: &str, refusal: Refusal, by_file: bool) -> Finding {
     let root = DeTable::parse(source).ok();
     let found = root.and_then(|root| span_of(root.get_ref(), &refusal.at));
     let start = (by_file || refusal.at.is_empty()).then_some(0..0);
@@ -116,7 +116,7 @@ fn span_of(table: &DeTable<'_>, path: &[String]) -> Option<Range<usize>> {
     Some(value.span())
 }
 
-fn read(file: &Path) -> Result<String, Complaint> {
+fn read_file(file: &Path) -> Result<String, Complaint> {
     let at_file = |what: String, help: String| {
         let finding = Finding {
             what,
@@ -135,7 +135,7 @@ fn read(file: &Path) -> Result<String, Complaint> {
         };
         return Err(at_file(
             "this is a directory, not a scenario file".to_owned(),
-            format!("did you mean the file in it: `{}`?", help.safe()),
+            format!("did you mean the file in it: `{}`?", help.to_safe()),
         ));
     }
     let mut bytes = Vec::new();
@@ -150,10 +150,10 @@ fn read(file: &Path) -> Result<String, Complaint> {
             help.to_owned(),
         ));
     }
-    text(file, bytes)
+    decode_file(file, bytes)
 }
 
-fn text(file: &Path, mut bytes: Vec<u8>) -> Result<String, Complaint> {
+fn decode_file(file: &Path, mut bytes: Vec<u8>) -> Result<String, Complaint> {
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
     }
@@ -173,8 +173,8 @@ fn text(file: &Path, mut bytes: Vec<u8>) -> Result<String, Complaint> {
 fn cannot_read(file: &Path, error: &io::Error) -> Complaint {
     let (what, help) = match error.kind() {
         io::ErrorKind::NotFound => {
-            let help = match similar(file) {
-                Some(other) => format!("did you mean `{}`?", other.safe()),
+            let help = match similar_file(file) {
+                Some(other) => format!("did you mean `{}`?", other.to_safe()),
                 None => "give the path of a scenario file".to_owned(),
             };
             ("there is no such file".to_owned(), help)
@@ -200,7 +200,7 @@ fn cannot_read(file: &Path, error: &io::Error) -> Complaint {
 }
 
 /// Returns a scenario file with a similar name in the directory of the missing one.
-fn similar(file: &Path) -> Option<PathBuf> {
+fn similar_file(file: &Path) -> Option<PathBuf> {
     let folder = file.parent()?;
     let here = if folder.as_os_str().is_empty() {
         Path::new(".")
@@ -215,7 +215,7 @@ fn similar(file: &Path) -> Option<PathBuf> {
     let stems = files.filter_map(|file| file.file_stem()?.to_str().map(str::to_owned));
     let stems: Vec<_> = stems.collect();
     let wanted = file.file_stem()?.to_str()?;
-    let stem = nearest(wanted, stems.iter().map(String::as_str))?;
+    let stem = nearest_name(wanted, stems.iter().map(String::as_str))?;
     Some(folder.join(format!("{stem}.toml")))
 }
 

@@ -1,6 +1,6 @@
 //! HTTP load of a scenario, and its conversion into the load of a plan.
 
-use super::plan::{Refusal, refuse};
+use super::plan::{Refusal, refuse_at};
 use super::{Clients, Frequency, ReadyWhen, Request, Scenario, Span};
 use crate::model::{
     self, Connections, Http, Owner, Pace, Ready, RequestPlan, Target, Text, VariantPlan, WarmUp,
@@ -105,11 +105,11 @@ pub struct Attach(pub Option<i32>);
 
 impl Scenario {
     /// Returns the load of a plan.
-    pub(super) fn load(&self, base: &Path) -> Result<Option<model::Load>, Refusal> {
+    pub(super) fn plan_load(&self, base: &Path) -> Result<Option<model::Load>, Refusal> {
         let Some(said) = &self.load else {
             if !self.requests.is_empty() && self.loaded.is_none() {
                 let hint = "add a target: [load] url = \"http://127.0.0.1:8080\"";
-                return Err(refuse(
+                return Err(refuse_at(
                     "there are requests, but no [load] table",
                     &["request"],
                     hint,
@@ -120,8 +120,8 @@ impl Scenario {
         self.check_fields_of_load(said)?;
         let before = self.loaded.as_ref();
         let file = |path: &PathBuf| Text::from(base.join(path).as_path());
-        let target = said.target(before, &file)?;
-        let (requests, target) = self.kinds(said, before, target, base)?;
+        let target = said.plan_target(before, &file)?;
+        let (requests, target) = self.planned_requests(said, before, target, base)?;
         let defaults = before.cloned().unwrap_or_else(|| model::Load {
             owner: Owner::Provoke,
             target: Target::default(),
@@ -148,12 +148,12 @@ impl Scenario {
             target,
             requests,
             rows: said.rows.as_ref().map(file).or(defaults.rows.clone()),
-            pace: said.pace(defaults.pace)?,
+            pace: said.plan_pace(defaults.pace)?,
             amount: match (said.requests, said.time) {
                 (Some(_), Some(_)) => {
                     let hint = "give one of the two";
                     let what = "`requests` and `time` are both given";
-                    return Err(refuse(what, &["load", "time"], hint));
+                    return Err(refuse_at(what, &["load", "time"], hint));
                 }
                 (Some(requests), None) => model::Amount::Requests(requests.get()),
                 (None, Some(time)) => model::Amount::Time(time.0),
@@ -166,7 +166,7 @@ impl Scenario {
             think: span(said.think, defaults.think),
             spread: span(said.spread, defaults.spread),
             settle: span(said.quiet_time, defaults.settle),
-            ready: said.ready(&defaults)?,
+            ready: said.plan_ready(&defaults)?,
             ready_limit: span(said.ready_limit, defaults.ready_limit),
             hang_after: span(said.hang_after, defaults.hang_after),
             log_all: said.log_requests.unwrap_or(defaults.log_all),
@@ -177,7 +177,7 @@ impl Scenario {
     fn check_fields_of_load(&self, said: &Load) -> Result<(), Refusal> {
         // The settings of an earlier run were not given by the user.
         if self.timeout.is_some() && self.loaded.is_none() {
-            return Err(refuse(
+            return Err(refuse_at(
                 "`timeout` does not apply to a service under load",
                 &["timeout"],
                 "`requests` or `time` in [load] ends a trial; `hang-after` says when the service is hung",
@@ -187,14 +187,14 @@ impl Scenario {
         if let Some((field, _)) = codes.iter().find(|(_, said)| *said)
             && self.loaded.is_none()
         {
-            return Err(refuse(
+            return Err(refuse_at(
                 format!("`{field}` does not apply to a service under load"),
                 &[field],
                 "leave it out: a service that ends under load fails, whatever its exit code",
             ));
         }
         if self.copies.is_some_and(|copies| copies.get() > 1) {
-            return Err(refuse(
+            return Err(refuse_at(
                 "copies of a service cannot listen on the same address",
                 &["copies"],
                 "use `clients` for more load",
@@ -224,7 +224,7 @@ impl Scenario {
                 .chain(before)
                 .any(|one| apart(&one))
         {
-            return Err(refuse(
+            return Err(refuse_at(
                 "parallel trials of the service would listen on the same address",
                 &["jobs"],
                 "give each trial its own address: put `{slot}` in the URL and in the command",
@@ -234,7 +234,7 @@ impl Scenario {
     }
 
     /// Returns the kinds of requests, and the target without the path of a single request.
-    fn kinds(
+    fn planned_requests(
         &self,
         said: &Load,
         before: Option<&model::Load>,
@@ -261,10 +261,10 @@ impl Scenario {
                 path: Some(path),
                 ..lone
             };
-            return Ok((vec![request.plan(0, base)?], target));
+            return Ok((vec![request.to_plan(0, base)?], target));
         }
         let kinds = self.requests.iter().enumerate();
-        let kinds: Result<Vec<_>, _> = kinds.map(|(index, one)| one.plan(index, base)).collect();
+        let kinds: Result<Vec<_>, _> = kinds.map(|(index, one)| one.to_plan(index, base)).collect();
         while target.base.ends_with('/') {
             target.base.pop();
         }
@@ -272,18 +272,21 @@ impl Scenario {
     }
 
     /// Returns whether the lowest failing load level is searched.
-    pub(super) fn ramps(&self) -> bool {
+    pub(super) fn has_load_levels(&self) -> bool {
         let clients = self.load.as_ref().and_then(|load| load.clients.as_ref());
         clients.is_some_and(Clients::are_levels)
     }
 
     /// Makes a variant of each load level.
-    pub(super) fn levels(&self, variants: &[VariantPlan]) -> Result<Vec<VariantPlan>, Refusal> {
+    pub(super) fn level_variants(
+        &self,
+        variants: &[VariantPlan],
+    ) -> Result<Vec<VariantPlan>, Refusal> {
         let [service] = variants else {
             let what = "several load levels work for one variant only";
             let hint =
                 "leave the variants out; or give one number of clients, to compare the variants";
-            return Err(refuse(what, &["load", "clients"], hint));
+            return Err(refuse_at(what, &["load", "clients"], hint));
         };
         let said = self.load.as_ref();
         if let Some(load) = said.filter(|load| load.rate.is_some()) {
@@ -293,12 +296,12 @@ impl Scenario {
                     .as_ref()
                     .map_or(String::new(), ToString::to_string)
             );
-            return Err(refuse(what, &["load", "rate"], "give one of the two"));
+            return Err(refuse_at(what, &["load", "rate"], "give one of the two"));
         }
         let clients = said.and_then(|load| load.clients.clone());
         let levels = clients
             .unwrap_or(Clients::Between(LEVELS.0, LEVELS.1))
-            .levels();
+            .load_levels();
         let level = |clients: u32| VariantPlan {
             name: clients.to_string(),
             clients: Some(clients),
@@ -308,14 +311,14 @@ impl Scenario {
     }
 
     /// Returns the failure rate of a failing level, in millionths.
-    pub(super) fn detect(&self) -> u32 {
+    pub(super) fn detection_rate(&self) -> u32 {
         let said = self.load.as_ref().and_then(|load| load.detect);
         said.map_or(DETECT, |rate| rate.0)
     }
 }
 
 impl Load {
-    fn target(
+    fn plan_target(
         &self,
         before: Option<&model::Load>,
         file: &impl Fn(&PathBuf) -> Text,
@@ -340,7 +343,7 @@ impl Load {
                 format!("invalid target URL `{base}`: it must begin with `http://` or `https://`")
             };
             let hint = "add the URL to send requests to, such as http://127.0.0.1:8080/classify";
-            return Err(refuse(what, &["load", "url"], hint));
+            return Err(refuse_at(what, &["load", "url"], hint));
         }
         let identity = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => Some((file(certificate), file(key))),
@@ -348,7 +351,7 @@ impl Load {
             _ => {
                 let what = "`certificate` and `key` belong together, and only one is given";
                 let hint = "give both `certificate` and `key`";
-                return Err(refuse(what, &["load", "certificate"], hint));
+                return Err(refuse_at(what, &["load", "certificate"], hint));
             }
         };
         let span = |said: Option<Span>, default: Duration| said.map_or(default, |span| span.0);
@@ -371,7 +374,7 @@ impl Load {
         })
     }
 
-    fn pace(&self, default: Pace) -> Result<Pace, Refusal> {
+    fn plan_pace(&self, default: Pace) -> Result<Pace, Refusal> {
         let clients = match &self.clients {
             Some(Clients::Of(clients)) => Some(clients.get()),
             // Each level sets its own number of clients.
@@ -379,7 +382,7 @@ impl Load {
             None => None,
         };
         match (clients, &self.rate) {
-            (Some(_), Some(_)) => Err(refuse(
+            (Some(_), Some(_)) => Err(refuse_at(
                 "`clients` and `rate` are both given",
                 &["load", "rate"],
                 "give `clients` (each waits for its response) or `rate` (requests are sent on time)",
@@ -393,13 +396,13 @@ impl Load {
         }
     }
 
-    fn ready(&self, defaults: &model::Load) -> Result<Ready, Refusal> {
+    fn plan_ready(&self, defaults: &model::Load) -> Result<Ready, Refusal> {
         match (&self.ready, self.ready_status) {
             (Some(ReadyWhen(Ready::Http { path, .. })), status) => Ok(Ready::Http {
                 path: path.clone(),
                 status,
             }),
-            (_, Some(_)) => Err(refuse(
+            (_, Some(_)) => Err(refuse_at(
                 "`ready-status` needs a path in `ready`",
                 &["load", "ready-status"],
                 "add the path: ready = \"/healthz\"",
@@ -434,7 +437,7 @@ mod tests {
 
     fn planned(text: &str) -> Result<Plan, String> {
         let scenario: Scenario = toml::from_str(text).map_err(|error| error.to_string())?;
-        let plan = scenario.plan(around());
+        let plan = scenario.to_plan(around());
         plan.map_err(|refusal| {
             format!(
                 "{} at {}: {}",
@@ -558,15 +561,15 @@ mod tests {
             "{SERVICE}clients = 7\nrequests = 50\nready = '/ok'"
         ))
         .unwrap();
-        let again = Scenario::again(&plan, &plan.variants[0]).unwrap();
-        assert_eq!(again.plan(around()).unwrap().load, plan.load);
+        let again = Scenario::of_variant_plan(&plan, &plan.variants[0]).unwrap();
+        assert_eq!(again.to_plan(around()).unwrap().load, plan.load);
         let mut more = again.clone();
         let clients = Some(Clients::Of(9.try_into().unwrap()));
         more.load = Some(Load {
             clients,
             ..Load::default()
         });
-        let load = more.plan(around()).unwrap().load.unwrap();
+        let load = more.to_plan(around()).unwrap().load.unwrap();
         assert_eq!(load.pace, Pace::Closed { clients: 9 });
         assert_eq!(load.amount, model::Amount::Requests(50));
     }

@@ -1,6 +1,6 @@
 //! Expands variables with several values: every combination is a variant.
 
-use super::plan::{Refusal, refuse};
+use super::plan::{Refusal, refuse_at};
 use super::{EnvValue, Scenario};
 use crate::model::{Factor, Text};
 use schemars::JsonSchema;
@@ -99,7 +99,7 @@ impl JsonSchema for Matrix {
 
 impl Matrix {
     /// Replaces variables of the same name.
-    pub fn overlay(&mut self, said: Vec<Variable>) {
+    pub fn overlay_variables(&mut self, said: Vec<Variable>) {
         let kept = |old: &Variable| !said.iter().any(|new| new.name == old.name);
         self.0.retain(kept);
         self.0.extend(said);
@@ -117,7 +117,7 @@ pub(super) struct Combination<'a> {
 
 impl Combination<'_> {
     /// Returns its name, after that of the combined variant.
-    pub(super) fn name(&self, first: &str) -> String {
+    pub(super) fn combined_name(&self, first: &str) -> String {
         let values = self.values.iter();
         let values = values.map(|(name, value)| format!("{name}={value}"));
         let first = Some(first.to_owned()).filter(|first| !first.is_empty());
@@ -141,13 +141,17 @@ impl<'a> Filling<'a> {
     }
 
     /// Returns the text with all values filled in; marks in the inserted values are not replaced.
-    pub(super) fn fill(&self, text: &str) -> String {
+    pub(super) fn fill_values(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find('{') {
             out.push_str(&rest[..at]);
             rest = &rest[at..];
-            match self.values.iter().find(|(name, _)| stands(rest, name)) {
+            match self
+                .values
+                .iter()
+                .find(|(name, _)| begins_with_mark(rest, name))
+            {
                 Some((name, value)) => {
                     self.used.borrow_mut().insert(name);
                     out.push_str(value);
@@ -164,18 +168,18 @@ impl<'a> Filling<'a> {
     }
 
     /// Returns the result of [`fill`](Self::fill) as a text of a plan.
-    pub(super) fn text(&self, text: &str) -> Text {
-        self.fill(text).into()
+    pub(super) fn fill_text(&self, text: &str) -> Text {
+        self.fill_values(text).into()
     }
 
     /// Returns the variables whose marks did not occur so far, which are set in the environment.
-    pub(super) fn environment(&self) -> Result<Vec<(Text, Text)>, Refusal> {
+    pub(super) fn environment_variables(&self) -> Result<Vec<(Text, Text)>, Refusal> {
         let used = self.used.borrow();
         let unused = self.values.iter();
         let unused = unused.filter(|(name, _)| !used.contains(name));
         let variable = |(name, value): &(&str, &str)| {
             if name.contains('-') {
-                return Err(refuse(
+                return Err(refuse_at(
                     format!(
                         "`{{{name}}}` is not used, and `{name}` cannot be an environment variable"
                     ),
@@ -193,7 +197,7 @@ impl<'a> Filling<'a> {
 }
 
 /// Returns whether a text begins with the mark of a variable.
-fn stands(text: &str, name: &str) -> bool {
+fn begins_with_mark(text: &str, name: &str) -> bool {
     let inner = text.strip_prefix('{');
     let rest = inner.and_then(|inner| inner.strip_prefix(name));
     rest.is_some_and(|rest| rest.starts_with('}'))
@@ -201,7 +205,7 @@ fn stands(text: &str, name: &str) -> bool {
 
 impl Scenario {
     /// Returns every combination of the matrix: the last variable changes first.
-    pub(super) fn combinations(&self) -> Result<Vec<Combination<'_>>, Refusal> {
+    pub(super) fn all_combinations(&self) -> Result<Vec<Combination<'_>>, Refusal> {
         self.check_matrix()?;
         let mut all = vec![Combination::default()];
         for variable in &self.matrix.0 {
@@ -225,7 +229,7 @@ impl Scenario {
         for Variable { name, levels } in &self.matrix.0 {
             let at = ["matrix", name.as_str()];
             if OWN.contains(&name.as_str()) {
-                return Err(refuse(
+                return Err(refuse_at(
                     format!("`{{{name}}}` is a placeholder of provoke"),
                     &at,
                     "rename the variable",
@@ -234,21 +238,21 @@ impl Scenario {
             let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
             let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
             if !name.starts_with(begins) || !name.chars().all(letter) {
-                return Err(refuse(
+                return Err(refuse_at(
                     format!("`{name}` cannot be the name of a variable"),
                     &at,
                     "use letters, digits, `_` and `-`, and begin with a letter or `_`",
                 ));
             }
             if !names.insert(name) {
-                return Err(refuse(
+                return Err(refuse_at(
                     format!("`{name}` is given twice"),
                     &at,
                     format!("give all values together: {name}=VALUE,VALUE"),
                 ));
             }
             if levels.is_empty() {
-                return Err(refuse(
+                return Err(refuse_at(
                     format!("`{name}` has no values"),
                     &at,
                     format!(
@@ -258,7 +262,7 @@ impl Scenario {
             }
             let mut known = BTreeSet::new();
             if let Some(again) = levels.iter().position(|level| !known.insert(level)) {
-                return Err(refuse(
+                return Err(refuse_at(
                     format!("`{name}` has the value `{}` twice", levels[again]),
                     &[at[0], at[1], &again.to_string()],
                     "to run more trials of it, use `runs`",
@@ -267,7 +271,7 @@ impl Scenario {
             variants = variants.saturating_mul(levels.len());
         }
         if variants > MOST_VARIANTS && !self.matrix.0.is_empty() {
-            return Err(refuse(
+            return Err(refuse_at(
                 format!("there are {variants} combinations; the maximum is {MOST_VARIANTS}"),
                 &["matrix"],
                 "vary fewer variables at a time, the most likely ones first",
@@ -277,7 +281,7 @@ impl Scenario {
     }
 
     /// Returns the factors of the variants; empty if they are a plain list.
-    pub(super) fn factors(&self) -> Vec<Factor> {
+    pub(super) fn plan_factors(&self) -> Vec<Factor> {
         if self.matrix.0.is_empty() {
             return Vec::new();
         }
@@ -294,7 +298,7 @@ impl Scenario {
     }
 
     /// Returns whether a text contains a mark that differs between variants.
-    pub(super) fn mentions(&self, text: &str) -> bool {
+    pub(super) fn mentions_variable(&self, text: &str) -> bool {
         let names = self.matrix.0.iter().map(|variable| variable.name.as_str());
         let own = CHOSEN.into_iter().filter(|_| self.is_a_search());
         let mut names = names.chain(own);
@@ -302,13 +306,13 @@ impl Scenario {
     }
 
     /// Returns whether one description is filled in for several variants.
-    pub(super) fn varies(&self) -> bool {
+    pub(super) fn fills_variants(&self) -> bool {
         self.is_a_search() || !self.matrix.0.is_empty()
     }
 }
 
 /// Sets the variables of a process; variables of the matrix take precedence.
-pub(super) fn set(env: &mut Vec<(Text, Option<Text>)>, variables: &[(Text, Text)]) {
+pub(super) fn set_variables(env: &mut Vec<(Text, Option<Text>)>, variables: &[(Text, Text)]) {
     for (name, value) in variables {
         env.retain(|(known, _)| known != name);
         env.push((name.clone(), Some(value.clone())));
@@ -317,6 +321,6 @@ pub(super) fn set(env: &mut Vec<(Text, Option<Text>)>, variables: &[(Text, Text)
 }
 
 /// Fills in the value of an environment variable.
-pub(super) fn filled(EnvValue(value): &EnvValue, filling: &Filling<'_>) -> Option<Text> {
-    value.as_ref().map(|value| filling.text(value))
+pub(super) fn fill_value(EnvValue(value): &EnvValue, filling: &Filling<'_>) -> Option<Text> {
+    value.as_ref().map(|value| filling.fill_text(value))
 }

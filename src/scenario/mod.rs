@@ -1,6 +1,6 @@
 //! Settings of an experiment, with the same names in flags and in scenario files.
 //!
-//! A [`Scenario`] holds only the settings that the user gave. [`Scenario::plan`] adds the defaults.
+//! A [`Scenario`] holds only the settings that the user gave. [`Scenario::to_plan`] adds the defaults.
 
 mod again;
 mod check;
@@ -24,16 +24,16 @@ mod write;
 
 pub use again::NoText;
 pub use complaint::Complaint;
-pub use file::{complain, load, plan_file};
+pub use file::{complain_about, load_scenario, plan_file};
 pub use load::{Attach, Load};
 pub use matrix::{Level, Matrix, Variable};
 pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, Refusal, Surroundings};
 pub use question::MEASURE_FIRST;
 pub use request::Request;
-pub use schema::schema;
+pub use schema::scenario_schema;
 pub use search::Searched;
-pub use shrink::shrink;
-pub use spell::meant as similar_field;
+pub use shrink::shrink_plan;
+pub use spell::intended_name as similar_field;
 pub use value::{
     Amount, Clients, Codes, Confidence, EnvValue, Expectation, Frequency, Numbers, OnlyRule,
     Pattern, Rate, ReadyWhen, ResourceName, Span, TimeoutValue,

@@ -1,6 +1,6 @@
 //! Makes a complete plan from a scenario: checks it, and adds the defaults.
 
-use super::matrix::{Combination, Filling, filled, set};
+use super::matrix::{Combination, Filling, fill_value, set_variables};
 use super::search::{MAKE_LIMIT, Searched};
 use super::{Actor, Ask, EnvValue, OnlyRule, Scenario, Span, Variant};
 use crate::model::{
@@ -59,7 +59,7 @@ pub struct Refusal {
     pub hint: String,
 }
 
-pub(super) fn refuse(what: impl Into<String>, at: &[&str], hint: impl Into<String>) -> Refusal {
+pub(super) fn refuse_at(what: impl Into<String>, at: &[&str], hint: impl Into<String>) -> Refusal {
     let at = at.iter().map(ToString::to_string).collect();
     Refusal {
         what: what.into(),
@@ -70,41 +70,41 @@ pub(super) fn refuse(what: impl Into<String>, at: &[&str], hint: impl Into<Strin
 
 impl Scenario {
     /// Makes a plan, and adds the defaults.
-    pub fn plan(&self, around: Surroundings) -> Result<Plan, Refusal> {
-        let (jobs, waves) = self.lanes()?;
+    pub fn to_plan(&self, around: Surroundings) -> Result<Plan, Refusal> {
+        let (jobs, waves) = self.plan_jobs()?;
         self.check_patterns()?;
-        let space = self.space(&around)?;
+        let space = self.search_space(&around)?;
         let variants = match &space {
-            Some(space) => vec![space.variant(&space.failing())],
-            None => self.variants(&around.base)?,
+            Some(space) => vec![space.variant_of_choice(&space.failing_choice())],
+            None => self.plan_variants(&around.base)?,
         };
-        let load = self.load(&around.base)?;
-        let variants = match self.asks() {
-            Ask::Ramp => self.levels(&variants)?,
+        let load = self.plan_load(&around.base)?;
+        let variants = match self.asked_question() {
+            Ask::Ramp => self.level_variants(&variants)?,
             _ => variants,
         };
-        let question = self.question(&variants, around.baseline)?;
+        let question = self.plan_question(&variants, around.baseline)?;
         let made = space
             .as_ref()
             .is_some_and(|space| space.template.make.is_some());
         let commands = variants.iter().flat_map(|variant| &variant.actors);
         let uses_folder = commands
             .flat_map(|actor| &actor.command)
-            .any(|word| contains(word, b"{dir}"));
+            .any(|word| contains_bytes(word, b"{dir}"));
         let clear = self.env_clear.unwrap_or(false);
         let defaults = Rules::default();
-        let (capture, cores) = self.capture();
+        let (capture, cores) = self.capture_settings();
         Ok(Plan {
             scenario: None,
             variants,
-            factors: self.factors(),
+            factors: self.plan_factors(),
             make_limit: match &space {
                 Some(_) => self.build_limit.map_or(MAKE_LIMIT, |span| span.0),
                 None => Duration::ZERO,
             },
             space,
             load,
-            wrapped: u32::try_from(self.wrapping()?.len()).unwrap_or(u32::MAX),
+            wrapped: u32::try_from(self.wrapping_words()?.len()).unwrap_or(u32::MAX),
             // An engine needs its own variables, but only the ones that are set for the trials are passed into a
             // container.
             environment: if clear && !self.is_contained() {
@@ -118,14 +118,14 @@ impl Scenario {
                     let cwd = self.cwd.as_deref().unwrap_or(Path::new(""));
                     around.base.join(cwd).as_path().into()
                 }),
-                ..self.hooks()
+                ..self.common_hooks()
             },
             limits: self
                 .rlimit
                 .iter()
-                .filter(|(name, _)| name.resource() != Resource::Core)
+                .filter(|(name, _)| name.to_resource() != Resource::Core)
                 .map(|(name, amount)| Limit {
-                    resource: name.resource(),
+                    resource: name.to_resource(),
                     value: amount.0,
                 })
                 .collect(),
@@ -154,11 +154,11 @@ impl Scenario {
                     .iter()
                     .map(|pattern| pattern.0.clone())
                     .collect(),
-                only: self.bug(&question),
+                only: self.bug_rules(&question),
                 leaks: self.leaks.unwrap_or(defaults.leaks),
                 ignore_child_crashes: self.ignore_child_crashes.unwrap_or(false),
             },
-            stop: self.stop(&question)?,
+            stop: self.plan_stop(&question)?,
             jobs,
             waves,
             warmup: self.warmup.unwrap_or(0),
@@ -166,7 +166,7 @@ impl Scenario {
             alpha: self
                 .conf
                 .map_or(Alpha::default(), |confidence| confidence.0),
-            expect: self.expectation()?,
+            expect: self.plan_expectation()?,
             seed: self.seed.unwrap_or(around.seed),
             keep: self.keep.unwrap_or_default(),
             keep_per_sig: self.keep_per_sig.unwrap_or(DEFAULT_KEPT),
@@ -183,23 +183,23 @@ impl Scenario {
         if bytes.is_some_and(|bytes| bytes < LEAST_MEMORY) {
             let what = "a trial needs at least 8M of memory";
             let hint = "write an amount such as 500M or 2G";
-            return Err(refuse(what, &["memory"], hint));
+            return Err(refuse_at(what, &["memory"], hint));
         }
         let of_container = |option: &String| option.starts_with("memory=");
         if bytes.is_some() && self.container.iter().any(of_container) {
             let what = "`memory` is given twice";
             let hint = "leave it out of `container`: `memory` limits containers too";
-            return Err(refuse(what, &["memory"], hint));
+            return Err(refuse_at(what, &["memory"], hint));
         }
         Ok(bytes)
     }
 
     /// Returns when cores are dumped, and with which contents. A limit for cores enables them, and so does a search for
     /// one signature, which needs them.
-    fn capture(&self) -> (Capture, Cores) {
+    fn capture_settings(&self) -> (Capture, Cores) {
         let limit = self.rlimit.iter();
         let limit = limit
-            .filter(|(name, _)| name.resource() == Resource::Core)
+            .filter(|(name, _)| name.to_resource() == Resource::Core)
             .map(|(_, amount)| amount.0)
             .next();
         let by_signature = |only: &OnlyRule| matches!(only.0, Only::Signature(_));
@@ -218,15 +218,15 @@ impl Scenario {
         (self.capture.unwrap_or(implied), cores)
     }
 
-    fn lanes(&self) -> Result<(u32, bool), Refusal> {
+    fn plan_jobs(&self) -> Result<(u32, bool), Refusal> {
         match (self.jobs, self.wave) {
-            (Some(jobs), Some(wave)) if jobs != wave => Err(refuse(
+            (Some(jobs), Some(wave)) if jobs != wave => Err(refuse_at(
                 format!("`wave` starts {wave} trials together, and `jobs` allows {jobs}"),
                 &["wave"],
                 "give one of the two: a wave of N implies N jobs",
             )),
             (jobs, wave) if jobs.max(wave).is_some_and(|lanes| lanes.get() > MOST_LANES) => {
-                Err(refuse(
+                Err(refuse_at(
                     format!("at most {MOST_LANES} trials can run in parallel"),
                     &[if wave.is_some() { "wave" } else { "jobs" }],
                     "for more load within a trial, use `copies`",
@@ -245,7 +245,7 @@ impl Scenario {
             .chain(&self.ok_if_out)
             .map(|pattern| &pattern.0);
         regex::bytes::RegexSet::new(all).map(drop).map_err(|_| {
-            refuse(
+            refuse_at(
                 "the output patterns together are too large",
                 &["fail-if-out"],
                 "make counted repetitions such as `{1,80}` shorter, or use fewer patterns",
@@ -253,10 +253,10 @@ impl Scenario {
         })
     }
 
-    fn stop(&self, question: &Question) -> Result<Stop, Refusal> {
+    fn plan_stop(&self, question: &Question) -> Result<Stop, Refusal> {
         let failures = match (self.fail_fast, self.max_fail) {
             (Some(true), Some(k)) if k != 1 => {
-                return Err(refuse(
+                return Err(refuse_at(
                     format!("`fail-fast` stops at the first failure, `max-fail` at number {k}"),
                     &["max-fail"],
                     "give one of the two",
@@ -264,7 +264,7 @@ impl Scenario {
             }
             (Some(true), _) => Some(1),
             (_, Some(0)) => {
-                return Err(refuse(
+                return Err(refuse_at(
                     "`max-fail` must be at least 1",
                     &["max-fail"],
                     "give 1 or more",
@@ -273,7 +273,7 @@ impl Scenario {
             (_, k) => k,
         };
         if self.runs == Some(0) {
-            return Err(refuse(
+            return Err(refuse_at(
                 "`runs` must be at least 1",
                 &["runs"],
                 "give 1 or more",
@@ -303,15 +303,15 @@ impl Scenario {
             trials: self.runs.or(runs.filter(|_| !bounded)),
             failures,
             width: self.width.map(|rate| rate.0),
-            duration_us: duration.map(Span::micros),
+            duration_us: duration.map(Span::to_micros),
             changed: false,
             all_alike: false,
         })
     }
 
-    fn expectation(&self) -> Result<Expect, Refusal> {
+    fn plan_expectation(&self) -> Result<Expect, Refusal> {
         match (self.expect, self.max_rate) {
-            (Some(_), Some(_)) => Err(refuse(
+            (Some(_), Some(_)) => Err(refuse_at(
                 "`expect` and `max-rate` both define the exit code",
                 &["max-rate"],
                 "give one of the two",
@@ -323,8 +323,8 @@ impl Scenario {
     }
 
     /// Returns the hooks for all variants, except hooks that differ between variants.
-    fn hooks(&self) -> Hooks {
-        let alike = |hook: &&String| !self.mentions(hook);
+    fn common_hooks(&self) -> Hooks {
+        let alike = |hook: &&String| !self.mentions_variable(hook);
         let once = |hook: &Option<String>| hook.as_ref().filter(alike).map(Text::from);
         let single = |hook: &Option<String>| {
             let hook = hook.as_ref().filter(|_| self.matrix.0.is_empty());
@@ -339,14 +339,20 @@ impl Scenario {
         }
     }
 
-    fn variants(&self, base: &Path) -> Result<Vec<VariantPlan>, Refusal> {
-        let combinations = self.combinations()?;
+    fn plan_variants(&self, base: &Path) -> Result<Vec<VariantPlan>, Refusal> {
+        let combinations = self.all_combinations()?;
         let mut names = BTreeSet::new();
         let mut plans = Vec::new();
         if self.variants.is_empty() {
             for combination in &combinations {
                 let levels = combination.levels.clone();
-                plans.push(self.variant(&Variant::default(), &[], combination, levels, base)?);
+                plans.push(self.plan_variant(
+                    &Variant::default(),
+                    &[],
+                    combination,
+                    levels,
+                    base,
+                )?);
             }
         }
         for (index, variant) in (0..).zip(&self.variants) {
@@ -357,19 +363,19 @@ impl Scenario {
                     name => format!("two variants have the name `{name}`"),
                 };
                 let at = [at[0], at[1], "name"];
-                return Err(refuse(what, &at, "give each variant a different `name`"));
+                return Err(refuse_at(what, &at, "give each variant a different `name`"));
             }
             for combination in &combinations {
                 let listed = (!combination.levels.is_empty()).then_some(index);
                 let levels = listed.into_iter().chain(combination.levels.iter().copied());
-                plans.push(self.variant(variant, &at, combination, levels.collect(), base)?);
+                plans.push(self.plan_variant(variant, &at, combination, levels.collect(), base)?);
             }
         }
         Ok(plans)
     }
 
     /// Returns one variant in one combination.
-    pub(super) fn variant(
+    pub(super) fn plan_variant(
         &self,
         variant: &Variant,
         at: &[&str],
@@ -378,15 +384,15 @@ impl Scenario {
         base: &Path,
     ) -> Result<VariantPlan, Refusal> {
         let filling = Filling::new(combination);
-        let mut actors = self.actors(variant, at, base, &filling)?;
+        let mut actors = self.plan_actors(variant, at, base, &filling)?;
         let hooks = self.own_hooks(variant, &filling);
-        let edits = edits(variant, at, base, &filling)?;
-        let variables = filling.environment()?;
+        let edits = variant_edits(variant, at, base, &filling)?;
+        let variables = filling.environment_variables()?;
         for actor in &mut actors {
-            set(&mut actor.env, &variables);
+            set_variables(&mut actor.env, &variables);
         }
         Ok(VariantPlan {
-            name: combination.name(&variant.name),
+            name: combination.combined_name(&variant.name),
             about: None,
             actors,
             levels,
@@ -401,9 +407,9 @@ impl Scenario {
 
     /// Returns the hooks of the trials of a variant.
     fn own_hooks(&self, variant: &Variant, filling: &Filling<'_>) -> Hooks {
-        let text = |hook: &String| filling.text(hook);
-        let differs = |hook: &&String| self.mentions(hook);
-        let varies = |_: &&String| self.varies();
+        let text = |hook: &String| filling.fill_text(hook);
+        let differs = |hook: &&String| self.mentions_variable(hook);
+        let varies = |_: &&String| self.fills_variants();
         let around = |own: &Option<String>, general: &Option<String>| {
             let general = general.as_ref().filter(varies);
             own.as_ref().or(general).map(text)
@@ -429,7 +435,7 @@ impl Scenario {
     }
 
     /// Returns the actors of a variant.
-    fn actors(
+    fn plan_actors(
         &self,
         variant: &Variant,
         at: &[&str],
@@ -438,15 +444,20 @@ impl Scenario {
     ) -> Result<Vec<ActorPlan>, Refusal> {
         let mut actors = self.said_actors()?;
         if self.is_loaded() {
-            let decisive = actors.iter_mut().filter(|actor| actor.role.decides());
+            let decisive = actors
+                .iter_mut()
+                .filter(|actor| actor.role.decides_outcome());
             decisive.for_each(|actor| actor.role = Role::Service);
         }
-        if !actors.iter().any(|actor| actor.role.decides()) {
+        if !actors.iter().any(|actor| actor.role.decides_outcome()) {
             let hint = "give one actor the role `main`: its exit decides the outcome";
-            return Err(refuse("no actor has the role `main`", &["actor"], hint));
+            return Err(refuse_at("no actor has the role `main`", &["actor"], hint));
         }
         let own_command = variant.command.is_some() || variant.shell.is_some();
-        for actor in actors.iter_mut().filter(|actor| actor.role.decides()) {
+        for actor in actors
+            .iter_mut()
+            .filter(|actor| actor.role.decides_outcome())
+        {
             if own_command {
                 actor.command.clone_from(&variant.command);
                 actor.shell.clone_from(&variant.shell);
@@ -456,13 +467,13 @@ impl Scenario {
             actor.copies = variant.copies.or(actor.copies);
         }
         let path = |path: &Path| match path.to_str() {
-            Some(text) => base.join(filling.fill(text)),
+            Some(text) => base.join(filling.fill_values(text)),
             None => base.join(path),
         };
-        let container = self.container(variant, base, filling)?;
+        let container = self.main_container(variant, base, filling)?;
         let cwd = path(self.cwd.as_deref().unwrap_or(Path::new("")));
         let planned = actors.into_iter().enumerate().map(|(index, actor)| {
-            let main = actor.role.decides();
+            let main = actor.role.decides_outcome();
             let index = index.to_string();
             let of_actor = ["actor", index.as_str()];
             let of_actor = if self.actors.is_empty() {
@@ -470,19 +481,19 @@ impl Scenario {
             } else {
                 &of_actor
             };
-            let said = words(&actor, if main && own_command { at } else { of_actor })?;
-            let mut command: Vec<Text> = said.iter().map(|word| filling.text(word)).collect();
+            let said = actor_words(&actor, if main && own_command { at } else { of_actor })?;
+            let mut command: Vec<Text> = said.iter().map(|word| filling.fill_text(word)).collect();
             if main {
                 if actor.shell.is_some() && !variant.args.is_empty() {
-                    return Err(refuse(
+                    return Err(refuse_at(
                         "`args` cannot be added to a `shell` line",
                         &[at, &["args"]].concat(),
                         "give the variant its own `shell` line, or use `command`",
                     ));
                 }
-                command.extend(variant.args.iter().map(|word| filling.text(word)));
-                let wrap = self.wrapping()?;
-                command.splice(0..0, wrap.iter().map(|word| filling.text(word)));
+                command.extend(variant.args.iter().map(|word| filling.fill_text(word)));
+                let wrap = self.wrapping_words()?;
+                command.splice(0..0, wrap.iter().map(|word| filling.fill_text(word)));
             }
             let mut env = BTreeMap::new();
             for (at, said) in [
@@ -492,7 +503,7 @@ impl Scenario {
             ] {
                 for (name, value) in said {
                     if name.is_empty() || name.contains('=') {
-                        return Err(refuse(
+                        return Err(refuse_at(
                             format!("`{name}` cannot be the name of a variable"),
                             &[at, &["env", name]].concat(),
                             "use a name that is not empty and does not contain `=`",
@@ -501,7 +512,8 @@ impl Scenario {
                     env.insert(name, value);
                 }
             }
-            let text = |(name, value): (&String, &EnvValue)| (name.into(), filled(value, filling));
+            let text =
+                |(name, value): (&String, &EnvValue)| (name.into(), fill_value(value, filling));
             let input = actor
                 .stdin
                 .as_deref()
@@ -541,7 +553,7 @@ impl Scenario {
         {
             if short || !self.actors.is_empty() {
                 let what = "`attach` and a command to start the service are both given";
-                return Err(refuse(what, &["load", "attach"], "give one of the two"));
+                return Err(refuse_at(what, &["load", "attach"], "give one of the two"));
             }
             // The command of a service that provoke did not start is unknown.
             let actor = Actor {
@@ -558,7 +570,7 @@ impl Scenario {
                 let at = index
                     .as_ref()
                     .map_or(vec![], |index| vec!["variant", index]);
-                return Err(refuse(
+                return Err(refuse_at(
                     "there is no command to run",
                     &at,
                     "add `command = [\"program\", \"argument\"]`, or `shell = \"a | b\"`",
@@ -573,7 +585,7 @@ impl Scenario {
         }
         if short {
             let hint = "move it into the actor whose role is `main`";
-            return Err(refuse(
+            return Err(refuse_at(
                 "`command` and actors are both given",
                 &["actor"],
                 hint,
@@ -587,7 +599,7 @@ impl Scenario {
                     name => format!("two actors have the name `{name}`"),
                 };
                 let at = ["actor", &index.to_string(), "name"];
-                return Err(refuse(
+                return Err(refuse_at(
                     what,
                     &at,
                     "give each actor a different `name`: reports and stored files use it",
@@ -600,7 +612,7 @@ impl Scenario {
             .position(|actor| actor.role == Role::Service && !self.is_loaded())
         {
             let hint = "add the URL of the service: `[load] url = ...`; or use the role `helper` for a process beside the main process";
-            return Err(refuse(
+            return Err(refuse_at(
                 "there is a service, but no [load] table",
                 &["actor", &index.to_string(), "role"],
                 hint,
@@ -609,13 +621,13 @@ impl Scenario {
         Ok(self.actors.clone())
     }
 
-    pub(super) fn wrapping(&self) -> Result<Vec<String>, Refusal> {
+    pub(super) fn wrapping_words(&self) -> Result<Vec<String>, Refusal> {
         let Some(wrap) = &self.wrap else {
             return Ok(Vec::new());
         };
         match shlex::split(wrap) {
             Some(words) if !words.is_empty() => Ok(words),
-            _ => Err(refuse(
+            _ => Err(refuse_at(
                 "`wrap` is not a command prefix",
                 &["wrap"],
                 "check that every quote is closed",
@@ -624,16 +636,16 @@ impl Scenario {
     }
 }
 
-fn words(actor: &Actor, at: &[&str]) -> Result<Vec<String>, Refusal> {
+fn actor_words(actor: &Actor, at: &[&str]) -> Result<Vec<String>, Refusal> {
     match (&actor.command, &actor.shell) {
         (Some(command), None) if !command.is_empty() => Ok(command.clone()),
         (None, Some(shell)) => Ok(["sh", "-c", shell].map(str::to_owned).to_vec()),
-        (Some(_), Some(_)) => Err(refuse(
+        (Some(_), Some(_)) => Err(refuse_at(
             "`command` and `shell` are both given",
             &[at, &["shell"]].concat(),
             "give one of the two",
         )),
-        _ => Err(refuse(
+        _ => Err(refuse_at(
             "there is no command to run",
             &[at, &["command"]].concat(),
             "give it a `command` or a `shell` line",
@@ -642,7 +654,7 @@ fn words(actor: &Actor, at: &[&str]) -> Result<Vec<String>, Refusal> {
 }
 
 /// Returns the changes of a variant in its working directory.
-fn edits(
+fn variant_edits(
     variant: &Variant,
     at: &[&str],
     base: &Path,
@@ -652,37 +664,37 @@ fn edits(
     for (file, source) in &variant.files {
         let at = [at, &["files", file]].concat();
         let source = match source.to_str() {
-            Some(text) => base.join(filling.fill(text)),
+            Some(text) => base.join(filling.fill_values(text)),
             None => base.join(source),
         };
         edits.push(Edit {
-            file: inside(file, &at, filling)?,
+            file: path_inside(file, &at, filling)?,
             change: Change::Copy(source.into_os_string().into()),
         });
     }
     for (index, edit) in variant.edits.iter().enumerate() {
         let index = index.to_string();
         let place = |field| [at, &["edit", &index, field]].concat();
-        let find = filling.fill(&edit.find);
+        let find = filling.fill_values(&edit.find);
         if find.is_empty() {
-            return Err(refuse(
+            return Err(refuse_at(
                 "`find` is empty",
                 &place("find"),
                 "set `find` to the text to replace, exactly as it is in the file",
             ));
         }
         let Some(replace) = &edit.replace else {
-            return Err(refuse(
+            return Err(refuse_at(
                 format!("there is no replacement for `{}`", edit.find),
                 &place("replace"),
                 "add `replace`; `\"\"` removes the text",
             ));
         };
         edits.push(Edit {
-            file: inside(&edit.file, &place("file"), filling)?,
+            file: path_inside(&edit.file, &place("file"), filling)?,
             change: Change::Replace {
                 find,
-                with: filling.fill(replace),
+                with: filling.fill_values(replace),
             },
         });
     }
@@ -690,21 +702,21 @@ fn edits(
 }
 
 /// Returns the path of a file in the working directory; other files are not copied.
-fn inside(file: &str, at: &[&str], filling: &Filling<'_>) -> Result<Text, Refusal> {
-    let file = filling.fill(file);
+fn path_inside(file: &str, at: &[&str], filling: &Filling<'_>) -> Result<Text, Refusal> {
+    let file = filling.fill_values(file);
     let hint = "name a file in the working directory, such as `config.ini`: the variant gets a copy of that directory only";
     if file.is_empty() {
-        return Err(refuse("the name of the file is empty", at, hint));
+        return Err(refuse_at("the name of the file is empty", at, hint));
     }
     let mut steps = Path::new(&file).components();
     if !steps.all(|step| matches!(step, Component::Normal(_) | Component::CurDir)) {
         let what = format!("`{file}` is not in the working directory");
-        return Err(refuse(what, at, hint));
+        return Err(refuse_at(what, at, hint));
     }
     Ok(file.into())
 }
 
-fn contains(word: &Text, part: &[u8]) -> bool {
+fn contains_bytes(word: &Text, part: &[u8]) -> bool {
     word.as_bytes()
         .windows(part.len())
         .any(|window| window == part)

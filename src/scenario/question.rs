@@ -1,6 +1,6 @@
 //! Makes the question of a plan from a scenario.
 
-use super::plan::{Refusal, refuse};
+use super::plan::{Refusal, refuse_at};
 use super::{Ask, Rate, Scenario};
 use crate::model::{
     Baseline, Compare, Confirm, Find, Measured, Only, Question, Ramp, Search, VariantId,
@@ -16,12 +16,12 @@ pub const MEASURE_FIRST: &str = "measure it first: provoke run --max-fail 3 -- C
 
 impl Scenario {
     /// Returns the question; `measured` has the counts of the baseline.
-    pub(super) fn question(
+    pub(super) fn plan_question(
         &self,
         variants: &[VariantPlan],
         measured: Option<Measured>,
     ) -> Result<Question, Refusal> {
-        let ask = self.asks();
+        let ask = self.asked_question();
         self.check_fields_of(ask)?;
         let search = || Search {
             clean: self.clean.unwrap_or(false),
@@ -36,12 +36,12 @@ impl Scenario {
         };
         match ask {
             Ask::Rate => Ok(Question::Rate),
-            Ask::Confirm => self.confirm(variants, measured).map(Question::Confirm),
-            Ask::Compare => self.compare(variants, measured).map(Question::Compare),
+            Ask::Confirm => self.plan_confirm(variants, measured).map(Question::Confirm),
+            Ask::Compare => self.plan_compare(variants, measured).map(Question::Compare),
             Ask::Bisect => Ok(Question::Bisect(search())),
             Ask::Reduce => Ok(Question::Reduce(search())),
             Ask::Ramp => Ok(Question::Ramp(Ramp {
-                detect: self.detect(),
+                detect: self.detection_rate(),
                 above: false,
             })),
         }
@@ -77,8 +77,8 @@ impl Scenario {
         let reduce = [("apply", self.apply.is_some())];
         let fixed = [("fixed", self.fixed.is_some())];
         let (bisect, reduce) = (
-            [&self.lists()[..], &bisect].concat(),
-            [&self.sets()[..], &reduce].concat(),
+            [&self.list_fields()[..], &bisect].concat(),
+            [&self.set_fields()[..], &reduce].concat(),
         );
         let search = [
             ("python", self.python.is_some()),
@@ -105,7 +105,7 @@ impl Scenario {
             && let Some(field) = said(&confirm)
         {
             let what = format!("`{field}` is for `provoke confirm`");
-            return Err(refuse(
+            return Err(refuse_at(
                 what,
                 &[field],
                 "use `provoke confirm`, or `ask = \"confirm\"`",
@@ -116,20 +116,20 @@ impl Scenario {
         {
             let what = format!("`{field}` needs a baseline");
             let hint = "use `provoke confirm`, or `provoke compare --baseline`";
-            return Err(refuse(what, &[field], hint));
+            return Err(refuse_at(what, &[field], hint));
         }
         if matches!(ask, Ask::Rate | Ask::Compare)
             && let Some(field) = said(&known)
         {
             let what = format!("`{name}` counts every failure unless `only` is given");
             let hint = "leave it out";
-            return Err(refuse(what, &[field], hint));
+            return Err(refuse_at(what, &[field], hint));
         }
         if ask != Ask::Compare
             && let Some(field) = said(&compare)
         {
             let what = format!("`{field}` is for `provoke compare`");
-            return Err(refuse(
+            return Err(refuse_at(
                 what,
                 &[field],
                 "use `provoke compare`, or `ask = \"compare\"`",
@@ -140,53 +140,53 @@ impl Scenario {
         {
             let what = format!("`{field}` is for `provoke bisect` or a comparison of two variants");
             let hint = "use `provoke bisect`, or `provoke compare`";
-            return Err(refuse(what, &[field], hint));
+            return Err(refuse_at(what, &[field], hint));
         }
         if ask != Ask::Bisect
             && let Some(field) = said(&bisect)
         {
             let what = format!("`{field}` is for `provoke bisect`");
             let hint = "use `provoke bisect`, or `ask = \"bisect\"`";
-            return Err(refuse(what, &[field], hint));
+            return Err(refuse_at(what, &[field], hint));
         }
         if ask != Ask::Reduce
             && let Some(field) = said(&reduce)
         {
             let what = format!("`{field}` is for `provoke reduce`");
             let hint = "use `provoke reduce`, or `ask = \"reduce\"`";
-            return Err(refuse(what, &[field], hint));
+            return Err(refuse_at(what, &[field], hint));
         }
         if !matches!(ask, Ask::Bisect | Ask::Reduce)
             && let Some(field) = said(&search)
         {
             let what = format!("`{field}` is for searches");
             let hint = "use `provoke bisect` or `provoke reduce`";
-            return Err(refuse(what, &[field], hint));
+            return Err(refuse_at(what, &[field], hint));
         }
         if matches!(ask, Ask::Rate | Ask::Ramp)
             && let Some(field) = said(&earlier)
         {
             let what = format!("`{name}` never counts earlier runs");
-            return Err(refuse(what, &[field], "leave it out"));
+            return Err(refuse_at(what, &[field], "leave it out"));
         }
         if matches!(ask, Ask::Rate | Ask::Bisect | Ask::Reduce | Ask::Ramp)
             && self.baseline.is_some()
         {
             let hint = "use `provoke confirm` to check a fix, or `provoke compare`";
             let what = format!("`{name}` does not use a baseline");
-            return Err(refuse(what, &["baseline"], hint));
+            return Err(refuse_at(what, &["baseline"], hint));
         }
         if ask != Ask::Rate
             && let Some(field) = said(&stops)
         {
             let what = format!("`{name}` decides itself when to stop, so `{field}` has no effect");
             let hint = format!("leave `{field}` out; limit the run with `runs` or `duration`");
-            return Err(refuse(what, &[field], hint));
+            return Err(refuse_at(what, &[field], hint));
         }
         Ok(())
     }
 
-    fn confirm(
+    fn plan_confirm(
         &self,
         variants: &[VariantPlan],
         measured: Option<Measured>,
@@ -200,10 +200,10 @@ impl Scenario {
                 "leave the variants out (`{}`, ...), or use `provoke compare`",
                 second.name
             );
-            return Err(refuse(what, &["variant"], hint));
+            return Err(refuse_at(what, &["variant"], hint));
         }
         if self.takes_any_failure() && !self.only.is_empty() {
-            return Err(refuse(
+            return Err(refuse_at(
                 "`only` and `any-failure` contradict each other",
                 &["any-failure"],
                 "give one of the two",
@@ -211,16 +211,16 @@ impl Scenario {
         }
         let baseline = match (measured, self.assume_rate) {
             (Some(_), Some(_)) => {
-                return Err(refuse(
+                return Err(refuse_at(
                     "`baseline` and `assume-rate` are both given",
                     &["assume-rate"],
                     "give one of the two; a measured baseline is better",
                 ));
             }
             (None, Some(rate)) => Baseline::Assumed(rate.0),
-            (Some(measured), None) => Baseline::Measured(Box::new(self.failing(measured)?)),
+            (Some(measured), None) => Baseline::Measured(Box::new(self.check_baseline(measured)?)),
             (None, None) => {
-                return Err(refuse(
+                return Err(refuse_at(
                     "there is no baseline: no stored run has failures",
                     &["baseline"],
                     MEASURE_FIRST,
@@ -245,7 +245,7 @@ impl Scenario {
     }
 
     /// Refuses a baseline without failures.
-    fn failing(&self, measured: Measured) -> Result<Measured, Refusal> {
+    fn check_baseline(&self, measured: Measured) -> Result<Measured, Refusal> {
         let confirms = self.ask == Some(Ask::Confirm);
         if confirms && measured.one_life && !self.independent.unwrap_or(false) {
             let what = format!(
@@ -253,7 +253,7 @@ impl Scenario {
                 measured.trials
             );
             let hint = "measure it again with `prepare` instead of `setup`, so that each trial starts its own processes; if trials cannot influence each other through them, add --independent";
-            return Err(refuse(what, &["baseline"], hint));
+            return Err(refuse_at(what, &["baseline"], hint));
         }
         if measured.failures > 0 {
             return Ok(measured);
@@ -268,10 +268,10 @@ impl Scenario {
             trials => format!("none of the {trials} trials of the baseline failed{that_way}"),
         };
         let hint = "reproduce the failure first: provoke run --max-fail 3 -- CMD; or assume a rate: --assume-rate 1%";
-        Err(refuse(what, &["baseline"], hint))
+        Err(refuse_at(what, &["baseline"], hint))
     }
 
-    fn compare(
+    fn plan_compare(
         &self,
         variants: &[VariantPlan],
         measured: Option<Measured>,
@@ -281,7 +281,7 @@ impl Scenario {
                 "define two or more variants: -L VAR=a,b, or [[variant]] in a scenario file"
                     .to_owned()
             });
-            return Err(refuse("there is only one variant", &["variant"], hint));
+            return Err(refuse_at("there is only one variant", &["variant"], hint));
         }
         let by_rates = variants.len() == 2 && measured.is_none() && self.floor.is_none();
         let default = if by_rates {
@@ -290,9 +290,9 @@ impl Scenario {
             Find::Failing
         };
         let find = self.find.unwrap_or(default);
-        let floor = self.floor(find)?;
+        let floor = self.floor_millionths(find)?;
         if find == Find::Different && measured.is_some() {
-            return Err(refuse(
+            return Err(refuse_at(
                 "`find = \"different\"` does not use a baseline",
                 &["baseline"],
                 "leave it out, or use `find = \"failing\"`",
@@ -300,7 +300,7 @@ impl Scenario {
         }
         let fixed = self.fixed.unwrap_or(false);
         if fixed && (variants.len() != 2 || find != Find::Different) {
-            return Err(refuse(
+            return Err(refuse_at(
                 "`fixed` needs exactly two variants and `find = \"different\"`",
                 &["fixed"],
                 "define the old variant first, then the fixed variant",
@@ -311,7 +311,7 @@ impl Scenario {
             fixed,
             reference: self.reference_among(variants)?,
             baseline: measured
-                .map(|measured| self.failing(measured))
+                .map(|measured| self.check_baseline(measured))
                 .transpose()?
                 .map(Box::new),
             accept_conditions: self.accept_different_conditions.unwrap_or(false),
@@ -342,19 +342,19 @@ impl Scenario {
     }
 
     /// Returns the floor in millionths.
-    fn floor(&self, find: Find) -> Result<Option<u32>, Refusal> {
+    fn floor_millionths(&self, find: Find) -> Result<Option<u32>, Refusal> {
         let Some(Rate(floor)) = self.floor else {
             return Ok(None);
         };
         if find == Find::Different {
-            return Err(refuse(
+            return Err(refuse_at(
                 "`floor` does not apply to `find = \"different\"`",
                 &["floor"],
                 "leave it out, or use `find = \"failing\"`",
             ));
         }
         if self.baseline.is_some() {
-            return Err(refuse(
+            return Err(refuse_at(
                 "`floor` and `baseline` are both given, and only one of them can be used",
                 &["floor"],
                 "leave one of them out",
@@ -374,7 +374,7 @@ impl Scenario {
                 .iter()
                 .map(|one| format!("`{}`", one.name))
                 .collect();
-            refuse(
+            refuse_at(
                 format!("there is no variant `{wanted}`"),
                 &["reference"],
                 format!("there are {}", names.join(", ")),
@@ -383,8 +383,12 @@ impl Scenario {
     }
 
     /// Returns the question; several load levels imply it.
-    pub(super) fn asks(&self) -> Ask {
-        let fallback = if self.ramps() { Ask::Ramp } else { Ask::Rate };
+    pub(super) fn asked_question(&self) -> Ask {
+        let fallback = if self.has_load_levels() {
+            Ask::Ramp
+        } else {
+            Ask::Rate
+        };
         self.ask.unwrap_or(fallback)
     }
 
@@ -394,7 +398,7 @@ impl Scenario {
     }
 
     /// Returns the failures that are the bug: the given ones, or the failures of the baseline.
-    pub(super) fn bug(&self, question: &Question) -> Vec<Only> {
+    pub(super) fn bug_rules(&self, question: &Question) -> Vec<Only> {
         let said: Vec<Only> = self.only.iter().map(|only| only.0).collect();
         match question {
             Question::Confirm(Confirm {

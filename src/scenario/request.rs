@@ -1,7 +1,7 @@
 //! Kind of request in a scenario, and its conversion into that of a plan.
 
 use super::Amount;
-use super::plan::{Refusal, refuse};
+use super::plan::{Refusal, refuse_at};
 use crate::model::{self, Body, Pick, RequestPlan, Text};
 use crate::untrusted::Untrusted as _;
 use schemars::JsonSchema;
@@ -49,7 +49,7 @@ pub struct Request {
 }
 
 impl Request {
-    pub(super) fn plan(&self, index: usize, base: &Path) -> Result<RequestPlan, Refusal> {
+    pub(super) fn to_plan(&self, index: usize, base: &Path) -> Result<RequestPlan, Refusal> {
         let index = index.to_string();
         let at = |field| ["request", index.as_str(), field];
         let body = match (&self.body, self.body_files.as_slice(), &self.body_column) {
@@ -57,18 +57,18 @@ impl Request {
             (Some(text), [], None) => Body::Text(text.clone()),
             (None, [], Some(column)) => Body::Column(column.clone()),
             (None, patterns, None) => Body::Files {
-                files: files(patterns, base, &at("body-files"))?,
+                files: matching_files(patterns, base, &at("body-files"))?,
                 pick: self.pick.unwrap_or_default(),
             },
             _ => {
                 let what = "a request has more than one body";
                 let hint = "give one of `body`, `body-files` and `body-column`";
-                return Err(refuse(what, &at("body"), hint));
+                return Err(refuse_at(what, &at("body"), hint));
             }
         };
         if self.pick.is_some() && self.body_files.is_empty() {
             let what = "`pick` needs `body-files`";
-            return Err(refuse(what, &at("pick"), "add `body-files`"));
+            return Err(refuse_at(what, &at("pick"), "add `body-files`"));
         }
         let written = [
             ("method", self.method.is_some()),
@@ -78,7 +78,7 @@ impl Request {
         ];
         if let (Some(_), Some((field, _))) = (&self.raw, written.iter().find(|(_, said)| *said)) {
             let what = format!("a request has both `raw` and `{field}`");
-            return Err(refuse(
+            return Err(refuse_at(
                 what,
                 &at(field),
                 "give `raw` alone or with `body-files`, or leave it out",
@@ -124,7 +124,7 @@ impl Request {
 }
 
 /// Returns the files that match patterns, sorted by name.
-fn files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<Text>, Refusal> {
+fn matching_files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<Text>, Refusal> {
     let mut all = Vec::new();
     for pattern in patterns {
         let path = base.join(pattern);
@@ -138,8 +138,8 @@ fn files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<Text>, Ref
         };
         let folder = path.parent().unwrap_or(base);
         let entries = std::fs::read_dir(folder).map_err(|error| {
-            let what = format!("cannot list `{}`: {error}", folder.safe());
-            refuse(what, at, "give the path of an existing directory")
+            let what = format!("cannot list `{}`: {error}", folder.to_safe());
+            refuse_at(what, at, "give the path of an existing directory")
         })?;
         let named = entries.flatten().map(|entry| entry.path());
         let fits = |path: &PathBuf| {
@@ -151,7 +151,7 @@ fn files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<Text>, Ref
         let mut found: Vec<PathBuf> = named.filter(fits).collect();
         if found.is_empty() {
             let what = format!("no file matches `{pattern}`");
-            return Err(refuse(what, at, "check the directory and the extension"));
+            return Err(refuse_at(what, at, "check the directory and the extension"));
         }
         found.sort();
         all.extend(found.iter().map(|path| Text::from(path.as_path())));

@@ -4,16 +4,16 @@ use super::Scenario;
 use serde_json::{Map, Value, json};
 
 /// Returns the JSON schema of a scenario file.
-pub fn schema() -> Value {
+pub fn scenario_schema() -> Value {
     let mut schema = schemars::schema_for!(Scenario).to_value();
-    tidy(&mut schema);
+    tidy_schema(&mut schema);
     schema["title"] = json!("provoke scenario");
     schema
 }
 
 /// Adapts the schema of a Rust type to a TOML file: TOML has no null, a null default has no meaning, and editors do not
 /// know the formats of Rust's integers.
-fn tidy(node: &mut Value) {
+fn tidy_schema(node: &mut Value) {
     match node {
         Value::Object(fields) => {
             unwrap_option(fields);
@@ -27,9 +27,9 @@ fn tidy(node: &mut Value) {
             {
                 fields.insert("maximum".to_owned(), json!(u32::MAX));
             }
-            fields.values_mut().for_each(tidy);
+            fields.values_mut().for_each(tidy_schema);
         }
-        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Array(items) => items.iter_mut().for_each(tidy_schema),
         _ => {}
     }
 }
@@ -91,18 +91,18 @@ mod tests {
     fn the_checked_in_schema_is_this_one() {
         let file = in_repository("docs/scenario.schema.json");
         if std::env::var_os("UPDATE_SCHEMA").is_some() {
-            let now = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+            let now = serde_json::to_string_pretty(&scenario_schema()).unwrap() + "\n";
             fs::write(&file, now).unwrap();
         }
         let then = fs::read_to_string(&file).unwrap_or_default();
         let then: Value = serde_json::from_str(&then).unwrap_or_default();
         let hint = "run the tests with UPDATE_SCHEMA=1 and look at what changed";
-        assert!(then == schema(), "{hint}");
+        assert!(then == scenario_schema(), "{hint}");
     }
 
     #[test]
     fn every_field_is_described_and_no_other_is_allowed() {
-        visit(&schema(), &mut |node| {
+        visit(&scenario_schema(), &mut |node| {
             let Some(Value::Object(fields)) = node.get("properties") else {
                 return;
             };
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_schema_speaks_of_no_null_and_no_rust() {
-        visit(&schema(), &mut |node| {
+        visit(&scenario_schema(), &mut |node| {
             let text = Value::from(node.clone()).to_string();
             assert!(
                 !text.contains("null") && !node.contains_key("format"),
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn the_reference_mentions_every_field() {
         let text = fs::read_to_string(in_repository("docs/scenario.md")).unwrap();
-        visit(&schema(), &mut |node| {
+        visit(&scenario_schema(), &mut |node| {
             if let Some(Value::Object(fields)) = node.get("properties") {
                 for name in fields.keys() {
                     assert!(

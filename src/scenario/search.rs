@@ -1,7 +1,7 @@
 //! Search of a scenario: an ordered list of candidates, or a set of items.
 
 use super::matrix::Combination;
-use super::plan::{Refusal, Surroundings, refuse};
+use super::plan::{Refusal, Surroundings, refuse_at};
 use super::{Ask, Numbers, Scenario, Variant};
 use crate::model::{
     ActorPlan, Choices, Known, Make, Place, Source, Space, Text, Thing, VariantPlan, What,
@@ -67,7 +67,7 @@ impl From<Choices> for Searched {
 
 impl Searched {
     /// Reverses a list whose first candidate is bad, so that the first is always good.
-    fn reverse(&mut self) {
+    fn reverse_list(&mut self) {
         if let Choices::Places(places) = &mut self.choices {
             places.reverse();
             let last = u32::try_from(places.len())
@@ -92,7 +92,7 @@ impl Scenario {
     }
 
     /// Returns the space of a search; `None` for any other question.
-    pub(super) fn space(&self, around: &Surroundings) -> Result<Option<Space>, Refusal> {
+    pub(super) fn search_space(&self, around: &Surroundings) -> Result<Option<Space>, Refusal> {
         if !self.is_a_search() {
             return Ok(None);
         }
@@ -102,14 +102,14 @@ impl Scenario {
             } else {
                 "variant"
             };
-            return Err(refuse(
+            return Err(refuse_at(
                 "a search makes its own variants",
                 &[field],
                 "leave the variants out, or use `provoke compare`",
             ));
         }
         self.check_one_subject()?;
-        let variant = self.variant(
+        let variant = self.plan_variant(
             &Variant::default(),
             &[],
             &Combination::default(),
@@ -118,10 +118,10 @@ impl Scenario {
         )?;
         let mut searched = match &around.searched {
             Some(searched) => searched.clone(),
-            None => self.listed(&variant, around)?.into(),
+            None => self.listed_choices(&variant, around)?.into(),
         };
         if self.fixed == Some(true) {
-            searched.reverse();
+            searched.reverse_list();
         }
         let mut template = variant;
         move_to(&mut template, &searched, around)?;
@@ -151,7 +151,7 @@ impl Scenario {
     }
 
     /// Returns the fields that define an ordered list, and whether they are set.
-    pub(super) fn lists(&self) -> [(&'static str, bool); 8] {
+    pub(super) fn list_fields(&self) -> [(&'static str, bool); 8] {
         [
             ("over", !self.over.is_empty()),
             ("range", self.range.is_some()),
@@ -165,7 +165,7 @@ impl Scenario {
     }
 
     /// Returns the fields that define a set of items, and whether they are set.
-    pub(super) fn sets(&self) -> [(&'static str, bool); 8] {
+    pub(super) fn set_fields(&self) -> [(&'static str, bool); 8] {
         [
             ("imports", !self.imports.is_empty()),
             ("statements", !self.statements.is_empty()),
@@ -179,34 +179,34 @@ impl Scenario {
     }
 
     /// Returns the fields that define the searched list or set, and whether they are set.
-    fn subjects(&self) -> [(&'static str, bool); 8] {
+    fn subject_fields(&self) -> [(&'static str, bool); 8] {
         if self.ask == Some(Ask::Bisect) {
-            self.lists()
+            self.list_fields()
         } else {
-            self.sets()
+            self.set_fields()
         }
     }
 
     fn check_one_subject(&self) -> Result<(), Refusal> {
         let said: Vec<&str> = self
-            .subjects()
+            .subject_fields()
             .into_iter()
             .filter(|(_, said)| *said)
             .map(|(name, _)| name)
             .collect();
         let bisects = self.ask == Some(Ask::Bisect);
         match said.as_slice() {
-            [] if bisects => Err(refuse(
+            [] if bisects => Err(refuse_at(
                 "there are no candidates to search",
                 &["over"],
                 "name the candidates: --git v1.0..main --build make, --pip PACKAGE, or --over v1,v2,v3 or --range 1..64, which replace {variant} in the command",
             )),
-            [] => Err(refuse(
+            [] => Err(refuse_at(
                 "there are no items to reduce",
                 &["set"],
                 "name the items: --imports FILE, --lines FILE, --args, --variables, --set A,B,C ({set} in the command stands for the kept items), or --from OLD --to NEW",
             )),
-            [first, second, ..] => Err(refuse(
+            [first, second, ..] => Err(refuse_at(
                 format!("`{first}` and `{second}` are both given"),
                 &[second],
                 "search one at a time",
@@ -240,7 +240,7 @@ impl Scenario {
                 ));
                 match stray {
                     None => Ok(()),
-                    Some(stray) => Err(refuse(
+                    Some(stray) => Err(refuse_at(
                         format!("`{stray}` does not apply to `{one}`"),
                         &[&stray],
                         "leave it out; a `setup` with `{variant}` runs once for each candidate",
@@ -251,39 +251,43 @@ impl Scenario {
     }
 
     /// Returns the candidates of a list in the scenario itself.
-    pub fn places(&self) -> Result<Choices, Refusal> {
+    pub fn listed_candidates(&self) -> Result<Choices, Refusal> {
         if let Some(Numbers(first, last)) = self.range {
             let most = first.saturating_add(MOST as u64 + 1);
             let numbers = first..=last.min(most);
-            return Ok(places(numbers.map(|number| number.to_string())));
+            return Ok(candidate_choices(numbers.map(|number| number.to_string())));
         }
         if self.over.iter().any(String::is_empty) {
-            return Err(refuse(
+            return Err(refuse_at(
                 "a candidate has no name",
                 &["over"],
                 "remove the extra comma",
             ));
         }
-        Ok(places(self.over.iter().cloned()))
+        Ok(candidate_choices(self.over.iter().cloned()))
     }
 
     /// Returns the choices that the scenario itself lists.
-    fn listed(&self, variant: &VariantPlan, around: &Surroundings) -> Result<Choices, Refusal> {
+    fn listed_choices(
+        &self,
+        variant: &VariantPlan,
+        around: &Surroundings,
+    ) -> Result<Choices, Refusal> {
         if self.ask == Some(Ask::Bisect) {
-            return self.places();
+            return self.listed_candidates();
         }
         let things = if !self.set.is_empty() {
-            self.items(variant)?
+            self.set_items(variant)?
         } else if self.arguments == Some(true) {
-            self.words(variant)?
+            self.argument_items(variant)?
         } else {
-            variables(variant, around)
+            variable_items(variant, around)
         };
         Ok(Choices::Things(things))
     }
 
     /// Returns the items of `{set}`.
-    fn items(&self, variant: &VariantPlan) -> Result<Vec<Thing>, Refusal> {
+    fn set_items(&self, variant: &VariantPlan) -> Result<Vec<Thing>, Refusal> {
         let words = variant.actors.iter().flat_map(|actor| &actor.command);
         let hooks = [&self.setup, &self.prepare];
         let mut texts = words.map(ToString::to_string).chain(
@@ -296,14 +300,14 @@ impl Scenario {
         let marked = |text: &str| text.contains("{set}") || text.contains("{lines}");
         let in_hooks = hooks.into_iter().flatten().any(|hook| marked(hook));
         if !in_hooks && !texts.any(|text| marked(&text)) {
-            return Err(refuse(
+            return Err(refuse_at(
                 "`{set}` is not used, so nothing would change",
                 &["set"],
                 "put it where the items belong: -- ./program {set}. Alone it becomes one argument per item; within an argument, the items are joined by spaces; `{lines}` has one item per line",
             ));
         }
         if self.set.iter().any(String::is_empty) {
-            return Err(refuse(
+            return Err(refuse_at(
                 "an item has no name",
                 &["set"],
                 "remove the extra comma",
@@ -318,16 +322,19 @@ impl Scenario {
     }
 
     /// Returns the arguments of the main command.
-    fn words(&self, variant: &VariantPlan) -> Result<Vec<Thing>, Refusal> {
-        let main = variant.actors.iter().find(|actor| actor.role.decides());
+    fn argument_items(&self, variant: &VariantPlan) -> Result<Vec<Thing>, Refusal> {
+        let main = variant
+            .actors
+            .iter()
+            .find(|actor| actor.role.decides_outcome());
         if main.is_none_or(|_| self.shell.is_some()) {
-            return Err(refuse(
+            return Err(refuse_at(
                 "the arguments of a `shell` line cannot be reduced",
                 &["arguments"],
                 "give the command without a shell: -- ./program argument",
             ));
         }
-        let prefix = self.wrapping()?.len() + 1;
+        let prefix = self.wrapping_words()?.len() + 1;
         let words = main.into_iter().flat_map(|main| &main.command);
         let words = (0..).zip(words).skip(prefix);
         let word = |(at, word): (u32, &Text)| Thing {
@@ -339,11 +346,11 @@ impl Scenario {
     }
 
     fn check_space(&self, space: &Space) -> Result<(), Refusal> {
-        let subjects = self.subjects();
+        let subjects = self.subject_fields();
         let field = subjects.iter().find(|(_, said)| *said);
         let field = field.map_or("over", |(name, _)| *name);
         if space.len() > MOST {
-            return Err(refuse(
+            return Err(refuse_at(
                 format!("there are more than {MOST} candidates"),
                 &[field],
                 "narrow the search first",
@@ -352,7 +359,7 @@ impl Scenario {
         match &space.choices {
             Choices::Places(places) => {
                 if places.len() < 2 {
-                    return Err(refuse(
+                    return Err(refuse_at(
                         "a search needs at least two candidates",
                         &[field],
                         "list the good end first and the bad end last",
@@ -361,7 +368,7 @@ impl Scenario {
                 let mut known = BTreeSet::new();
                 let twice = places.iter().find(|place| !known.insert(&place.name));
                 if let Some(twice) = twice {
-                    return Err(refuse(
+                    return Err(refuse_at(
                         format!("the candidate `{}` is listed twice", twice.name),
                         &[field],
                         "list each candidate once",
@@ -369,7 +376,7 @@ impl Scenario {
                 }
             }
             Choices::Things(things) if things.is_empty() => {
-                return Err(refuse(
+                return Err(refuse_at(
                     "there are no items to reduce",
                     &[field],
                     "check the file or the list",
@@ -381,14 +388,17 @@ impl Scenario {
     }
 }
 
-fn places(names: impl Iterator<Item = String>) -> Choices {
+fn candidate_choices(names: impl Iterator<Item = String>) -> Choices {
     let place = |name| Place { name, about: None };
     Choices::Places(names.map(place).collect())
 }
 
 /// Returns the variables of the trials, the ones that were set for the trials first.
-fn variables(variant: &VariantPlan, around: &Surroundings) -> Vec<Thing> {
-    let main = variant.actors.iter().find(|actor| actor.role.decides());
+fn variable_items(variant: &VariantPlan, around: &Surroundings) -> Vec<Thing> {
+    let main = variant
+        .actors
+        .iter()
+        .find(|actor| actor.role.decides_outcome());
     let own = main.into_iter().flat_map(|main| &main.env);
     let own: Vec<(&Text, &Text)> = own
         .filter_map(|(name, value)| Some((name, value.as_ref()?)))
@@ -420,7 +430,7 @@ fn move_to(
     let path = path.map(|(_, value)| value.clone());
     for actor in &mut template.actors {
         if let Some((from, to)) = &searched.moved {
-            moved(actor, from, to)?;
+            move_actor(actor, from, to)?;
         }
         for (name, value) in &searched.env {
             actor
@@ -434,7 +444,7 @@ fn move_to(
             let rest = own.unwrap_or_else(|| path.clone());
             let mut all: Vec<Text> = searched.path.iter().map(Text::from).collect();
             all.extend(rest);
-            let all = Text::joined(&all, b":");
+            let all = Text::join_texts(&all, b":");
             actor.env.push(("PATH".into(), Some(all)));
         }
         actor.env.sort();
@@ -444,7 +454,7 @@ fn move_to(
 
 /// Returns the absolute path of a program whose relative path leads out of the copied directory: in a copy the path
 /// would lead elsewhere. The last symlink is not resolved, because Python environments are recognized by it.
-fn outside(program: &Text, cwd: &Path, copied: &Path) -> Option<Text> {
+fn program_outside(program: &Text, cwd: &Path, copied: &Path) -> Option<Text> {
     let path = Path::new(program.as_os_str());
     let folder = path.parent().filter(|_| path.is_relative())?;
     let folder = std::fs::canonicalize(cwd.join(folder)).ok()?;
@@ -452,7 +462,7 @@ fn outside(program: &Text, cwd: &Path, copied: &Path) -> Option<Text> {
     (!folder.starts_with(copied)).then(|| Text::from(whole))
 }
 
-fn moved(actor: &mut ActorPlan, from: &Path, to: &str) -> Result<(), Refusal> {
+fn move_actor(actor: &mut ActorPlan, from: &Path, to: &str) -> Result<(), Refusal> {
     let within = |path: &Path| {
         let inside = path.strip_prefix(from).ok()?;
         let there = Path::new(to).join(inside);
@@ -463,14 +473,14 @@ fn moved(actor: &mut ActorPlan, from: &Path, to: &str) -> Result<(), Refusal> {
     let real = |text: &Text| std::fs::canonicalize(text.as_os_str()).ok();
     let before = real(&actor.cwd);
     if let (Some(cwd), Some(program)) = (&before, actor.command.first_mut())
-        && let Some(path) = outside(program, cwd, from)
+        && let Some(path) = program_outside(program, cwd, from)
     {
         *program = path;
     }
     let cwd = before.and_then(|cwd| within(&cwd));
     let Some(cwd) = cwd else {
-        return Err(refuse(
-            format!("`{}` is not in `{}`", actor.cwd, from.safe()),
+        return Err(refuse_at(
+            format!("`{}` is not in `{}`", actor.cwd, from.to_safe()),
             &["cwd"],
             "run in the directory that is searched",
         ));

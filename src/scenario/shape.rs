@@ -4,14 +4,14 @@ use serde_json::Value;
 use toml::de::DeValue;
 
 /// Follows a reference within the schema.
-pub(super) fn resolve<'a>(schema: &'a Value, node: &'a Value) -> &'a Value {
+pub(super) fn resolve_link<'a>(schema: &'a Value, node: &'a Value) -> &'a Value {
     match node.get("$ref").and_then(Value::as_str) {
         Some(link) => schema.pointer(link.trim_start_matches('#')).unwrap_or(node),
         None => node,
     }
 }
 
-fn branches(shape: &Value) -> impl Iterator<Item = &Value> {
+fn shape_branches(shape: &Value) -> impl Iterator<Item = &Value> {
     let several = ["anyOf", "oneOf"]
         .into_iter()
         .filter_map(|name| shape[name].as_array());
@@ -19,9 +19,9 @@ fn branches(shape: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// Returns the allowed types; empty if any type is allowed.
-pub(super) fn types(shape: &Value) -> Vec<&str> {
+pub(super) fn allowed_types(shape: &Value) -> Vec<&str> {
     let mut types = Vec::new();
-    for branch in branches(shape) {
+    for branch in shape_branches(shape) {
         match &branch["type"] {
             Value::String(name) => types.push(name.as_str()),
             Value::Array(names) => types.extend(names.iter().filter_map(Value::as_str)),
@@ -34,16 +34,16 @@ pub(super) fn types(shape: &Value) -> Vec<&str> {
 }
 
 /// Returns the allowed strings; empty if any string is allowed.
-pub(super) fn choices(shape: &Value) -> Vec<&str> {
-    let listed = branches(shape)
+pub(super) fn allowed_texts(shape: &Value) -> Vec<&str> {
+    let listed = shape_branches(shape)
         .filter_map(|branch| branch["enum"].as_array())
         .flatten();
-    let single = branches(shape).map(|branch| &branch["const"]);
+    let single = shape_branches(shape).map(|branch| &branch["const"]);
     listed.chain(single).filter_map(Value::as_str).collect()
 }
 
 /// Returns the schema's name for the type of a value.
-pub(super) fn kind(value: &DeValue<'_>) -> &'static str {
+pub(super) fn type_name(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "string",
         DeValue::Integer(_) => "integer",
@@ -56,7 +56,7 @@ pub(super) fn kind(value: &DeValue<'_>) -> &'static str {
 }
 
 /// Describes an expected type.
-pub(super) fn words(kind: &str) -> &'static str {
+pub(super) fn type_words(kind: &str) -> &'static str {
     match kind {
         "string" => "text",
         "integer" => "a whole number",
@@ -69,7 +69,7 @@ pub(super) fn words(kind: &str) -> &'static str {
 }
 
 /// Joins quoted names, with `or` before the last one.
-pub(super) fn alternatives(names: &[&str]) -> String {
+pub(super) fn list_alternatives(names: &[&str]) -> String {
     let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.as_slice() {
         [] => "nothing".to_owned(),
@@ -79,16 +79,16 @@ pub(super) fn alternatives(names: &[&str]) -> String {
 }
 
 /// Returns the purpose of a field, without the final period.
-pub(super) fn purpose(node: &Value) -> Option<&str> {
+pub(super) fn field_purpose(node: &Value) -> Option<&str> {
     node["description"]
         .as_str()
         .map(|text| text.trim_end_matches('.'))
 }
 
 /// Returns an example of a field and its purpose.
-pub(super) fn example(field: &str, node: &Value, shape: &Value) -> String {
+pub(super) fn field_example(field: &str, node: &Value, shape: &Value) -> String {
     let given = node["examples"].get(0).or_else(|| shape["examples"].get(0));
-    let sample = match (given, types(shape).as_slice()) {
+    let sample = match (given, allowed_types(shape).as_slice()) {
         (Some(sample), _) => toml::Value::try_from(sample)
             .map(|sample| sample.to_string())
             .ok(),
@@ -96,7 +96,7 @@ pub(super) fn example(field: &str, node: &Value, shape: &Value) -> String {
         (None, ["boolean"]) => Some("true".to_owned()),
         _ => None,
     };
-    let about = purpose(node).or_else(|| purpose(shape));
+    let about = field_purpose(node).or_else(|| field_purpose(shape));
     match (sample, about) {
         (Some(sample), Some(about)) => format!("for example `{field} = {sample}`: {about}"),
         (Some(sample), None) => format!("for example `{field} = {sample}`"),

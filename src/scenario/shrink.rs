@@ -1,6 +1,6 @@
 //! Makes the question of `load --shrink` from a plan that puts a service under load.
 
-use super::plan::{Refusal, refuse};
+use super::plan::{Refusal, refuse_at};
 use crate::model::{
     Amount, Body, Choices, Cut, Cuts, KindOf, Load, Pace, Plan, Question, RequestPlan, Shrink,
     Space, Stop, Subset, Text,
@@ -17,17 +17,17 @@ const DURATION: Duration = Duration::from_secs(3600);
 
 /// Makes it the question of a plan. `requests` is the number of requests of a trial, if it was not planned. If the user
 /// limited the run (`bounded`), no other limit is added.
-pub fn shrink(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Result<(), Refusal> {
+pub fn shrink_plan(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Result<(), Refusal> {
     let hint = "name a run of `provoke load`: provoke load --shrink last";
     let Some(load) = &plan.load else {
-        return Err(refuse("there is no load to shrink", &["load"], hint));
+        return Err(refuse_at("there is no load to shrink", &["load"], hint));
     };
     let (Question::Rate, [_]) = (&plan.question, plan.variants.as_slice()) else {
         let what = "--shrink works for one variant only";
         let hint = "give one number of clients and no variants";
-        return Err(refuse(what, &["load", "clients"], hint));
+        return Err(refuse_at(what, &["load", "clients"], hint));
     };
-    let cuts = cuts(load, requests)?;
+    let cuts = cuts_of_load(load, requests)?;
     let space = Space {
         template: plan.variants.remove(0),
         choices: Choices::Cuts(Box::new(cuts)),
@@ -42,7 +42,8 @@ pub fn shrink(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Result<(
         makers: 1,
         room: 0,
     };
-    plan.variants.push(space.variant(&space.failing()));
+    plan.variants
+        .push(space.variant_of_choice(&space.failing_choice()));
     plan.space = Some(space);
     plan.question = Question::Shrink(Shrink {
         reproduce: REPRODUCE,
@@ -57,7 +58,7 @@ pub fn shrink(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Result<(
 }
 
 /// Returns the parts of a load.
-fn cuts(load: &Load, requests: Option<u64>) -> Result<Cuts, Refusal> {
+fn cuts_of_load(load: &Load, requests: Option<u64>) -> Result<Cuts, Refusal> {
     let clients = match load.pace {
         Pace::Closed { clients } => clients,
         Pace::Open { connections, .. } => connections,
@@ -69,7 +70,7 @@ fn cuts(load: &Load, requests: Option<u64>) -> Result<Cuts, Refusal> {
     let Some(requests) = requests.filter(|requests| *requests > 0) else {
         let what = "the number of requests per trial is unknown";
         let hint = "add --requests 2000";
-        return Err(refuse(what, &["load", "requests"], hint));
+        return Err(refuse_at(what, &["load", "requests"], hint));
     };
     let kinds = load.requests.iter();
     let sent = (0..).zip(kinds.clone()).filter(|(_, kind)| kind.weight > 0);
@@ -126,7 +127,7 @@ mod tests {
             searched: None,
             baseline: None,
         };
-        scenario.plan(around).unwrap()
+        scenario.to_plan(around).unwrap()
     }
 
     const SERVICE: &str = "command = ['app']\n[load]\nurl = 'http://127.0.0.1:1'\nclients = 8\n";
@@ -138,15 +139,15 @@ mod tests {
              [[request]]\nname = 'b'\nbody-files = ['x', 'y']\n[[request]]\nbody = 'abc'"
         );
         let mut plan = planned(&text);
-        shrink(&mut plan, None, false).unwrap();
+        shrink_plan(&mut plan, None, false).unwrap();
         assert!(plan.is_sound());
-        let cuts = plan.space.as_ref().unwrap().choices.cuts().unwrap();
+        let cuts = plan.space.as_ref().unwrap().choices.as_cuts().unwrap();
         assert_eq!((cuts.whole.clients, cuts.whole.requests), (8, 50));
         assert_eq!(cuts.whole.kinds, Subset(vec![0, 1, 2]));
         let bodies: Vec<usize> = cuts.kinds.iter().map(|kind| kind.bodies.len()).collect();
         assert_eq!(bodies, [0, 2, 1]);
         assert_eq!(plan.variants[0].name, "the whole");
-        assert_eq!(plan.stop.duration(), Some(DURATION));
+        assert_eq!(plan.stop.time_budget(), Some(DURATION));
         let load = plan.load_of(&plan.variants[0]);
         assert_eq!(load, plan.load);
 
@@ -155,7 +156,7 @@ mod tests {
         cut.bodies.insert(1, Subset(vec![1]));
         cut.fresh = true;
         let space = plan.space.as_ref().unwrap();
-        let variant = space.variant(&crate::model::Choice::Cut(Box::new(cut)));
+        let variant = space.variant_of_choice(&crate::model::Choice::Cut(Box::new(cut)));
         assert_eq!(variant.name, "b with body 2, 3 clients, fresh");
         let load = plan.load_of(&variant).unwrap();
         assert_eq!(load.pace, Pace::Closed { clients: 3 });
@@ -167,10 +168,10 @@ mod tests {
     #[test]
     fn a_life_of_a_time_needs_a_number_of_requests() {
         let mut plan = planned(&format!("{SERVICE}time = '5s'"));
-        let refused = shrink(&mut plan.clone(), None, false).unwrap_err();
+        let refused = shrink_plan(&mut plan.clone(), None, false).unwrap_err();
         assert_eq!(refused.what, "the number of requests per trial is unknown");
-        shrink(&mut plan, Some(700), true).unwrap();
-        let cuts = plan.space.as_ref().unwrap().choices.cuts().unwrap();
+        shrink_plan(&mut plan, Some(700), true).unwrap();
+        let cuts = plan.space.as_ref().unwrap().choices.as_cuts().unwrap();
         assert_eq!(cuts.whole.requests, 700);
         let load = plan.load_of(&plan.variants[0]).unwrap();
         assert_eq!(load.amount, Amount::Requests(700));
@@ -179,13 +180,13 @@ mod tests {
     #[test]
     fn what_is_no_part_of_a_load_is_no_choice() {
         let mut plan = planned(&format!("{SERVICE}requests = 50"));
-        shrink(&mut plan, None, false).unwrap();
+        shrink_plan(&mut plan, None, false).unwrap();
         let space = plan.space.unwrap();
-        let whole = space.choices.cuts().unwrap().whole.clone();
+        let whole = space.choices.as_cuts().unwrap().whole.clone();
         let has = |change: &dyn Fn(&mut Cut)| {
             let mut cut = whole.clone();
             change(&mut cut);
-            space.has(&crate::model::Choice::Cut(Box::new(cut)))
+            space.has_choice(&crate::model::Choice::Cut(Box::new(cut)))
         };
         assert!(has(&|_| ()) && has(&|cut| cut.clients = 1));
         assert!(!has(&|cut| cut.clients = 9) && !has(&|cut| cut.clients = 0));

@@ -90,26 +90,29 @@ const SYNONYMS: [(&str, &str); 85] = [
 ];
 
 /// Returns the intended name: another spelling, or the equivalent of another tool's name.
-pub(super) fn known<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn known_name<'a>(
+    word: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let names: Vec<_> = names.into_iter().collect();
-    let plain = plain(word);
+    let plain = plain_spelling(word);
     let same = |wanted: &str| names.iter().find(|name| **name == wanted).copied();
     let others = SYNONYMS.iter().filter(|(other, _)| *other == plain);
     same(&plain).or_else(|| others.into_iter().find_map(|(_, ours)| same(ours)))
 }
 
 /// Returns the probably intended name: like `known`, or a name that the word abbreviates or misspells.
-pub fn meant<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn intended_name<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let names: Vec<_> = names.into_iter().collect();
-    let plain = plain(word);
+    let plain = plain_spelling(word);
     let begins = |name: &&&str| name.starts_with(&plain) || plain.starts_with(**name);
     let long = |name: &&&str| plain.len() >= 3 && name.len() >= 3;
     let others = SYNONYMS.iter().filter(|(_, ours)| names.contains(ours));
-    known(word, names.iter().copied())
-        .or_else(|| nearest(&plain, names.iter().copied()))
+    known_name(word, names.iter().copied())
+        .or_else(|| nearest_name(&plain, names.iter().copied()))
         .or_else(|| {
-            let other = nearest(&plain, others.map(|(other, _)| *other))?;
-            known(other, names.iter().copied())
+            let other = nearest_name(&plain, others.map(|(other, _)| *other))?;
+            known_name(other, names.iter().copied())
         })
         .or_else(|| {
             let mut long = names.iter().filter(long);
@@ -117,14 +120,17 @@ pub fn meant<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option
         })
 }
 
-fn plain(word: &str) -> String {
+fn plain_spelling(word: &str) -> String {
     let word = word.trim_start_matches('-').to_ascii_lowercase();
     word.replace(['_', ' '], "-")
 }
 
 /// Returns the name with the fewest typing errors, if they are few for its length; of several, one in which letters
 /// were only omitted.
-pub(super) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn nearest_name<'a>(
+    word: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
     let distance =
         |name: &str| strsim::osa_distance(&word.to_ascii_lowercase(), &name.to_ascii_lowercase());
     names
@@ -175,21 +181,21 @@ mod tests {
             ("desc", "description"),
             ("envs", "env"),
         ] {
-            assert_eq!(meant(wrote, NAMES), Some(wanted), "{wrote}");
+            assert_eq!(intended_name(wrote, NAMES), Some(wanted), "{wrote}");
         }
     }
 
     #[test]
     fn nothing_is_guessed_from_nothing() {
         for word in ["", "zebra", "ü", "--", "x-y-z", "xy"] {
-            assert_eq!(meant(word, NAMES), None, "{word}");
+            assert_eq!(intended_name(word, NAMES), None, "{word}");
         }
     }
 
     #[test]
     fn synonyms_are_in_order_and_lead_to_names_that_exist() {
         assert!(SYNONYMS.is_sorted());
-        let schema = crate::scenario::schema().to_string();
+        let schema = crate::scenario::scenario_schema().to_string();
         for (_, ours) in SYNONYMS {
             assert!(schema.contains(&format!("\"{ours}\":")), "{ours}");
         }

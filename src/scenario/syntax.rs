@@ -35,16 +35,19 @@ const HELPS: [(&str, &str); 9] = [
 ];
 
 /// Explains an error of the TOML parser.
-pub(super) fn explain(source: &str, error: &Error) -> Finding {
+pub(super) fn explain_error(source: &str, error: &Error) -> Finding {
     let span = error.span().unwrap_or(source.len()..source.len());
     let line = line_at(source, span.start);
     let (what, help) = match bare_value(line) {
         Some((what, help)) => (what, help),
         None if without_end(error.message()) => (
             "text without an end".to_owned(),
-            help(line, error.message()),
+            help_for_line(line, error.message()),
         ),
-        None => (error.message().to_owned(), help(line, error.message())),
+        None => (
+            error.message().to_owned(),
+            help_for_line(line, error.message()),
+        ),
     };
     Finding {
         what,
@@ -59,7 +62,7 @@ fn without_end(message: &str) -> bool {
     quote && message.contains("string, expected")
 }
 
-fn help(line: &str, message: &str) -> String {
+fn help_for_line(line: &str, message: &str) -> String {
     let known = HELPS.iter().find(|(part, _)| message.contains(part));
     let help = if line.trim_start().starts_with('{') {
         "this looks like JSON; a scenario is TOML, with lines such as `runs = 30`"

@@ -1,7 +1,7 @@
 //! Values of flags and fields. Each has one parser from text, whose error says what was expected.
 
 use super::load::Attach;
-use super::spell::nearest;
+use super::spell::nearest_name;
 use crate::model::{Alpha, Expect, Only, Ready, Resource, Signal, Timeout};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -81,7 +81,7 @@ pub struct EnvValue(pub Option<String>);
 
 impl Span {
     /// Returns the time in microseconds.
-    pub fn micros(self) -> u64 {
+    pub fn to_micros(self) -> u64 {
         u64::try_from(self.0.as_micros()).unwrap_or(u64::MAX)
     }
 }
@@ -217,12 +217,12 @@ impl FromStr for OnlyRule {
     fn from_str(text: &str) -> Result<Self, String> {
         text.parse().map(Self).map_err(|error| {
             let words = ["hang", "leak", "oom", "output"].into_iter();
-            let long = Signal::names();
-            let short = Signal::names().map(|name| &name[3..]);
+            let long = Signal::known_names();
+            let short = Signal::known_names().map(|name| &name[3..]);
             let meant = match text.to_ascii_lowercase().as_str() {
                 "segfault" | "sigsegfault" | "segmentation fault" => Some("SIGSEGV"),
                 "timeout" => Some("hang"),
-                _ => nearest(text, words.chain(long).chain(short)),
+                _ => nearest_name(text, words.chain(long).chain(short)),
             };
             match meant {
                 Some(name) => format!("{error}; did you mean `{name}`?"),
@@ -258,13 +258,13 @@ impl FromStr for ResourceName {
 
 impl ResourceName {
     /// Returns the name of a resource.
-    pub fn of(resource: Resource) -> Self {
+    pub fn of_resource(resource: Resource) -> Self {
         let found = Resource::ALL.iter().find(|(one, _)| *one == resource);
         Self(found.expect("listed").1)
     }
 
     /// Returns the resource of this name.
-    pub fn resource(self) -> Resource {
+    pub fn to_resource(self) -> Resource {
         let found = Resource::ALL.iter().find(|(_, name)| *name == self.0);
         found.expect("only made from this list").0
     }
@@ -297,7 +297,7 @@ impl Clients {
     }
 
     /// Returns the levels in ascending order: all of a range, or a few per doubling if the range is too wide.
-    pub fn levels(&self) -> Vec<u32> {
+    pub fn load_levels(&self) -> Vec<u32> {
         match self {
             Self::Of(clients) => vec![clients.get()],
             Self::Levels(levels) => levels.clone(),
@@ -541,7 +541,7 @@ mod tests {
             ("50", 0.5),
         ] {
             assert!(
-                (good::<Confidence>(text).0.value() - alpha).abs() < 1e-9,
+                (good::<Confidence>(text).0.to_probability() - alpha).abs() < 1e-9,
                 "{text}"
             );
         }
@@ -609,7 +609,7 @@ mod tests {
     #[test]
     fn every_limit_has_its_name() {
         for (resource, name) in Resource::ALL {
-            assert_eq!(good::<ResourceName>(name).resource(), resource);
+            assert_eq!(good::<ResourceName>(name).to_resource(), resource);
         }
         bad::<ResourceName>(&["AS", "mem", ""]);
     }

@@ -1,6 +1,6 @@
 //! Writes the plan of a run as a scenario file.
 
-use super::again::{NoText, text};
+use super::again::{NoText, utf8_text};
 use super::{Amount, Frequency, ResourceName};
 use crate::model::{
     self, ActorPlan, Body, Connections, Http, Leaks, Load, Only, Owner, Pace, Pick, Plan, Ready,
@@ -19,9 +19,11 @@ pub fn under_load(
 ) -> Result<String, NoText> {
     let mut all = Table::new();
     all.insert("description".to_owned(), description.into());
-    around(&mut all, plan, variant)?;
+    write_surroundings(&mut all, plan, variant)?;
     match variant.actors.as_slice() {
-        [only] if only.name.is_empty() && only.role.decides() => actor(&mut all, only)?,
+        [only] if only.name.is_empty() && only.role.decides_outcome() => {
+            write_actor(&mut all, only)?;
+        }
         several => {
             let several = several.iter().map(|one| {
                 let mut table = Table::new();
@@ -29,32 +31,32 @@ pub fn under_load(
                 if one.role == Role::Helper {
                     table.insert("role".to_owned(), "helper".into());
                 }
-                actor(&mut table, one)?;
+                write_actor(&mut table, one)?;
                 Ok(Value::Table(table))
             });
             let several = several.collect::<Result<Vec<_>, _>>()?;
             all.insert("actor".to_owned(), Value::Array(several));
         }
     }
-    all.insert("load".to_owned(), Value::Table(target(load)?));
+    all.insert("load".to_owned(), Value::Table(target_table(load)?));
     // A kind without weight is not sent.
     let sent = load.requests.iter().filter(|kind| kind.weight > 0);
-    let requests = sent.map(|kind| request(kind).map(Value::Table));
+    let requests = sent.map(|kind| request_table(kind).map(Value::Table));
     let requests = requests.collect::<Result<Vec<_>, _>>()?;
     all.insert("request".to_owned(), Value::Array(requests));
     toml::to_string(&all).map_err(|_| NoText)
 }
 
 /// Adds the hooks and the rules of judgement.
-fn around(all: &mut Table, plan: &Plan, variant: &VariantPlan) -> Result<(), NoText> {
+fn write_surroundings(all: &mut Table, plan: &Plan, variant: &VariantPlan) -> Result<(), NoText> {
     let (own, general) = (&variant.hooks, &plan.hooks);
     let both = |first: &Option<Text>, second: &Option<Text>| {
-        let all = first.iter().chain(second).map(text);
+        let all = first.iter().chain(second).map(utf8_text);
         let all: Vec<String> = all.collect::<Result<_, NoText>>()?;
         Ok(Some(all.join("\n")).filter(|all| !all.is_empty()))
     };
     let either = |own: &Option<Text>, general: &Option<Text>| {
-        own.as_ref().or(general.as_ref()).map(text).transpose()
+        own.as_ref().or(general.as_ref()).map(utf8_text).transpose()
     };
     for (name, hook) in [
         ("setup", both(&general.setup, &own.setup)?),
@@ -62,195 +64,225 @@ fn around(all: &mut Table, plan: &Plan, variant: &VariantPlan) -> Result<(), NoT
         ("conclude", either(&own.conclude, &general.conclude)?),
         ("cleanup", both(&own.cleanup, &general.cleanup)?),
     ] {
-        put(all, name, hook);
+        put_value(all, name, hook);
     }
-    put(
+    put_value(
         all,
         "env-clear",
         plan.environment.is_empty().then_some(true),
     );
-    put(all, "tmp-per-run", plan.scratch.then_some(true));
-    put(all, "grace", Some(span(plan.grace)));
-    put(all, "leak-grace", Some(span(plan.settle)));
+    put_value(all, "tmp-per-run", plan.scratch.then_some(true));
+    put_value(all, "grace", Some(format_span(plan.grace)));
+    put_value(all, "leak-grace", Some(format_span(plan.settle)));
     let mut limits = Table::new();
     for limit in &plan.limits {
         let Amount(value) = Amount(limit.value);
         let value = value.map_or("unlimited".to_owned(), |value| value.to_string());
-        put(&mut limits, ResourceName::of(limit.resource).0, Some(value));
+        put_value(
+            &mut limits,
+            ResourceName::of_resource(limit.resource).0,
+            Some(value),
+        );
     }
-    put(all, "rlimit", (!limits.is_empty()).then_some(limits));
-    put(all, "memory", plan.memory.map(|bytes| bytes.to_string()));
+    put_value(all, "rlimit", (!limits.is_empty()).then_some(limits));
+    put_value(all, "memory", plan.memory.map(|bytes| bytes.to_string()));
     let rules = &plan.rules;
-    put(all, "fail-if-out", list(&rules.fail_if_out));
-    put(all, "ok-if-out", list(&rules.ok_if_out));
+    put_value(all, "fail-if-out", text_list(&rules.fail_if_out));
+    put_value(all, "ok-if-out", text_list(&rules.ok_if_out));
     let named = rules.only.iter();
     let named = named.filter(|only| !matches!(only, Only::Signature(_)));
-    put(
+    put_value(
         all,
         "only",
-        list(&named.map(Only::to_string).collect::<Vec<_>>()),
+        text_list(&named.map(Only::to_string).collect::<Vec<_>>()),
     );
     let leaks = match rules.leaks {
         Leaks::Off => "off",
         Leaks::Report => "report",
         Leaks::Fail => "fail",
     };
-    put(all, "leaks", Some(leaks));
-    put(all, "user", plan.user.clone());
-    put(all, "watch-engine", plan.watch_engine.then_some(true));
+    put_value(all, "leaks", Some(leaks));
+    put_value(all, "user", plan.user.clone());
+    put_value(all, "watch-engine", plan.watch_engine.then_some(true));
     let ignored = rules.ignore_child_crashes.then_some(true);
-    put(all, "ignore-child-crashes", ignored);
+    put_value(all, "ignore-child-crashes", ignored);
     Ok(())
 }
 
-fn actor(to: &mut Table, plan: &ActorPlan) -> Result<(), NoText> {
-    let command = plan.command.iter().map(text);
+fn write_actor(to: &mut Table, plan: &ActorPlan) -> Result<(), NoText> {
+    let command = plan.command.iter().map(utf8_text);
     let command: Vec<String> = command.collect::<Result<_, _>>()?;
-    put(to, "command", list(&command));
-    put(
+    put_value(to, "command", text_list(&command));
+    put_value(
         to,
         "copies",
         (plan.copies > 1).then(|| i64::from(plan.copies)),
     );
-    put(to, "cwd", Some(text(&plan.cwd)?));
-    put(to, "stdin", plan.stdin.as_ref().map(text).transpose()?);
+    put_value(to, "cwd", Some(utf8_text(&plan.cwd)?));
+    put_value(to, "stdin", plan.stdin.as_ref().map(utf8_text).transpose()?);
     let mut env = Table::new();
     for (name, value) in &plan.env {
         let value = match value {
-            Some(value) => Value::String(text(value)?),
+            Some(value) => Value::String(utf8_text(value)?),
             None => Value::Boolean(false),
         };
-        env.insert(text(name)?, value);
+        env.insert(utf8_text(name)?, value);
     }
-    put(to, "env", (!env.is_empty()).then_some(env));
+    put_value(to, "env", (!env.is_empty()).then_some(env));
     Ok(())
 }
 
 /// Returns the target and the pace of the requests.
-fn target(load: &Load) -> Result<Table, NoText> {
+fn target_table(load: &Load) -> Result<Table, NoText> {
     let mut to = Table::new();
     let target = &load.target;
-    put(&mut to, "url", Some(target.base.clone()));
-    put(&mut to, "unix", target.unix.as_ref().map(text).transpose()?);
-    put(&mut to, "own-target", target.owned.clone());
+    put_value(&mut to, "url", Some(target.base.clone()));
+    put_value(
+        &mut to,
+        "unix",
+        target.unix.as_ref().map(utf8_text).transpose()?,
+    );
+    put_value(&mut to, "own-target", target.owned.clone());
     let http = match target.http {
         Http::One => None,
         Http::Two => Some("2"),
         Http::TwoPrior => Some("2-prior-knowledge"),
     };
-    put(&mut to, "http", http);
+    put_value(&mut to, "http", http);
     if let Connections::For(requests) = target.connections {
         let requests = i64::from(requests.max(1));
-        put(&mut to, "requests-per-connection", Some(requests));
+        put_value(&mut to, "requests-per-connection", Some(requests));
     }
-    put(&mut to, "connect-limit", Some(span(target.connect_limit)));
-    put(&mut to, "request-limit", Some(span(target.request_limit)));
-    put(&mut to, "resolve-each", target.resolve_each.then_some(true));
-    put(&mut to, "ca", target.ca.as_ref().map(text).transpose()?);
-    put(&mut to, "insecure", target.insecure.then_some(true));
+    put_value(
+        &mut to,
+        "connect-limit",
+        Some(format_span(target.connect_limit)),
+    );
+    put_value(
+        &mut to,
+        "request-limit",
+        Some(format_span(target.request_limit)),
+    );
+    put_value(&mut to, "resolve-each", target.resolve_each.then_some(true));
+    put_value(
+        &mut to,
+        "ca",
+        target.ca.as_ref().map(utf8_text).transpose()?,
+    );
+    put_value(&mut to, "insecure", target.insecure.then_some(true));
     if let Some((certificate, key)) = &target.identity {
-        put(&mut to, "certificate", Some(text(certificate)?));
-        put(&mut to, "key", Some(text(key)?));
+        put_value(&mut to, "certificate", Some(utf8_text(certificate)?));
+        put_value(&mut to, "key", Some(utf8_text(key)?));
     }
     match load.owner {
         Owner::Provoke => {}
-        Owner::Somebody => put(&mut to, "attach", Some("listener")),
-        Owner::Process(pid) => put(&mut to, "attach", Some(pid.to_string())),
+        Owner::Somebody => put_value(&mut to, "attach", Some("listener")),
+        Owner::Process(pid) => put_value(&mut to, "attach", Some(pid.to_string())),
     }
     let (ready, status) = match &load.ready {
         Ready::Connects => ("tcp".to_owned(), None),
         Ready::Http { path, status } => (path.clone(), *status),
         Ready::Log(line) => (format!("log:{line}"), None),
-        Ready::After(time) => (span(*time), None),
+        Ready::After(time) => (format_span(*time), None),
     };
-    put(&mut to, "ready", Some(ready));
-    put(&mut to, "ready-status", status.map(i64::from));
-    put(&mut to, "ready-limit", Some(span(load.ready_limit)));
+    put_value(&mut to, "ready", Some(ready));
+    put_value(&mut to, "ready-status", status.map(i64::from));
+    put_value(&mut to, "ready-limit", Some(format_span(load.ready_limit)));
     match load.pace {
-        Pace::Closed { clients } => put(&mut to, "clients", Some(i64::from(clients))),
+        Pace::Closed { clients } => put_value(&mut to, "clients", Some(i64::from(clients))),
         Pace::Open {
             millihertz,
             connections,
         } => {
-            put(&mut to, "rate", Some(Frequency(millihertz).to_string()));
-            put(&mut to, "connections", Some(i64::from(connections)));
+            put_value(&mut to, "rate", Some(Frequency(millihertz).to_string()));
+            put_value(&mut to, "connections", Some(i64::from(connections)));
         }
     }
     match load.amount {
-        model::Amount::Requests(requests) => put(&mut to, "requests", Some(whole(requests))),
-        model::Amount::Time(time) => put(&mut to, "time", Some(span(time))),
+        model::Amount::Requests(requests) => {
+            put_value(&mut to, "requests", Some(to_integer(requests)));
+        }
+        model::Amount::Time(time) => put_value(&mut to, "time", Some(format_span(time))),
     }
-    put(&mut to, "warm-requests", Some(whole(load.warm_up.requests)));
-    put(&mut to, "think", Some(span(load.think)));
-    put(&mut to, "spread", Some(span(load.spread)));
-    put(&mut to, "quiet-time", Some(span(load.settle)));
-    put(&mut to, "hang-after", Some(span(load.hang_after)));
-    put(&mut to, "rows", load.rows.as_ref().map(text).transpose()?);
-    put(&mut to, "log-requests", load.log_all.then_some(true));
+    put_value(
+        &mut to,
+        "warm-requests",
+        Some(to_integer(load.warm_up.requests)),
+    );
+    put_value(&mut to, "think", Some(format_span(load.think)));
+    put_value(&mut to, "spread", Some(format_span(load.spread)));
+    put_value(&mut to, "quiet-time", Some(format_span(load.settle)));
+    put_value(&mut to, "hang-after", Some(format_span(load.hang_after)));
+    put_value(
+        &mut to,
+        "rows",
+        load.rows.as_ref().map(utf8_text).transpose()?,
+    );
+    put_value(&mut to, "log-requests", load.log_all.then_some(true));
     Ok(to)
 }
 
-fn request(plan: &RequestPlan) -> Result<Table, NoText> {
+fn request_table(plan: &RequestPlan) -> Result<Table, NoText> {
     let mut to = Table::new();
-    put(&mut to, "name", Some(plan.name.clone()));
-    put(&mut to, "weight", Some(i64::from(plan.weight)));
+    put_value(&mut to, "name", Some(plan.name.clone()));
+    put_value(&mut to, "weight", Some(i64::from(plan.weight)));
     let pairs = |pairs: &[(String, String)]| {
         let pairs = pairs.iter();
         let pairs = pairs.map(|(name, value)| (name.clone(), Value::from(value.as_str())));
         Some(pairs.collect::<Table>()).filter(|pairs| !pairs.is_empty())
     };
     if let Some(file) = &plan.raw {
-        put(&mut to, "raw", Some(text(file)?));
+        put_value(&mut to, "raw", Some(utf8_text(file)?));
     } else {
-        put(&mut to, "method", Some(plan.method.clone()));
-        put(&mut to, "path", Some(plan.path.clone()));
-        put(&mut to, "headers", pairs(&plan.headers));
+        put_value(&mut to, "method", Some(plan.method.clone()));
+        put_value(&mut to, "path", Some(plan.path.clone()));
+        put_value(&mut to, "headers", pairs(&plan.headers));
     }
     match &plan.body {
         Body::None => {}
-        Body::Text(body) => put(&mut to, "body", Some(body.clone())),
-        Body::Column(column) => put(&mut to, "body-column", Some(column.clone())),
+        Body::Text(body) => put_value(&mut to, "body", Some(body.clone())),
+        Body::Column(column) => put_value(&mut to, "body-column", Some(column.clone())),
         Body::Files { files, pick } => {
-            let files = files.iter().map(text).collect::<Result<Vec<_>, _>>()?;
-            put(&mut to, "body-files", list(&files));
+            let files = files.iter().map(utf8_text).collect::<Result<Vec<_>, _>>()?;
+            put_value(&mut to, "body-files", text_list(&files));
             let pick = match pick {
                 Pick::Random => "random",
                 Pick::Cycle => "cycle",
                 Pick::Once => "once",
             };
-            put(&mut to, "pick", Some(pick));
+            put_value(&mut to, "pick", Some(pick));
         }
     }
     let expect = &plan.expect;
     let status = expect.status.iter().map(|one| Value::from(i64::from(*one)));
     let status: Vec<Value> = status.collect();
-    put(&mut to, "status", (!status.is_empty()).then_some(status));
-    put(&mut to, "expect-headers", pairs(&expect.headers));
-    put(&mut to, "expect-body", expect.body_regex.clone());
-    put(&mut to, "expect-sha256", expect.body_sha256.clone());
+    put_value(&mut to, "status", (!status.is_empty()).then_some(status));
+    put_value(&mut to, "expect-headers", pairs(&expect.headers));
+    put_value(&mut to, "expect-body", expect.body_regex.clone());
+    put_value(&mut to, "expect-sha256", expect.body_sha256.clone());
     let mut json = Table::new();
     for (at, value) in &expect.json {
-        let value = value.as_ref().map_or(Ok("*".to_owned()), text)?;
+        let value = value.as_ref().map_or(Ok("*".to_owned()), utf8_text)?;
         json.insert(at.clone(), Value::String(value));
     }
-    put(&mut to, "expect-json", (!json.is_empty()).then_some(json));
-    put(&mut to, "max-bytes", expect.max_bytes.map(whole));
+    put_value(&mut to, "expect-json", (!json.is_empty()).then_some(json));
+    put_value(&mut to, "max-bytes", expect.max_bytes.map(to_integer));
     Ok(to)
 }
 
-fn put(to: &mut Table, name: &str, value: Option<impl Into<Value>>) {
+fn put_value(to: &mut Table, name: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         to.insert(name.to_owned(), value.into());
     }
 }
 
-fn list(all: &[String]) -> Option<Value> {
+fn text_list(all: &[String]) -> Option<Value> {
     let values = all.iter().map(|one| Value::from(one.as_str()));
     (!all.is_empty()).then(|| Value::Array(values.collect()))
 }
 
 /// Formats a time to the microsecond for a scenario.
-fn span(time: Duration) -> String {
+fn format_span(time: Duration) -> String {
     let micros = time.as_micros();
     match micros {
         0 => "0s".to_owned(),
@@ -260,7 +292,7 @@ fn span(time: Duration) -> String {
     }
 }
 
-fn whole(number: u64) -> i64 {
+fn to_integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -279,7 +311,7 @@ mod tests {
             searched: None,
             baseline: None,
         };
-        scenario.plan(around).unwrap()
+        scenario.to_plan(around).unwrap()
     }
 
     fn written(plan: &Plan) -> String {

@@ -72,7 +72,7 @@ impl Numbers {
             .iter()
             .map(|(mark, _, value)| (*mark, value))
             .collect();
-        Cow::Owned(text.filled(&marks).as_os_str().to_owned())
+        Cow::Owned(text.fill_marks(&marks).as_os_str().to_owned())
     }
 
     /// Makes the trial use this socket to reach the container engine.

@@ -100,7 +100,8 @@ impl Slot {
         ask_for_python(&mut hang.threads, &pids, until);
         for pid in pids.into_iter().take(STACKS) {
             if Instant::now() < until {
-                hang.cores.extend(snapshots.take("hang", pid, None, until));
+                hang.cores
+                    .extend(snapshots.write_core("hang", pid, None, until));
             }
         }
         hang
@@ -447,11 +448,11 @@ mod tests {
         let throttled = seen(look('R', 100, 300, 1, None), look('R', 139, 461, 1, None));
         assert_eq!(throttled.cpu_available, Duration::from_millis(39));
         assert!(throttled.never_slept);
-        assert_eq!(throttled.activity(), Activity::Busy);
+        assert_eq!(throttled.current_activity(), Activity::Busy);
         // The thread sleeps between the snapshots, and each snapshot finds it working.
         let polls = seen(look('R', 100, 0, 1, None), look('R', 101, 2, 19, None));
         assert!(!polls.never_slept);
-        assert_eq!(polls.activity(), Activity::Blocked);
+        assert_eq!(polls.current_activity(), Activity::Blocked);
     }
 
     fn locked(tid: i32, on: WaitsOn, waits_for: Option<i32>) -> HungThread {

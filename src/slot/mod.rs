@@ -272,7 +272,7 @@ impl Slot {
                 None => Ok(()),
             });
             if let Err(error) = made {
-                let why = format!("cannot create `{}`: {error}", folder.safe());
+                let why = format!("cannot create `{}`: {error}", folder.to_safe());
                 return Hooked::Failed(HookSeen {
                     ending: Ending::NotStarted(why),
                     output: String::new(),
@@ -332,7 +332,9 @@ impl Slot {
         let pids = supervise::process_ids(&processes);
         seen.interrupted = how.interrupted;
         seen.hang = how.hang;
-        let decisive = processes.iter().filter(|process| process.role.decides());
+        let decisive = processes
+            .iter()
+            .filter(|process| process.role.decides_outcome());
         seen.elapsed = decisive
             .map(|process| process.seen.elapsed)
             .max()
@@ -612,7 +614,7 @@ fn host_kills_if(wanted: bool) -> Option<u64> {
 fn shell_actor(recipe: &Recipe, command: &Text, own: bool) -> ActorPlan {
     let mut actors = recipe.variant.actors.iter();
     let like = if own {
-        actors.find(|actor| actor.role.decides())
+        actors.find(|actor| actor.role.decides_outcome())
     } else {
         actors.next()
     };

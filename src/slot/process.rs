@@ -134,7 +134,7 @@ impl Process {
         let open = |file: &Path| {
             let how = OFlags::RDONLY | OFlags::CLOEXEC;
             rustix::fs::open(file, how, Mode::empty())
-                .map_err(|error| format!("cannot open `{}` as stdin: {error}", file.safe()))
+                .map_err(|error| format!("cannot open `{}` as stdin: {error}", file.to_safe()))
         };
         let input = command.stdin.map(open).transpose()?;
         let pipe = || {
@@ -164,14 +164,14 @@ impl Process {
             identity: around.identity,
         };
         self.started = Instant::now();
-        let spawned = if around.trace && actor.role.decides() && contained.is_none() {
+        let spawned = if around.trace && actor.role.decides_outcome() && contained.is_none() {
             spawner.spawn_followed(&program)
         } else {
             spawner.spawn_program(&program).map(|pid| (pid, Ok(())))
         };
         let (pid, followed) = spawned.map_err(|error| {
             let what = match error.step {
-                Step::Exec => format!("cannot execute `{}`", command.program_name().safe()),
+                Step::Exec => format!("cannot execute `{}`", command.program_name().to_safe()),
                 Step::Chdir => format!("cannot enter the working directory `{}`", actor.cwd),
                 Step::Limit | Step::Identity | Step::Clone => error.to_string(),
             };
@@ -221,8 +221,10 @@ impl Process {
                 .or_else(|| self.out.capture.last_line());
             self.seen.last_words = last.unwrap_or_default();
             let ends = [&self.err, &self.out].map(|stream| stream.capture.end_of_stream(TAIL));
-            self.seen.telling = ends.iter().find_map(|end| tells::find(end.as_bytes()));
-            self.seen.site = ends.iter().find_map(|end| tells::site(end));
+            self.seen.telling = ends
+                .iter()
+                .find_map(|end| tells::find_telling_line(end.as_bytes()));
+            self.seen.site = ends.iter().find_map(|end| tells::find_site(end));
         }
         std::mem::take(&mut self.seen)
     }
@@ -262,7 +264,10 @@ impl Stream {
 }
 
 fn holds_nul(text: Vec<u8>) -> String {
-    format!("`{}` contains a NUL byte", OsString::from_vec(text).safe())
+    format!(
+        "`{}` contains a NUL byte",
+        OsString::from_vec(text).to_safe()
+    )
 }
 
 /// Returns the error message without the number that the standard library adds.

@@ -28,7 +28,7 @@ impl Snapshots {
         let mut known: Vec<&[Text]> = Vec::new();
         for one in leaked {
             if known.len() < MOST_LEAKS && !known.contains(&&*one.command) {
-                one.core = self.take("leak", one.pid, None, until);
+                one.core = self.write_core("leak", one.pid, None, until);
                 known.push(&one.command);
             }
         }
@@ -38,7 +38,7 @@ impl Snapshots {
     ///
     /// One of its threads may have stopped at a fault. If the core cannot be written, the result
     /// contains the reason.
-    pub(super) fn take(
+    pub(super) fn write_core(
         &self,
         kind: &str,
         pid: i32,

@@ -89,7 +89,7 @@ impl Tracer {
         let snapshots = self.snapshots.as_ref().filter(|_| room);
         let fault = Fault {
             signal,
-            core: snapshots.and_then(|to| to.take("trace", pid, Some(stop), until)),
+            core: snapshots.and_then(|to| to.write_core("trace", pid, Some(stop), until)),
             repeated: false,
         };
         self.faulty.insert(pid, fault);

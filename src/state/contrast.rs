@@ -36,7 +36,7 @@ impl Contrast {
     }
 
     /// Returns whether trials of this variant are evidence in this contrast.
-    pub fn has(&self, variant: VariantId) -> bool {
+    pub fn has_variant(&self, variant: VariantId) -> bool {
         let mut pairs = self.pairs.iter();
         pairs.any(|(reference, other)| [*reference, *other].contains(&variant))
     }
@@ -48,7 +48,7 @@ impl Contrast {
     }
 
     /// Adds a counted trial.
-    pub(super) fn add(&mut self, variant: VariantId, failed: bool) {
+    pub(super) fn add_trial(&mut self, variant: VariantId, failed: bool) {
         for (stratum, (reference, other)) in self.pairs.iter().enumerate() {
             if *reference == variant {
                 self.evidence.push_reference(stratum, failed);
@@ -61,7 +61,7 @@ impl Contrast {
 }
 
 /// Returns the contrasts of a plan's question.
-pub(super) fn contrasts(plan: &Plan) -> Vec<Contrast> {
+pub(super) fn plan_contrasts(plan: &Plan) -> Vec<Contrast> {
     match &plan.question {
         Question::Compare(compare) if compare.find == Find::Different => {
             if plan.factors.is_empty() {
@@ -80,7 +80,7 @@ fn with_reference(plan: &Plan, compare: &Compare) -> Vec<Contrast> {
     let others = (0..).map(VariantId).zip(&plan.variants);
     let others = others.filter(|(id, _)| *id != reference);
     let contrast = |(id, other): (VariantId, &crate::model::VariantPlan)| {
-        let name = &plan.variant(reference).name;
+        let name = &plan.variant_plan(reference).name;
         Contrast::new(None, name, &other.name, vec![(reference, id)])
     };
     others.map(contrast).collect()
@@ -88,7 +88,7 @@ fn with_reference(plan: &Plan, compare: &Compare) -> Vec<Contrast> {
 
 /// Returns, for every factor, the contrasts of each other level with that of the reference.
 fn with_level(plan: &Plan, compare: &Compare) -> Vec<Contrast> {
-    let base = &plan.variant(compare.reference).levels;
+    let base = &plan.variant_plan(compare.reference).levels;
     let mut contrasts = Vec::new();
     for (number, factor) in plan.factors.iter().enumerate() {
         for (level, name) in (0..).zip(&factor.levels) {
@@ -103,7 +103,9 @@ fn with_level(plan: &Plan, compare: &Compare) -> Vec<Contrast> {
             };
             let here = plan.variants.iter().enumerate();
             let here = here.filter(|(_, one)| one.levels[number] == base[number]);
-            let pairs = here.filter_map(|(index, one)| Some((id(index), id(twin(&one.levels)?))));
+            let pairs = here.filter_map(|(index, one)| {
+                Some((variant_id(index), variant_id(twin(&one.levels)?)))
+            });
             let reference = &factor.levels[base[number] as usize];
             contrasts.push(Contrast::new(
                 Some(number),
@@ -116,6 +118,6 @@ fn with_level(plan: &Plan, compare: &Compare) -> Vec<Contrast> {
     contrasts
 }
 
-fn id(index: usize) -> VariantId {
+fn variant_id(index: usize) -> VariantId {
     VariantId(u32::try_from(index).unwrap_or(u32::MAX))
 }

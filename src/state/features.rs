@@ -16,7 +16,7 @@ pub(super) struct FeaturesSeen {
 }
 
 /// Returns the index of a value in the order of first occurrence.
-fn number<T: PartialEq>(seen: &mut Vec<T>, value: T) -> usize {
+fn number_of_value<T: PartialEq>(seen: &mut Vec<T>, value: T) -> usize {
     let known = seen.iter().position(|one| *one == value);
     known.unwrap_or_else(|| {
         seen.push(value);
@@ -26,21 +26,24 @@ fn number<T: PartialEq>(seen: &mut Vec<T>, value: T) -> usize {
 
 impl FeaturesSeen {
     /// Returns the features of a failure. A signature is a feature only if the same bug has it in every build.
-    pub(super) fn of(&mut self, failure: &Failure, time: Duration) -> Features {
+    pub(super) fn features_of(&mut self, failure: &Failure, time: Duration) -> Features {
         let signature = &failure.signature;
         let hangs = matches!(failure.kind, Kind::Hang { .. });
         let comparable = !hangs && signature.is_same_in_any_build();
         let first = *self.first_time.get_or_insert(time);
         Features {
-            signature: comparable.then(|| number(&mut self.signatures, signature.id)),
-            time: Some(number(&mut self.octaves, octave(time, first))),
+            signature: comparable.then(|| number_of_value(&mut self.signatures, signature.id)),
+            time: Some(number_of_value(
+                &mut self.octaves,
+                octave_of_time(time, first),
+            )),
         }
     }
 }
 
 /// Returns the octave of a time relative to another: 0 if the two are equal within a factor of about two.
 #[expect(clippy::cast_possible_truncation, reason = "a logarithm of a time")]
-fn octave(time: Duration, around: Duration) -> i32 {
+fn octave_of_time(time: Duration, around: Duration) -> i32 {
     let ratio = (time + BLUR).div_duration_f64(around + BLUR);
     ratio.log2().round() as i32
 }
@@ -52,9 +55,9 @@ mod tests {
     #[test]
     fn times_within_a_factor_of_two_or_parts_of_a_second_are_alike() {
         let ms = Duration::from_millis;
-        let of_quick = |time| octave(ms(time), ms(2));
+        let of_quick = |time| octave_of_time(ms(time), ms(2));
         assert_eq!([of_quick(1), of_quick(100), of_quick(400)], [0; 3]);
-        let of_slow = |time| octave(ms(time), ms(20_000));
+        let of_slow = |time| octave_of_time(ms(time), ms(20_000));
         assert_eq!([of_slow(15_000), of_slow(28_000)], [0; 2]);
         assert_eq!([of_slow(10_000), of_slow(42_000), of_slow(0)], [-1, 1, -4]);
     }

@@ -51,7 +51,7 @@ pub struct Lives {
 }
 
 impl Lives {
-    pub(super) fn add(&mut self, seen: &LoadSeen) {
+    pub(super) fn add_service_run(&mut self, seen: &LoadSeen) {
         self.lives += 1;
         self.clients = self.clients.max(seen.clients);
         self.sent += seen.sent;
@@ -66,13 +66,13 @@ impl Lives {
         self.bytes += seen.bytes;
         self.connections += seen.connections;
         self.loaded += seen.elapsed;
-        self.latency.add(&seen.latency);
-        self.from_send.add(&seen.from_send);
-        self.late.add(&seen.late);
+        self.latency.merge_from(&seen.latency);
+        self.from_send.merge_from(&seen.from_send);
+        self.late.merge_from(&seen.late);
         self.queue = self.queue.max(seen.queue);
         self.overflows += seen.overflows;
         self.delayed_acks += seen.delayed_acks;
-        self.grown.extend(growth(&seen.sizes));
+        self.grown.extend(growth_rates(&seen.sizes));
         match &seen.death {
             Some(death) if self.deaths.len() < DEATHS => {
                 self.deaths
@@ -88,7 +88,7 @@ impl Lives {
 const QUANTITIES: usize = 4;
 
 /// Returns the growth per second of each quantity; `None` for a trial that was too short to detect growth.
-fn growth(sizes: &[(u64, Around)]) -> Option<[Option<f64>; QUANTITIES]> {
+fn growth_rates(sizes: &[(u64, Around)]) -> Option<[Option<f64>; QUANTITIES]> {
     let of: [fn(&Around) -> u64; QUANTITIES] = [
         |seen| seen.rss_kib,
         |seen| seen.processes,
@@ -100,10 +100,10 @@ fn growth(sizes: &[(u64, Around)]) -> Option<[Option<f64>; QUANTITIES]> {
         seen.map(|(ms, around)| (real(*ms) / 1e3, real(of(around))))
             .collect()
     };
-    let grown = of.map(|of| stats::growth(&points(of), ALPHA));
+    let grown = of.map(|of| stats::measure_growth(&points(of), ALPHA));
     grown[0]?;
     Some(grown.map(|found| {
-        let found = found.filter(|found| found.warns(QUANTITIES));
+        let found = found.filter(|found| found.warns_among(QUANTITIES));
         found.map(|found| found.slope.middle)
     }))
 }

@@ -56,13 +56,13 @@ pub(crate) fn is_repeated(outcome: &Outcome, attempts: u32) -> bool {
 /// Receives every event, after the state.
 pub trait Sink {
     /// Receives an event.
-    fn event(&mut self, event: &Event, state: &State);
+    fn on_event(&mut self, event: &Event, state: &State);
 
     /// Is called before the loop waits, to write buffered data and to redraw.
-    fn settle(&mut self, _state: &State) {}
+    fn before_wait(&mut self, _state: &State) {}
 
     /// Is called at regular intervals.
-    fn tick(&mut self, _state: &State) {}
+    fn on_tick(&mut self, _state: &State) {}
 }
 
 /// The counts at the moment of the first failure of any variant.
@@ -195,7 +195,7 @@ impl Variant {
         }
     }
 
-    fn of(&mut self, trial: &Trial) -> &mut Counted {
+    fn counted_for(&mut self, trial: &Trial) -> &mut Counted {
         if trial.capture {
             &mut self.captured
         } else {
@@ -248,7 +248,7 @@ pub(crate) struct Ended {
 
 impl State {
     /// Starts the fold with the first event of a journal; returns `None` for any other event.
-    pub fn begin(event: Event) -> Option<Self> {
+    pub fn begin_fold(event: Event) -> Option<Self> {
         let Event::RunStarted {
             plan,
             version,
@@ -269,15 +269,15 @@ impl State {
         let chosen = choices.zip((0..).map(VariantId));
         Some(Self {
             variants: plan.variants.iter().map(new).collect(),
-            contrasts: contrast::contrasts(&plan),
+            contrasts: contrast::plan_contrasts(&plan),
             chosen: chosen
                 .filter_map(|(choice, id)| Some((choice?, id)))
                 .collect(),
             making: BTreeSet::new(),
-            search: search::bisection(&plan),
+            search: search::initial_bisection(&plan),
             features: features::FeaturesSeen::default(),
             earlier_use: search::earlier_use(&plan),
-            ramp: ramp::ramp(&plan),
+            ramp: ramp::initial_ramp(&plan),
             raise: Raise::new(&plan),
             screen: None,
             reduction: None,
@@ -318,9 +318,9 @@ impl State {
 
     /// Adds the next event. `decided` is evaluated after every single trial that enters the tally, so that no trial is
     /// counted after the decision.
-    pub fn apply(&mut self, event: &Event, decided: impl Fn(&Self) -> bool) {
+    pub fn apply_event(&mut self, event: &Event, decided: impl Fn(&Self) -> bool) {
         match event {
-            Event::TrialStarted(trial) => self.started(trial.clone()),
+            Event::TrialStarted(trial) => self.trial_started(trial.clone()),
             Event::TrialFinished {
                 trial,
                 at,
@@ -329,12 +329,12 @@ impl State {
             } => {
                 let took = at.saturating_sub(self.worked);
                 self.worked = *at;
-                self.spend(*trial, took);
+                self.add_setting_time(*trial, took);
                 if !self.capturing {
-                    self.overhead.add(took, seen.elapsed);
+                    self.overhead.add_trial(took, seen.elapsed);
                 }
-                self.ended(*trial, seen, outcome.clone());
-                self.advance(decided);
+                self.trial_ended(*trial, seen, outcome.clone());
+                self.advance_tally(decided);
             }
             Event::CaptureBegun { at } => {
                 self.worked = *at;
@@ -344,11 +344,11 @@ impl State {
                     self.open.clear();
                     self.again.clear();
                 } else {
-                    self.pause();
+                    self.pause_measurement();
                 }
                 (self.capturing, self.decided) = (true, false);
             }
-            Event::VariantChosen(choice) => self.choose(choice),
+            Event::VariantChosen(choice) => self.add_chosen(choice),
             Event::SettingChosen(variant) => {
                 self.use_setting(*variant);
                 self.decided = self.any_testable() && decided(self);
@@ -368,14 +368,14 @@ impl State {
                 self.made.1 += *took;
                 self.is_made(&[*variant], true);
                 self.is_made(gone, false);
-                self.identify(*variant, build.as_deref());
+                self.identify_build(*variant, build.as_deref());
             }
             Event::VariantUntestable { variant, why, at } => {
                 self.worked = *at;
                 self.making.remove(variant);
                 self.give_up(*variant, why.clone());
                 self.decided = self.decided || self.any_testable() && decided(self);
-                self.advance(decided);
+                self.advance_tally(decided);
             }
             Event::BudgetSpent { at } => {
                 self.worked = *at;
@@ -384,7 +384,7 @@ impl State {
             Event::Note {
                 level: Level::Warning,
                 text,
-            } => self.note(text),
+            } => self.add_note(text),
             // The first began the fold; the second has no effect on the state.
             Event::RunStarted { .. }
             | Event::Note {
@@ -411,10 +411,10 @@ impl State {
                 // The reason why no variant was testable may no longer apply.
                 if !self.any_testable() {
                     self.untestable.clear();
-                    self.search = search::bisection(&self.plan);
+                    self.search = search::initial_bisection(&self.plan);
                     self.features = features::FeaturesSeen::default();
                     self.search_with_earlier();
-                    self.ramp = ramp::ramp(&self.plan);
+                    self.ramp = ramp::initial_ramp(&self.plan);
                 }
                 self.around = Series::default();
                 for (id, open) in &mut self.open {
@@ -428,7 +428,7 @@ impl State {
                         Open::Again(..) => {}
                     }
                 }
-                self.abandon();
+                self.abandon_retries();
             }
             Event::RunFinished { at } => {
                 self.worked = *at;
@@ -439,7 +439,7 @@ impl State {
 
     /// Reopens the question under other limits.
     fn change_limits(&mut self, limits: &Limits) {
-        self.plan.stop.change(limits);
+        self.plan.stop.change_limits(limits);
         if let Question::Confirm(asked) = &mut self.plan.question
             && limits.exclude_half
         {
@@ -453,10 +453,11 @@ impl State {
 
     /// Adds a variant of the plan's space. A choice that is not in the space, or was added before, comes from a damaged
     /// file.
-    fn choose(&mut self, choice: &Choice) {
+    fn add_chosen(&mut self, choice: &Choice) {
         let space = self.plan.space.as_ref();
-        let space = space.filter(|space| space.has(choice) && !self.chosen.contains_key(choice));
-        let Some(variant) = space.map(|space| space.variant(choice)) else {
+        let space =
+            space.filter(|space| space.has_choice(choice) && !self.chosen.contains_key(choice));
+        let Some(variant) = space.map(|space| space.variant_of_choice(choice)) else {
             return;
         };
         let id = VariantId(u32::try_from(self.variants.len()).unwrap_or(u32::MAX));
@@ -466,7 +467,7 @@ impl State {
     }
 
     /// Adds time to the setting of a trial, while settings are tried one after another.
-    fn spend(&mut self, trial: TrialId, time: Duration) {
+    fn add_setting_time(&mut self, trial: TrialId, time: Duration) {
         if let Some(Open::Running(trial, _)) = self.open.get(&trial)
             && let Some(raise) = &mut self.raise
         {
@@ -480,11 +481,11 @@ impl State {
         let Some(raise) = self.raise.as_mut().filter(|raise| raise.chosen.is_none()) else {
             return;
         };
-        let Some(setting) = self.plan.settings().find(|(id, _)| *id == variant) else {
+        let Some(setting) = self.plan.variant_settings().find(|(id, _)| *id == variant) else {
             return;
         };
         raise.chosen = Some(variant);
-        let natural = raise.natural().variant;
+        let natural = raise.natural_trials().variant;
         self.plan.use_setting(setting.1);
         let made = self.variants[Self::FAILING.index()].made;
         let begun = if variant == natural {
@@ -510,7 +511,7 @@ impl State {
         }
     }
 
-    fn started(&mut self, trial: Trial) {
+    fn trial_started(&mut self, trial: Trial) {
         // A trial that no plan contains comes from a damaged file.
         if trial.id.0 == 0 || trial.variant.index() >= self.variants.len() {
             return;
@@ -523,7 +524,7 @@ impl State {
             Some(Open::Again(_, attempts) | Open::Running(_, attempts)) => *attempts,
             Some(Open::Finished(..)) => return,
             None => {
-                let counted = self.variants[trial.variant.index()].of(&trial);
+                let counted = self.variants[trial.variant.index()].counted_for(&trial);
                 counted.pending += 1;
                 counted.launched += 1;
                 0
@@ -534,7 +535,7 @@ impl State {
             .insert(trial.id, Open::Running(trial, attempts + 1));
     }
 
-    fn ended(&mut self, id: TrialId, seen: &Observation, outcome: Outcome) {
+    fn trial_ended(&mut self, id: TrialId, seen: &Observation, outcome: Outcome) {
         if let Outcome::Void(Void::NotReady) = outcome {
             self.last_void = seen.not_ready();
         }
@@ -557,7 +558,11 @@ impl State {
             return;
         }
         match &outcome {
-            Outcome::Void(_) => self.variants[trial.variant.index()].of(&trial).pending -= 1,
+            Outcome::Void(_) => {
+                self.variants[trial.variant.index()]
+                    .counted_for(&trial)
+                    .pending -= 1;
+            }
             Outcome::Fail(failure) | Outcome::Other(failure) => {
                 let group = (trial.variant, failure.signature.id);
                 let known = self.arrived.entry(group);
@@ -575,19 +580,21 @@ impl State {
     fn give_up(&mut self, variant: VariantId, why: String) {
         if variant.index() < self.variants.len() {
             self.untestable.entry(variant).or_insert(why);
-            self.forget(variant);
-            self.abandon();
+            self.forget_variant(variant);
+            self.abandon_retries();
         }
     }
 
     /// Drops retries of variants that are no longer launched: later trials would wait for them forever.
-    fn abandon(&mut self) {
+    fn abandon_retries(&mut self) {
         let untestable = &self.untestable;
         for (id, open) in &mut self.open {
             if let Open::Again(trial, _) = open
                 && untestable.contains_key(&trial.variant)
             {
-                self.variants[trial.variant.index()].of(trial).pending -= 1;
+                self.variants[trial.variant.index()]
+                    .counted_for(trial)
+                    .pending -= 1;
                 let nothing = Observation::default();
                 let outcome = Outcome::Void(Void::Interrupted);
                 let ended = Ended::new(&self.plan, trial, &nothing, outcome);
@@ -598,7 +605,7 @@ impl State {
     }
 
     /// Moves finished trials into the tally, in launch order, until the decision.
-    fn advance(&mut self, decided: impl Fn(&Self) -> bool) {
+    fn advance_tally(&mut self, decided: impl Fn(&Self) -> bool) {
         // If no variant is testable, the run is interrupted instead of decided.
         let decided = |state: &Self| state.any_testable() && decided(state);
         while !self.decided
@@ -610,7 +617,7 @@ impl State {
                 Outcome::Void(Void::Lost) => self.lost_streak + 1,
                 _ => 0,
             };
-            let counted = self.variants[trial.variant.index()].of(&trial);
+            let counted = self.variants[trial.variant.index()].counted_for(&trial);
             match ended.outcome {
                 Outcome::Void(Void::Warmup) => {}
                 Outcome::Void(_) => {
@@ -623,9 +630,9 @@ impl State {
                     self.void_streak = 0;
                 }
             }
-            counted.tally.add(trial.id, &ended);
+            counted.tally.add_trial(trial.id, &ended);
             if let Some(raise) = self.raise.as_mut().filter(|_| !trial.capture) {
-                raise.add(trial.variant, &ended);
+                raise.add_trial(trial.variant, &ended);
             }
             let failed = match &ended.outcome {
                 Outcome::Pass => Some(false),
@@ -633,12 +640,12 @@ impl State {
                 Outcome::Other(_) | Outcome::Void(_) => None,
             };
             if failed.is_none() && !trial.capture && self.reduction.is_none() {
-                self.screen(trial.variant, false);
+                self.screen_run(trial.variant, false);
             }
             if let Some(failed) = failed.filter(|_| !trial.capture) {
                 let contrasts = self.contrasts.iter_mut();
-                contrasts.for_each(|one| one.add(trial.variant, failed));
-                self.learn(&trial, &ended);
+                contrasts.for_each(|one| one.add_trial(trial.variant, failed));
+                self.learn_from_trial(&trial, &ended);
                 if failed && self.first_failure.is_none() {
                     let tallies = self.variants.iter().map(|one| &one.measured.tally);
                     self.first_failure = Some(FirstFailure {
@@ -648,7 +655,7 @@ impl State {
                 }
             }
             if let Some(around) = ended.around.filter(|_| !trial.capture) {
-                self.around.add(trial.id, around);
+                self.around.add_point(trial.id, around);
             }
             self.last_counted = trial.id;
             self.decided = decided(self);
@@ -661,7 +668,7 @@ impl State {
         }
     }
 
-    fn note(&mut self, text: &str) {
+    fn add_note(&mut self, text: &str) {
         if let Some((_, count)) = self.notes.iter_mut().find(|(known, _)| known == text) {
             *count += 1;
         } else if self.notes.len() < NOTES {
@@ -670,17 +677,17 @@ impl State {
     }
 
     /// Returns the tally of a variant: all its trials before the first open trial.
-    pub fn tally(&self, variant: VariantId) -> &Tally {
+    pub fn tally_of(&self, variant: VariantId) -> &Tally {
         &self.variants[variant.index()].measured.tally
     }
 
     /// Returns the tally of the captured trials of a variant.
-    pub fn captured(&self, variant: VariantId) -> &Tally {
+    pub fn captured_tally(&self, variant: VariantId) -> &Tally {
         &self.variants[variant.index()].captured.tally
     }
 
     /// Returns every variant with its tally.
-    pub fn tallies(&self) -> impl Iterator<Item = (VariantId, &Tally)> {
+    pub fn all_tallies(&self) -> impl Iterator<Item = (VariantId, &Tally)> {
         (0..)
             .map(VariantId)
             .zip(self.variants.iter().map(|variant| &variant.measured.tally))
@@ -694,12 +701,12 @@ impl State {
     /// Returns whether a variant can be tried without preparation.
     pub fn is_ready(&self, variant: VariantId) -> bool {
         let variant = self.runs_as(variant);
-        !self.plan.variant(variant).is_made() || self.variants[variant.index()].made
+        !self.plan.variant_plan(variant).is_made() || self.variants[variant.index()].made
     }
 
     /// Returns the variant in whose directory this one runs: for a setting, the failing variant.
     pub fn runs_as(&self, variant: VariantId) -> VariantId {
-        match self.plan.variant(variant).setting {
+        match self.plan.variant_plan(variant).setting {
             Some(_) => Self::FAILING,
             None => variant,
         }
@@ -714,11 +721,13 @@ impl State {
     /// choose it forever.
     pub fn failing_otherwise(&self) -> impl Iterator<Item = VariantId> {
         let searched = self.plan.space.is_some() || self.ramp.is_some();
-        let useless = |tally: &Tally| match tally.trials() {
+        let useless = |tally: &Tally| match tally.counted_trials() {
             0 => tally.other >= ONLY_OTHERS,
             some => tally.other >= OTHERS.max(2 * some),
         };
-        let all = self.tallies().filter(move |_| searched && !self.capturing);
+        let all = self
+            .all_tallies()
+            .filter(move |_| searched && !self.capturing);
         let those = all.filter(move |(id, tally)| useless(tally) && self.is_testable(*id));
         those.map(|(id, _)| id)
     }
@@ -760,29 +769,29 @@ impl State {
     /// Returns whether trials may influence each other, because processes that `setup` started were still running after
     /// the last trial.
     pub fn shares_a_life(&self) -> bool {
-        let ends = self.around.ends();
+        let ends = self.around.first_and_last();
         ends.is_some_and(|(_, last)| last.processes > 0)
     }
 
     /// Returns the number of trials of a variant that are counted or may still be counted.
-    pub fn underway(&self, variant: VariantId) -> u64 {
+    pub fn expected_trials(&self, variant: VariantId) -> u64 {
         let Counted { tally, pending, .. } = &self.variants[variant.index()].measured;
-        tally.ran() + pending
+        tally.finished_trials() + pending
     }
 
     /// Returns the number of trials of a variant that were ever launched.
-    pub fn launched(&self, variant: VariantId) -> u64 {
+    pub fn launched_trials(&self, variant: VariantId) -> u64 {
         self.variants[variant.index()].measured.launched
     }
 
     /// Returns the number of captured trials of a variant that are counted or may still be counted.
     pub fn captures_underway(&self, variant: VariantId) -> u64 {
         let Counted { tally, pending, .. } = &self.variants[variant.index()].captured;
-        tally.ran() + pending
+        tally.finished_trials() + pending
     }
 
     /// Returns the trials that run now.
-    pub fn running(&self) -> impl Iterator<Item = &Trial> {
+    pub fn running_trials(&self) -> impl Iterator<Item = &Trial> {
         self.open.values().filter_map(|open| match open {
             Open::Running(trial, _) => Some(trial),
             _ => None,
@@ -790,17 +799,17 @@ impl State {
     }
 
     /// Returns the mean time per trial in which the program does not run.
-    pub fn overhead(&self) -> Duration {
+    pub fn mean_overhead(&self) -> Duration {
         self.overhead.per_trial(self.plan.jobs)
     }
 
     /// Returns whether any launched trial is not counted yet.
-    pub fn unsettled(&self) -> bool {
+    pub fn has_open_trials(&self) -> bool {
         !self.open.is_empty()
     }
 
     /// Returns the finished trials that wait for one launched before them.
-    pub fn waiting(&self) -> impl Iterator<Item = (TrialId, &Outcome)> {
+    pub fn waiting_trials(&self) -> impl Iterator<Item = (TrialId, &Outcome)> {
         self.open.iter().filter_map(|(id, open)| match open {
             Open::Finished(_, ended) => Some((*id, &ended.outcome)),
             _ => None,
@@ -821,13 +830,13 @@ impl State {
     }
 
     /// Returns the number of failures with this signature so far, whether counted or not.
-    pub fn arrived(&self, variant: VariantId, signature: SignatureId) -> u64 {
+    pub fn arrived_failures(&self, variant: VariantId, signature: SignatureId) -> u64 {
         let known = self.arrived.get(&(variant, signature));
         known.map_or(0, |arrived| arrived.all)
     }
 
     /// Returns every kind of failure that measured trials have shown so far, in any order, with its number.
-    pub fn arrivals(&self) -> impl Iterator<Item = (&Kind, u64)> {
+    pub fn arrivals_by_kind(&self) -> impl Iterator<Item = (&Kind, u64)> {
         let measured = self
             .arrived
             .values()
@@ -836,7 +845,7 @@ impl State {
     }
 
     /// Returns how many trials of the measurement have finished conclusively so far, in any order.
-    pub fn completed(&self) -> u64 {
+    pub fn completed_trials(&self) -> u64 {
         let waiting = self.open.values().filter(|open| match open {
             Open::Finished(trial, ended) => {
                 !trial.capture && !matches!(ended.outcome, Outcome::Void(_))
@@ -845,13 +854,13 @@ impl State {
         });
         self.variants
             .iter()
-            .map(|variant| variant.measured.tally.ran())
+            .map(|variant| variant.measured.tally.finished_trials())
             .sum::<u64>()
             + waiting.count() as u64
     }
 
     /// Returns the number of inconclusive trials.
-    pub fn void(&self) -> u64 {
+    pub fn inconclusive_trials(&self) -> u64 {
         self.variants
             .iter()
             .map(|variant| variant.measured.tally.void_total())
@@ -862,7 +871,7 @@ impl State {
 impl Ended {
     fn new(plan: &Plan, trial: &Trial, seen: &Observation, outcome: Outcome) -> Self {
         use crate::model::{Ending, Role};
-        let actors = &plan.variant(trial.variant).actors;
+        let actors = &plan.variant_plan(trial.variant).actors;
         let helper_ended_early = seen.actors.iter().any(|actor| {
             let helper = actors
                 .get(actor.actor as usize)
@@ -872,7 +881,10 @@ impl Ended {
         Self {
             outcome,
             elapsed: seen.elapsed,
-            leaked: (seen.residue.processes(), seen.residue.objects.len() as u64),
+            leaked: (
+                seen.residue.process_count(),
+                seen.residue.objects.len() as u64,
+            ),
             unkillable: seen.residue.unkillable.len() as u64,
             settled: !seen.residue.settled.is_zero(),
             helper_ended_early,

@@ -13,7 +13,7 @@ pub(super) struct Overhead {
 }
 
 impl Overhead {
-    pub(super) fn add(&mut self, passed: Duration, running: Duration) {
+    pub(super) fn add_trial(&mut self, passed: Duration, running: Duration) {
         self.trials = self.trials.saturating_add(1);
         self.passed = self.passed.saturating_add(passed);
         self.running = self.running.saturating_add(running);
@@ -35,8 +35,8 @@ mod tests {
         let ms = Duration::from_millis;
         let mut overhead = Overhead::default();
         assert_eq!(overhead.per_trial(1), Duration::ZERO);
-        overhead.add(ms(3), ms(1));
-        overhead.add(ms(5), ms(1));
+        overhead.add_trial(ms(3), ms(1));
+        overhead.add_trial(ms(5), ms(1));
         assert_eq!(overhead.per_trial(1), ms(3));
         // With two slots, a trial takes 16 ms of slot time, of which its program runs for 2 ms.
         assert_eq!(overhead.per_trial(2), ms(7));

@@ -14,7 +14,7 @@ pub(super) struct Paused {
 
 impl State {
     /// Sets the open trials of the measurement aside.
-    pub(super) fn pause(&mut self) {
+    pub(super) fn pause_measurement(&mut self) {
         self.paused = Some(Paused {
             open: std::mem::take(&mut self.open),
             again: std::mem::take(&mut self.again),
@@ -30,7 +30,9 @@ impl State {
         for Open::Running(trial, _) | Open::Again(trial, _) | Open::Finished(trial, _) in
             self.open.values()
         {
-            self.variants[trial.variant.index()].of(trial).pending -= 1;
+            self.variants[trial.variant.index()]
+                .counted_for(trial)
+                .pending -= 1;
         }
         self.open = paused.open;
         self.again = paused.again;

@@ -41,10 +41,10 @@ pub enum TriedOutcome {
 impl Raise {
     pub(super) fn new(plan: &Plan) -> Option<Self> {
         let tried: Vec<Tried> = plan
-            .settings()
+            .variant_settings()
             .map(|(variant, _)| Tried {
                 variant,
-                jobs: plan.jobs_of(plan.variant(variant)),
+                jobs: plan.jobs_of(plan.variant_plan(variant)),
                 outcomes: Vec::new(),
                 time: Duration::ZERO,
             })
@@ -56,12 +56,12 @@ impl Raise {
     }
 
     /// Returns the trials under the conditions of the plan.
-    pub fn natural(&self) -> &Tried {
+    pub fn natural_trials(&self) -> &Tried {
         &self.tried[0]
     }
 
     /// Returns the trials under each setting.
-    pub fn settings(&self) -> &[Tried] {
+    pub fn tried_settings(&self) -> &[Tried] {
         &self.tried[1..]
     }
 
@@ -72,7 +72,7 @@ impl Raise {
     }
 
     /// Adds the next trial of a variant, in launch order.
-    pub(super) fn add(&mut self, variant: VariantId, ended: &Ended) {
+    pub(super) fn add_trial(&mut self, variant: VariantId, ended: &Ended) {
         let Some(tried) = self.tried.iter_mut().find(|one| one.variant == variant) else {
             return;
         };
@@ -89,14 +89,14 @@ impl Raise {
 
 impl State {
     /// Returns the settings that are being tried, until one is chosen.
-    pub fn raising(&self) -> Option<&Raise> {
+    pub fn undecided_raise(&self) -> Option<&Raise> {
         self.raise.as_ref().filter(|raise| raise.chosen.is_none())
     }
 
     /// Returns the variant whose failures define the bug: the failing variant under the conditions of the plan.
     pub fn shows_the_bug(&self) -> VariantId {
         let raise = self.raise.as_ref();
-        let natural = raise.map(|raise| raise.natural().variant);
+        let natural = raise.map(|raise| raise.natural_trials().variant);
         natural
             .filter(|natural| raise.is_some_and(|raise| raise.chosen != Some(*natural)))
             .unwrap_or(Self::FAILING)
@@ -104,8 +104,8 @@ impl State {
 
     /// Returns the trials of a setting that count: passes, and failures whose name also occurred under the conditions
     /// of the plan. Until a failure occurs there, every failure counts.
-    pub fn sample(&self, raise: &Raise, tried: &Tried) -> Sample {
-        let natural = raise.natural();
+    pub fn counted_sample(&self, raise: &Raise, tried: &Tried) -> Sample {
+        let natural = raise.natural_trials();
         let known = natural
             .outcomes
             .iter()
@@ -134,7 +134,7 @@ impl State {
 
     /// Returns whether the plan itself defines which failures are the bug.
     pub fn takes_any_failure(&self) -> bool {
-        let asked = self.plan.question.search();
+        let asked = self.plan.question.as_search();
         asked.is_none_or(|asked| asked.any_failure) || !self.plan.rules.only.is_empty()
     }
 }

@@ -4,7 +4,7 @@ use crate::model::{Plan, Question};
 use provoke_stats::ramp::Ramp;
 
 /// Returns the state of the levels before the first trial.
-pub(super) fn ramp(plan: &Plan) -> Option<Ramp> {
+pub(super) fn initial_ramp(plan: &Plan) -> Option<Ramp> {
     let Question::Ramp(asked) = &plan.question else {
         return None;
     };

@@ -5,7 +5,7 @@ use crate::model::{
     Choice, Choices, Failure, Outcome, Plan, Question, Search, Space, Subset, Trial, VariantId,
 };
 use provoke_stats::fisher;
-use provoke_stats::search::{Bisection, Count, Model, Reduction, Screen, hedged};
+use provoke_stats::search::{Bisection, Count, Model, Reduction, Screen, hedge_weights};
 
 /// Required failures of the failing variant before the search begins; [`ALWAYS`] limits the trials if all of them fail.
 const FAILURES: u64 = 3;
@@ -51,45 +51,47 @@ impl State {
     pub const FAILING: VariantId = VariantId(0);
 
     /// Returns the variant of a choice, if it was chosen.
-    pub fn find(&self, choice: &Choice) -> Option<VariantId> {
+    pub fn find_variant(&self, choice: &Choice) -> Option<VariantId> {
         self.chosen.get(choice).copied()
     }
 
     /// Returns the index of a variant's candidate in the list.
-    pub fn place(&self, variant: VariantId) -> Option<usize> {
-        match self.plan.variant(variant).choice {
+    pub fn place_of_variant(&self, variant: VariantId) -> Option<usize> {
+        match self.plan.variant_plan(variant).choice {
             Some(Choice::Place(place)) => Some(place as usize),
             _ => None,
         }
     }
 
     /// Returns the variant of a candidate, if it was chosen.
-    pub fn at(&self, place: usize) -> Option<VariantId> {
-        self.find(&Choice::Place(u32::try_from(place).ok()?))
+    pub fn variant_at_place(&self, place: usize) -> Option<VariantId> {
+        self.find_variant(&Choice::Place(u32::try_from(place).ok()?))
     }
 
     /// Returns the items that a variant keeps.
-    pub fn set(&self, variant: VariantId) -> Option<Vec<usize>> {
-        match &self.plan.variant(variant).choice {
-            Some(Choice::Set(subset)) => Some(indices(subset)),
+    pub fn kept_set(&self, variant: VariantId) -> Option<Vec<usize>> {
+        match &self.plan.variant_plan(variant).choice {
+            Some(Choice::Set(subset)) => Some(subset_indices(subset)),
             _ => None,
         }
     }
 
     /// Returns the progress of reproducing the failure.
-    pub fn reproduced(&self) -> Reproduced {
-        let Some(asked) = self.plan.question.search() else {
+    pub fn reproduction_progress(&self) -> Reproduced {
+        let Some(asked) = self.plan.question.as_search() else {
             return Reproduced::No;
         };
-        let tally = self.tally(Self::FAILING);
+        let tally = self.tally_of(Self::FAILING);
         let failures = tally.failures;
         let needed = self.failures_needed();
         let all = match self.earlier_use {
-            EarlierUse::Open | EarlierUse::Counted => self.with_earlier(failures, tally.trials()),
-            _ => (failures, tally.trials()),
+            EarlierUse::Open | EarlierUse::Counted => {
+                self.with_earlier(failures, tally.counted_trials())
+            }
+            _ => (failures, tally.counted_trials()),
         };
         let always = all.0 == all.1;
-        let in_vain = tally.ran() >= asked.reproduce && failures < needed;
+        let in_vain = tally.finished_trials() >= asked.reproduce && failures < needed;
         if failures >= needed && (!always || all.1 >= ALWAYS) {
             Reproduced::Yes
         } else if !self.is_testable(Self::FAILING) || in_vain {
@@ -111,7 +113,7 @@ impl State {
 
     /// Adds the failures and trials of earlier runs, scaled to the maximum number of failures that count.
     fn with_earlier(&self, failures: u64, trials: u64) -> (u64, u64) {
-        let asked = self.plan.question.search();
+        let asked = self.plan.question.as_search();
         let earlier = asked.and_then(|asked| asked.earlier.as_ref());
         earlier.map_or((failures, trials), |earlier| {
             let worth = earlier.failures.min(MOST_EARLIER_FAILURES);
@@ -134,11 +136,11 @@ impl State {
     /// Decides whether earlier runs count, as soon as the failing variant has failed again: then the earlier failures
     /// were of the same kind, at a rate that may be the same.
     fn count_earlier(&mut self) {
-        let asked = self.plan.question.search();
+        let asked = self.plan.question.as_search();
         let Some(earlier) = asked.and_then(|asked| asked.earlier.as_ref()) else {
             return;
         };
-        let tally = self.tally(Self::FAILING);
+        let tally = self.tally_of(Self::FAILING);
         if self.earlier_use != EarlierUse::Open || tally.failures < self.failures_needed() {
             return;
         }
@@ -146,7 +148,7 @@ impl State {
         let mut kinds = tally.groups.values().map(|group| group.kind.name());
         let same_kinds = earlier.kinds.is_empty()
             || earlier.kinds.len() == 1 && kinds.all(|kind| earlier.kinds.contains(&kind));
-        let alike = fisher(tally.failures, tally.trials(), failures, trials).two_sided;
+        let alike = fisher(tally.failures, tally.counted_trials(), failures, trials).two_sided;
         self.earlier_use = if !same_kinds {
             EarlierUse::KindDiffers
         } else if alike < ALIKE {
@@ -159,7 +161,7 @@ impl State {
 
     /// Stops counting earlier runs as soon as the failing versions fail at another rate in this run.
     fn check_earlier(&mut self) {
-        let asked = self.plan.question.search();
+        let asked = self.plan.question.as_search();
         let earlier = asked.and_then(|asked| asked.earlier.as_ref());
         let (Some(search), Some(earlier), EarlierUse::Counted) =
             (&self.search, earlier, self.earlier_use)
@@ -167,8 +169,11 @@ impl State {
             return;
         };
         let worth = self.with_earlier(0, 0);
-        let first = search.likeliest().first;
-        let failing = search.tested().iter().filter(|one| one.version >= first);
+        let first = search.likeliest_group().first;
+        let failing = search
+            .tested_versions()
+            .iter()
+            .filter(|one| one.version >= first);
         let (failures, trials) =
             failing.fold((0, 0), |(k, n), one| (k + one.failures, n + one.runs));
         let now = (
@@ -177,8 +182,8 @@ impl State {
         );
         let alike = fisher(now.0, now.1, earlier.failures, earlier.trials).two_sided;
         if alike < ALIKE {
-            let newest = search.newest();
-            self.search = Some(search.without(newest, worth.0, worth.1));
+            let newest = search.newest_version();
+            self.search = Some(search.without_runs(newest, worth.0, worth.1));
             self.earlier_use = EarlierUse::RateDiffers(alike);
         }
     }
@@ -189,7 +194,7 @@ impl State {
         if let Some(search) = &mut self.search
             && trials > 0
         {
-            search.observe_many(search.newest(), failures, trials);
+            search.observe_many(search.newest_version(), failures, trials);
         }
     }
 
@@ -198,46 +203,48 @@ impl State {
     /// left out.
     pub fn is_the_bug(&self, trial: &Trial, failure: &Failure) -> bool {
         let says_which = |asked: &Search| asked.any_failure || !self.plan.rules.only.is_empty();
-        let asked = self.plan.question.search();
+        let asked = self.plan.question.as_search();
         let example = self.shows_the_bug();
         if trial.variant == example || asked.is_none_or(says_which) {
             return true;
         }
-        let known = &self.tally(example).groups;
+        let known = &self.tally_of(example).groups;
         let bugs = known.values().filter(|group| group.is_the_bug);
         let mut kinds = bugs.map(|group| group.kind.name()).peekable();
         kinds.peek().is_none() || kinds.any(|kind| kind == failure.kind.name())
     }
 
     /// Adds a trial that shows whether a variant runs at all, with any outcome.
-    pub(super) fn screen(&mut self, variant: VariantId, ran: bool) {
-        self.screened(variant, |screen, set| screen.observe(set, ran));
+    pub(super) fn screen_run(&mut self, variant: VariantId, ran: bool) {
+        self.update_screen(variant, |screen, set| screen.observe_run(set, ran));
     }
 
-    fn screened(&mut self, variant: VariantId, tell: impl Fn(&mut Screen, &[usize])) {
+    fn update_screen(&mut self, variant: VariantId, tell: impl Fn(&mut Screen, &[usize])) {
         if let (Some(Choice::Set(subset)), Some(screen)) =
-            (&self.plan.variant(variant).choice, &mut self.screen)
+            (&self.plan.variant_plan(variant).choice, &mut self.screen)
         {
-            tell(screen, &indices(subset));
+            tell(screen, &subset_indices(subset));
         }
-        if let (Some(screen), Some(asked), None) =
-            (&self.screen, self.plan.question.search(), &self.reduction)
-            && screen.is_over()
+        if let (Some(screen), Some(asked), None) = (
+            &self.screen,
+            self.plan.question.as_search(),
+            &self.reduction,
+        ) && screen.is_over()
         {
-            self.reduction = Some(self.begin_reduction(asked, screen.free()));
+            self.reduction = Some(self.begin_reduction(asked, screen.free_items()));
         }
     }
 
     /// Returns the items of a set that may be left out, without the required ones.
     pub fn free_of(&self, mut set: Vec<usize>) -> Vec<usize> {
-        let required = self.screen.as_ref().map_or(&[][..], Screen::required);
+        let required = self.screen.as_ref().map_or(&[][..], Screen::required_items);
         set.retain(|thing| required.binary_search(thing).is_err());
         set
     }
 
     /// Returns a set together with the required items.
     pub fn with_required(&self, mut set: Vec<usize>) -> Choice {
-        set.extend(self.screen.iter().flat_map(Screen::required));
+        set.extend(self.screen.iter().flat_map(Screen::required_items));
         set.sort_unstable();
         set.dedup();
         let kept = set
@@ -247,7 +254,7 @@ impl State {
     }
 
     /// Adds a counted trial.
-    pub(super) fn learn(&mut self, trial: &Trial, ended: &Ended) {
+    pub(super) fn learn_from_trial(&mut self, trial: &Trial, ended: &Ended) {
         if trial.variant == Self::FAILING {
             self.count_earlier();
         }
@@ -256,27 +263,27 @@ impl State {
             _ => None,
         };
         let failed = failure.is_some();
-        let asked = self.plan.question.search();
+        let asked = self.plan.question.as_search();
         let all_alike = asked.is_some_and(|asked| asked.any_failure);
         if let Some(search) = &mut self.search
-            && let Some(Choice::Place(place)) = self.plan.variant(trial.variant).choice
+            && let Some(Choice::Place(place)) = self.plan.variant_plan(trial.variant).choice
         {
             let failure = failure.filter(|_| !all_alike);
-            let features = failure.map(|failure| self.features.of(failure, ended.elapsed));
+            let features = failure.map(|failure| self.features.features_of(failure, ended.elapsed));
             search.observe_with_features(place as usize, failed, features.unwrap_or_default());
             self.allow_background();
             self.check_earlier();
         }
         if let Some(ramp) = &mut self.ramp {
-            ramp.observe(trial.variant.index(), failed);
+            ramp.observe_life(trial.variant.index(), failed);
         }
         if self.reduction.is_some() {
-            let set = self.set(trial.variant).map(|set| self.free_of(set));
+            let set = self.kept_set(trial.variant).map(|set| self.free_of(set));
             if let (Some(reduction), Some(set)) = (&mut self.reduction, set) {
-                reduction.observe(&set, failed);
+                reduction.observe_run(&set, failed);
             }
         } else if self.screen.is_some() {
-            self.screen(trial.variant, true);
+            self.screen_run(trial.variant, true);
         } else {
             self.begin_screen();
         }
@@ -284,7 +291,8 @@ impl State {
 
     /// Begins to search for items that can be left out, once all items together have failed often enough.
     fn begin_screen(&mut self) {
-        if matches!(self.plan.question, Question::Reduce(_)) && self.reproduced() == Reproduced::Yes
+        if matches!(self.plan.question, Question::Reduce(_))
+            && self.reproduction_progress() == Reproduced::Yes
         {
             let things = self.plan.space.as_ref().map_or(0, Space::len);
             self.screen = Some(Screen::new(things));
@@ -296,16 +304,16 @@ impl State {
         let alike = self
             .plan
             .question
-            .search()
+            .as_search()
             .is_some_and(|asked| asked.any_failure);
         if let (Some(raise), Some(search)) = (&self.raise, &mut self.search) {
-            let newest = search.newest();
-            for (_, ended) in &raise.natural().outcomes {
+            let newest = search.newest_version();
+            for (_, ended) in &raise.natural_trials().outcomes {
                 match ended {
-                    TriedOutcome::Passed => search.observe(newest, false),
-                    TriedOutcome::Failed(_, _) if alike => search.observe(newest, true),
+                    TriedOutcome::Passed => search.observe_run(newest, false),
+                    TriedOutcome::Failed(_, _) if alike => search.observe_run(newest, true),
                     TriedOutcome::Failed(failure, time) => {
-                        let features = self.features.of(failure, *time);
+                        let features = self.features.features_of(failure, *time);
                         search.observe_with_features(newest, true, features);
                     }
                     TriedOutcome::Otherwise => {}
@@ -316,8 +324,8 @@ impl State {
     }
 
     /// Records the build of a candidate: between two candidates with identical builds no failure begins.
-    pub(super) fn identify(&mut self, variant: VariantId, build: Option<&str>) {
-        let (Some(build), Some(place)) = (build, self.place(variant)) else {
+    pub(super) fn identify_build(&mut self, variant: VariantId, build: Option<&str>) {
+        let (Some(build), Some(place)) = (build, self.place_of_variant(variant)) else {
             return;
         };
         let same = self.builds.entry(build.to_owned()).or_default();
@@ -326,7 +334,7 @@ impl State {
             (first.min(*other), last.max(*other))
         });
         if let Some(search) = &mut self.search {
-            search.identical(first, last);
+            search.mark_identical(first, last);
         }
     }
 
@@ -344,8 +352,12 @@ impl State {
     /// Allows a background if good versions were assumed never to fail, but the good end does fail, less often than the
     /// bad end.
     fn allow_background(&mut self) {
-        let alpha = self.plan.alpha.value();
-        let clean = self.plan.question.search().is_some_and(|asked| asked.clean);
+        let alpha = self.plan.alpha.to_probability();
+        let clean = self
+            .plan
+            .question
+            .as_search()
+            .is_some_and(|asked| asked.clean);
         let Some(search) = self
             .search
             .as_mut()
@@ -353,39 +365,42 @@ impl State {
         else {
             return;
         };
-        let (good, bad) = (search.counts(0), search.counts(search.newest()));
+        let (good, bad) = (
+            search.failures_and_runs(0),
+            search.failures_and_runs(search.newest_version()),
+        );
         if good.0 > 0 && fisher(bad.0, bad.1, good.0, good.1).greater <= alpha {
             *search = search.with_background();
         }
     }
 
     fn begin_reduction(&self, asked: &Search, free: &[usize]) -> Reduction {
-        let tally = self.tally(Self::FAILING);
+        let tally = self.tally_of(Self::FAILING);
         let (failures, runs) = match self.earlier_use {
-            EarlierUse::Counted => self.with_earlier(tally.failures, tally.trials()),
-            _ => (tally.failures, tally.trials()),
+            EarlierUse::Counted => self.with_earlier(tally.failures, tally.counted_trials()),
+            _ => (tally.failures, tally.counted_trials()),
         };
         let baseline = Count { failures, runs };
-        let delta = self.plan.alpha.value();
+        let delta = self.plan.alpha.to_probability();
         Reduction::new(free.to_vec(), asked.clean, baseline, delta)
     }
 
     /// Marks a variant as not testable in the search.
-    pub(super) fn forget(&mut self, variant: VariantId) {
+    pub(super) fn forget_variant(&mut self, variant: VariantId) {
         if let Some(ramp) = &mut self.ramp {
-            ramp.untestable(variant.index());
+            ramp.mark_untestable(variant.index());
         }
-        match &self.plan.variant(variant).choice {
+        match &self.plan.variant_plan(variant).choice {
             Some(Choice::Place(place)) => {
                 if let Some(search) = &mut self.search {
-                    search.untestable(*place as usize);
+                    search.mark_untestable(*place as usize);
                 }
             }
             Some(Choice::Set(subset)) => {
-                let set = self.free_of(indices(subset));
+                let set = self.free_of(subset_indices(subset));
                 match &mut self.reduction {
-                    Some(reduction) => reduction.untestable(&set),
-                    None => self.screened(variant, Screen::untestable),
+                    Some(reduction) => reduction.mark_untestable(&set),
+                    None => self.update_screen(variant, Screen::mark_untestable),
                 }
             }
             Some(Choice::Cut(_)) | None => {}
@@ -393,13 +408,13 @@ impl State {
     }
 }
 
-fn indices(subset: &Subset) -> Vec<usize> {
+fn subset_indices(subset: &Subset) -> Vec<usize> {
     subset.0.iter().map(|index| *index as usize).collect()
 }
 
 /// Returns whether earlier runs may count.
 pub(super) fn earlier_use(plan: &Plan) -> EarlierUse {
-    let asked = plan.question.search();
+    let asked = plan.question.as_search();
     let earlier = asked.and_then(|asked| asked.earlier.as_ref());
     match earlier {
         Some(earlier) if earlier.trials > 0 => EarlierUse::Open,
@@ -408,7 +423,7 @@ pub(super) fn earlier_use(plan: &Plan) -> EarlierUse {
 }
 
 /// Returns the prior of a list before the first trial.
-pub(super) fn bisection(plan: &Plan) -> Option<Bisection> {
+pub(super) fn initial_bisection(plan: &Plan) -> Option<Bisection> {
     let Question::Bisect(asked) = &plan.question else {
         return None;
     };
@@ -424,13 +439,13 @@ pub(super) fn bisection(plan: &Plan) -> Option<Bisection> {
     #[expect(clippy::cast_precision_loss, reason = "weights, not counts")]
     let weights: Vec<f64> = space.weights.iter().skip(1).map(|w| *w as f64).collect();
     // The user's weights may be wrong.
-    let weights = (!weights.is_empty()).then(|| hedged(&weights));
+    let weights = (!weights.is_empty()).then(|| hedge_weights(&weights));
     let mut search = Bisection::new(places.len() - 1, &model, weights.as_deref());
     for known in &space.known {
         let place = known.place as usize;
         match known.counts {
             Some((failures, trials)) => search.observe_many(place, failures, trials),
-            None => search.untestable(place),
+            None => search.mark_untestable(place),
         }
     }
     Some(search)

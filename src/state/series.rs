@@ -30,7 +30,7 @@ impl Default for Series {
 }
 
 impl Series {
-    pub(super) fn add(&mut self, trial: TrialId, around: Around) {
+    pub(super) fn add_point(&mut self, trial: TrialId, around: Around) {
         self.last = Some(around);
         if self.seen.is_multiple_of(self.every) {
             if self.points.len() == MOST {
@@ -48,12 +48,12 @@ impl Series {
     }
 
     /// Returns the stored points, in launch order.
-    pub fn points(&self) -> &[(TrialId, Around)] {
+    pub fn kept_points(&self) -> &[(TrialId, Around)] {
         &self.points
     }
 
     /// Returns the first and the last measurement.
-    pub fn ends(&self) -> Option<(Around, Around)> {
+    pub fn first_and_last(&self) -> Option<(Around, Around)> {
         Some((self.points.first()?.1, self.last?))
     }
 }
@@ -70,13 +70,13 @@ mod tests {
                 threads: trial,
                 ..Around::default()
             };
-            series.add(TrialId(trial), around);
+            series.add_point(TrialId(trial), around);
         }
-        let points = series.points();
+        let points = series.kept_points();
         assert!((MOST / 2..=MOST).contains(&points.len()));
         let gaps = points.windows(2).map(|two| two[1].0.0 - two[0].0.0);
         assert!(gaps.into_iter().all(|gap| gap == 16), "{points:?}");
-        let (first, last) = series.ends().unwrap();
+        let (first, last) = series.first_and_last().unwrap();
         assert_eq!((first.threads, last.threads), (1, 5000));
     }
 }

@@ -87,7 +87,7 @@ pub struct Times(Option<Histogram<u64>>);
 
 impl Times {
     /// Adds a duration.
-    pub fn add(&mut self, time: Duration) {
+    pub fn add_duration(&mut self, time: Duration) {
         let new = || Histogram::new(2).expect("two digits are within bounds");
         // The histogram grows as needed; it refuses only durations beyond half a million years.
         let _ = self
@@ -102,13 +102,13 @@ impl Times {
     }
 
     /// Returns the duration that this share does not exceed, within about one per cent.
-    pub fn quantile(&self, share: f64) -> Option<Duration> {
+    pub fn quantile_at(&self, share: f64) -> Option<Duration> {
         let times = self.0.as_ref()?;
         Some(Duration::from_micros(times.value_at_quantile(share)))
     }
 
     /// Returns the longest duration.
-    pub fn max(&self) -> Option<Duration> {
+    pub fn max_duration(&self) -> Option<Duration> {
         Some(Duration::from_micros(self.0.as_ref()?.max()))
     }
 }
@@ -121,7 +121,7 @@ impl Tally {
         }
     }
 
-    pub(super) fn add(&mut self, id: TrialId, ended: &Ended) {
+    pub(super) fn add_trial(&mut self, id: TrialId, ended: &Ended) {
         self.unkillable += ended.unkillable;
         if let Outcome::Void(void) = ended.outcome {
             *self.void.entry(void).or_default() += 1;
@@ -134,34 +134,34 @@ impl Tally {
         self.leaks.processes += processes;
         self.leaks.objects += objects;
         if let Some(load) = &ended.load {
-            self.lives.add(load);
+            self.lives.add_service_run(load);
         }
         match &ended.outcome {
             Outcome::Pass => {
                 self.passes += 1;
-                self.pass_times.add(ended.elapsed);
+                self.pass_times.add_duration(ended.elapsed);
             }
             Outcome::Fail(failure) => {
                 self.failures += 1;
-                self.fail_times.add(ended.elapsed);
+                self.fail_times.add_duration(ended.elapsed);
                 let kind = failure.kind.clone();
                 self.failed.entry(kind).or_default().push(id);
-                self.group(id, failure, true);
+                self.group_failure(id, failure, true);
             }
             Outcome::Other(failure) => {
                 self.other += 1;
                 let kind = failure.kind.clone();
                 self.failed_otherwise.entry(kind).or_default().push(id);
-                self.group(id, failure, false);
+                self.group_failure(id, failure, false);
                 return;
             }
             Outcome::Void(_) => unreachable!("handled above"),
         }
         self.exposure = self.exposure.saturating_add(ended.elapsed);
-        self.follow(id, matches!(ended.outcome, Outcome::Fail(_)));
+        self.follow_failures(id, matches!(ended.outcome, Outcome::Fail(_)));
     }
 
-    fn group(&mut self, id: TrialId, failure: &Failure, is_the_bug: bool) {
+    fn group_failure(&mut self, id: TrialId, failure: &Failure, is_the_bug: bool) {
         let group = self.groups.entry(failure.signature.id);
         let new = || Group {
             signature: failure.signature.clone(),
@@ -178,12 +178,12 @@ impl Tally {
     }
 
     /// Records the data for the tests of dependence and drift.
-    fn follow(&mut self, id: TrialId, failed: bool) {
+    fn follow_failures(&mut self, id: TrialId, failed: bool) {
         self.ended_in_failure = failed;
         if failed {
-            self.failure_places.push(self.trials());
+            self.failure_places.push(self.counted_trials());
             if self.early_failures.len() < EARLY {
-                self.early_failures.push((id, self.trials()));
+                self.early_failures.push((id, self.counted_trials()));
             }
         }
         if self.batch_size < 2 {
@@ -192,7 +192,7 @@ impl Tally {
         let number = (id.0 - 1) / self.batch_size;
         if number != self.batch.0 {
             let (_, runs, failures) = self.batch;
-            self.batches.add(runs, failures);
+            self.batches.add_batch(runs, failures);
             self.batch = (number, 0, 0);
         }
         self.batch.1 += 1;
@@ -201,35 +201,39 @@ impl Tally {
 
     /// Tests for clumps of failures. `ended_by_failure` means that the run stopped because its last trial failed, so
     /// that the position of that failure was not random.
-    pub fn clumping(&self, ended_by_failure: bool) -> Clumping {
+    pub fn find_clumping(&self, ended_by_failure: bool) -> Clumping {
         let ended_by_failure = ended_by_failure && self.ended_in_failure;
         let mut batches = self.batches.clone();
         let (_, runs, failures) = self.batch;
         let last = u32::from(ended_by_failure && runs > 0);
-        batches.add(runs - last, failures - last);
+        batches.add_batch(runs - last, failures - last);
         Clumping {
-            batches: batches.dependence(),
-            order: stats::clumps(&self.failure_places, self.trials(), ended_by_failure),
+            batches: batches.measure_dependence(),
+            order: stats::find_clumps(
+                &self.failure_places,
+                self.counted_trials(),
+                ended_by_failure,
+            ),
         }
     }
 
     /// Tests for a change of the rate. A failure that ended the run is left out, because its position follows from the
     /// stop rule.
-    pub fn trend(&self, ended_by_failure: bool) -> Option<Trend> {
+    pub fn find_trend(&self, ended_by_failure: bool) -> Option<Trend> {
         let left_out = usize::from(ended_by_failure && self.ended_in_failure);
         let places = &self.failure_places[..self.failure_places.len() - left_out];
         let failures = places.len() as u64;
         // Trial i of n is at i - 1/2.
         let mean = real(places.iter().sum()) / real(failures.max(1)) - 0.5;
-        stats::laplace(failures, mean, real(self.trials()))
+        stats::laplace_trend(failures, mean, real(self.counted_trials()))
     }
 
     /// Returns the failures and the trials of the half with fewer failures.
     pub fn quieter_half(&self) -> (u64, u64) {
-        let middle = self.trials() / 2;
+        let middle = self.counted_trials() / 2;
         let early = self.failure_places.partition_point(|at| *at <= middle) as u64;
         let late = self.failures - early;
-        let (first, second) = ((early, middle), (late, self.trials() - middle));
+        let (first, second) = ((early, middle), (late, self.counted_trials() - middle));
         if early * second.1 <= late * first.1 {
             first
         } else {
@@ -238,17 +242,17 @@ impl Tally {
     }
 
     /// Returns the number of counted trials: the denominator of the rate.
-    pub fn trials(&self) -> u64 {
+    pub fn counted_trials(&self) -> u64 {
         self.passes + self.failures
     }
 
     /// Returns the number of trials that ran and ended by themselves.
-    pub fn ran(&self) -> u64 {
-        self.trials() + self.other
+    pub fn finished_trials(&self) -> u64 {
+        self.counted_trials() + self.other
     }
 
     /// Returns the number of failed trials whose evidence does not show whether they are the bug.
-    pub fn untold(&self) -> u64 {
+    pub fn untold_trials(&self) -> u64 {
         self.void.get(&Void::Untold).copied().unwrap_or(0)
     }
 

@@ -29,7 +29,7 @@ pub fn default_root() -> PathBuf {
 
 impl Folder {
     /// Creates the directory of a new run: this one, or a new one below the root.
-    pub fn create(out: Option<&Path>, root: &Path) -> Result<Self, StoreError> {
+    pub fn create_run(out: Option<&Path>, root: &Path) -> Result<Self, StoreError> {
         let path = match out {
             Some(path) => path.to_owned(),
             None => root.join(new_name()),
@@ -54,7 +54,7 @@ impl Folder {
         };
         if out.is_none() {
             folder.become_last(root);
-            ignore(root);
+            write_gitignore(root);
         }
         Ok(folder)
     }
@@ -62,7 +62,7 @@ impl Folder {
     /// Lets the processes of another user reach the directories of their trials.
     pub fn let_through(&self, root: &Path) -> io::Result<()> {
         let_through(&self.path)?;
-        let_through(&self.trials())?;
+        let_through(&self.trials_path())?;
         if self.path.parent() == fs::canonicalize(root).ok().as_deref() {
             let_through(root)?;
         }
@@ -72,14 +72,14 @@ impl Folder {
     /// Points the link to this run; errors are ignored.
     fn become_last(&self, root: &Path) {
         let new = root.join(".last");
-        let made = std::os::unix::fs::symlink(self.name(), &new);
+        let made = std::os::unix::fs::symlink(self.run_name(), &new);
         if made.is_err() || fs::rename(&new, root.join(LAST)).is_err() {
             let _ = fs::remove_file(&new);
         }
     }
 
     /// Finds a run: by its directory, its name or the beginning of the name, or `last`.
-    pub fn find(name: &str, root: &Path) -> Result<Self, StoreError> {
+    pub fn find_run(name: &str, root: &Path) -> Result<Self, StoreError> {
         let beginning = root.join(name);
         for path in [Path::new(name), beginning.as_path()] {
             if path.join(JOURNAL).is_file() {
@@ -87,11 +87,13 @@ impl Folder {
                 return Ok(Self { path });
             }
         }
-        let mut several = Self::all(root).map_err(|_| StoreError::NoRun {
+        let mut several = Self::all_runs(root).map_err(|_| StoreError::NoRun {
             name: name.to_owned(),
             root: root.to_owned(),
         })?;
-        several.retain(|folder| folder.name().starts_with(name) || folder.name().ends_with(name));
+        several.retain(|folder| {
+            folder.run_name().starts_with(name) || folder.run_name().ends_with(name)
+        });
         match several.len() {
             1 => {
                 let path = several.remove(0).path;
@@ -104,13 +106,13 @@ impl Folder {
             }),
             _ => Err(StoreError::Ambiguous {
                 name: name.to_owned(),
-                several: several.iter().map(Self::name).collect(),
+                several: several.iter().map(Self::run_name).collect(),
             }),
         }
     }
 
     /// Returns every run below the root, the oldest first.
-    pub fn all(root: &Path) -> io::Result<Vec<Self>> {
+    pub fn all_runs(root: &Path) -> io::Result<Vec<Self>> {
         let entries = fs::read_dir(root)?.flatten();
         let folders = entries
             .filter(|entry| entry.file_name() != LAST)
@@ -121,10 +123,10 @@ impl Folder {
             .collect();
         // Sorted by the time in their names, and within the same second by the time of their journals.
         all.sort_by_key(|folder| {
-            let name: String = folder.name().chars().take(NAME_OF_TIME).collect();
+            let name: String = folder.run_name().chars().take(NAME_OF_TIME).collect();
             (
                 name,
-                fs::metadata(folder.journal())
+                fs::metadata(folder.journal_path())
                     .and_then(|file| file.modified())
                     .ok(),
             )
@@ -135,18 +137,18 @@ impl Folder {
     /// Returns the shortest way to name the run: `last` if it is the newest one.
     pub fn shortest_reference(&self, root: &Path) -> String {
         let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        if Self::find(LAST, root).is_ok_and(|last| last.path == path) {
+        if Self::find_run(LAST, root).is_ok_and(|last| last.path == path) {
             LAST.to_owned()
         } else {
-            self.reference(root)
+            self.run_reference(root)
         }
     }
 
     /// Returns a reference to the run in the working directory: its name, or else its path. The reference does not
     /// begin with `-`, as an option does.
-    pub fn reference(&self, root: &Path) -> String {
-        let name = self.name();
-        if Self::find(&name, root).is_ok_and(|found| found.path == self.path) {
+    pub fn run_reference(&self, root: &Path) -> String {
+        let name = self.run_name();
+        if Self::find_run(&name, root).is_ok_and(|found| found.path == self.path) {
             return not_an_option(name);
         }
         let here = std::env::current_dir().ok();
@@ -159,7 +161,7 @@ impl Folder {
     /// name, or the name.
     pub fn shortest_references(all: &[Self], root: &Path) -> Vec<String> {
         let last = fs::canonicalize(root.join(LAST)).ok();
-        let names: Vec<String> = all.iter().map(Self::name).collect();
+        let names: Vec<String> = all.iter().map(Self::run_name).collect();
         let matches = |end: &str| {
             let matching = |name: &&String| name.starts_with(end) || name.ends_with(end);
             names.iter().filter(matching).count()
@@ -186,7 +188,7 @@ impl Folder {
     }
 
     /// Returns the run's name.
-    pub fn name(&self) -> String {
+    pub fn run_name(&self) -> String {
         self.path
             .file_name()
             .unwrap_or_default()
@@ -196,24 +198,24 @@ impl Folder {
 
     /// Returns the directory of the run that follows from this one, if this run is not directly below the root: it is
     /// inside the directory of this run, which the user chose.
-    pub fn next(&self, root: &Path) -> Option<PathBuf> {
+    pub fn following_run_path(&self, root: &Path) -> Option<PathBuf> {
         let root = fs::canonicalize(root).ok();
         let below = root.is_some_and(|root| self.path.parent() == Some(&root));
         (!below).then(|| self.path.join("merged"))
     }
 
     /// Returns the path of the journal.
-    pub fn journal(&self) -> PathBuf {
+    pub fn journal_path(&self) -> PathBuf {
         self.path.join(JOURNAL)
     }
 
     /// Returns the directory of the copies in which variants run.
-    pub fn variants(&self) -> PathBuf {
+    pub fn variants_path(&self) -> PathBuf {
         self.path.join("variants")
     }
 
     /// Returns the directory of the evidence of trials.
-    pub fn trials(&self) -> PathBuf {
+    pub fn trials_path(&self) -> PathBuf {
         self.path.join("trials")
     }
 }
@@ -232,7 +234,7 @@ pub fn let_through(folder: &Path) -> io::Result<()> {
 }
 
 /// Makes git ignore runs in a work tree.
-fn ignore(root: &Path) {
+fn write_gitignore(root: &Path) {
     // Does not follow existing links. Errors are ignored.
     let mut options = OpenOptions::new();
     let file = options

@@ -42,7 +42,7 @@ pub struct Journal {
 impl Journal {
     /// Opens a journal for exclusive writing at its end. An incomplete last line is cut off; a damaged journal is
     /// refused and left unchanged.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    pub fn open_for_append(path: &Path) -> Result<Self, StoreError> {
         let io = |what| {
             let path = path.to_owned();
             move |source| StoreError::Io { what, path, source }
@@ -55,7 +55,7 @@ impl Journal {
             .truncate(false)
             .mode(0o600);
         let mut file = how.open(path).map_err(io("open"))?;
-        if !lock(&file) {
+        if !lock_journal(&file) {
             return Err(StoreError::Busy(path.parent().unwrap_or(path).to_owned()));
         }
         let (end, checksum) = whole_lines(path, &file)?;
@@ -74,9 +74,9 @@ impl Journal {
     }
 
     /// Adds an event that must not be lost; a failure is an error.
-    pub fn add(&mut self, event: &Event) -> Result<(), StoreError> {
-        self.push(event);
-        self.flush();
+    pub fn add_event(&mut self, event: &Event) -> Result<(), StoreError> {
+        self.push_event(event);
+        self.flush_events();
         match self.trouble.take() {
             None => Ok(()),
             Some(source) => Err(StoreError::Io {
@@ -87,7 +87,7 @@ impl Journal {
         }
     }
 
-    fn push(&mut self, event: &Event) {
+    fn push_event(&mut self, event: &Event) {
         self.lost |= self.waiting.len() > WAITING;
         if self.lost {
             return;
@@ -106,7 +106,7 @@ impl Journal {
 
     /// Writes the buffered lines. After an error they are tried again the next time, so a disk that is full for a while
     /// causes no loss.
-    fn flush(&mut self) {
+    fn flush_events(&mut self) {
         if self.waiting.is_empty() {
             return;
         }
@@ -125,30 +125,30 @@ impl Journal {
     }
 
     /// Returns the last write error, once.
-    pub fn trouble(&mut self) -> Option<io::Error> {
+    pub fn take_trouble(&mut self) -> Option<io::Error> {
         self.trouble.take()
     }
 
     /// Writes everything to the disk; returns whether the journal is complete.
-    pub fn complete(&mut self) -> bool {
-        self.flush();
+    pub fn sync_to_disk(&mut self) -> bool {
+        self.flush_events();
         self.waiting.is_empty() && !self.lost && self.file.sync_data().is_ok()
     }
 }
 
 impl Sink for Journal {
-    fn event(&mut self, event: &Event, _: &State) {
-        self.push(event);
+    fn on_event(&mut self, event: &Event, _: &State) {
+        self.push_event(event);
     }
 
-    fn settle(&mut self, _: &State) {
-        self.flush();
+    fn before_wait(&mut self, _: &State) {
+        self.flush_events();
     }
 }
 
 /// Locks a journal. A slot that starts shares the lock of its provoke until its `exec`, so the lock of a provoke that
 /// was just killed can last for a few milliseconds.
-fn lock(file: &File) -> bool {
+fn lock_journal(file: &File) -> bool {
     let until = Instant::now() + LOCK_WITHIN;
     loop {
         if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
@@ -165,7 +165,7 @@ fn lock(file: &File) -> bool {
 fn whole_lines(path: &Path, file: &File) -> Result<(u64, Checksum), StoreError> {
     let mut lines = Lines::new(BufReader::with_capacity(1 << 20, file));
     loop {
-        match lines.next() {
+        match lines.next_event() {
             Ok(Some(_)) => {}
             Ok(None) => return Ok((lines.end, lines.checksum)),
             Err(error) => return Err(at_line(path, (lines.number, lines.start), error)),
@@ -193,7 +193,7 @@ fn at_line(path: &Path, (line, start): (u64, u64), error: LineError) -> StoreErr
 
 /// Passes every event of a journal to `each`, in order, until it returns an error. Fails at the first invalid line, so
 /// that a damaged journal is not used.
-pub fn events<E: From<StoreError>>(
+pub fn for_each_event<E: From<StoreError>>(
     path: &Path,
     each: impl FnMut(Event) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -217,7 +217,7 @@ fn read_events<E: From<StoreError>>(
     let mut lines = Lines::new(BufReader::with_capacity(1 << 20, file));
     let mut sequence = Sequence::default();
     loop {
-        let (parsed, is_first) = match lines.next() {
+        let (parsed, is_first) = match lines.next_event() {
             Ok(Some(json)) => (secrets.parse_masked(json), json.starts_with(FIRST_LINE)),
             Ok(None) => return Ok(()),
             Err(error) => return Err(E::from(at_line(path, (lines.number, lines.start), error))),
@@ -239,7 +239,7 @@ fn read_events<E: From<StoreError>>(
             (_, Ok(event)) => event,
             (_, Err(source)) => return Err(damaged(Damage::Unreadable(source))),
         };
-        sequence.add(&event).map_err(damaged)?;
+        sequence.add_event(&event).map_err(damaged)?;
         each(event)?;
     }
 }
@@ -256,7 +256,7 @@ pub fn first_event(journal: &Path) -> Result<Event, StoreError> {
             Self::Error(error)
         }
     }
-    match events(journal, |event| Err(End::First(Box::new(event)))) {
+    match for_each_event(journal, |event| Err(End::First(Box::new(event)))) {
         Err(End::First(event)) => Ok(*event),
         Err(End::Error(error)) => Err(error),
         Ok(()) => Err(StoreError::NotAJournal(journal.to_owned())),
@@ -267,7 +267,7 @@ impl Secrets {
     /// Finds the secrets of a run.
     pub fn of_run(journal: &Path) -> Result<Self, StoreError> {
         Ok(match first_event(journal)? {
-            Event::RunStarted { plan, .. } => Self::of(&plan),
+            Event::RunStarted { plan, .. } => Self::of_plan(&plan),
             _ => Self::default(),
         })
     }
@@ -283,7 +283,7 @@ pub fn copy_to_share(
     let mut line = Vec::new();
     masked_events(journal, |event| {
         line.clear();
-        let written = serde_json::to_writer(&mut line, &shared.stripped(event));
+        let written = serde_json::to_writer(&mut line, &shared.strip_event(event));
         let written = written.map_err(io::Error::from).and_then(|()| {
             checksum.finish_line(&mut line, 0);
             to.write_all(&line)
@@ -297,7 +297,7 @@ pub fn copy_to_share(
 }
 
 /// Folds a journal, passing each event but the first to `each` before the state.
-pub fn read(
+pub fn read_run(
     path: &Path,
     decided: impl Fn(&State) -> bool,
     each: impl FnMut(&Event, &State),
@@ -320,9 +320,9 @@ fn read_state(
     read_events(path, secrets, |event| {
         if let Some(state) = &mut state {
             each(&event, state);
-            state.apply(&event, &decided);
+            state.apply_event(&event, &decided);
         } else {
-            state = State::begin(event);
+            state = State::begin_fold(event);
         }
         Ok::<(), StoreError>(())
     })?;
@@ -337,12 +337,12 @@ mod tests {
     fn a_journal_that_is_locked_for_a_moment_is_waited_for() {
         let temporary = tempfile::tempdir().unwrap();
         let path = temporary.path().join("events.jsonl");
-        let first = Journal::open(&path).unwrap();
+        let first = Journal::open_for_append(&path).unwrap();
         let other = std::thread::spawn(move || {
             sleep(LOCK_PAUSE * 5);
             drop(first);
         });
-        assert!(Journal::open(&path).is_ok());
+        assert!(Journal::open_for_append(&path).is_ok());
         other.join().unwrap();
     }
 }

@@ -32,7 +32,7 @@ impl Default for Checksum {
 }
 
 impl Checksum {
-    fn continued(self, bytes: &[u8]) -> Self {
+    fn continue_with(self, bytes: &[u8]) -> Self {
         let hash = bytes.iter().fold(self.0, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
@@ -43,7 +43,7 @@ impl Checksum {
     pub(super) fn finish_line(&mut self, lines: &mut Vec<u8>, start: usize) {
         // The checksum is inserted before the brace that closes the event.
         lines.pop();
-        *self = self.continued(&lines[start..]);
+        *self = self.continue_with(&lines[start..]);
         lines.extend_from_slice(BEFORE_SUM);
         lines.extend_from_slice(format!("{:016x}", self.0).as_bytes());
         lines.extend_from_slice(AFTER_SUM);
@@ -105,7 +105,7 @@ impl<R: BufRead> Lines<R> {
 
     /// Returns the event of the next line as JSON; `None` at the end. A last line without a newline was incomplete when
     /// provoke was killed, and is left out.
-    pub(super) fn next(&mut self) -> Result<Option<&[u8]>, LineError> {
+    pub(super) fn next_event(&mut self) -> Result<Option<&[u8]>, LineError> {
         self.number += 1;
         self.start = self.end;
         if !self.read_line()? {
@@ -114,7 +114,7 @@ impl<R: BufRead> Lines<R> {
         self.end += self.line.len() as u64 + 1;
         match split_sum(&self.line) {
             Some((event, sum)) => {
-                self.checksum = self.checksum.continued(event);
+                self.checksum = self.checksum.continue_with(event);
                 if self.checksum != sum {
                     return Err(LineError::Damage(Damage::Checksum));
                 }
@@ -124,7 +124,7 @@ impl<R: BufRead> Lines<R> {
                 self.has_sums = true;
             }
             None if self.has_sums => return Err(LineError::Damage(Damage::NoChecksum)),
-            None => self.checksum = self.checksum.continued(&self.line),
+            None => self.checksum = self.checksum.continue_with(&self.line),
         }
         Ok(Some(&self.line))
     }
@@ -177,7 +177,7 @@ mod tests {
     fn read(bytes: &[u8]) -> (Vec<String>, Option<LineError>) {
         let (mut lines, mut events) = (Lines::new(bytes), Vec::new());
         loop {
-            match lines.next() {
+            match lines.next_event() {
                 Ok(Some(event)) => events.push(String::from_utf8_lossy(event).into_owned()),
                 Ok(None) => return (events, None),
                 Err(error) => return (events, Some(error)),
@@ -204,7 +204,7 @@ mod tests {
         let old = b"{\"a\":1}\n{\"b\":2}\n";
         assert_eq!(read(old).0.len(), 2);
         let mut lines = Lines::new(&old[..]);
-        while lines.next().unwrap().is_some() {}
+        while lines.next_event().unwrap().is_some() {}
         let mut resumed = old.to_vec();
         resumed.extend_from_slice(b"{\"c\":3}");
         lines.checksum.finish_line(&mut resumed, old.len());
@@ -224,7 +224,7 @@ mod tests {
         let endless = io::BufReader::with_capacity(1 << 20, io::repeat(b'x'));
         let mut lines = Lines::new(endless);
         lines.longest = 4 << 20;
-        let error = lines.next().unwrap_err();
+        let error = lines.next_event().unwrap_err();
         assert!(matches!(error, LineError::Damage(Damage::TooLong)));
         assert!(lines.line.capacity() <= 8 << 20);
     }

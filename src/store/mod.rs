@@ -20,7 +20,9 @@ mod sequence;
 mod trust;
 
 pub use folder::{Folder, default_root, let_through};
-pub use journal::{Journal, copy_to_share, events, first_event, masked_events, read, read_masked};
+pub use journal::{
+    Journal, copy_to_share, first_event, for_each_event, masked_events, read_masked, read_run,
+};
 pub use secrets::{Secrets, Shared, strip_environment};
 pub use trust::Distrust;
 
@@ -32,7 +34,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A directory or file could not be created or written.
-    #[error("cannot {what} `{}`", path.safe())]
+    #[error("cannot {what} `{}`", path.to_safe())]
     Io {
         /// The operation.
         what: &'static str,
@@ -42,13 +44,13 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// Another process writes to this run.
-    #[error("the run `{}` is still being written by another provoke", .0.safe())]
+    #[error("the run `{}` is still being written by another provoke", .0.to_safe())]
     Busy(PathBuf),
     /// The directory of a new run is not empty.
-    #[error("the directory `{}` is not empty", .0.safe())]
+    #[error("the directory `{}` is not empty", .0.to_safe())]
     NotEmpty(PathBuf),
     /// The run does not exist.
-    #[error("there is no run `{}` in `{}`", name.safe(), root.safe())]
+    #[error("there is no run `{}` in `{}`", name.to_safe(), root.to_safe())]
     NoRun {
         /// The given name.
         name: String,
@@ -56,7 +58,7 @@ pub enum StoreError {
         root: PathBuf,
     },
     /// Several runs match the given name.
-    #[error("`{}` matches several runs: {}", name.safe(), several.join(", ").safe())]
+    #[error("`{}` matches several runs: {}", name.to_safe(), several.join(", ").to_safe())]
     Ambiguous {
         /// The given name.
         name: String,
@@ -64,7 +66,7 @@ pub enum StoreError {
         several: Vec<String>,
     },
     /// The run may come from another user, so its commands are not executed.
-    #[error("the commands of the run `{}` are not trusted: {why}", path.safe())]
+    #[error("the commands of the run `{}` are not trusted: {why}", path.to_safe())]
     Untrusted {
         /// Its directory.
         path: PathBuf,
@@ -72,7 +74,7 @@ pub enum StoreError {
         why: Distrust,
     },
     /// The journal was changed after it was written.
-    #[error("{}:{line}: the journal is damaged: {damage}", path.safe())]
+    #[error("{}:{line}: the journal is damaged: {damage}", path.to_safe())]
     Damaged {
         /// The journal.
         path: PathBuf,
@@ -84,10 +86,10 @@ pub enum StoreError {
         damage: Damage,
     },
     /// The file does not begin like a journal.
-    #[error("`{}` is not a journal of this program", .0.safe())]
+    #[error("`{}` is not a journal of this program", .0.to_safe())]
     NotAJournal(PathBuf),
     /// The journal has another version of the format.
-    #[error("`{}` has format {found}; this program reads format {}", path.safe(), crate::model::FORMAT)]
+    #[error("`{}` has format {found}; this program reads format {}", path.to_safe(), crate::model::FORMAT)]
     Format {
         /// The journal.
         path: PathBuf,
@@ -114,7 +116,9 @@ impl StoreError {
                     shell_word(name.as_ref())
                 )
             }
-            Self::NoRun { root, .. } if Folder::all(root).is_ok_and(|runs| !runs.is_empty()) => {
+            Self::NoRun { root, .. }
+                if Folder::all_runs(root).is_ok_and(|runs| !runs.is_empty()) =>
+            {
                 "`provoke list` shows the stored runs".to_owned()
             }
             Self::NoRun { .. } => {

@@ -28,7 +28,7 @@ pub struct Secrets {
 
 impl Secrets {
     /// Finds the secrets of a plan.
-    pub fn of(plan: &Plan) -> Self {
+    pub fn of_plan(plan: &Plan) -> Self {
         let template = plan.space.iter().map(|space| &space.template);
         let actors = plan.variants.iter().chain(template);
         let own = actors
@@ -39,7 +39,7 @@ impl Secrets {
         let mut values: Vec<Vec<u8>> = Vec::new();
         for (name, value) in all.chain(own) {
             if is_secret(&name.as_os_str().to_string_lossy()) {
-                values.extend(parts(value.as_bytes()));
+                values.extend(printed_parts(value.as_bytes()));
             } else {
                 values.extend(password_of_url(value.as_bytes()));
             }
@@ -47,7 +47,7 @@ impl Secrets {
         let requests = plan.load.iter().flat_map(|load| &load.requests);
         for (name, value) in requests.flat_map(|request| &request.headers) {
             if is_secret(name) {
-                values.extend(parts(value.as_bytes()));
+                values.extend(printed_parts(value.as_bytes()));
             }
         }
         Self::new(values)
@@ -61,7 +61,9 @@ impl Secrets {
         values.retain(|value| value.len() >= SHORTEST);
         values.sort_by(|a, b| b.len().cmp(&a.len()).then(a.cmp(b)));
         values.dedup();
-        let forms = values.iter().flat_map(|value| [quoted(value), hex(value)]);
+        let forms = values
+            .iter()
+            .flat_map(|value| [json_quoted(value), encode_hex(value)]);
         let in_json = forms.flat_map(|form| {
             let length = SHORTEST_PART.min(form.len());
             [
@@ -82,7 +84,7 @@ impl Secrets {
     }
 
     /// Masks secrets in text. If the text was cut, a part of a secret may remain at its end or at its beginning.
-    pub fn masked<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+    pub fn mask_text<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         let Some(whole) = &self.whole else {
             return Cow::Borrowed(text);
         };
@@ -157,7 +159,7 @@ impl Secrets {
                 Value::String(MASK.to_owned())
             }
             Value::String(text) => {
-                let masked = self.masked(text.as_bytes());
+                let masked = self.mask_text(text.as_bytes());
                 Value::String(String::from_utf8_lossy(&masked).into_owned())
             }
             Value::Array(values) => {
@@ -183,7 +185,7 @@ impl Secrets {
 }
 
 /// Returns a value and the parts of it that programs print: its lines, and the text after `Bearer`.
-fn parts(value: &[u8]) -> Vec<Vec<u8>> {
+fn printed_parts(value: &[u8]) -> Vec<Vec<u8>> {
     let words = value.split(u8::is_ascii_whitespace);
     let lines = value.split(|byte| *byte == b'\n');
     let all = [value].into_iter().chain(lines).chain(words);
@@ -203,7 +205,7 @@ fn password_of_url(value: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns the form of a value in a JSON string.
-fn quoted(value: &[u8]) -> Vec<u8> {
+fn json_quoted(value: &[u8]) -> Vec<u8> {
     let json = serde_json::to_string(&String::from_utf8_lossy(value)).unwrap_or_default();
     let inside = json
         .strip_prefix('"')
@@ -212,7 +214,7 @@ fn quoted(value: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the form of bytes that are not UTF-8 in the journal.
-fn hex(value: &[u8]) -> Vec<u8> {
+fn encode_hex(value: &[u8]) -> Vec<u8> {
     value
         .iter()
         .flat_map(|byte| format!("{byte:02x}").into_bytes())
@@ -251,7 +253,7 @@ pub struct Shared {
 
 impl Shared {
     /// Removes from an event the data that are not shared.
-    pub(super) fn stripped(self, mut event: Event) -> Event {
+    pub(super) fn strip_event(self, mut event: Event) -> Event {
         if let Event::RunStarted { plan, .. } = &mut event {
             if !self.environment {
                 strip_environment(plan);
@@ -307,7 +309,7 @@ mod tests {
 
     fn masked(values: &[&[u8]], text: &[u8]) -> String {
         let secrets = Secrets::new(values.iter().map(|value| value.to_vec()).collect());
-        String::from_utf8_lossy(&secrets.masked(text)).into_owned()
+        String::from_utf8_lossy(&secrets.mask_text(text)).into_owned()
     }
 
     #[test]
@@ -364,7 +366,7 @@ mod tests {
     #[test]
     fn programs_print_a_secret_in_parts() {
         let parts = |text: &str| -> Vec<String> {
-            let parts = parts(text.as_bytes()).into_iter();
+            let parts = printed_parts(text.as_bytes()).into_iter();
             parts.map(|part| String::from_utf8(part).unwrap()).collect()
         };
         assert!(parts("Bearer abcdefgh").contains(&"abcdefgh".to_owned()));

@@ -20,11 +20,11 @@ pub(super) struct Sequence {
 
 impl Sequence {
     /// Checks the next event.
-    pub(super) fn add(&mut self, event: &Event) -> Result<(), Damage> {
+    pub(super) fn add_event(&mut self, event: &Event) -> Result<(), Damage> {
         match event {
             Event::RunStarted { .. } if self.begun => return Err(Damage::SecondStart),
             Event::RunStarted { .. } => self.begun = true,
-            Event::TrialStarted(trial) => self.start(trial.id)?,
+            Event::TrialStarted(trial) => self.start_trial(trial.id)?,
             Event::TrialFinished { trial, outcome, .. } => {
                 if !self.running.remove(trial) {
                     return Err(Damage::NeverStarted(*trial));
@@ -68,7 +68,7 @@ impl Sequence {
         Ok(())
     }
 
-    fn start(&mut self, trial: TrialId) -> Result<(), Damage> {
+    fn start_trial(&mut self, trial: TrialId) -> Result<(), Damage> {
         if self.over {
             return Err(Damage::AfterTheEnd);
         }

@@ -36,14 +36,14 @@ pub enum Distrust {
 impl Folder {
     /// Returns the directory if its commands may be executed: it and its journal were written here, by this user or by
     /// root, and no other user can change them. `anyway` skips the check.
-    pub fn trusted(self, anyway: bool) -> Result<Self, StoreError> {
+    pub fn check_trust(self, anyway: bool) -> Result<Self, StoreError> {
         if anyway {
             return Ok(self);
         }
-        let journal = self.journal();
+        let journal = self.journal_path();
         let parts = [self.path(), journal.as_path()];
-        let distrust = match parts.into_iter().find_map(owner) {
-            None => copied(&journal)?,
+        let distrust = match parts.into_iter().find_map(owner_distrust) {
+            None => copy_distrust(&journal)?,
             found => found,
         };
         match distrust {
@@ -57,7 +57,7 @@ impl Folder {
 }
 
 /// Returns what is wrong with the owner or the mode of a file.
-fn owner(path: &Path) -> Option<Distrust> {
+fn owner_distrust(path: &Path) -> Option<Distrust> {
     let Ok(about) = fs::metadata(path) else {
         return Some(Distrust::Unknown);
     };
@@ -82,7 +82,7 @@ fn owner(path: &Path) -> Option<Distrust> {
 
 /// Recognizes a copy by the creation time of its file, which cannot be set. If the file system does not record it,
 /// copies are not recognized.
-fn copied(journal: &Path) -> Result<Option<Distrust>, StoreError> {
+fn copy_distrust(journal: &Path) -> Result<Option<Distrust>, StoreError> {
     let Event::RunStarted { at: written, .. } = first_event(journal)? else {
         return Err(StoreError::NotAJournal(journal.to_owned()));
     };
@@ -102,10 +102,10 @@ mod tests {
     fn a_run_without_a_readable_beginning_is_not_trusted() {
         for beginning in ["", "{\"run_started\":{", "garbage\n"] {
             let temporary = tempfile::tempdir().unwrap();
-            let folder = Folder::create(Some(&temporary.path().join("run")), temporary.path());
+            let folder = Folder::create_run(Some(&temporary.path().join("run")), temporary.path());
             let folder = folder.unwrap();
-            fs::write(folder.journal(), beginning).unwrap();
-            let refused = folder.trusted(false).unwrap_err();
+            fs::write(folder.journal_path(), beginning).unwrap();
+            let refused = folder.check_trust(false).unwrap_err();
             let expected = matches!(
                 refused,
                 StoreError::NotAJournal(_) | StoreError::Damaged { .. }

@@ -13,9 +13,9 @@ pub(super) const LARGEST_OF_LIBRARIES: u64 = 32 << 20;
 
 /// Returns name and value of a fact that identifies the build of a file, if possible.
 pub(super) fn build_of(file: &Path) -> Option<(&'static str, String)> {
-    match elf::read(file).and_then(|elf| elf.build_id) {
+    match elf::read_elf(file).and_then(|elf| elf.build_id) {
         Some(id) => Some(("build_id", id)),
-        None => Some(("hash", hash(file, &mut LARGEST.clone())?)),
+        None => Some(("hash", hash_file(file, &mut LARGEST.clone())?)),
     }
 }
 
@@ -34,7 +34,7 @@ pub(super) fn version_of_libc(file: &Path) -> Option<String> {
 }
 
 /// Returns a hash of a file's contents, as long as the budget of bytes lasts.
-pub(super) fn hash(file: &Path, budget: &mut u64) -> Option<String> {
+pub(super) fn hash_file(file: &Path, budget: &mut u64) -> Option<String> {
     let about = fs::metadata(file).ok()?;
     if !about.is_file() || about.len() > *budget {
         return None;
@@ -52,7 +52,7 @@ pub(super) fn hash(file: &Path, budget: &mut u64) -> Option<String> {
                 length => filled += length,
             }
         }
-        hash = hashed(hash, &buffer[..filled]);
+        hash = update_hash(hash, &buffer[..filled]);
         if filled < buffer.len() {
             return Some(format!("hash:{hash:016x}"));
         }
@@ -65,7 +65,7 @@ const PRIME: u64 = 0x0100_0000_01b3;
 
 /// Adds bytes to an FNV-like hash, eight at a time, because programs are large and the hash need
 /// not resist attacks. The rotation lets high bits affect low ones.
-pub(super) fn hashed(hash: u64, bytes: &[u8]) -> u64 {
+pub(super) fn update_hash(hash: u64, bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));
     let all = words.chain(rest.iter().map(|byte| u64::from(*byte)));
@@ -74,7 +74,7 @@ pub(super) fn hashed(hash: u64, bytes: &[u8]) -> u64 {
     })
 }
 
-pub(super) fn size(file: &Path) -> String {
+pub(super) fn format_size(file: &Path) -> String {
     let size = fs::metadata(file).map_or(0, |about| about.len());
     format!("{size} bytes")
 }
@@ -89,7 +89,7 @@ mod tests {
         let file = folder.path().join("file");
         let hash_of = |bytes: &[u8]| {
             fs::write(&file, bytes).unwrap();
-            hash(&file, &mut LARGEST.clone()).unwrap()
+            hash_file(&file, &mut LARGEST.clone()).unwrap()
         };
         let whole = vec![7; (1 << 16) + 13];
         let mut all = vec![hash_of(&whole), hash_of(&whole[1..]), hash_of(b"")];
@@ -108,7 +108,7 @@ mod tests {
     fn what_is_too_large_is_not_read() {
         let file = std::env::current_exe().unwrap();
         let mut budget = 1;
-        assert_eq!(hash(&file, &mut budget), None);
+        assert_eq!(hash_file(&file, &mut budget), None);
         assert_eq!(budget, 1, "what is not read costs nothing");
     }
 }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 /// Limit of the bytes of a lock file.
 const LARGEST: u64 = 8 << 20;
 
-pub(super) fn survey(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
-    let Some(folder) = folder(chain, around) else {
+pub(super) fn survey_cargo(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
+    let Some(folder) = lock_folder(chain, around) else {
         return;
     };
     let mut locks = folder.ancestors().map(|folder| folder.join("Cargo.lock"));
@@ -20,14 +20,14 @@ pub(super) fn survey(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
     };
     let small = fs::metadata(&lock).is_ok_and(|about| about.len() < LARGEST);
     let text = fs::read_to_string(&lock).ok().filter(|_| small);
-    for (name, versions) in packages(&text.unwrap_or_default()) {
-        all.set(format!("cargo.{name}"), versions.join(", "));
+    for (name, versions) in parse_packages(&text.unwrap_or_default()) {
+        all.set_fact(format!("cargo.{name}"), versions.join(", "));
     }
 }
 
 /// Returns the folder at which the search for the lock file starts: where cargo runs, or where it
 /// built the program.
-fn folder(chain: &[PathBuf], around: &Around<'_>) -> Option<PathBuf> {
+fn lock_folder(chain: &[PathBuf], around: &Around<'_>) -> Option<PathBuf> {
     if chain.iter().any(|file| is_one_of(file, &["cargo"])) {
         return Some(around.cwd.to_owned());
     }
@@ -44,7 +44,7 @@ fn folder(chain: &[PathBuf], around: &Around<'_>) -> Option<PathBuf> {
 /// Returns every package of a lock file with its versions.
 ///
 /// cargo writes these files with one field per line, so a TOML parser is not necessary.
-fn packages(lock: &str) -> BTreeMap<&str, Vec<&str>> {
+fn parse_packages(lock: &str) -> BTreeMap<&str, Vec<&str>> {
     let mut packages: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut name = None;
     for line in lock.lines() {
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_lock_file_says_every_version_of_every_package() {
         let lock = "version = 4\n\n[[package]]\nname = \"rand\"\nversion = \"0.8.5\"\n\n[[package]]\nname = \"rand\"\nversion = \"0.9.0\"\ndependencies = [\n \"libc\",\n]\n\n[[package]]\nname = \"libc\"\nversion = \"0.2.1\"\n";
-        let found = packages(lock);
+        let found = parse_packages(lock);
         assert_eq!(found["rand"], ["0.8.5", "0.9.0"]);
         assert_eq!(found["libc"], ["0.2.1"]);
         assert_eq!(found.len(), 2);

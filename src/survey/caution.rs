@@ -1,8 +1,8 @@
 //! Warns about commands and variables that hide crashes, or change how often they happen.
 
 use super::command::{LAUNCHERS, is_one_of};
-use super::influence::influence;
-use super::shell::{Pipeline, Then, outline};
+use super::influence::variable_effect;
+use super::shell::{Pipeline, Then, outline_line};
 use super::{Around, mains_of};
 use crate::model::{Capture, Level, Plan, Text};
 use std::path::Path;
@@ -39,11 +39,11 @@ const FEEDING: [&str; 12] = [
 ];
 
 /// Returns warnings for readers of this plan's results, each with its level.
-pub fn cautions(plan: &Plan) -> Vec<(Level, String)> {
+pub fn plan_cautions(plan: &Plan) -> Vec<(Level, String)> {
     let mut all = Vec::new();
     for (_, actor) in plan.variants.iter().flat_map(mains_of) {
-        all.extend(hidden(&actor.command).map(|text| (Level::Warning, text)));
-        all.extend(observed(&actor.command).map(|text| (Level::Warning, text)));
+        all.extend(hides_exit_code(&actor.command).map(|text| (Level::Warning, text)));
+        all.extend(watching_tool(&actor.command).map(|text| (Level::Warning, text)));
     }
     let mut mains = plan.variants.iter().flat_map(mains_of);
     if plan.capture == Capture::Trace && mains.any(|(_, main)| main.container.is_some()) {
@@ -51,9 +51,9 @@ pub fn cautions(plan: &Plan) -> Vec<(Level, String)> {
         all.push((Level::Warning, text.to_owned()));
     }
     for (_, actor) in plan.variants.iter().flat_map(mains_of) {
-        for name in Around::of(plan, actor).env.keys() {
+        for name in Around::of_actor(plan, actor).env.keys() {
             let name = name.to_string_lossy();
-            if let Some(what) = influence(&name) {
+            if let Some(what) = variable_effect(&name) {
                 let text =
                     format!("{name} is set ({what}): failure rates apply to this setting only");
                 all.push((Level::Info, text));
@@ -78,7 +78,7 @@ pub(super) struct Line {
 }
 
 /// Returns the command line that a command passes to a shell.
-pub(super) fn line(command: &[Text]) -> Option<Line> {
+pub(super) fn shell_line(command: &[Text]) -> Option<Line> {
     let is = |at: usize, names: &[&str]| {
         let word = command.get(at).map(|word| Path::new(word.as_os_str()));
         word.is_some_and(|word| is_one_of(word, names))
@@ -106,9 +106,9 @@ pub(super) fn line(command: &[Text]) -> Option<Line> {
 }
 
 /// Explains how a shell command line hides the exit code of a program in it.
-fn hidden(command: &[Text]) -> Option<String> {
-    let line = line(command)?;
-    let pipelines = outline(&line.text)?;
+fn hides_exit_code(command: &[Text]) -> Option<String> {
+    let line = shell_line(command)?;
+    let pipelines = outline_line(&line.text)?;
     let sets = |wanted: &dyn Fn(&str) -> bool| {
         let mut commands = pipelines.iter().flat_map(|pipeline| &pipeline.commands);
         commands.any(|words| words[0] == "set" && words[1..].iter().any(|word| wanted(word)))
@@ -196,7 +196,7 @@ fn is_masking(pipeline: &Pipeline) -> bool {
 }
 
 /// Names the tool that observes the program.
-fn observed(command: &[Text]) -> Option<String> {
+fn watching_tool(command: &[Text]) -> Option<String> {
     let names = command
         .iter()
         .map(|word| word.as_os_str().to_string_lossy());
@@ -212,7 +212,7 @@ fn observed(command: &[Text]) -> Option<String> {
     });
     let observer = |name: &String| OBSERVERS.contains(&name.as_str());
     let found = direct.find(observer).or_else(|| {
-        let pipelines = outline(&line(command)?.text)?;
+        let pipelines = outline_line(&shell_line(command)?.text)?;
         let commands = pipelines.into_iter().flat_map(|pipeline| pipeline.commands);
         let mut names = commands.map(|mut words| words.swap_remove(0));
         names.find(observer)
@@ -231,7 +231,7 @@ mod tests {
     }
 
     fn of_line(line: &str) -> Option<String> {
-        hidden(&words(&["sh", "-c", line]))
+        hides_exit_code(&words(&["sh", "-c", line]))
     }
 
     #[test]
@@ -298,14 +298,14 @@ mod tests {
             &["sh", "script.sh", "./a | tee log"],
             &["./a", "sh", "-c", "./a | tee log"],
         ] {
-            assert_eq!(hidden(&words(command)), None, "{command:?}");
+            assert_eq!(hides_exit_code(&words(command)), None, "{command:?}");
         }
         for command in [
             &["/bin/bash", "-c", "./a | tee log"][..],
             &["bash", "-lc", "./a | tee log"],
             &["timeout", "5", "sh", "-c", "./a | tee log"],
         ] {
-            assert!(hidden(&words(command)).is_some(), "{command:?}");
+            assert!(hides_exit_code(&words(command)).is_some(), "{command:?}");
         }
     }
 
@@ -317,7 +317,7 @@ mod tests {
             &["env", "A=1", "strace", "./a"],
             &["sh", "-c", "cd x && rr record ./a"],
         ] {
-            assert!(observed(&words(command)).is_some(), "{command:?}");
+            assert!(watching_tool(&words(command)).is_some(), "{command:?}");
         }
         for command in [
             &["./a", "gdb"][..],
@@ -325,14 +325,14 @@ mod tests {
             &["gdbserver", "./a"],
             &["sh", "-c", "echo gdb"],
         ] {
-            assert_eq!(observed(&words(command)), None, "{command:?}");
+            assert_eq!(watching_tool(&words(command)), None, "{command:?}");
         }
     }
 
     #[test]
     fn variables_are_known_by_their_names() {
-        assert!(influence("ASAN_OPTIONS").is_some());
-        assert!(influence("LD_PRELOAD").is_some());
-        assert!(influence("RUST_BACKTRACE").is_none());
+        assert!(variable_effect("ASAN_OPTIONS").is_some());
+        assert!(variable_effect("LD_PRELOAD").is_some());
+        assert!(variable_effect("RUST_BACKTRACE").is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! Collects facts about one main command: its build, its libraries, and the packages of its language.
 
-use super::build::{LARGEST_OF_LIBRARIES, build_of, hash, size, version_of_libc};
+use super::build::{LARGEST_OF_LIBRARIES, build_of, format_size, hash_file, version_of_libc};
 use super::loader::{self, Library};
 use super::{Around, cargo, caution, node, python, shell};
 use crate::model::{Survey, Text};
@@ -25,7 +25,7 @@ const INTERPRETERS: [&str; 12] = [
     "bash", "bun", "dash", "deno", "node", "nodejs", "perl", "php", "python", "pypy", "ruby", "sh",
 ];
 
-pub(super) fn survey(around: &Around<'_>, command: &[Text]) -> Survey {
+pub(super) fn survey_command(around: &Around<'_>, command: &[Text]) -> Survey {
     let mut all = Survey::default();
     // A program name with a placeholder is unknown.
     let Some(name) = command
@@ -34,21 +34,21 @@ pub(super) fn survey(around: &Around<'_>, command: &[Text]) -> Survey {
     else {
         return all;
     };
-    let Some(program) = around.find(name.as_os_str()) else {
-        all.set("program.path", format!("{name}{NOT_FOUND}"));
+    let Some(program) = around.find_program(name.as_os_str()) else {
+        all.set_fact("program.path", format!("{name}{NOT_FOUND}"));
         return all;
     };
-    let mut chain = chain(around, &program);
+    let mut chain = interpreter_chain(around, &program);
     identify_all(&mut all, "program", &chain);
-    let launched = launched(around, &program, command);
+    let launched = find_launched(around, &program, command);
     if let Some(launched) = &launched {
-        let launched = self::chain(around, &launched.file);
+        let launched = self::interpreter_chain(around, &launched.file);
         identify_all(&mut all, "program.launched", &launched);
         chain.extend(launched);
-    } else if let Some(emulator) = emulator(command) {
+    } else if let Some(emulator) = find_emulator(command) {
         // The emulator and the emulated program have different libraries.
         let name = &command[emulator.program];
-        all.set("program.launched.path", format!("{name}{NOT_FOUND}"));
+        all.set_fact("program.launched.path", format!("{name}{NOT_FOUND}"));
         return all;
     }
     let (arguments, cwd) = match &launched {
@@ -56,24 +56,24 @@ pub(super) fn survey(around: &Around<'_>, command: &[Text]) -> Survey {
         None => (&command[1..], around.cwd),
     };
     if chain.iter().any(|file| is_one_of(file, &INTERPRETERS))
-        && let Some(script) = script(cwd, arguments)
+        && let Some(script) = find_script(cwd, arguments)
     {
-        identify(&mut all, "program.script", &script);
+        add_identity(&mut all, "program.script", &script);
     }
     if let Some(last) = chain.last() {
-        libraries(&mut all, last, around);
+        add_libraries(&mut all, last, around);
     }
-    python::survey(&mut all, &chain, around);
-    node::survey(&mut all, &chain, around);
-    cargo::survey(&mut all, &chain, around);
+    python::survey_python(&mut all, &chain, around);
+    node::survey_node(&mut all, &chain, around);
+    cargo::survey_cargo(&mut all, &chain, around);
     all
 }
 
 /// Returns a program, the interpreter in its first line, the interpreter of that, and so on.
-fn chain(around: &Around<'_>, program: &Path) -> Vec<PathBuf> {
+fn interpreter_chain(around: &Around<'_>, program: &Path) -> Vec<PathBuf> {
     let mut chain = vec![program.to_owned()];
     while chain.len() < DEEP
-        && let Some(next) = interpreter(around, &chain[chain.len() - 1])
+        && let Some(next) = find_interpreter(around, &chain[chain.len() - 1])
     {
         chain.push(next);
     }
@@ -81,7 +81,7 @@ fn chain(around: &Around<'_>, program: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the interpreter of a script.
-fn interpreter(around: &Around<'_>, file: &Path) -> Option<PathBuf> {
+fn find_interpreter(around: &Around<'_>, file: &Path) -> Option<PathBuf> {
     if let Some(real) = python::behind_shim(file, around) {
         return Some(real);
     }
@@ -100,7 +100,7 @@ fn interpreter(around: &Around<'_>, file: &Path) -> Option<PathBuf> {
     // `env` searches `PATH`; its options and variables precede the name.
     let setting =
         |word: &&OsStr| word.as_bytes().starts_with(b"-") || word.as_bytes().contains(&b'=');
-    around.find(words.find(|word| !setting(word))?)
+    around.find_program(words.find(|word| !setting(word))?)
 }
 
 /// A program that another one starts.
@@ -111,13 +111,13 @@ struct Launched {
 }
 
 /// Returns the program that a launcher, an emulator or a shell command line starts.
-fn launched(around: &Around<'_>, program: &Path, command: &[Text]) -> Option<Launched> {
-    if let Some(line) = caution::line(command) {
+fn find_launched(around: &Around<'_>, program: &Path, command: &[Text]) -> Option<Launched> {
+    if let Some(line) = caution::shell_line(command) {
         return first_in(around, &line.text);
     }
-    if let Some(emulator) = emulator(command) {
+    if let Some(emulator) = find_emulator(command) {
         return Some(Launched {
-            file: around.find(command[emulator.program].as_os_str())?,
+            file: around.find_program(command[emulator.program].as_os_str())?,
             arguments: command[emulator.program + 1..].to_vec(),
             cwd: around.cwd.to_owned(),
         });
@@ -130,7 +130,7 @@ fn launched(around: &Around<'_>, program: &Path, command: &[Text]) -> Option<Lau
     words.find_map(|(at, word)| {
         let option = word.as_bytes().starts_with(b"-");
         Some(Launched {
-            file: around.find(word.as_os_str()).filter(|_| !option)?,
+            file: around.find_program(word.as_os_str()).filter(|_| !option)?,
             arguments: command[at + 1..].to_vec(),
             cwd: around.cwd.to_owned(),
         })
@@ -138,8 +138,8 @@ fn launched(around: &Around<'_>, program: &Path, command: &[Text]) -> Option<Lau
 }
 
 /// Returns the emulator that a command starts, directly or with a launcher.
-pub(super) fn emulator(command: &[Text]) -> Option<Emulator<'_>> {
-    let found = Emulator::among(command)?;
+pub(super) fn find_emulator(command: &[Text]) -> Option<Emulator<'_>> {
+    let found = Emulator::find_in_command(command)?;
     let first = Path::new(command[0].as_os_str());
     (found.at == 0 || is_one_of(first, &LAUNCHERS)).then_some(found)
 }
@@ -147,7 +147,7 @@ pub(super) fn emulator(command: &[Text]) -> Option<Emulator<'_>> {
 /// Returns the first program in a shell command line that is more than preparation.
 fn first_in(around: &Around<'_>, line: &str) -> Option<Launched> {
     let mut cwd = around.cwd.to_owned();
-    let pipelines = shell::outline(line)?;
+    let pipelines = shell::outline_line(line)?;
     let mut commands = pipelines.iter().flat_map(|pipeline| &pipeline.commands);
     commands.find_map(|words| {
         if let [name, folder] = &words[..]
@@ -169,7 +169,7 @@ fn first_in(around: &Around<'_>, line: &str) -> Option<Launched> {
             ..around.clone()
         };
         Some(Launched {
-            file: there.find(OsStr::new(words.get(first)?))?,
+            file: there.find_program(OsStr::new(words.get(first)?))?,
             arguments: words[first + 1..].iter().map(Text::from).collect(),
             cwd: cwd.clone(),
         })
@@ -177,7 +177,7 @@ fn first_in(around: &Around<'_>, line: &str) -> Option<Launched> {
 }
 
 /// Returns the script of an interpreter, unless an option contains the code.
-fn script(cwd: &Path, arguments: &[Text]) -> Option<PathBuf> {
+fn find_script(cwd: &Path, arguments: &[Text]) -> Option<PathBuf> {
     let mut words = arguments.iter().map(Text::as_os_str);
     let word = words.find(|word| !word.as_bytes().starts_with(b"-"))?;
     let file = cwd.join(word);
@@ -195,23 +195,23 @@ pub(super) fn is_one_of(file: &Path, names: &[&str]) -> bool {
 fn identify_all(all: &mut Survey, name: &str, chain: &[PathBuf]) {
     for (depth, file) in chain.iter().enumerate() {
         match depth {
-            0 => identify(all, name, file),
-            1 => identify(all, &format!("{name}.interpreter"), file),
-            depth => identify(all, &format!("{name}.interpreter{depth}"), file),
+            0 => add_identity(all, name, file),
+            1 => add_identity(all, &format!("{name}.interpreter"), file),
+            depth => add_identity(all, &format!("{name}.interpreter{depth}"), file),
         }
     }
 }
 
 /// Adds path and build of a file.
-fn identify(all: &mut Survey, name: &str, file: &Path) {
-    all.set(format!("{name}.path"), file.to_string_lossy());
+fn add_identity(all: &mut Survey, name: &str, file: &Path) {
+    all.set_fact(format!("{name}.path"), file.to_string_lossy());
     if let Some((what, build)) = build_of(file) {
-        all.set(format!("{name}.{what}"), build);
+        all.set_fact(format!("{name}.{what}"), build);
     }
 }
 
-fn libraries(all: &mut Survey, program: &Path, around: &Around<'_>) {
-    let libraries = loader::libraries(program, around);
+fn add_libraries(all: &mut Survey, program: &Path, around: &Around<'_>) {
+    let libraries = loader::find_libraries(program, around);
     if let Some(Library {
         file: Some(file), ..
     }) = libraries.get("libc.so.6")
@@ -222,10 +222,10 @@ fn libraries(all: &mut Survey, program: &Path, around: &Around<'_>) {
     for (name, library) in libraries {
         let known = match (&library.elf.build_id, &library.file) {
             (Some(id), _) => id.clone(),
-            (None, Some(file)) => hash(file, &mut budget).unwrap_or_else(|| size(file)),
+            (None, Some(file)) => hash_file(file, &mut budget).unwrap_or_else(|| format_size(file)),
             (None, None) => "(missing)".to_owned(),
         };
-        all.set(format!("library.{name}"), known);
+        all.set_fact(format!("library.{name}"), known);
     }
 }
 

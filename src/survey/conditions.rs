@@ -1,27 +1,27 @@
 //! Records the conditions under which the trials of a plan run.
 
-use super::{Around, influence, mains_of};
+use super::{Around, influence::variable_effect, mains_of};
 use crate::model::{
     Capture, ConditionDifference, Conditions, Host, Pace, Plan, Timeout, VariantId,
 };
 
 /// Returns the conditions of a variant's trials on a machine: settings around the command that can
 /// change its failure rate.
-pub fn conditions(plan: &Plan, variant: VariantId, host: &Host) -> Conditions {
+pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Conditions {
     let mut all = Conditions::default();
-    all.set("jobs", plan.jobs.to_string());
-    all.set("waves", if plan.waves { "yes" } else { "no" });
-    all.set("load", load(plan));
+    all.set_fact("jobs", plan.jobs.to_string());
+    all.set_fact("waves", if plan.waves { "yes" } else { "no" });
+    all.set_fact("load", describe_load(plan));
     let traced = plan.capture == Capture::Trace;
-    all.set("tracer", if traced { "attached" } else { "none" });
+    all.set_fact("tracer", if traced { "attached" } else { "none" });
     // Core dumps do not affect a confirmation, which ends at its first crash.
     let timeout = match plan.timeout {
         Timeout::After(time) => format!("{} s", time.as_secs_f64()),
         Timeout::Auto => "auto".to_owned(),
     };
-    all.set("timeout", timeout);
+    all.set_fact("timeout", timeout);
     let delay = (!plan.delay.is_zero()).then(|| format!("{} s", plan.delay.as_secs_f64()));
-    all.set("delay", or_none(delay));
+    all.set_fact("delay", or_none(delay));
     let mut limits: Vec<String> = plan
         .limits
         .iter()
@@ -31,33 +31,33 @@ pub fn conditions(plan: &Plan, variant: VariantId, host: &Host) -> Conditions {
         })
         .collect();
     limits.sort();
-    all.set("limits", or_none(joined(&limits)));
+    all.set_fact("limits", or_none(join_if_any(&limits)));
     let memory = plan.memory.map(|bytes| format!("{bytes} bytes"));
-    all.set("memory", or_none(memory));
-    all.set(
+    all.set_fact("memory", or_none(memory));
+    all.set_fact(
         "user",
         plan.user.as_deref().unwrap_or("the same as provoke"),
     );
     if let Some(variant) = plan.variants.get(variant.index()) {
         let copies = variant.actors.iter().map(|actor| actor.copies.to_string());
-        all.set("copies", copies.collect::<Vec<_>>().join("+"));
+        all.set_fact("copies", copies.collect::<Vec<_>>().join("+"));
         if let Some((_, main)) = mains_of(variant).next() {
             let wrap = main.command.iter().take(plan.wrapped as usize);
             let wrap: Vec<String> = wrap.map(ToString::to_string).collect();
             let wrap = (!wrap.is_empty()).then(|| format!("`{}`", wrap.join(" ")));
-            all.set("wrap", or_none(wrap));
+            all.set_fact("wrap", or_none(wrap));
             let container = main.container.as_ref();
             let engine = container.map(|one| one.engine.clone());
-            all.set("container.engine", or_none(engine));
+            all.set_fact("container.engine", or_none(engine));
             let network = container.map(|one| one.network.clone());
-            all.set("container.network", or_none(network));
+            all.set_fact("container.network", or_none(network));
             let options = container.map_or(&[][..], |one| &one.options);
             let options: Vec<String> = options.iter().map(ToString::to_string).collect();
-            all.set("container.options", or_none(joined(&options)));
+            all.set_fact("container.options", or_none(join_if_any(&options)));
             if container.is_none() {
-                for (name, value) in Around::of(plan, main).env {
+                for (name, value) in Around::of_actor(plan, main).env {
                     let name = name.to_string_lossy();
-                    if influence(&name).is_some() {
+                    if variable_effect(&name).is_some() {
                         all.set_variable(&name, value.to_string_lossy().into_owned());
                     }
                 }
@@ -70,7 +70,7 @@ pub fn conditions(plan: &Plan, variant: VariantId, host: &Host) -> Conditions {
         ("kernel", host.kernel.clone()),
         ("machine", host.name.clone()),
     ] {
-        all.set(name, value.trim());
+        all.set_fact(name, value.trim());
     }
     all
 }
@@ -83,7 +83,7 @@ pub fn differing_conditions(
     baseline: &Conditions,
 ) -> Vec<ConditionDifference> {
     let ids = (0..).map(VariantId).take(plan.variants.len());
-    let each = ids.map(|id| conditions(plan, id, host).differences(baseline));
+    let each = ids.map(|id| variant_conditions(plan, id, host).differences_from(baseline));
     let common = each.reduce(|mut common, other| {
         common.retain(|one| other.contains(one));
         common
@@ -91,7 +91,7 @@ pub fn differing_conditions(
     common.unwrap_or_default()
 }
 
-fn load(plan: &Plan) -> String {
+fn describe_load(plan: &Plan) -> String {
     match plan.load.as_ref().map(|load| load.pace) {
         None => "none".to_owned(),
         Some(Pace::Closed { clients }) => format!("{clients} clients"),
@@ -101,7 +101,7 @@ fn load(plan: &Plan) -> String {
     }
 }
 
-fn joined(parts: &[String]) -> Option<String> {
+fn join_if_any(parts: &[String]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(","))
 }
 

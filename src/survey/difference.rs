@@ -49,7 +49,7 @@ impl Compared {
     pub const FORMAT: u32 = 1;
 
     /// Returns the comparison as JSON.
-    pub fn json(&self) -> String {
+    pub fn to_json(&self) -> String {
         let text = serde_json::to_string_pretty(self);
         text.expect("names and numbers can be written") + "\n"
     }
@@ -82,9 +82,9 @@ pub struct Difference {
 }
 
 /// Returns all differences, the most suspicious first.
-pub fn differences(left: Side<'_>, right: Side<'_>) -> Vec<Difference> {
+pub fn find_differences(left: Side<'_>, right: Side<'_>) -> Vec<Difference> {
     let surveyed = !left.survey.0.is_empty() && !right.survey.0.is_empty();
-    let [ours, theirs] = [left, right].map(|side| facts(side, surveyed));
+    let [ours, theirs] = [left, right].map(|side| collect_facts(side, surveyed));
     let names: BTreeSet<&(Group, String)> = ours.keys().chain(theirs.keys()).collect();
     let differing = names.into_iter().filter_map(|key| {
         let (left, right) = (ours.get(key), theirs.get(key));
@@ -96,7 +96,7 @@ pub fn differences(left: Side<'_>, right: Side<'_>) -> Vec<Difference> {
                 right: right.cloned(),
                 note: None,
             }
-            .explained()
+            .with_explanation()
         })
     });
     differing.collect()
@@ -104,7 +104,7 @@ pub fn differences(left: Side<'_>, right: Side<'_>) -> Vec<Difference> {
 
 type Facts = BTreeMap<(Group, String), String>;
 
-pub(super) fn facts(side: Side<'_>, surveyed: bool) -> Facts {
+pub(super) fn collect_facts(side: Side<'_>, surveyed: bool) -> Facts {
     let mut facts = Facts::new();
     let mut add = |group, name: &str, value: String| {
         facts.insert((group, name.to_owned()), value);
@@ -124,18 +124,18 @@ pub(super) fn facts(side: Side<'_>, surveyed: bool) -> Facts {
     }
     add(Group::Machine, "host.name", host.name.clone());
     add(Group::Machine, "host.arch", host.arch.clone());
-    how(plan, &mut add);
-    commands(plan, &mut add);
+    add_run_facts(plan, &mut add);
+    add_commands(plan, &mut add);
     facts
 }
 
 /// Adds the settings of a plan's trials.
-fn how(plan: &Plan, add: &mut impl FnMut(Group, &str, String)) {
+fn add_run_facts(plan: &Plan, add: &mut impl FnMut(Group, &str, String)) {
     add(Group::Run, "jobs", plan.jobs.to_string());
     if plan.waves {
         add(Group::Run, "waves", "yes".to_owned());
     }
-    add(Group::Run, "capture", lower(&plan.capture));
+    add(Group::Run, "capture", lowercase_debug(&plan.capture));
     let timeout = match plan.timeout {
         crate::model::Timeout::After(time) => format!("{} s", time.as_secs_f64()),
         crate::model::Timeout::Auto => "auto".to_owned(),
@@ -159,22 +159,26 @@ fn how(plan: &Plan, add: &mut impl FnMut(Group, &str, String)) {
     }
 }
 
-fn lower(value: &impl std::fmt::Debug) -> String {
+fn lowercase_debug(value: &impl std::fmt::Debug) -> String {
     format!("{value:?}").to_lowercase()
 }
 
 /// Adds the commands and their environments: the complete environment of the first command, and the
 /// changes of the others.
-fn commands(plan: &Plan, add: &mut impl FnMut(Group, &str, String)) {
+fn add_commands(plan: &Plan, add: &mut impl FnMut(Group, &str, String)) {
     let mut first = true;
     for variant in &plan.variants {
         for actor in &variant.actors {
-            let main = actor.role.decides();
+            let main = actor.role.decides_outcome();
             let named = |what: &str| match main_name(variant, actor) {
                 name if name.is_empty() || (first && main) => what.to_owned(),
                 name => format!("{what}[{name}]"),
             };
-            add(Group::Program, &named("command"), typed(&actor.command));
+            add(
+                Group::Program,
+                &named("command"),
+                quote_arguments(&actor.command),
+            );
             add(Group::Run, &named("cwd"), actor.cwd.to_string());
             if let Some(file) = &actor.stdin {
                 add(Group::Run, &named("stdin"), file.to_string());
@@ -183,7 +187,7 @@ fn commands(plan: &Plan, add: &mut impl FnMut(Group, &str, String)) {
                 add(Group::Run, &named("copies"), actor.copies.to_string());
             }
             if first && main {
-                for (name, value) in Around::of(plan, actor).env {
+                for (name, value) in Around::of_actor(plan, actor).env {
                     let name = name.to_string_lossy();
                     add(
                         group_of_variable(&name),
@@ -206,7 +210,7 @@ fn commands(plan: &Plan, add: &mut impl FnMut(Group, &str, String)) {
 }
 
 /// Formats the arguments of a command with visible boundaries.
-fn typed(command: &[Text]) -> String {
+fn quote_arguments(command: &[Text]) -> String {
     let words = command.iter().map(|word| {
         let word = word.to_string();
         let plain = !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || c == '\'');
@@ -223,7 +227,7 @@ impl Difference {
 
     /// Replaces values that may be secrets.
     #[must_use]
-    pub fn discreet(mut self) -> Self {
+    pub fn hide_secrets(mut self) -> Self {
         if self.is_secret() {
             for value in [&mut self.left, &mut self.right] {
                 *value = value.take().map(|_| "(not shown)".to_owned());
@@ -232,12 +236,12 @@ impl Difference {
         self
     }
 
-    fn explained(mut self) -> Self {
+    fn with_explanation(mut self) -> Self {
         // `cpu[NAME].flags` belongs to a variant under an emulator.
         if self.group == Group::Processor && self.name.rsplit('.').next() == Some("flags") {
             self.only_what_differs();
         } else if matches!(self.group, Group::Variable) {
-            self.note = super::influence(&self.name).map(str::to_owned);
+            self.note = super::variable_effect(&self.name).map(str::to_owned);
         }
         self
     }

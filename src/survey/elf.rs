@@ -35,24 +35,24 @@ pub struct Elf {
 type Cache = ReadCache<File>;
 
 /// Reads a file; returns `None` if it is not an ELF file, or is corrupt.
-pub(super) fn read(file: &Path) -> Option<Elf> {
+pub(super) fn read_elf(file: &Path) -> Option<Elf> {
     let cache = ReadCache::new(File::open(file).ok()?);
     let ident = (&cache).read_bytes_at(0, 5).ok()?;
     match ident {
         [0x7f, b'E', b'L', b'F', class] if *class == ELFCLASS64.0 => {
-            parse::<FileHeader64<Endianness>>(&cache)
+            parse_elf::<FileHeader64<Endianness>>(&cache)
         }
-        [0x7f, b'E', b'L', b'F', _] => parse::<FileHeader32<Endianness>>(&cache),
+        [0x7f, b'E', b'L', b'F', _] => parse_elf::<FileHeader32<Endianness>>(&cache),
         _ => None,
     }
 }
 
 /// Returns the dynamic loader that an ELF file names.
 pub fn dynamic_loader(file: &Path) -> Option<String> {
-    read(file)?.interpreter
+    read_elf(file)?.interpreter
 }
 
-fn parse<H: FileHeader<Endian = Endianness>>(data: &Cache) -> Option<Elf> {
+fn parse_elf<H: FileHeader<Endian = Endianness>>(data: &Cache) -> Option<Elf> {
     let header = H::parse(data).ok()?;
     let endian = header.endian().ok()?;
     let segments = header.program_headers(endian, data).ok()?;
@@ -67,7 +67,7 @@ fn parse<H: FileHeader<Endian = Endianness>>(data: &Cache) -> Option<Elf> {
         if let Ok(Some(mut notes)) = segment.notes(endian, data) {
             while let Ok(Some(note)) = notes.next() {
                 match (note.name(), note.n_type(endian)) {
-                    (b"GNU", NT_GNU_BUILD_ID) => elf.build_id = Some(hex(note.desc())),
+                    (b"GNU", NT_GNU_BUILD_ID) => elf.build_id = Some(encode_hex(note.desc())),
                     (b"Go", NT_GO_BUILD_ID) if elf.build_id.is_none() => {
                         elf.build_id = Some(String::from_utf8_lossy(note.desc()).into_owned());
                     }
@@ -76,14 +76,14 @@ fn parse<H: FileHeader<Endian = Endianness>>(data: &Cache) -> Option<Elf> {
             }
         }
         if let Ok(Some(entries)) = segment.dynamic(endian, data) {
-            dynamic::<H>(&mut elf, endian, segments, entries, data);
+            read_dynamic::<H>(&mut elf, endian, segments, entries, data);
         }
     }
     Some(elf)
 }
 
 /// Reads the dynamic section.
-fn dynamic<H: FileHeader<Endian = Endianness>>(
+fn read_dynamic<H: FileHeader<Endian = Endianness>>(
     elf: &mut Elf,
     endian: Endianness,
     segments: &[H::ProgramHeader],
@@ -128,7 +128,7 @@ fn dynamic<H: FileHeader<Endian = Endianness>>(
     Some(())
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn encode_hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
         let _ = write!(text, "{byte:02x}");
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn a_program_says_what_it_loads() {
         let ourselves = std::env::current_exe().unwrap();
-        let elf = read(&ourselves).unwrap();
+        let elf = read_elf(&ourselves).unwrap();
         assert!(elf.machine.1 != 0);
         assert_eq!(elf.interpreter.is_some(), !elf.needed.is_empty(), "{elf:?}");
         if let Some(id) = elf.build_id {
@@ -164,7 +164,7 @@ mod tests {
             &whole[..64],
         ] {
             std::fs::write(&file, bytes).unwrap();
-            let read = read(&file);
+            let read = read_elf(&file);
             assert!(read.is_none_or(|elf| elf.needed.is_empty()), "{bytes:?}");
         }
     }

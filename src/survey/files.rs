@@ -6,9 +6,9 @@
 //! all files is recorded. A file that is not read, because it is large or there are too many files,
 //! is represented by its size and modification time.
 
-use super::build::{hash, hashed};
+use super::build::{hash_file, update_hash};
 use super::variants::of_main;
-use super::{Around, MAINS, mains_of, named};
+use super::{Around, MAINS, mains_of, name_of_variant};
 use crate::model::{ActorPlan, Plan, Survey, Text, VariantPlan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -76,17 +76,17 @@ pub fn add_files(all: &mut Survey, plan: &Plan, ours: &[PathBuf]) {
         .iter()
         .flat_map(|variant| mains_of(variant).map(move |(name, main)| (variant, name, main)));
     for (variant, name, main) in mains.take(MAINS) {
-        let roots = roots(plan, variant, main, &name, all);
+        let roots = input_roots(plan, variant, main, &name, all);
         let value = known
             .entry(roots)
-            .or_insert_with_key(|roots| digest(roots, &ours));
+            .or_insert_with_key(|roots| digest_files(roots, &ours));
         match &first {
             None => {
-                all.set(FILES, value.clone());
+                all.set_fact(FILES, value.clone());
                 first = Some(value.clone());
             }
             Some(first) if first == value => {}
-            Some(_) => all.set(named(FILES, &name), value.clone()),
+            Some(_) => all.set_fact(name_of_variant(FILES, &name), value.clone()),
         }
     }
 }
@@ -97,14 +97,14 @@ pub(super) fn is_digest(name: &str) -> bool {
 }
 
 /// Returns the folders and files that a main command may read; folders stand for all their files.
-fn roots(
+fn input_roots(
     plan: &Plan,
     variant: &VariantPlan,
     main: &ActorPlan,
     name: &str,
     survey: &Survey,
 ) -> BTreeSet<PathBuf> {
-    let around = Around::of(plan, main);
+    let around = Around::of_actor(plan, main);
     let Ok(cwd) = around.cwd.canonicalize() else {
         return BTreeSet::new();
     };
@@ -112,15 +112,15 @@ fn roots(
     let hooks = hooks.flat_map(|hooks| [&hooks.setup, &hooks.prepare, &hooks.conclude]);
     let commands = variant.actors.iter().flat_map(|actor| &actor.command);
     let texts = commands.chain(hooks.flatten()).chain(&main.stdin);
-    let words = texts.flat_map(words).take(MOST_WORDS);
+    let words = texts.flat_map(path_like_words).take(MOST_WORDS);
     let named = words.filter_map(|word| cwd.join(word).canonicalize().ok());
-    let modules = MODULES.iter().flat_map(|name| around.list(name));
+    let modules = MODULES.iter().flat_map(|name| around.list_paths(name));
     let modules = modules.filter_map(|folder| folder.canonicalize().ok());
     let facts = of_main(main, name, survey);
     let script = facts.get("program.script.path").map(Path::new);
     let beside = script.and_then(|file| file.canonicalize().ok()?.parent().map(Path::to_owned));
     let of_system = |path: &PathBuf| SYSTEM.iter().any(|folder| path.starts_with(folder));
-    let home = around.get("HOME").map(Path::new);
+    let home = around.get_variable("HOME").map(Path::new);
     let is_read = |path: &PathBuf| {
         let shared = SHARED.iter().any(|folder| path == Path::new(folder));
         let above = cwd.starts_with(path) || home == Some(path.as_path());
@@ -132,7 +132,7 @@ fn roots(
 }
 
 /// Returns the parts of a text that may be paths: those between shell separators.
-fn words(text: &Text) -> impl Iterator<Item = &OsStr> {
+fn path_like_words(text: &Text) -> impl Iterator<Item = &OsStr> {
     let separates = |byte: &u8| byte.is_ascii_whitespace() || b"'\"`;|&()<>=,:".contains(byte);
     let whole = std::iter::once(text.as_bytes());
     let pieces = whole.chain(text.as_bytes().split(separates));
@@ -141,27 +141,27 @@ fn words(text: &Text) -> impl Iterator<Item = &OsStr> {
 }
 
 /// Returns the digest of all files below these paths.
-fn digest(roots: &BTreeSet<PathBuf>, ours: &[PathBuf]) -> String {
+fn digest_files(roots: &BTreeSet<PathBuf>, ours: &[PathBuf]) -> String {
     if roots.is_empty() {
         return format!("{UNKNOWN}the working directory is created later");
     }
     let mut entries = BTreeMap::new();
     for root in roots {
-        if let Err(why) = list(root, ours, &mut entries) {
+        if let Err(why) = list_below(root, ours, &mut entries) {
             return format!("{UNKNOWN}{why}");
         }
     }
     let mut budget = MOST_BYTES;
     let mut sum = 0;
     for (path, about) in &entries {
-        sum = hashed(sum, path.as_os_str().as_bytes());
-        sum = hashed(sum, contents(path, about, &mut budget).as_bytes());
+        sum = update_hash(sum, path.as_os_str().as_bytes());
+        sum = update_hash(sum, digest_contents(path, about, &mut budget).as_bytes());
     }
     format!("hash:{sum:016x}")
 }
 
 /// Adds a path and all entries below it on the same file system.
-fn list(
+fn list_below(
     root: &Path,
     ours: &[PathBuf],
     entries: &mut BTreeMap<PathBuf, Metadata>,
@@ -208,7 +208,7 @@ fn is_left_out(path: &Path, about: &Metadata, ours: &[PathBuf]) -> bool {
 }
 
 /// Returns a text that identifies the contents of a file.
-fn contents(path: &Path, about: &Metadata, budget: &mut u64) -> String {
+fn digest_contents(path: &Path, about: &Metadata, budget: &mut u64) -> String {
     let kind = about.mode();
     if about.is_dir() {
         // The files of a folder have separate entries.
@@ -218,7 +218,7 @@ fn contents(path: &Path, about: &Metadata, budget: &mut u64) -> String {
     // A symlink to a folder is not followed.
     let target = fs::metadata(path).ok().filter(Metadata::is_file);
     let read = match &target {
-        Some(target) if target.len() <= LARGEST => hash(path, budget),
+        Some(target) if target.len() <= LARGEST => hash_file(path, budget),
         _ => None,
     };
     let known = read.unwrap_or_else(|| {

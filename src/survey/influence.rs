@@ -21,7 +21,7 @@ const KNOWN: [(&str, &str); 10] = [
 ];
 
 /// Returns the effect of a variable on a run, if the variable has a known effect.
-pub fn influence(name: &str) -> Option<&'static str> {
+pub fn variable_effect(name: &str) -> Option<&'static str> {
     if name.ends_with("SAN_OPTIONS") {
         return Some("configures a sanitizer");
     }

@@ -33,20 +33,20 @@ struct Wanted {
 }
 
 /// Returns every library of a program by its required name.
-pub fn libraries(program: &Path, around: &Around<'_>) -> BTreeMap<String, Library> {
+pub fn find_libraries(program: &Path, around: &Around<'_>) -> BTreeMap<String, Library> {
     let mut found = BTreeMap::new();
     let real = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
     // A static program loads no libraries.
-    let Some(root) = elf::read(&real).filter(|elf| elf.interpreter.is_some()) else {
+    let Some(root) = elf::read_elf(&real).filter(|elf| elf.interpreter.is_some()) else {
         return found;
     };
     let loader = Loader {
         machine: root.machine,
-        by_variable: around.list("LD_LIBRARY_PATH"),
+        by_variable: around.list_paths("LD_LIBRARY_PATH"),
         by_settings: folders_of_settings(Path::new("/etc/ld.so.conf")),
-        by_program: first(&root, &real),
+        by_program: rpath_folders(&root, &real),
     };
-    let preloaded = around.get("LD_PRELOAD").unwrap_or_default();
+    let preloaded = around.get_variable("LD_PRELOAD").unwrap_or_default();
     let preloaded = preloaded.to_string_lossy().into_owned();
     let preloaded = preloaded
         .split([' ', ':'])
@@ -56,14 +56,14 @@ pub fn libraries(program: &Path, around: &Around<'_>) -> BTreeMap<String, Librar
             first: Vec::new(),
             then: Vec::new(),
         });
-    let mut queue: VecDeque<Wanted> = preloaded.chain(wanted(&root, &real)).collect();
+    let mut queue: VecDeque<Wanted> = preloaded.chain(wanted_libraries(&root, &real)).collect();
     while let Some(wanted_now) = queue.pop_front() {
         if found.contains_key(&wanted_now.name) || found.len() >= LIBRARIES {
             continue;
         }
-        let library = loader.find(&wanted_now);
+        let library = loader.find_library(&wanted_now);
         if let Some(file) = &library.file {
-            queue.extend(wanted(&library.elf, file));
+            queue.extend(wanted_libraries(&library.elf, file));
         }
         found.insert(wanted_now.name, library);
     }
@@ -71,25 +71,25 @@ pub fn libraries(program: &Path, around: &Around<'_>) -> BTreeMap<String, Librar
 }
 
 /// Returns the required libraries of a file, with the folders to search.
-fn wanted<'a>(elf: &'a Elf, file: &'a Path) -> impl Iterator<Item = Wanted> + 'a {
+fn wanted_libraries<'a>(elf: &'a Elf, file: &'a Path) -> impl Iterator<Item = Wanted> + 'a {
     elf.needed.iter().map(|name| Wanted {
         name: name.clone(),
-        first: first(elf, file),
-        then: folders(&elf.runpath, file),
+        first: rpath_folders(elf, file),
+        then: expand_folders(&elf.runpath, file),
     })
 }
 
 /// Returns the folders that are searched first for a file's libraries.
-fn first(elf: &Elf, file: &Path) -> Vec<PathBuf> {
+fn rpath_folders(elf: &Elf, file: &Path) -> Vec<PathBuf> {
     if elf.runpath.is_empty() {
-        folders(&elf.rpath, file)
+        expand_folders(&elf.rpath, file)
     } else {
         Vec::new()
     }
 }
 
 /// Replaces the placeholders of a RUNPATH.
-fn folders(list: &[String], file: &Path) -> Vec<PathBuf> {
+fn expand_folders(list: &[String], file: &Path) -> Vec<PathBuf> {
     let origin = file.parent().unwrap_or(Path::new("/")).to_string_lossy();
     let list = list.iter().filter(|folder| !folder.is_empty());
     list.map(|folder| {
@@ -112,7 +112,7 @@ struct Loader {
 }
 
 impl Loader {
-    fn find(&self, wanted: &Wanted) -> Library {
+    fn find_library(&self, wanted: &Wanted) -> Library {
         let name = &wanted.name;
         let candidates: Vec<PathBuf> = if name.contains('/') {
             vec![PathBuf::from(name)]
@@ -127,7 +127,7 @@ impl Loader {
                 .collect()
         };
         let fitting = candidates.into_iter().find_map(|file| {
-            let elf = elf::read(&file).filter(|elf| elf.machine == self.machine)?;
+            let elf = elf::read_elf(&file).filter(|elf| elf.machine == self.machine)?;
             Some((file, elf))
         });
         let (file, elf) = fitting.unzip();
@@ -154,7 +154,7 @@ fn folders_of_settings(file: &Path) -> Vec<PathBuf> {
         });
         for line in lines.filter(|line| !line.is_empty()) {
             match line.strip_prefix("include") {
-                Some(pattern) if read < SETTINGS => files.extend(matching(pattern.trim())),
+                Some(pattern) if read < SETTINGS => files.extend(matching_files(pattern.trim())),
                 Some(_) => {}
                 None => folders.push(PathBuf::from(line)),
             }
@@ -164,7 +164,7 @@ fn folders_of_settings(file: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the files that match a pattern with at most one asterisk in its last part, in order.
-fn matching(pattern: &str) -> Vec<PathBuf> {
+fn matching_files(pattern: &str) -> Vec<PathBuf> {
     let Some((before, after)) = pattern.split_once('*') else {
         return vec![PathBuf::from(pattern)];
     };
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn the_origin_is_the_folder_of_the_file() {
         let list = ["$ORIGIN/../lib", "${ORIGIN}", "", "/x"].map(str::to_owned);
-        let found = folders(&list, Path::new("/no/such/bin/program"));
+        let found = expand_folders(&list, Path::new("/no/such/bin/program"));
         let expected = ["/no/such/bin/../lib", "/no/such/bin", "/x"];
         assert_eq!(found, expected.map(PathBuf::from));
     }

@@ -41,48 +41,48 @@ const FIELDS: [(&str, &[(&str, &str)]); 4] = [
 /// Limit of graphics cards.
 const CARDS: usize = 32;
 
-pub(super) fn survey(all: &mut Survey) {
+pub(super) fn survey_machine(all: &mut Survey) {
     for (name, file) in LINES {
-        all.set_if(name, line(file));
+        all.set_if(name, read_trimmed(file));
     }
     for (file, fields) in FIELDS {
         let text = fs::read_to_string(file).unwrap_or_default();
         for (name, prefix) in fields {
-            if all.get(name).is_none() {
+            if all.get_fact(name).is_none() {
                 let value = field_of(&text, prefix);
                 all.set_if(*name, value.map(|value| value.trim_matches('"').to_owned()));
             }
         }
     }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    all.set("cpu.count", cpus.to_string());
+    all.set_fact("cpu.count", cpus.to_string());
     all.set_if("kernel.thp", huge_pages());
     for (name, soft, hard) in limits::all_limits() {
         let value = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |n| n.to_string());
         let both = format!("{}/{}", value(soft), value(hard));
-        all.set(format!("limits.{name}"), both);
+        all.set_fact(format!("limits.{name}"), both);
     }
     all.set_if("cgroup.memory.max", cgroup::memory_limit());
-    all.set_if("container", container());
+    all.set_if("container", detect_container());
     let (user, group) = host::real_user();
-    all.set("user", format!("{user}/{group}"));
-    graphics(all);
+    all.set_fact("user", format!("{user}/{group}"));
+    add_graphics(all);
 }
 
-fn line(file: impl AsRef<Path>) -> Option<String> {
+fn read_trimmed(file: impl AsRef<Path>) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     Some(text.trim().to_owned())
 }
 
 /// Returns the active setting, which is in brackets.
 fn huge_pages() -> Option<String> {
-    let all = line("/sys/kernel/mm/transparent_hugepage/enabled")?;
+    let all = read_trimmed("/sys/kernel/mm/transparent_hugepage/enabled")?;
     let (chosen, _) = all.split_once('[')?.1.split_once(']')?;
     Some(chosen.to_owned())
 }
 
 /// Returns the type of the container that this machine is, if it can be detected.
-pub fn container() -> Option<String> {
+pub fn detect_container() -> Option<String> {
     if let Ok(text) = fs::read_to_string("/run/.containerenv") {
         let image = text.lines().find_map(|line| line.strip_prefix("image="));
         let image = image.map(|image| image.trim_matches('"'));
@@ -106,10 +106,10 @@ pub(super) fn time_zone() -> Option<String> {
         let link = link.to_str()?.to_owned();
         Some(link.split_once("zoneinfo/")?.1.to_owned())
     });
-    name.or_else(|| line("/etc/timezone"))
+    name.or_else(|| read_trimmed("/etc/timezone"))
 }
 
-fn graphics(all: &mut Survey) {
+fn add_graphics(all: &mut Survey) {
     let entries = fs::read_dir("/sys/class/drm").into_iter().flatten();
     let names = entries.flatten().map(|entry| entry.file_name());
     let names = names.filter_map(|name| name.into_string().ok());
@@ -120,10 +120,10 @@ fn graphics(all: &mut Survey) {
     cards.sort();
     for card in cards.iter().take(CARDS) {
         let device = Path::new("/sys/class/drm").join(card).join("device");
-        let of = |file: &str| line(device.join(file)).unwrap_or_default();
+        let of = |file: &str| read_trimmed(device.join(file)).unwrap_or_default();
         let driver = fs::read_link(device.join("driver")).ok();
         let driver = driver.and_then(|link| link.file_name()?.to_str().map(str::to_owned));
         let about = [of("vendor"), of("device"), driver.unwrap_or_default()];
-        all.set(format!("gpu.{card}"), about.join(" ").trim());
+        all.set_fact(format!("gpu.{card}"), about.join(" ").trim());
     }
 }

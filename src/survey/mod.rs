@@ -2,7 +2,7 @@
 //!
 //! "It works on my machine" is a difference between two machines. Each run records the facts that
 //! are known to matter: CPU, kernel, limits, the exact builds of the program and of its libraries,
-//! and the packages of its language. [`differences`] compares two runs, [`partings`] several.
+//! and the packages of its language. [`find_differences`] compares two runs, [`find_distinguishing_facts`] several.
 //!
 //! Everything is read from a bounded number of files, and the trials are not affected. No program
 //! is started, except for emulators: only a program under an emulator can read the CPU that the
@@ -30,17 +30,17 @@ mod tests;
 mod variants;
 mod weight;
 
-pub use caution::cautions;
-pub use conditions::{conditions, differing_conditions};
-pub use difference::{Compared, Difference, Run, Side, differences};
+pub use caution::plan_cautions;
+pub use conditions::{differing_conditions, variant_conditions};
+pub use difference::{Compared, Difference, Run, Side, find_differences};
 pub use elf::{Elf, dynamic_loader};
 pub use files::add_files;
-pub use influence::influence;
-pub use loader::{Library, libraries};
-pub use machine::container;
-pub use parting::{Parted, Parting, partings};
-pub use same::{Likeness, likeness};
-pub use variants::{Differing, differing, partings_of_variants};
+pub use influence::variable_effect;
+pub use loader::{Library, find_libraries};
+pub use machine::detect_container;
+pub use parting::{Parted, Parting, find_distinguishing_facts};
+pub use same::{Likeness, compare_variants};
+pub use variants::{Differing, differing_facts, partings_of_variants};
 pub use weight::Group;
 
 use crate::model::{ActorPlan, Plan, Survey, Text, VariantPlan};
@@ -67,7 +67,7 @@ impl Default for Around<'_> {
 
 impl<'a> Around<'a> {
     /// Returns the environment of an actor.
-    pub fn of(plan: &'a Plan, actor: &'a ActorPlan) -> Self {
+    pub fn of_actor(plan: &'a Plan, actor: &'a ActorPlan) -> Self {
         let all = plan.environment.iter();
         let mut env: BTreeMap<&OsStr, &OsStr> = all
             .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
@@ -85,44 +85,44 @@ impl<'a> Around<'a> {
     }
 
     /// Returns the value of a variable that is not empty.
-    fn get(&self, name: &str) -> Option<&'a OsStr> {
+    fn get_variable(&self, name: &str) -> Option<&'a OsStr> {
         let value = self.env.get(OsStr::new(name)).copied();
         value.filter(|value| !value.is_empty())
     }
 
     /// Returns the paths in a variable, which are separated by colons.
-    fn list(&self, name: &str) -> Vec<PathBuf> {
-        let value = self.get(name).unwrap_or_default();
+    fn list_paths(&self, name: &str) -> Vec<PathBuf> {
+        let value = self.get_variable(name).unwrap_or_default();
         let parts = std::env::split_paths(value).filter(|part| !part.as_os_str().is_empty());
         parts.map(|part| self.cwd.join(part)).collect()
     }
 
     /// Returns the file of a program name.
-    fn find(&self, name: &OsStr) -> Option<PathBuf> {
-        crate::sys::spawn::find_program(name, self.get("PATH"), self.cwd).ok()
+    fn find_program(&self, name: &OsStr) -> Option<PathBuf> {
+        crate::sys::spawn::find_program(name, self.get_variable("PATH"), self.cwd).ok()
     }
 }
 
 /// Collects the facts about this machine, and about the main commands of a plan.
-pub fn survey(plan: &Plan) -> Survey {
+pub fn survey_plan(plan: &Plan) -> Survey {
     let mut all = Survey::default();
-    machine::survey(&mut all);
+    machine::survey_machine(&mut all);
     let mains = || plan.variants.iter().flat_map(mains_of);
     let Some((_, first)) = mains().next() else {
         return all;
     };
-    place_of(&Around::of(plan, first), &mut all);
+    place_of(&Around::of_actor(plan, first), &mut all);
     if let Ok(ourselves) = std::env::current_exe() {
-        processor::survey(plan, &ourselves, &mut all);
+        processor::survey_processors(plan, &ourselves, &mut all);
     }
     for (name, actor) in mains().take(MAINS) {
         if let Some(container) = &actor.container {
             let key = if name.is_empty() {
                 "image".to_owned()
             } else {
-                named("image", &name)
+                name_of_variant("image", &name)
             };
-            all.set(key, container.image.to_string());
+            all.set_fact(key, container.image.to_string());
         }
     }
     // The files in an image cannot be read from here.
@@ -130,20 +130,20 @@ pub fn survey(plan: &Plan) -> Survey {
     // Most variants run the same program with other arguments.
     let mut known: Vec<(Around, &[Text], Survey)> = Vec::new();
     for (name, actor) in mains().take(MAINS) {
-        let around = Around::of(plan, actor);
+        let around = Around::of_actor(plan, actor);
         let same = known
             .iter()
             .find(|(other, command, _)| *other == around && *command == actor.command);
         let facts = match same {
             Some((_, _, facts)) => facts.clone(),
             None => {
-                let facts = command::survey(&around, &actor.command);
+                let facts = command::survey_command(&around, &actor.command);
                 known.push((around, &actor.command, facts.clone()));
                 facts
             }
         };
         match known.first() {
-            Some((_, _, first)) if known.len() > 1 => others(&mut all, &name, first, &facts),
+            Some((_, _, first)) if known.len() > 1 => add_differing(&mut all, &name, first, &facts),
             _ => all.0.extend(facts.0),
         }
     }
@@ -157,7 +157,7 @@ const ABSENT: &str = "(none)";
 
 fn mains_of(variant: &VariantPlan) -> impl Iterator<Item = (String, &ActorPlan)> {
     let mains = variant.actors.iter();
-    let mains = mains.filter(|actor| actor.role.decides());
+    let mains = mains.filter(|actor| actor.role.decides_outcome());
     mains.map(|actor| (main_name(variant, actor), actor))
 }
 
@@ -170,21 +170,21 @@ fn main_name(variant: &VariantPlan, actor: &ActorPlan) -> String {
 }
 
 /// Adds the facts in which another command differs from the first, under its name.
-fn others(all: &mut Survey, name: &str, first: &Survey, facts: &Survey) {
+fn add_differing(all: &mut Survey, name: &str, first: &Survey, facts: &Survey) {
     let differing = facts
         .0
         .iter()
-        .filter(|(key, value)| first.get(key) != Some(value.as_str()));
+        .filter(|(key, value)| first.get_fact(key) != Some(value.as_str()));
     for (key, value) in differing {
-        all.set(named(key, name), value);
+        all.set_fact(name_of_variant(key, name), value);
     }
-    for key in first.0.keys().filter(|key| facts.get(key).is_none()) {
-        all.set(named(key, name), ABSENT);
+    for key in first.0.keys().filter(|key| facts.get_fact(key).is_none()) {
+        all.set_fact(name_of_variant(key, name), ABSENT);
     }
 }
 
 /// Returns `program[NAME].path` for `program.path`.
-fn named(key: &str, name: &str) -> String {
+fn name_of_variant(key: &str, name: &str) -> String {
     match key.split_once('.') {
         Some((section, rest)) => format!("{section}[{name}].{rest}"),
         None => format!("{key}[{name}]"),
@@ -195,8 +195,13 @@ fn named(key: &str, name: &str) -> String {
 fn place_of(around: &Around, all: &mut Survey) {
     let text = |value: &OsStr| value.to_string_lossy().into_owned();
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"];
-    let locale = locale.into_iter().find_map(|name| around.get(name));
+    let locale = locale
+        .into_iter()
+        .find_map(|name| around.get_variable(name));
     all.set_if("locale", locale.map(text));
-    let zone = around.get("TZ").map(text).or_else(machine::time_zone);
+    let zone = around
+        .get_variable("TZ")
+        .map(text)
+        .or_else(machine::time_zone);
     all.set_if("timezone", zone);
 }

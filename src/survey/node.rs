@@ -14,7 +14,7 @@ const LARGEST: u64 = 1 << 20;
 
 const RUNTIMES: [&str; 4] = ["bun", "deno", "node", "nodejs"];
 
-pub(super) fn survey(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
+pub(super) fn survey_node(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
     if !chain.iter().any(|file| is_one_of(file, &RUNTIMES)) {
         return;
     }
@@ -25,13 +25,16 @@ pub(super) fn survey(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
     let Some(modules) = folders.find(|folder| folder.is_dir()) else {
         return;
     };
-    for name in packages(&modules) {
-        all.set_if(format!("node.{name}"), version(&modules.join(&name)));
+    for name in package_names(&modules) {
+        all.set_if(
+            format!("node.{name}"),
+            package_version(&modules.join(&name)),
+        );
     }
 }
 
 /// Returns the names of the top-level packages, including the scope of scoped packages.
-fn packages(modules: &Path) -> Vec<String> {
+fn package_names(modules: &Path) -> Vec<String> {
     let names = names_in(modules, PACKAGES);
     let names = names.into_iter().filter(|name| !name.starts_with('.'));
     let all = names.flat_map(|name| {
@@ -44,7 +47,7 @@ fn packages(modules: &Path) -> Vec<String> {
     all.take(PACKAGES).collect()
 }
 
-fn version(package: &Path) -> Option<String> {
+fn package_version(package: &Path) -> Option<String> {
     #[derive(Deserialize)]
     struct Package {
         version: Option<String>,

@@ -1,6 +1,6 @@
 //! Finds the facts that distinguish failing from passing runs or variants.
 
-use super::difference::{Run, Side, facts};
+use super::difference::{Run, Side, collect_facts};
 use super::weight::{Group, is_used};
 use crate::model::is_secret;
 use schemars::JsonSchema;
@@ -38,7 +38,7 @@ pub struct Parted {
 
 impl Parted {
     /// Returns the result as JSON.
-    pub fn json(&self) -> String {
+    pub fn to_json(&self) -> String {
         let text = serde_json::to_string_pretty(self);
         text.expect("names and numbers can be written") + "\n"
     }
@@ -47,17 +47,17 @@ impl Parted {
 pub(super) type Facts = BTreeMap<(Group, String), String>;
 
 /// Returns the facts that distinguish the failing runs, the most suspicious first.
-pub fn partings(runs: &[(Side<'_>, bool)]) -> Vec<Parting> {
+pub fn find_distinguishing_facts(runs: &[(Side<'_>, bool)]) -> Vec<Parting> {
     let surveyed = runs.iter().all(|(side, _)| !side.survey.0.is_empty());
     let all: Vec<(Facts, bool)> = runs
         .iter()
-        .map(|(side, failed)| (flags_apart(facts(*side, surveyed)), *failed))
+        .map(|(side, failed)| (flags_apart(collect_facts(*side, surveyed)), *failed))
         .collect();
-    parted(&all)
+    distinguishing_facts_of(&all)
 }
 
 /// Returns the facts that distinguish failing elements from the others.
-pub(super) fn parted(all: &[(Facts, bool)]) -> Vec<Parting> {
+pub(super) fn distinguishing_facts_of(all: &[(Facts, bool)]) -> Vec<Parting> {
     let names: BTreeSet<&(Group, String)> =
         all.iter().flat_map(|(facts, _)| facts.keys()).collect();
     let values = |key: &(Group, String), of: bool| -> BTreeSet<Option<String>> {
@@ -70,7 +70,7 @@ pub(super) fn parted(all: &[(Facts, bool)]) -> Vec<Parting> {
         .filter_map(|key| {
             let (failing, others) = (values(key, true), values(key, false));
             let parts = failing.is_disjoint(&others) && failing.len().min(others.len()) == 1;
-            parts.then(|| parting(key, failing, others))
+            parts.then(|| make_parting(key, failing, others))
         })
         .collect();
     // CPU flags that programs use come before the other flags.
@@ -78,7 +78,7 @@ pub(super) fn parted(all: &[(Facts, bool)]) -> Vec<Parting> {
     found
 }
 
-fn parting(
+fn make_parting(
     (group, name): &(Group, String),
     mut failing: BTreeSet<Option<String>>,
     mut others: BTreeSet<Option<String>>,
@@ -93,7 +93,7 @@ fn parting(
         Group::Processor if is_used(name) => {
             Some("code using it dies with SIGILL on CPUs that lack it".to_owned())
         }
-        Group::Variable => super::influence(name).map(str::to_owned),
+        Group::Variable => super::variable_effect(name).map(str::to_owned),
         _ => None,
     };
     Parting {

@@ -1,7 +1,7 @@
 //! Finds the CPU that the programs of each variant see, if some of them run under an emulator.
 
-use super::command::emulator;
-use super::{Around, MAINS, mains_of, named};
+use super::command::find_emulator;
+use super::{Around, MAINS, mains_of, name_of_variant};
 use crate::model::{Plan, Survey, Text};
 use crate::sys::emulator::Emulator;
 use crate::sys::host::field_of;
@@ -24,8 +24,8 @@ const ANSWER: usize = 1 << 14;
 
 /// Returns the output of [`COMMAND`] in the form of `/proc/cpuinfo`; `None` if the CPU cannot be
 /// read.
-pub fn seen() -> Option<String> {
-    let Processor { model, flags } = processor::seen()?;
+pub fn describe_processor() -> Option<String> {
+    let Processor { model, flags } = processor::visible_processor()?;
     Some(format!(
         "model name\t: {model}\nflags\t\t: {}\n",
         flags.join(" ")
@@ -37,25 +37,25 @@ pub fn seen() -> Option<String> {
 ///
 /// Commands without an emulator are examined with CPUID, too: `/proc/cpuinfo` has more flags than a
 /// program can read, and so would differ from all emulators.
-pub(super) fn survey(plan: &Plan, ourselves: &Path, all: &mut Survey) {
+pub(super) fn survey_processors(plan: &Plan, ourselves: &Path, all: &mut Survey) {
     let until = Instant::now() + PATIENCE;
     let mut asked: BTreeMap<(PathBuf, Option<OsString>), Option<Processor>> = BTreeMap::new();
     let mut known: Vec<(String, Option<Processor>)> = Vec::new();
     let mut emulated = false;
     let mains = plan.variants.iter().flat_map(mains_of);
     for (name, main) in mains.take(MAINS) {
-        let around = Around::of(plan, main);
-        let seen = match Emulator::among(&main.command) {
+        let around = Around::of_actor(plan, main);
+        let seen = match Emulator::find_in_command(&main.command) {
             // The files in an image cannot be read from here, and may be for another architecture.
             _ if main.container.is_some() => None,
-            None => processor::seen(),
+            None => processor::visible_processor(),
             // A script may start the emulator with other options than in the command line.
             Some(_) => {
-                let prefix = prefix(&around, &main.command);
+                let prefix = emulator_and_model(&around, &main.command);
                 let seen = prefix.and_then(|prefix| {
                     let answer = asked.entry(prefix);
                     let answer = answer.or_insert_with_key(|(file, model)| {
-                        ask(file, model.as_ref(), ourselves, until)
+                        ask_emulator(file, model.as_ref(), ourselves, until)
                     });
                     answer.clone()
                 });
@@ -71,16 +71,19 @@ pub(super) fn survey(plan: &Plan, ourselves: &Path, all: &mut Survey) {
         };
         let key = |what| match name.as_str() {
             "" => format!("cpu.emulated.{what}"),
-            name => named(&format!("cpu.{what}"), name),
+            name => name_of_variant(&format!("cpu.{what}"), name),
         };
-        all.set(key("model"), model);
-        all.set(key("flags"), flags.join(" "));
+        all.set_fact(key("model"), model);
+        all.set_fact(key("flags"), flags.join(" "));
     }
 }
 
 /// Returns the file of the emulator that a command starts, and its option for the CPU model.
-fn prefix(around: &Around<'_>, command: &[Text]) -> Option<(PathBuf, Option<OsString>)> {
-    let emulator = emulator(command)?;
+fn emulator_and_model(
+    around: &Around<'_>,
+    command: &[Text],
+) -> Option<(PathBuf, Option<OsString>)> {
+    let emulator = find_emulator(command)?;
     // An emulator of another architecture cannot run this program.
     if emulator.arch != consts::ARCH {
         return None;
@@ -92,15 +95,15 @@ fn prefix(around: &Around<'_>, command: &[Text]) -> Option<(PathBuf, Option<OsSt
     };
     let told = emulator.model.map(OsStr::to_owned);
     let told = told.or_else(|| before.iter().rev().find_map(setting));
-    let told = told.or_else(|| around.get("QEMU_CPU").map(OsStr::to_owned));
-    Some((around.find(command[emulator.at].as_os_str())?, told))
+    let told = told.or_else(|| around.get_variable("QEMU_CPU").map(OsStr::to_owned));
+    Some((around.find_program(command[emulator.at].as_os_str())?, told))
 }
 
 /// Runs this program under an emulator to read the CPU that it shows.
 ///
 /// Only the model determines the CPU. The other options, and their variables, are left out: with
 /// them the emulator could wait for a debugger, or overwrite the log of a trial.
-fn ask(
+fn ask_emulator(
     emulator: &Path,
     model: Option<&OsString>,
     ourselves: &Path,

@@ -11,16 +11,16 @@ const NAMES: usize = 20_000;
 /// Limit of metadata files that are opened because their name lacks a version.
 const OPENED: usize = 100;
 
-pub(super) fn survey(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
+pub(super) fn survey_python(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
     let interpreter = chain
         .iter()
         .find(|file| is_one_of(file, &["python", "pypy"]) && !is_shim(file));
-    let Some(home) = interpreter.and_then(|file| Home::of(file)) else {
+    let Some(home) = interpreter.and_then(|file| Home::of_interpreter(file)) else {
         return;
     };
-    all.set("python.version", &home.version);
-    let mut folders = around.list("PYTHONPATH");
-    folders.extend(home.folders(around));
+    all.set_fact("python.version", &home.version);
+    let mut folders = around.list_paths("PYTHONPATH");
+    folders.extend(home.package_folders(around));
     let mut opened = 0;
     for folder in folders {
         for name in names_in(&folder, NAMES) {
@@ -30,7 +30,7 @@ pub(super) fn survey(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
             else {
                 continue;
             };
-            let (package, version) = match split(stem) {
+            let (package, version) = match split_stem(stem) {
                 (package, Some(version)) => (package, version.to_owned()),
                 (package, None) if opened < OPENED => {
                     opened += 1;
@@ -41,17 +41,17 @@ pub(super) fn survey(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
                 }
                 _ => continue,
             };
-            let key = format!("python.{}", normal(package));
+            let key = format!("python.{}", normalize_name(package));
             // Python imports a package from the first folder that contains it.
-            if all.get(&key).is_none() {
-                all.set(key, version);
+            if all.get_fact(&key).is_none() {
+                all.set_fact(key, version);
             }
         }
     }
 }
 
 /// Splits `NAME-VERSION` or `NAME-VERSION-py3.11`.
-fn split(stem: &str) -> (&str, Option<&str>) {
+fn split_stem(stem: &str) -> (&str, Option<&str>) {
     match stem.split_once('-') {
         Some((name, rest)) => (name, rest.split('-').next()),
         None => (stem, None),
@@ -59,7 +59,7 @@ fn split(stem: &str) -> (&str, Option<&str>) {
 }
 
 /// Returns the normalized name of a package, as tools compare it.
-fn normal(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     let parts: Vec<&str> = name
         .split(['-', '_', '.'])
@@ -95,7 +95,7 @@ struct Environment {
 }
 
 impl Home {
-    fn of(interpreter: &Path) -> Option<Self> {
+    fn of_interpreter(interpreter: &Path) -> Option<Self> {
         let real = fs::canonicalize(interpreter).ok()?;
         let prefix = real.parent()?.parent()?.to_owned();
         let stated = real.file_name()?.to_str()?;
@@ -128,7 +128,7 @@ impl Home {
     }
 
     /// Returns the folders in which packages are searched, in order.
-    fn folders(&self, around: &Around<'_>) -> Vec<PathBuf> {
+    fn package_folders(&self, around: &Around<'_>) -> Vec<PathBuf> {
         let site = |prefix: &Path| {
             let name = format!("python{}/site-packages", self.version);
             ["lib", "lib64"].map(|lib| prefix.join(lib).join(&name))
@@ -140,11 +140,14 @@ impl Home {
                 return folders;
             }
         }
-        if around.get("PYTHONNOUSERSITE").is_none()
-            && let Some(home) = around.get("PYTHONUSERBASE").map(PathBuf::from).or_else(|| {
-                let home = around.get("HOME")?;
-                Some(Path::new(home).join(".local"))
-            })
+        if around.get_variable("PYTHONNOUSERSITE").is_none()
+            && let Some(home) = around
+                .get_variable("PYTHONUSERBASE")
+                .map(PathBuf::from)
+                .or_else(|| {
+                    let home = around.get_variable("HOME")?;
+                    Some(Path::new(home).join(".local"))
+                })
         {
             folders.extend(site(&home));
         }
@@ -186,7 +189,7 @@ pub(super) fn behind_shim(file: &Path, around: &Around<'_>) -> Option<PathBuf> {
     }
     let root = file.parent()?.parent()?;
     let chosen = around
-        .get("PYENV_VERSION")
+        .get_variable("PYENV_VERSION")
         .map(|value| value.to_string_lossy().into_owned());
     let here = || {
         let mut folders = around.cwd.ancestors();
@@ -209,15 +212,15 @@ mod tests {
 
     #[test]
     fn names_hold_versions() {
-        assert_eq!(split("numpy-1.26.4"), ("numpy", Some("1.26.4")));
-        assert_eq!(split("six-1.16.0-py3.11"), ("six", Some("1.16.0")));
-        assert_eq!(split("mine"), ("mine", None));
+        assert_eq!(split_stem("numpy-1.26.4"), ("numpy", Some("1.26.4")));
+        assert_eq!(split_stem("six-1.16.0-py3.11"), ("six", Some("1.16.0")));
+        assert_eq!(split_stem("mine"), ("mine", None));
     }
 
     #[test]
     fn names_are_compared_in_their_normal_form() {
         for name in ["Foo.Bar", "foo_bar", "FOO-BAR", "foo__bar"] {
-            assert_eq!(normal(name), "foo-bar");
+            assert_eq!(normalize_name(name), "foo-bar");
         }
     }
 

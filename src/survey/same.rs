@@ -2,10 +2,11 @@
 //! together. An unknown fact counts as different.
 
 use super::command::NOT_FOUND;
+use super::conditions::variant_conditions;
 use super::files::{FILES, UNKNOWN};
 use super::variants::of_main;
 use super::weight::{Group, group_of, group_of_variable};
-use super::{Around, Side, conditions, mains_of};
+use super::{Around, Side, mains_of};
 use crate::model::{ActorPlan, Capture, Hooks, Plan, Rules, Text, VariantId, VariantPlan};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,13 +23,14 @@ pub enum Likeness {
 }
 
 /// Compares the trials of a variant with the trials of a variant of another run.
-pub fn likeness(here: (Side<'_>, VariantId), there: (Side<'_>, VariantId)) -> Likeness {
-    let [ours, theirs] = [here, there].map(|(side, id)| Recipe::of(side, id));
+pub fn compare_variants(here: (Side<'_>, VariantId), there: (Side<'_>, VariantId)) -> Likeness {
+    let [ours, theirs] = [here, there].map(|(side, id)| Recipe::of_variant(side, id));
     if ours.commands != theirs.commands {
         return Likeness::OtherCommand;
     }
-    let [before, now] = [there, here].map(|(side, id)| conditions(side.plan, id, side.host));
-    if let Some(one) = now.differences(&before).first() {
+    let [before, now] =
+        [there, here].map(|(side, id)| variant_conditions(side.plan, id, side.host));
+    if let Some(one) = now.differences_from(&before).first() {
         let (what, theirs, ours) = (&one.what, &one.baseline, &one.here);
         return Likeness::Unlike(format!("{what}: {theirs} instead of {ours}"));
     }
@@ -52,9 +54,9 @@ struct Recipe {
 }
 
 impl Recipe {
-    fn of(side: Side<'_>, id: VariantId) -> Self {
+    fn of_variant(side: Side<'_>, id: VariantId) -> Self {
         let Side { plan, survey, .. } = side;
-        let variant = plan.variant(id);
+        let variant = plan.variant_plan(id);
         let mut recipe = Self {
             commands: String::new(),
             facts: BTreeMap::new(),
@@ -68,21 +70,21 @@ impl Recipe {
             Some(folder) => text.replace(folder, "{made}"),
             None => text,
         };
-        recipe.commands = neutral(commands(variant));
-        recipe.add(
+        recipe.commands = neutral(describe_commands(variant));
+        recipe.insert_fact(
             "the working directory",
             neutral(per_actor(variant, |one| one.cwd.to_string())),
         );
-        recipe.add(
+        recipe.insert_fact(
             "stdin",
             per_actor(variant, |one| format!("{:?}", one.stdin)),
         );
-        recipe.add(
+        recipe.insert_fact(
             "the container",
             per_actor(variant, |one| format!("{:?}", one.container)),
         );
         for (number, (name, main)) in mains_of(variant).enumerate() {
-            for (variable, value) in Around::of(plan, main).env {
+            for (variable, value) in Around::of_actor(plan, main).env {
                 let variable = variable.to_string_lossy();
                 if group_of_variable(&variable) != Group::Trifle {
                     let key = (3, format!("the environment variable {variable}"));
@@ -111,7 +113,7 @@ impl Recipe {
         recipe
     }
 
-    fn add(&mut self, name: &str, value: String) {
+    fn insert_fact(&mut self, name: &str, value: String) {
         self.facts.insert((0, name.to_owned()), value);
     }
 
@@ -135,24 +137,24 @@ impl Recipe {
             only: Vec::new(),
             ..plan.rules.clone()
         };
-        self.add("a rule for passing or failing", format!("{rules:?}"));
-        self.add("a hook", hooks(&plan.hooks, &variant.hooks));
-        self.add("the load", format!("{:?} {:?}", plan.load, variant.clients));
-        self.add(
+        self.insert_fact("a rule for passing or failing", format!("{rules:?}"));
+        self.insert_fact("a hook", describe_hooks(&plan.hooks, &variant.hooks));
+        self.insert_fact("the load", format!("{:?} {:?}", plan.load, variant.clients));
+        self.insert_fact(
             "the leak grace",
             format!("{:?} {:?}", plan.grace, plan.settle),
         );
-        self.add("`warmup`", plan.warmup.to_string());
-        self.add("`tmp-per-run`", plan.scratch.to_string());
-        self.add("`watch-engine`", plan.watch_engine.to_string());
+        self.insert_fact("`warmup`", plan.warmup.to_string());
+        self.insert_fact("`tmp-per-run`", plan.scratch.to_string());
+        self.insert_fact("`watch-engine`", plan.watch_engine.to_string());
         let dumps = plan.capture == Capture::On;
-        self.add("`capture`", dumps.to_string());
+        self.insert_fact("`capture`", dumps.to_string());
         let made = variant.make.as_ref().map(|make| (&make.script, &make.cwd));
-        self.add("the build", format!("{made:?} {:?}", variant.edits));
+        self.insert_fact("the build", format!("{made:?} {:?}", variant.edits));
     }
 }
 
-fn commands(variant: &VariantPlan) -> String {
+fn describe_commands(variant: &VariantPlan) -> String {
     per_actor(variant, |one| {
         format!(
             "{} {:?} {:?} {}",
@@ -167,7 +169,7 @@ fn per_actor(variant: &VariantPlan, what: impl Fn(&ActorPlan) -> String) -> Stri
 }
 
 /// Returns the hooks around the trials of a variant, whether they belong to it or to the plan.
-fn hooks(plan: &Hooks, own: &Hooks) -> String {
+fn describe_hooks(plan: &Hooks, own: &Hooks) -> String {
     let both = |plan: &Option<Text>, own: &Option<Text>| {
         let all: Vec<String> = plan.iter().chain(own).map(ToString::to_string).collect();
         all

@@ -31,12 +31,12 @@ const COMPOUND: [&str; 19] = [
 ];
 
 /// Returns the pipelines of a line in order; `None` if the line has unsupported syntax.
-pub(super) fn outline(line: &str) -> Option<Vec<Pipeline>> {
+pub(super) fn outline_line(line: &str) -> Option<Vec<Pipeline>> {
     let mut scanner = Scanner {
         rest: line,
         ..Scanner::default()
     };
-    while scanner.step()? {}
+    while scanner.step_once()? {}
     scanner.end_pipeline(Then::Next)?;
     Some(scanner.pipelines)
 }
@@ -53,21 +53,21 @@ struct Scanner<'a> {
 
 impl Scanner<'_> {
     /// Reads the next token. Returns false at the end, and `None` for unsupported syntax.
-    fn step(&mut self) -> Option<bool> {
+    fn step_once(&mut self) -> Option<bool> {
         for (operator, then) in [("&&", Then::And), ("||", Then::Or)] {
-            if self.take(operator) {
+            if self.take_operator(operator) {
                 self.end_pipeline(then)?;
                 return Some(true);
             }
         }
-        if self.take("|&") || self.take("|") {
+        if self.take_operator("|&") || self.take_operator("|") {
             self.end_command()?;
             return Some(true);
         }
         // This `&` is part of a redirection.
         for redirection in ["&>", ">&", "<&", ">|"] {
-            if self.take(redirection) {
-                self.word().push_str(redirection);
+            if self.take_operator(redirection) {
+                self.current_word().push_str(redirection);
                 return Some(true);
             }
         }
@@ -92,35 +92,35 @@ impl Scanner<'_> {
                 let escaped = self.rest.chars().next()?;
                 self.rest = &self.rest[escaped.len_utf8()..];
                 if escaped != '\n' {
-                    self.word().push(escaped);
+                    self.current_word().push(escaped);
                 }
             }
             '\'' => {
                 let (quoted, rest) = self.rest.split_once('\'')?;
-                self.word().push_str(quoted);
+                self.current_word().push_str(quoted);
                 self.rest = rest;
             }
             '"' | '`' => {
-                let length = closing(self.rest, c)?;
+                let length = closing_offset(self.rest, c)?;
                 let quoted = &self.rest[..length];
                 self.rest = &self.rest[length + 1..];
-                self.word().push_str(quoted);
+                self.current_word().push_str(quoted);
             }
             '$' if self.rest.starts_with(['(', '{']) => {
                 let close = if self.rest.starts_with('(') { ')' } else { '}' };
-                let length = closing(&self.rest[1..], close)? + 2;
+                let length = closing_offset(&self.rest[1..], close)? + 2;
                 let substitution = &self.rest[..length];
                 self.rest = &self.rest[length..];
-                let word = self.word();
+                let word = self.current_word();
                 word.push('$');
                 word.push_str(substitution);
             }
-            c => self.word().push(c),
+            c => self.current_word().push(c),
         }
         Some(true)
     }
 
-    fn take(&mut self, operator: &str) -> bool {
+    fn take_operator(&mut self, operator: &str) -> bool {
         match self.rest.strip_prefix(operator) {
             Some(rest) => {
                 self.rest = rest;
@@ -130,7 +130,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn word(&mut self) -> &mut String {
+    fn current_word(&mut self) -> &mut String {
         self.word.get_or_insert_default()
     }
 
@@ -167,7 +167,7 @@ impl Scanner<'_> {
 }
 
 /// Returns the offset of the closing character, skipping nested quotes and substitutions.
-fn closing(text: &str, close: char) -> Option<usize> {
+fn closing_offset(text: &str, close: char) -> Option<usize> {
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
         if c == close {
@@ -177,13 +177,13 @@ fn closing(text: &str, close: char) -> Option<usize> {
         let nested = match c {
             '\\' => inside + text[inside..].chars().next()?.len_utf8(),
             '$' if text[inside..].starts_with('(') => {
-                inside + 1 + closing(&text[inside + 1..], ')')? + 1
+                inside + 1 + closing_offset(&text[inside + 1..], ')')? + 1
             }
             // Other characters have no meaning within double quotes.
             _ if close == '"' => inside,
             '\'' if close != '`' => inside + text[inside..].find('\'')? + 1,
-            '"' => inside + closing(&text[inside..], '"')? + 1,
-            '(' if close == ')' => inside + closing(&text[inside..], ')')? + 1,
+            '"' => inside + closing_offset(&text[inside..], '"')? + 1,
+            '(' if close == ')' => inside + closing_offset(&text[inside..], ')')? + 1,
             _ => inside,
         };
         at = nested;
@@ -197,7 +197,7 @@ mod tests {
 
     /// Formats an outline as `a b | c && d`.
     fn shown(line: &str) -> Option<String> {
-        let pipelines = outline(line)?;
+        let pipelines = outline_line(line)?;
         let shown = pipelines.iter().map(|pipeline| {
             let commands: Vec<String> = pipeline.commands.iter().map(|c| c.join(" ")).collect();
             format!("{} {:?}", commands.join(" | "), pipeline.then)
@@ -234,7 +234,7 @@ mod tests {
             "echo ${x:-a|b}",
             "echo $((1 | 2))",
         ] {
-            let found = outline(line).unwrap();
+            let found = outline_line(line).unwrap();
             assert_eq!(found.len(), 1, "{line}: {found:?}");
             assert_eq!(found[0].commands.len(), 1, "{line}: {found:?}");
         }
@@ -255,7 +255,7 @@ mod tests {
             "echo $(unfinished",
             "a \\",
         ] {
-            assert_eq!(outline(line), None, "{line}");
+            assert_eq!(outline_line(line), None, "{line}");
         }
     }
 }

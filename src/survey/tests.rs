@@ -1,6 +1,6 @@
 //! Tests with temporary folders.
 
-use super::{Group, Likeness, Side, add_files, differences, likeness, survey};
+use super::{Group, Likeness, Side, add_files, compare_variants, find_differences, survey_plan};
 use crate::model::{
     ActorPlan, Alpha, Capture, Container, Cores, Expect, Hooks, Host, Keep, Plan, Question, Role,
     Rules, Stop, Survey, Text, Timeout, VariantId, VariantPlan,
@@ -93,7 +93,7 @@ impl Place {
     }
 
     fn survey(&self, command: &[&str]) -> Survey {
-        survey(&plan(self.0.path(), &[command]))
+        survey_plan(&plan(self.0.path(), &[command]))
     }
 }
 
@@ -102,13 +102,16 @@ fn a_script_is_known_by_its_contents_and_its_interpreter() {
     let place = Place::new();
     let script = place.program("run", "#!/bin/sh -e\ntrue\n");
     let before = place.survey(&[&script]);
-    assert_eq!(before.get("program.path"), Some(script.as_str()));
-    assert_eq!(before.get("program.interpreter.path"), Some("/bin/sh"));
+    assert_eq!(before.get_fact("program.path"), Some(script.as_str()));
+    assert_eq!(before.get_fact("program.interpreter.path"), Some("/bin/sh"));
     place.program("run", "#!/bin/sh -e\nfalse\n");
     let after = place.survey(&[&script]);
-    assert_ne!(before.get("program.hash"), after.get("program.hash"));
+    assert_ne!(
+        before.get_fact("program.hash"),
+        after.get_fact("program.hash")
+    );
     let interpreter = "program.interpreter.path";
-    assert_eq!(before.get(interpreter), after.get(interpreter));
+    assert_eq!(before.get_fact(interpreter), after.get_fact(interpreter));
 }
 
 #[test]
@@ -116,7 +119,7 @@ fn env_in_the_first_line_looks_in_path() {
     let place = Place::new();
     let script = place.program("run", "#!/usr/bin/env -S A=1 sh\n");
     let found = place.survey(&[&script]);
-    let path = found.get("program.interpreter.path").unwrap();
+    let path = found.get_fact("program.interpreter.path").unwrap();
     assert!(path.ends_with("/sh"), "{path}");
 }
 
@@ -125,9 +128,14 @@ fn what_a_launcher_starts_and_what_an_interpreter_runs_is_looked_at() {
     let place = Place::new();
     let script = place.file("x.sh", "true\n");
     let found = place.survey(&["env", "A=1", "sh", "-e", "x.sh"]);
-    assert!(found.get("program.path").unwrap().ends_with("/env"));
-    assert!(found.get("program.launched.path").unwrap().ends_with("/sh"));
-    let known = found.get("program.script.path");
+    assert!(found.get_fact("program.path").unwrap().ends_with("/env"));
+    assert!(
+        found
+            .get_fact("program.launched.path")
+            .unwrap()
+            .ends_with("/sh")
+    );
+    let known = found.get_fact("program.script.path");
     assert_eq!(known, script.to_str());
 }
 
@@ -137,11 +145,11 @@ fn of_a_line_for_the_shell_the_program_is_looked_at() {
     let program = place.program("in/program", "#!/bin/sh\n");
     let line = "export A=1; cd in && B=/x ./program x | tee log";
     let found = place.survey(&["sh", "-c", line]);
-    let known = fs::canonicalize(found.get("program.launched.path").unwrap());
+    let known = fs::canonicalize(found.get_fact("program.launched.path").unwrap());
     assert_eq!(known.unwrap(), fs::canonicalize(program).unwrap());
     for line in ["for i in 1; do ./in/program; done", "./no/such/program", ""] {
         let found = place.survey(&["sh", "-c", line]);
-        assert_eq!(found.get("program.launched.path"), None, "{line}");
+        assert_eq!(found.get_fact("program.launched.path"), None, "{line}");
     }
 }
 
@@ -149,7 +157,7 @@ fn of_a_line_for_the_shell_the_program_is_looked_at() {
 fn a_program_that_is_not_there_is_said_to_be_missing() {
     let found = Place::new().survey(&["no-such-program"]);
     assert_eq!(
-        found.get("program.path"),
+        found.get_fact("program.path"),
         Some("no-such-program (not found)")
     );
 }
@@ -224,7 +232,7 @@ fn what_comes_first_in_the_path_of_python_is_what_counts() {
     let front = front.parent().unwrap().parent().unwrap();
     let mut plan = plan(place.0.path(), &[&[&python]]);
     plan.environment.push(("PYTHONPATH".into(), front.into()));
-    assert_eq!(survey(&plan).get("python.a"), Some("2.0"));
+    assert_eq!(survey_plan(&plan).get_fact("python.a"), Some("2.0"));
 }
 
 #[test]
@@ -242,15 +250,15 @@ fn packages_of_node_are_those_of_the_nearest_folder() {
     );
     place.file("in/node_modules/broken/package.json", "{");
     place.file("in/node_modules/.bin/tool", "");
-    let found = survey(&plan(&place.path("in"), &[&[&node, "x.js"]]));
+    let found = survey_plan(&plan(&place.path("in"), &[&[&node, "x.js"]]));
     let packages: Vec<_> = found
         .0
         .iter()
         .filter(|(name, _)| name.starts_with("node."))
         .collect();
     assert_eq!(packages.len(), 2, "{packages:?}");
-    assert_eq!(found.get("node.near"), Some("1.0.0"));
-    assert_eq!(found.get("node.@scope/x"), Some("2.0.0"));
+    assert_eq!(found.get_fact("node.near"), Some("1.0.0"));
+    assert_eq!(found.get_fact("node.@scope/x"), Some("2.0.0"));
 }
 
 #[test]
@@ -261,18 +269,18 @@ fn what_cargo_built_has_the_packages_of_its_lock_file() {
         "[[package]]\nname = \"a\"\nversion = \"1.0.0\"\n",
     );
     let program = place.program("target/debug/deps/a", "");
-    let found = survey(&plan(Path::new("/"), &[&[&program]]));
-    assert_eq!(found.get("cargo.a"), Some("1.0.0"));
+    let found = survey_plan(&plan(Path::new("/"), &[&[&program]]));
+    assert_eq!(found.get_fact("cargo.a"), Some("1.0.0"));
 }
 
 #[test]
 fn other_commands_are_recorded_where_they_are_others() {
     let place = Place::new();
     let [one, two] = ["one", "two"].map(|name| place.program(name, name));
-    let found = survey(&plan(place.0.path(), &[&[&one], &[&two], &[&one, "x"]]));
-    assert_eq!(found.get("program.path"), Some(one.as_str()));
-    assert_eq!(found.get("program[v1].path"), Some(two.as_str()));
-    assert!(found.get("program[v1].hash").is_some());
+    let found = survey_plan(&plan(place.0.path(), &[&[&one], &[&two], &[&one, "x"]]));
+    assert_eq!(found.get_fact("program.path"), Some(one.as_str()));
+    assert_eq!(found.get_fact("program[v1].path"), Some(two.as_str()));
+    assert!(found.get_fact("program[v1].hash").is_some());
     assert!(
         !found.0.keys().any(|name| name.contains("[v2]")),
         "{found:?}"
@@ -300,7 +308,7 @@ fn emulated(commands: &[&[&str]], change: impl Fn(&mut Plan)) -> (Vec<String>, V
     plan.environment.push(("LEFT".into(), "left".into()));
     change(&mut plan);
     let mut all = Survey::default();
-    super::processor::survey(&plan, Path::new("/provoke"), &mut all);
+    super::processor::survey_processors(&plan, Path::new("/provoke"), &mut all);
     let facts = all.0.iter().map(|(name, value)| format!("{name}: {value}"));
     let asked = fs::read_to_string(place.path("asked")).unwrap_or_default();
     (facts.collect(), asked.lines().map(str::to_owned).collect())
@@ -318,7 +326,7 @@ fn what_an_emulator_shows_is_known_of_its_variant() {
         ],
         |_| {},
     );
-    let own = crate::sys::processor::seen().unwrap();
+    let own = crate::sys::processor::visible_processor().unwrap();
     let expected = [
         format!("cpu[v0].flags: {}", own.flags.join(" ")),
         format!("cpu[v0].model: {}", own.model),
@@ -395,7 +403,7 @@ fn the_program_that_an_emulator_runs_is_the_one_that_is_looked_at() {
     let emulator = place.path("qemu-x86_64");
     let program = place.program("program", "#!/bin/sh\n");
     let found = place.survey(&[emulator.to_str().unwrap(), "-cpu", "x", "./program"]);
-    let known = fs::canonicalize(found.get("program.launched.path").unwrap());
+    let known = fs::canonicalize(found.get_fact("program.launched.path").unwrap());
     assert_eq!(known.unwrap(), fs::canonicalize(program).unwrap());
 }
 
@@ -409,7 +417,7 @@ fn compare(change: impl Fn(&mut Plan, &mut Survey)) -> Vec<(Group, String)> {
         ("kernel.release", "6.1"),
         ("kernel.aslr", "2"),
     ] {
-        survey.set(name, value);
+        survey.set_fact(name, value);
     }
     let plan = plan(Path::new("/"), &[&["a"]]);
     let (mut other_plan, mut other_survey) = (plan.clone(), survey.clone());
@@ -425,7 +433,7 @@ fn compare(change: impl Fn(&mut Plan, &mut Survey)) -> Vec<(Group, String)> {
         host: &host,
         survey: &other_survey,
     };
-    let found = differences(left, right);
+    let found = find_differences(left, right);
     found.into_iter().map(|one| (one.group, one.name)).collect()
 }
 
@@ -437,12 +445,12 @@ fn the_same_differs_in_nothing() {
 #[test]
 fn differences_come_in_the_order_of_suspicion() {
     let found = compare(|plan, survey| {
-        survey.set("kernel.release", "6.2");
-        survey.set("kernel.aslr", "0");
-        survey.set("cpu.flags", "fpu new");
-        survey.set("library.libc.so.6", "cc");
-        survey.set("program.build_id", "dd");
-        survey.set("python.numpy", "2.0");
+        survey.set_fact("kernel.release", "6.2");
+        survey.set_fact("kernel.aslr", "0");
+        survey.set_fact("cpu.flags", "fpu new");
+        survey.set_fact("library.libc.so.6", "cc");
+        survey.set_fact("program.build_id", "dd");
+        survey.set_fact("python.numpy", "2.0");
         plan.environment.push(("OLDPWD".into(), "/x".into()));
         plan.environment.push(("X".into(), "1".into()));
         plan.jobs = 8;
@@ -466,9 +474,9 @@ fn differences_come_in_the_order_of_suspicion() {
 #[test]
 fn of_flags_only_those_are_shown_that_differ() {
     let mut one = Survey::default();
-    one.set("cpu.flags", "fpu sse avx2 fma");
+    one.set_fact("cpu.flags", "fpu sse avx2 fma");
     let mut other = Survey::default();
-    other.set("cpu.flags", "fpu sse hypervisor");
+    other.set_fact("cpu.flags", "fpu sse hypervisor");
     let plan = plan(Path::new("/"), &[&["a"]]);
     let host = Host::default();
     let side = |survey| Side {
@@ -476,7 +484,7 @@ fn of_flags_only_those_are_shown_that_differ() {
         host: &host,
         survey,
     };
-    let found = differences(side(&one), side(&other));
+    let found = find_differences(side(&one), side(&other));
     assert_eq!(found[0].left.as_deref(), Some("avx2 fma"));
     assert_eq!(found[0].right.as_deref(), Some("hypervisor"));
     assert!(found[0].note.as_ref().unwrap().contains("avx2 fma"));
@@ -499,7 +507,9 @@ fn what_may_be_a_secret_is_not_shown() {
         host: &host,
         survey: &survey,
     };
-    let found = differences(side(&one), side(&other)).remove(0).discreet();
+    let found = find_differences(side(&one), side(&other))
+        .remove(0)
+        .hide_secrets();
     assert_eq!(found.left.as_deref(), Some("(not shown)"));
     assert_eq!(found.right, None);
 }
@@ -520,7 +530,7 @@ fn parted(hosts: &[(&str, &str, bool)]) -> Vec<String> {
         let plan = &plan;
         (Side { plan, host, survey }, *failed)
     });
-    let found = super::partings(&sides.collect::<Vec<_>>()).into_iter();
+    let found = super::find_distinguishing_facts(&sides.collect::<Vec<_>>()).into_iter();
     found.map(|one| one.name).collect()
 }
 
@@ -556,8 +566,8 @@ fn varied(
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let mut all = Survey(facts.collect());
-    if all.get("program.path").is_none() {
-        all.set("program.path", "/a");
+    if all.get_fact("program.path").is_none() {
+        all.set_fact("program.path", "/a");
     }
     let known = (0..)
         .map(VariantId)
@@ -565,7 +575,7 @@ fn varied(
     let known: Vec<(VariantId, bool)> = known.collect();
     let ids: Vec<VariantId> = known.iter().map(|(id, _)| *id).collect();
     let by = super::partings_of_variants(&plan, &all, &known).into_iter();
-    let differing = super::differing(&plan, &all, &ids).into_iter();
+    let differing = super::differing_facts(&plan, &all, &ids).into_iter();
     (
         by.map(|one| one.name).collect(),
         differing.map(|one| one.name).collect(),
@@ -596,7 +606,7 @@ fn of_the_flags_of_variants_those_are_shown_that_not_all_have() {
     let plan = plan(Path::new("/"), &[&["a"], &["b"]]);
     let survey = PROCESSORS.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let survey = Survey(survey.into_iter().collect());
-    let found = super::differing(&plan, &survey, &[VariantId(0), VariantId(1)]);
+    let found = super::differing_facts(&plan, &survey, &[VariantId(0), VariantId(1)]);
     let shown: Vec<(&str, Option<&str>)> = found[0]
         .values
         .iter()
@@ -676,7 +686,7 @@ struct Seen(Plan, Host, Survey);
 
 impl Seen {
     fn of(plan: Plan) -> Self {
-        let mut survey = survey(&plan);
+        let mut survey = survey_plan(&plan);
         add_files(&mut survey, &plan, &[]);
         Self(plan, Host::default(), survey)
     }
@@ -686,7 +696,7 @@ impl Seen {
             let Self(plan, host, survey) = seen;
             (Side { plan, host, survey }, VariantId(0))
         });
-        likeness(here, there)
+        compare_variants(here, there)
     }
 }
 
@@ -781,7 +791,7 @@ fn a_file_that_may_be_read_makes_a_difference() {
             let folder = module.parent().unwrap();
             plan.environment.push(("PYTHONPATH".into(), folder.into()));
         });
-        seen.2.get("files.digest").unwrap().to_owned()
+        seen.2.get_fact("files.digest").unwrap().to_owned()
     };
     let mut known = vec![digest()];
     assert!(known[0].starts_with("hash:"), "{}", known[0]);
@@ -841,7 +851,7 @@ fn too_many_files_are_not_known() {
         fs::File::create(place.path(&format!("many/{number}"))).unwrap();
     }
     let seen = place.seen(|_| {});
-    let known = seen.2.get("files.digest").unwrap();
+    let known = seen.2.get_fact("files.digest").unwrap();
     assert!(known.starts_with("unknown: there are more than 10000 files in"));
     let Likeness::Unlike(why) = seen.likeness(&seen) else {
         panic!("not known");

@@ -6,7 +6,7 @@
 
 use super::command::NOT_FOUND;
 use super::files::is_digest;
-use super::parting::{Facts, Parting, flags_apart, parted};
+use super::parting::{Facts, Parting, distinguishing_facts_of, flags_apart};
 use super::weight::{Group, group_of};
 use super::{ABSENT, MAINS, mains_of};
 use crate::model::{ActorPlan, Plan, Survey, VariantId, VariantPlan};
@@ -31,12 +31,15 @@ const FLAGS: &str = "cpu.flags";
 const MODEL: &str = "cpu.model";
 
 /// Returns the facts in which these variants differ, the most suspicious first.
-pub fn differing(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<Differing> {
-    let mut all = facts(plan, survey, variants);
+pub fn differing_facts(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<Differing> {
+    let mut all = facts_of_variants(plan, survey, variants);
     only_what_differs(&mut all);
-    let names = names(&all).into_iter().filter_map(|key| {
+    let names = fact_names(&all).into_iter().filter_map(|key| {
         let value = |(id, facts): (&VariantId, &Facts)| {
-            (plan.variant(*id).name.clone(), facts.get(&key).cloned())
+            (
+                plan.variant_plan(*id).name.clone(),
+                facts.get(&key).cloned(),
+            )
         };
         let values: BTreeMap<_, _> = variants.iter().zip(&all).map(value).collect();
         let unlike: BTreeSet<&Option<String>> = values.values().collect();
@@ -56,11 +59,11 @@ pub fn partings_of_variants(
     variants: &[(VariantId, bool)],
 ) -> Vec<Parting> {
     let ids: Vec<VariantId> = variants.iter().map(|(id, _)| *id).collect();
-    let mut all: Vec<Facts> = facts(plan, survey, &ids)
+    let mut all: Vec<Facts> = facts_of_variants(plan, survey, &ids)
         .into_iter()
         .map(flags_apart)
         .collect();
-    for key in names(&all) {
+    for key in fact_names(&all) {
         let unlike: BTreeSet<Option<&String>> = all.iter().map(|facts| facts.get(&key)).collect();
         // A fact that is different in every variant only identifies the variant, and so does the
         // name of a CPU.
@@ -72,21 +75,21 @@ pub fn partings_of_variants(
         }
     }
     let failed = variants.iter().map(|(_, failed)| *failed);
-    parted(&all.into_iter().zip(failed).collect::<Vec<_>>())
+    distinguishing_facts_of(&all.into_iter().zip(failed).collect::<Vec<_>>())
 }
 
-fn names(all: &[Facts]) -> BTreeSet<(Group, String)> {
+fn fact_names(all: &[Facts]) -> BTreeSet<(Group, String)> {
     all.iter().flat_map(|facts| facts.keys().cloned()).collect()
 }
 
 /// Returns the facts about each of these variants, except for facts that were varied on purpose.
-fn facts(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<Facts> {
+fn facts_of_variants(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<Facts> {
     // Without a survey of all commands, a missing fact does not mean the same value as in the
     // first.
     if plan.variants.iter().flat_map(mains_of).count() > MAINS {
         return vec![Facts::new(); variants.len()];
     }
-    let chosen = || variants.iter().map(|id| plan.variant(*id));
+    let chosen = || variants.iter().map(|id| plan.variant_plan(*id));
     let commands: BTreeSet<Vec<_>> = chosen()
         .map(|variant| mains_of(variant).map(|(_, main)| &main.command).collect())
         .collect();
@@ -145,7 +148,7 @@ pub(super) fn of_main<'a>(
         }
     }
     for (key, value) in &survey.0 {
-        if let Some(key) = unnamed(key, name) {
+        if let Some(key) = without_variant_name(key, name) {
             if value == ABSENT {
                 facts.remove(&key);
             } else {
@@ -157,7 +160,7 @@ pub(super) fn of_main<'a>(
 }
 
 /// Returns `program.path` for `program[NAME].path`; `None` for a fact of another command.
-fn unnamed(key: &str, name: &str) -> Option<String> {
+fn without_variant_name(key: &str, name: &str) -> Option<String> {
     let (section, rest) = key.split_once('[')?;
     let rest = rest.strip_prefix(name)?.strip_prefix(']')?;
     (rest.is_empty() || rest.starts_with('.')).then(|| format!("{section}{rest}"))

@@ -124,7 +124,7 @@ impl Template {
         let folder = folder.join(self.folder.as_deref().unwrap_or(Path::new("")));
         let core = folder.join(name);
         core.symlink_metadata().ok()?;
-        let core = core.safe();
+        let core = core.to_safe();
         Some(format!(
             "`{core}` is there already, and would be overwritten; `mv {core} {core}.old`"
         ))
@@ -185,16 +185,19 @@ pub fn core_obstacle(destination: &Destination, cwd: &Path) -> Option<String> {
             if !folder.is_dir() {
                 return Some(format!(
                     "the kernel writes cores into `{0}`, which is not there; `mkdir -p {0}`",
-                    folder.safe()
+                    folder.to_safe()
                 ));
             }
             if let Some(why) = template.overwrites_in(folder) {
                 return Some(why);
             }
             let writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK);
-            writable
-                .is_err()
-                .then(|| format!("cores go into `{}`, which cannot be written", folder.safe()))
+            writable.is_err().then(|| {
+                format!(
+                    "cores go into `{}`, which cannot be written",
+                    folder.to_safe()
+                )
+            })
         }
     }
 }

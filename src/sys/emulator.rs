@@ -25,11 +25,11 @@ pub struct Emulator<'a> {
 
 impl<'a> Emulator<'a> {
     /// Finds the first user-mode emulator in a command; it may follow a wrapper.
-    pub fn among<T: AsRef<OsStr>>(words: &'a [T]) -> Option<Self> {
-        (0..words.len()).find_map(|at| Self::at(words, at))
+    pub fn find_in_command<T: AsRef<OsStr>>(words: &'a [T]) -> Option<Self> {
+        (0..words.len()).find_map(|at| Self::from_word(words, at))
     }
 
-    fn at<T: AsRef<OsStr>>(words: &'a [T], begin: usize) -> Option<Self> {
+    fn from_word<T: AsRef<OsStr>>(words: &'a [T], begin: usize) -> Option<Self> {
         let word = |at: usize| words.get(at).map(AsRef::as_ref);
         let name = Path::new(word(begin)?).file_name()?.to_str()?;
         let arch = name.strip_prefix("qemu-")?;
@@ -70,7 +70,7 @@ mod tests {
     /// Returns the CPU model, and the program with its arguments.
     fn apart(line: &str) -> Option<(Option<String>, String)> {
         let words: Vec<&str> = line.split(' ').collect();
-        let found = Emulator::among(&words)?;
+        let found = Emulator::find_in_command(&words)?;
         let model = found.model.map(|model| model.to_str().unwrap().to_owned());
         Some((model, words[found.program..].join(" ")))
     }

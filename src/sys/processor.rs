@@ -13,7 +13,7 @@ pub struct Processor {
 ///
 /// The files of the system describe the machine's CPU even under an emulator.
 #[cfg(target_arch = "x86_64")]
-pub fn seen() -> Option<Processor> {
+pub fn visible_processor() -> Option<Processor> {
     let flags = FLAGS.iter().filter(|(_, is_there)| is_there());
     Some(Processor {
         model: brand_string(),
@@ -22,7 +22,7 @@ pub fn seen() -> Option<Processor> {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub fn seen() -> Option<Processor> {
+pub fn visible_processor() -> Option<Processor> {
     None
 }
 
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn it_says_of_itself_what_the_kernel_says_of_it() {
-        let Processor { model, flags } = seen().unwrap();
+        let Processor { model, flags } = visible_processor().unwrap();
         let text = std::fs::read_to_string("/proc/cpuinfo").unwrap();
         let named = host::field_of(&text, "model name").unwrap();
         assert_eq!(model, named.trim());

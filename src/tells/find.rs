@@ -1,7 +1,7 @@
 //! Finds the line of an output that explains a failure best.
 
 use super::forms::{DATA_RACE, JAVA_CRASH};
-use super::{Tell, javascript, read, table, tests_that_failed};
+use super::{Tell, javascript, read_tell, table, tests_that_failed};
 
 /// Bytes at the end of an output that are searched.
 const TAIL: usize = 64 * 1024;
@@ -12,16 +12,16 @@ const LONGEST: usize = 400;
 /// Returns the line at the end of an output that explains best why a program failed.
 ///
 /// Related parts of the next lines are appended: the message of an exception, or the function that
-/// a sanitizer blames. [`read`] parses the returned line.
-pub fn find(tail: &[u8]) -> Option<String> {
+/// a sanitizer blames. [`read_tell`] parses the returned line.
+pub fn find_telling_line(tail: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(&tail[tail.len().saturating_sub(TAIL)..]);
     let lines: Vec<&str> = text
         .lines()
-        .map(|line| shortened(line.trim_end()))
+        .map(|line| shorten_line(line.trim_end()))
         .collect();
     let mut best: Option<(u8, String)> = None;
     for at in 0..lines.len() {
-        let Some((line, tell)) = told(&lines, at) else {
+        let Some((line, tell)) = read_with_context(&lines, at) else {
             continue;
         };
         let better = best.as_ref().is_none_or(|(rank, _)| match tell.rank {
@@ -32,7 +32,7 @@ pub fn find(tail: &[u8]) -> Option<String> {
             best = Some((tell.rank, line));
         }
     }
-    best.map(|(_, line)| shortened(&line).to_owned())
+    best.map(|(_, line)| shorten_line(&line).to_owned())
 }
 
 /// Returns whether the first of several such messages is the cause of the others: a panic makes the
@@ -47,39 +47,40 @@ fn first_counts(tell: &Tell) -> bool {
     .contains(&tell.kind)
 }
 
-fn shortened(line: &str) -> &str {
+fn shorten_line(line: &str) -> &str {
     let fits = |(at, c): &(usize, char)| at + c.len_utf8() <= LONGEST;
     let end = line.char_indices().take_while(fits).last();
     &line[..end.map_or(0, |(at, c)| at + c.len_utf8())]
 }
 
 /// Returns the message that begins at a line, with its related lines, and its meaning.
-fn told(lines: &[&str], at: usize) -> Option<(String, Tell)> {
-    let whole = tests_that_failed::find(lines, at).or_else(|| javascript::find(&lines[at..]));
+fn read_with_context(lines: &[&str], at: usize) -> Option<(String, Tell)> {
+    let whole = tests_that_failed::find_failed_tests(lines, at)
+        .or_else(|| javascript::find_exception(&lines[at..]));
     if let Some(line) = whole {
-        let tell = read(&line)?;
+        let tell = read_tell(&line)?;
         return Some((line, tell));
     }
     if lines[at].starts_with("Traceback (most recent call last)") {
-        return traceback(&lines[at + 1..]);
+        return read_traceback(&lines[at + 1..]);
     }
     // An exception without a traceback is an ordinary log line.
-    let tell = read(lines[at]).filter(|tell| tell.kind != table::PYTHON_EXCEPTION.kind)?;
-    let line = joined(lines[at].trim(), &lines[at + 1..]);
-    let tell = read(&line).unwrap_or(tell);
+    let tell = read_tell(lines[at]).filter(|tell| tell.kind != table::PYTHON_EXCEPTION.kind)?;
+    let line = join_continuation(lines[at].trim(), &lines[at + 1..]);
+    let tell = read_tell(&line).unwrap_or(tell);
     Some((line, tell))
 }
 
 /// Returns the exception at the end of a traceback, which is the first line without indentation.
-fn traceback(lines: &[&str]) -> Option<(String, Tell)> {
+fn read_traceback(lines: &[&str]) -> Option<(String, Tell)> {
     let last = lines
         .iter()
         .find(|line| !line.is_empty() && !line.starts_with(' '))?;
-    let tell = read(last).unwrap_or_else(|| table::PYTHON_EXCEPTION.tell(""));
+    let tell = read_tell(last).unwrap_or_else(|| table::PYTHON_EXCEPTION.make_tell(""));
     Some(((*last).to_owned(), tell))
 }
 
-fn joined(line: &str, next: &[&str]) -> String {
+fn join_continuation(line: &str, next: &[&str]) -> String {
     let following = next.first().map_or("", |line| line.trim());
     if line.contains("terminate called after throwing") && following.starts_with("what():") {
         return format!("{line}, {following}");
@@ -97,7 +98,7 @@ fn joined(line: &str, next: &[&str]) -> String {
     }
     if line.contains("ERROR: ") || line.contains("WARNING: ") {
         let short = line.split(" at pc ").next().unwrap_or(line);
-        return match blamed(next) {
+        return match blamed_function(next) {
             Some(function) => format!("{}, in {function}", short.trim_end_matches([':', ','])),
             None => short.to_owned(),
         };
@@ -144,14 +145,14 @@ fn data_race(lines: &[&str]) -> String {
 
 /// Returns the function that a sanitizer blames: the innermost call of the first stack that does
 /// not belong to the sanitizer, or else the function in its summary.
-fn blamed<'a>(lines: &[&'a str]) -> Option<&'a str> {
+fn blamed_function<'a>(lines: &[&'a str]) -> Option<&'a str> {
     let stack = lines.iter().map(|line| line.trim());
     let mut stack = stack
         .skip_while(|line| !line.starts_with("#0 "))
         .take_while(|line| line.starts_with('#'));
     let frame =
         stack.find(|line| !line.contains("/libsanitizer/") && !line.contains("/compiler-rt/"));
-    frame.and_then(in_frame).or_else(|| summary(lines))
+    frame.and_then(in_frame).or_else(|| summary_function(lines))
 }
 
 /// Parses the function of `#1 0x55d0 in g(int) /src/a.c:12:3` or `#1 0x55d0 in g (/bin/a+0x12)`.
@@ -168,7 +169,7 @@ fn is_name(function: &str) -> bool {
 
 /// Returns the function in the summary of a sanitizer: `SUMMARY: AddressSanitizer:
 /// heap-use-after-free /src/a.c:12:3 in f`.
-fn summary<'a>(lines: &[&'a str]) -> Option<&'a str> {
+fn summary_function<'a>(lines: &[&'a str]) -> Option<&'a str> {
     let line = lines.iter().find(|line| line.starts_with("SUMMARY: "))?;
     let (_, function) = line.rsplit_once(" in ")?;
     is_name(function).then_some(function)

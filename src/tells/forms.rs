@@ -4,7 +4,7 @@ use super::table::{
     ASSERT, CXX_EXCEPTION, GO, GO_RACE, JAVA_EXCEPTION, JVM, PYTHON_EXCEPTION, PYTHON_FATAL,
     RUST_PANIC, SANITIZER,
 };
-use super::{Tell, bare_name, javascript, normalise, tests_that_failed};
+use super::{Tell, bare_name, javascript, normalise_line, tests_that_failed};
 
 /// Texts of `faulthandler` for the signals that it handles.
 pub(super) const PYTHON_SIGNALS: [&str; 5] = [
@@ -23,33 +23,33 @@ pub(super) const DATA_RACE: &str = "WARNING: DATA RACE";
 
 /// All parsers, the most specific first.
 const FORMS: [fn(&str) -> Option<Tell>; 13] = [
-    tests_that_failed::read,
-    javascript::read,
-    race,
-    sanitizer,
-    undefined,
-    jvm,
-    assertion,
-    cxx,
-    rust,
-    go,
+    tests_that_failed::read_failed_tests,
+    javascript::read_uncaught,
+    read_race,
+    read_sanitizer,
+    read_undefined,
+    read_jvm,
+    read_assertion,
+    read_cxx,
+    read_rust,
+    read_go,
     python_fatal,
-    java,
-    python,
+    read_java,
+    read_python,
 ];
 
-pub(super) fn read(line: &str) -> Option<Tell> {
+pub(super) fn read_form(line: &str) -> Option<Tell> {
     FORMS.iter().find_map(|form| form(line))
 }
 
 /// Returns the text between two markers.
-fn between<'a>(line: &'a str, before: &str, after: &str) -> Option<&'a str> {
+fn text_between<'a>(line: &'a str, before: &str, after: &str) -> Option<&'a str> {
     let (_, rest) = line.split_once(before)?;
     rest.split_once(after).map(|(inside, _)| inside)
 }
 
 /// Parses `==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x… at pc …, in f`.
-fn sanitizer(line: &str) -> Option<Tell> {
+fn read_sanitizer(line: &str) -> Option<Tell> {
     let (head, rest) = line.split_once("Sanitizer: ")?;
     let name = head
         .split_once("ERROR: ")
@@ -61,31 +61,31 @@ fn sanitizer(line: &str) -> Option<Tell> {
         .rsplit_once(", in ")
         .map(|(_, function)| bare_name(function));
     let place = place.map_or(String::new(), |function| format!(" in {function}"));
-    let error = normalise(error);
-    Some(SANITIZER.tell(format!("{name}Sanitizer {error}{place}")))
+    let error = normalise_line(error);
+    Some(SANITIZER.make_tell(format!("{name}Sanitizer {error}{place}")))
 }
 
 /// Parses `a.c:3:5: runtime error: signed integer overflow: 2147483647 + 1 cannot be …`.
-fn undefined(line: &str) -> Option<Tell> {
+fn read_undefined(line: &str) -> Option<Tell> {
     let (place, error) = line.split_once(": runtime error: ")?;
     let (file, _) = place.split_once(':')?;
     let error = error.split(':').next().unwrap_or(error);
-    let error = normalise(error);
-    Some(SANITIZER.tell(format!(
+    let error = normalise_line(error);
+    Some(SANITIZER.make_tell(format!(
         "UndefinedBehaviorSanitizer {error} in {}",
-        normalise(file)
+        normalise_line(file)
     )))
 }
 
 /// Parses `A fatal error has been detected by the Java Runtime Environment: C [libx.so+0x10]
 /// f+0x1`.
-fn jvm(line: &str) -> Option<Tell> {
+fn read_jvm(line: &str) -> Option<Tell> {
     let (_, rest) = line.split_once(JAVA_CRASH)?;
     let frame = rest.split_once(": ").map_or("", |(_, frame)| frame);
-    Some(JVM.tell(normalise(frame)))
+    Some(JVM.make_tell(normalise_line(frame)))
 }
 
-fn assertion(line: &str) -> Option<Tell> {
+fn read_assertion(line: &str) -> Option<Tell> {
     // glibc: `prog: a.c:12: int f(int): Assertion `x > 0' failed.`; libstdc++ uses straight quotes.
     if let Some((place, rest)) = line.split_once(": Assertion ")
         && let Some(expression) = rest.rsplit_once(" failed").map(|(quoted, _)| quoted)
@@ -96,77 +96,83 @@ fn assertion(line: &str) -> Option<Tell> {
             .match_indices(": ")
             .find(|(at, _)| place[..*at].ends_with(|c: char| c.is_ascii_digit()));
         let function = function.map(|(at, _)| bare_name(&place[at + 2..]));
-        return Some(assert(expression, function));
+        return Some(tell_of_assertion(expression, function));
     }
     // musl, BSD: `Assertion failed: x > 0 (a.c: f: 12)`; macOS: `Assertion failed: (x > 0), function f, …`
     if let Some((_, rest)) = line.split_once("Assertion failed: ") {
         if let Some((expression, rest)) = rest.split_once(", function ") {
             let function = rest.split(',').next().map(bare_name);
-            return Some(assert(expression.trim_matches(['(', ')']), function));
+            return Some(tell_of_assertion(
+                expression.trim_matches(['(', ')']),
+                function,
+            ));
         }
         let (expression, place) = rest.rsplit_once(" (").unwrap_or((rest, ""));
         let function = place.split(": ").nth(1).map(bare_name);
-        return Some(assert(expression, function));
+        return Some(tell_of_assertion(expression, function));
     }
     // glibc itself: `Fatal glibc error: a.c:450 (f): assertion failed: e == 0`.
     if let Some((_, rest)) = line.split_once("Fatal glibc error: ")
         && let Some((_, expression)) = rest.split_once("assertion failed: ")
     {
-        return Some(assert(expression, between(rest, "(", ")").map(bare_name)));
+        return Some(tell_of_assertion(
+            expression,
+            text_between(rest, "(", ")").map(bare_name),
+        ));
     }
     // Abseil, glog, Chromium: `F0101 12:00:00.000 7 a.cc:12] Check failed: x > 0 (0 vs. 1)`.
     let (_, rest) = line.split_once("] Check failed: ")?;
     let expression = rest.split(" (").next().unwrap_or(rest);
-    Some(assert(expression.trim_end_matches('.'), None))
+    Some(tell_of_assertion(expression.trim_end_matches('.'), None))
 }
 
-fn assert(expression: &str, function: Option<String>) -> Tell {
+fn tell_of_assertion(expression: &str, function: Option<String>) -> Tell {
     let expression = expression.trim();
-    ASSERT.tell(match function.filter(|name| !name.is_empty()) {
+    ASSERT.make_tell(match function.filter(|name| !name.is_empty()) {
         Some(function) => format!("{expression} in {function}"),
         None => expression.to_owned(),
     })
 }
 
 /// Parses the messages of `std::terminate`, which differ between libstdc++ and libc++.
-fn cxx(line: &str) -> Option<Tell> {
-    if let Some(kind) = between(
+fn read_cxx(line: &str) -> Option<Tell> {
+    if let Some(kind) = text_between(
         line,
         "terminate called after throwing an instance of '",
         "'",
     ) {
-        return Some(CXX_EXCEPTION.tell(kind));
+        return Some(CXX_EXCEPTION.make_tell(kind));
     }
     if !line.contains("terminating") {
         return None;
     }
     let (_, rest) = line.split_once("uncaught exception of type ")?;
-    Some(CXX_EXCEPTION.tell(rest.split(": ").next().unwrap_or(rest)))
+    Some(CXX_EXCEPTION.make_tell(rest.split(": ").next().unwrap_or(rest)))
 }
 
 /// Parses `thread 'main' (7) panicked at src/a.rs:1:2: message`, and the older `panicked at
 /// 'message', src/a.rs:1:2`.
-fn rust(line: &str) -> Option<Tell> {
+fn read_rust(line: &str) -> Option<Tell> {
     let (_, rest) = line.split_once("thread '")?;
     let (_, rest) = rest.split_once("' ")?;
     let (_, rest) = rest.split_once("panicked at ")?;
     if let Some(rest) = rest.strip_prefix('\'') {
         let message = rest.rsplit_once("', ").map_or(rest, |(message, _)| message);
-        return Some(RUST_PANIC.tell(normalise(message)));
+        return Some(RUST_PANIC.make_tell(normalise_line(message)));
     }
     let message = rest.split_once(": ").map_or("", |(_, message)| message);
-    Some(RUST_PANIC.tell(normalise(message)))
+    Some(RUST_PANIC.make_tell(normalise_line(message)))
 }
 
 /// Parses `WARNING: DATA RACE in main.load and main.store`.
-fn race(line: &str) -> Option<Tell> {
+fn read_race(line: &str) -> Option<Tell> {
     let functions = line.strip_prefix(DATA_RACE)?;
     // Keep numbers, which distinguish anonymous functions.
-    Some(GO_RACE.tell(functions.trim_start_matches(" in ")))
+    Some(GO_RACE.make_tell(functions.trim_start_matches(" in ")))
 }
 
 /// Parses `panic: runtime error: …` and `fatal error: all goroutines are asleep - deadlock!`.
-fn go(line: &str) -> Option<Tell> {
+fn read_go(line: &str) -> Option<Tell> {
     const FATAL: [&str; 7] = [
         "all goroutines are asleep",
         "concurrent map",
@@ -177,29 +183,29 @@ fn go(line: &str) -> Option<Tell> {
         "found bad pointer in Go heap",
     ];
     if let Some(message) = line.strip_prefix("panic: ") {
-        return Some(GO.tell(normalise(message)));
+        return Some(GO.make_tell(normalise_line(message)));
     }
     let message = line.strip_prefix("fatal error: ")?;
     let known = FATAL.iter().any(|start| message.contains(start));
-    known.then(|| GO.tell(normalise(message)))
+    known.then(|| GO.make_tell(normalise_line(message)))
 }
 
 /// Parses `Fatal Python error: Segmentation fault, in f (a.py:3)`; `find` has appended the place.
 fn python_fatal(line: &str) -> Option<Tell> {
     let (_, rest) = line.split_once("Fatal Python error: ")?;
     let rest = rest.rsplit_once(" (").map_or(rest, |(head, _)| head);
-    Some(PYTHON_FATAL.tell(normalise(rest)))
+    Some(PYTHON_FATAL.make_tell(normalise_line(rest)))
 }
 
 /// Parses `Exception in thread "main" java.lang.IllegalStateException: message`.
-fn java(line: &str) -> Option<Tell> {
+fn read_java(line: &str) -> Option<Tell> {
     let (_, rest) = line.split_once("Exception in thread \"")?;
     let (_, rest) = rest.split_once("\" ")?;
-    Some(JAVA_EXCEPTION.tell(normalise(rest)))
+    Some(JAVA_EXCEPTION.make_tell(normalise_line(rest)))
 }
 
 /// Parses `ValueError: message` and `some.module.SomeError`.
-fn python(line: &str) -> Option<Tell> {
+fn read_python(line: &str) -> Option<Tell> {
     const ENDS: [&str; 8] = [
         "Error",
         "Exception",
@@ -222,5 +228,5 @@ fn python(line: &str) -> Option<Tell> {
             .is_some_and(|last| last.starts_with(char::is_uppercase));
     let message = &line[kind.len()..];
     let fits = message.is_empty() || message == ":" || message.starts_with(": ");
-    (named && fits).then(|| PYTHON_EXCEPTION.tell(normalise(line)))
+    (named && fits).then(|| PYTHON_EXCEPTION.make_tell(normalise_line(line)))
 }

@@ -13,10 +13,10 @@ mod table;
 mod tests_that_failed;
 mod trailer;
 
-pub use find::find;
+pub use find::find_telling_line;
 pub use name::bare_name;
-pub use normal::normalise;
-pub use site::site;
+pub use normal::normalise_line;
+pub use site::find_site;
 pub use trailer::is_trailer;
 
 /// Meaning of a message that explains a failure.
@@ -66,11 +66,11 @@ impl Tell {
 /// Returns the meaning of a line that explains a failure; `None` for most lines.
 ///
 /// The line may be a result of [`find`], which joins two or three lines.
-pub fn read(line: &str) -> Option<Tell> {
+pub fn read_tell(line: &str) -> Option<Tell> {
     let line = line.trim();
-    forms::read(line).or_else(|| {
+    forms::read_form(line).or_else(|| {
         let row = table::FIXED.iter().find(|row| line.contains(row.text))?;
-        Some(row.sort.tell(""))
+        Some(row.sort.make_tell(""))
     })
 }
 

@@ -45,7 +45,7 @@ fn without_impl(name: &str) -> String {
             None => return name.to_owned(),
         },
     };
-    let Some(end) = closing(rest) else {
+    let Some(end) = closing_bracket(rest) else {
         return name.to_owned();
     };
     let inside = rest[..end].strip_prefix("impl ").unwrap_or(&rest[..end]);
@@ -58,7 +58,7 @@ fn without_impl(name: &str) -> String {
 }
 
 /// Returns the offset of the bracket that closes the one just before this text.
-fn closing(text: &str) -> Option<usize> {
+fn closing_bracket(text: &str) -> Option<usize> {
     let mut depth = 1;
     let mut before = ' ';
     for (at, c) in text.char_indices() {

@@ -2,11 +2,11 @@
 
 /// Returns a line without parts that differ between trials: numbers become `N`, hexadecimal numbers
 /// `H`, paths their last part, and times are removed.
-pub fn normalise(line: &str) -> String {
+pub fn normalise_line(line: &str) -> String {
     let words = line.split_whitespace();
     let words = words.filter(|word| !is_time(word));
     let words = words.skip_while(|word| is_process(word));
-    let words: Vec<String> = words.map(plain).collect();
+    let words: Vec<String> = words.map(normalise_word).collect();
     words.join(" ")
 }
 
@@ -31,7 +31,7 @@ fn is_process(word: &str) -> bool {
         && inside.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn plain(word: &str) -> String {
+fn normalise_word(word: &str) -> String {
     let mut out = String::with_capacity(word.len());
     let mut rest = word;
     while !rest.is_empty() {
@@ -41,7 +41,7 @@ fn plain(word: &str) -> String {
             out.push_str(&rest[..c]);
             rest = &rest[c..];
         } else {
-            out.push_str(&numbers(last_part(&rest[..length])));
+            out.push_str(&replace_numbers(last_part(&rest[..length])));
             rest = &rest[length..];
         }
     }
@@ -65,17 +65,17 @@ fn last_part(path: &str) -> &str {
 }
 
 /// Replaces numbers with `N`, and hexadecimal numbers and UUIDs with `H`.
-fn numbers(word: &str) -> String {
+fn replace_numbers(word: &str) -> String {
     let mut out = String::with_capacity(word.len());
     let mut rest = word;
     while let Some(c) = rest.chars().next() {
-        let length = if let Some(length) = uuid(rest) {
+        let length = if let Some(length) = uuid_length(rest) {
             out.push('H');
             length
         } else if c.is_ascii_alphanumeric() {
             let length = rest.find(|c: char| !c.is_ascii_alphanumeric());
             let length = length.unwrap_or(rest.len());
-            out.push_str(&number(&rest[..length]));
+            out.push_str(&replace_number(&rest[..length]));
             length
         } else {
             out.push(c);
@@ -86,7 +86,7 @@ fn numbers(word: &str) -> String {
     out
 }
 
-fn number(word: &str) -> String {
+fn replace_number(word: &str) -> String {
     let hex = |text: &str| text.bytes().all(|digit| digit.is_ascii_hexdigit());
     let digit = |text: &str| text.contains(|c: char| c.is_ascii_digit());
     let letter = |text: &str| text.contains(|c: char| c.is_ascii_alphabetic());
@@ -108,7 +108,7 @@ fn number(word: &str) -> String {
 }
 
 /// Returns the length of the UUID at the start of a text.
-fn uuid(text: &str) -> Option<usize> {
+fn uuid_length(text: &str) -> Option<usize> {
     const LENGTH: usize = 36;
     let bytes = text.as_bytes().get(..LENGTH)?;
     let fits = bytes.iter().enumerate().all(|(at, byte)| match at {
@@ -147,14 +147,14 @@ mod tests {
             ("gr\u{fc}n \u{1f980}7", "gr\u{fc}n \u{1f980}N"),
         ];
         for (line, plain) in lines {
-            assert_eq!(normalise(line), plain, "{line}");
+            assert_eq!(normalise_line(line), plain, "{line}");
         }
     }
 
     #[test]
     fn twice_is_the_same_as_once() {
         for line in ["0x12 a/b 7", "H N TMP", "[1] 12:34:56 x"] {
-            assert_eq!(normalise(&normalise(line)), normalise(line));
+            assert_eq!(normalise_line(&normalise_line(line)), normalise_line(line));
         }
     }
 }

@@ -5,16 +5,16 @@ use std::ops::Range;
 
 /// Returns the source line of the last failure in an output: the innermost call of a Python
 /// traceback or of a JavaScript stack, or the place of a panic or an assertion.
-pub fn site(text: &str) -> Option<Site> {
+pub fn find_site(text: &str) -> Option<Site> {
     let lines: Vec<&str> = text.lines().collect();
     (0..lines.len())
         .rev()
-        .find_map(|at| traceback(&lines[at..]).or_else(|| of_line(lines[at])))
+        .find_map(|at| site_of_traceback(&lines[at..]).or_else(|| of_line(lines[at])))
 }
 
 /// Parses `Traceback (most recent call last):`, calls, then the exception. The innermost call is
 /// the last.
-fn traceback(lines: &[&str]) -> Option<Site> {
+fn site_of_traceback(lines: &[&str]) -> Option<Site> {
     if !lines[0]
         .trim()
         .starts_with("Traceback (most recent call last)")
@@ -36,7 +36,7 @@ fn python_call(line: &str) -> Option<Site> {
     let rest = line.trim().strip_prefix("File \"")?;
     let (file, rest) = rest.split_once("\", line ")?;
     let (line, function) = rest.split_once(", in ").unwrap_or((rest, ""));
-    let mut site = named(file, line)?;
+    let mut site = site_at(file, line)?;
     site.function =
         Some(function.to_owned()).filter(|name| !name.is_empty() && *name != "<module>");
     Some(site)
@@ -71,13 +71,13 @@ fn of_line(line: &str) -> Option<Site> {
 /// Parses `file:line` or `file:line:column` at the start of a text.
 fn first_place(text: &str) -> Option<Site> {
     let mut parts = text.trim().split(':');
-    named(parts.next()?, parts.next()?)
+    site_at(parts.next()?, parts.next()?)
 }
 
 /// Plausible line numbers.
 const LINES: Range<u32> = 1..10_000_000;
 
-fn named(file: &str, line: &str) -> Option<Site> {
+fn site_at(file: &str, line: &str) -> Option<Site> {
     let line = line
         .trim()
         .parse()
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        site(text).map_or("none".to_owned(), |site| site.to_string())
+        find_site(text).map_or("none".to_owned(), |site| site.to_string())
     }
 
     #[test]

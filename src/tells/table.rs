@@ -30,7 +30,7 @@ impl Sort {
     }
 
     /// Makes a tell of this type.
-    pub(super) fn tell(&self, detail: impl Into<String>) -> Tell {
+    pub(super) fn make_tell(&self, detail: impl Into<String>) -> Tell {
         Tell {
             kind: self.kind,
             words: self.words,
@@ -102,68 +102,68 @@ pub(super) struct Row {
     pub(super) sort: &'static Sort,
 }
 
-const fn row(text: &'static str, sort: &'static Sort) -> Row {
+const fn make_row(text: &'static str, sort: &'static Sort) -> Row {
     Row { text, sort }
 }
 
 /// The first matching row counts, so longer texts must precede shorter ones.
 pub(super) const FIXED: &[Row] = &[
     // glibc's malloc.
-    row("double free or corruption", &DOUBLE_FREE),
-    row("free(): double free detected", &DOUBLE_FREE),
-    row("block freed twice", &DOUBLE_FREE),
-    row("free(): invalid pointer", &BAD_FREE),
-    row("munmap_chunk(): invalid pointer", &BAD_FREE),
-    row("mremap_chunk(): invalid pointer", &BAD_FREE),
-    row("realloc(): invalid pointer", &BAD_FREE),
-    row("free(): ", &HEAP),
-    row("malloc(): ", &HEAP),
-    row("realloc(): ", &HEAP),
-    row("malloc_consolidate(): ", &HEAP),
-    row("tcache_thread_shutdown(): ", &HEAP),
-    row("corrupted size vs. prev_size", &HEAP),
-    row("corrupted double-linked list", &HEAP),
-    row("smallbin double linked list corrupted", &HEAP),
-    row("largebin double linked list corrupted", &HEAP),
-    row("unsorted double linked list corrupted", &HEAP),
-    row("unaligned fastbin chunk detected", &HEAP),
-    row("break adjusted to free malloc space", &HEAP),
-    row("malloc assertion failure in", &HEAP),
-    row("malloc: top chunk is corrupt", &HEAP),
-    row("memory clobbered before allocated block", &HEAP),
-    row("memory clobbered past end of allocated block", &HEAP),
+    make_row("double free or corruption", &DOUBLE_FREE),
+    make_row("free(): double free detected", &DOUBLE_FREE),
+    make_row("block freed twice", &DOUBLE_FREE),
+    make_row("free(): invalid pointer", &BAD_FREE),
+    make_row("munmap_chunk(): invalid pointer", &BAD_FREE),
+    make_row("mremap_chunk(): invalid pointer", &BAD_FREE),
+    make_row("realloc(): invalid pointer", &BAD_FREE),
+    make_row("free(): ", &HEAP),
+    make_row("malloc(): ", &HEAP),
+    make_row("realloc(): ", &HEAP),
+    make_row("malloc_consolidate(): ", &HEAP),
+    make_row("tcache_thread_shutdown(): ", &HEAP),
+    make_row("corrupted size vs. prev_size", &HEAP),
+    make_row("corrupted double-linked list", &HEAP),
+    make_row("smallbin double linked list corrupted", &HEAP),
+    make_row("largebin double linked list corrupted", &HEAP),
+    make_row("unsorted double linked list corrupted", &HEAP),
+    make_row("unaligned fastbin chunk detected", &HEAP),
+    make_row("break adjusted to free malloc space", &HEAP),
+    make_row("malloc assertion failure in", &HEAP),
+    make_row("malloc: top chunk is corrupt", &HEAP),
+    make_row("memory clobbered before allocated block", &HEAP),
+    make_row("memory clobbered past end of allocated block", &HEAP),
     // Other allocators.
-    row("] Attempt to free invalid pointer", &BAD_FREE),
-    row("<jemalloc>: size mismatch detected", &HEAP),
-    row("mimalloc: error: double free detected", &DOUBLE_FREE),
-    row("mimalloc: error: corrupted", &HEAP),
-    row("mimalloc: error: buffer overflow", &HEAP),
+    make_row("] Attempt to free invalid pointer", &BAD_FREE),
+    make_row("<jemalloc>: size mismatch detected", &HEAP),
+    make_row("mimalloc: error: double free detected", &DOUBLE_FREE),
+    make_row("mimalloc: error: corrupted", &HEAP),
+    make_row("mimalloc: error: buffer overflow", &HEAP),
     // glibc's other checks.
-    row("*** stack smashing detected ***", &OVERFLOW),
-    row("*** buffer overflow detected ***", &OVERFLOW),
-    row("*** bit out of range 0 - FD_SETSIZE", &OVERFLOW),
-    row("*** longjmp causes uninitialized stack frame", &C_LIBRARY),
-    row("*** %n in writable segment", &C_LIBRARY),
-    row("*** invalid %N$ use detected", &C_LIBRARY),
-    row("*** invalid open call", &C_LIBRARY),
-    row("*** invalid openat", &C_LIBRARY),
-    row(
+    make_row("*** stack smashing detected ***", &OVERFLOW),
+    make_row("*** buffer overflow detected ***", &OVERFLOW),
+    make_row("*** bit out of range 0 - FD_SETSIZE", &OVERFLOW),
+    make_row("*** longjmp causes uninitialized stack frame", &C_LIBRARY),
+    make_row("*** %n in writable segment", &C_LIBRARY),
+    make_row("*** invalid %N$ use detected", &C_LIBRARY),
+    make_row("*** invalid open call", &C_LIBRARY),
+    make_row("*** invalid openat", &C_LIBRARY),
+    make_row(
         "The futex facility returned an unexpected error",
         &C_LIBRARY,
     ),
-    row("glibc detected an invalid stdio handle", &C_LIBRARY),
-    row("FATAL: exception not rethrown", &C_LIBRARY),
-    row("libgcc_s.so.1 must be installed for", &C_LIBRARY),
+    make_row("glibc detected an invalid stdio handle", &C_LIBRARY),
+    make_row("FATAL: exception not rethrown", &C_LIBRARY),
+    make_row("libgcc_s.so.1 must be installed for", &C_LIBRARY),
     // C++.
-    row("pure virtual method called", &PURE_VIRTUAL),
-    row("deleted virtual method called", &PURE_VIRTUAL),
-    row("Pure virtual function called!", &PURE_VIRTUAL),
-    row(
+    make_row("pure virtual method called", &PURE_VIRTUAL),
+    make_row("deleted virtual method called", &PURE_VIRTUAL),
+    make_row("Pure virtual function called!", &PURE_VIRTUAL),
+    make_row(
         "terminate called without an active exception",
         &CXX_TERMINATE,
     ),
-    row("terminate called recursively", &CXX_TERMINATE),
+    make_row("terminate called recursively", &CXX_TERMINATE),
     // Runtimes.
-    row("JavaScript heap out of memory", &NODE_HEAP),
-    row("has overflowed its stack", &RUST_OVERFLOW),
+    make_row("JavaScript heap out of memory", &NODE_HEAP),
+    make_row("has overflowed its stack", &RUST_OVERFLOW),
 ];

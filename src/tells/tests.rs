@@ -342,7 +342,7 @@ const LINES: &[(&str, &str, &str)] = &[
 #[test]
 fn every_line_tells_its_kind_and_what_distinguishes_it() {
     for (line, kind, detail) in LINES {
-        let tell = read(line).unwrap_or_else(|| panic!("nothing told by: {line}"));
+        let tell = read_tell(line).unwrap_or_else(|| panic!("nothing told by: {line}"));
         assert_eq!(
             (tell.kind, tell.detail.as_str()),
             (*kind, *detail),
@@ -356,14 +356,18 @@ fn every_line_tells_its_kind_and_what_distinguishes_it() {
 fn all_that_found_the_heap_damaged_is_one_family() {
     for (line, kind, _) in LINES {
         let heap = ["double free", "bad free", "heap corruption"].contains(kind);
-        assert_eq!(read(line).unwrap().family, heap.then_some("heap"), "{line}");
+        assert_eq!(
+            read_tell(line).unwrap().family,
+            heap.then_some("heap"),
+            "{line}"
+        );
     }
 }
 
 #[test]
 fn every_fixed_text_is_reached() {
     for row in table::FIXED {
-        let tell = read(&format!("{}x", row.text)).unwrap_or_else(|| panic!("{}", row.text));
+        let tell = read_tell(&format!("{}x", row.text)).unwrap_or_else(|| panic!("{}", row.text));
         assert_eq!(tell.kind, row.sort.kind, "{}", row.text);
     }
 }
@@ -383,7 +387,7 @@ fn everyday_lines_tell_nothing() {
         "http://host/Error: x",
         "12 Errors",
     ] {
-        let told = read(line).filter(|_| line != "Error");
+        let told = read_tell(line).filter(|_| line != "Error");
         assert_eq!(told, None, "{line}");
     }
 }
@@ -391,23 +395,23 @@ fn everyday_lines_tell_nothing() {
 #[test]
 fn the_echo_of_a_signal_is_known_as_such() {
     assert!(
-        read("Fatal Python error: Segmentation fault, in f (a.py:3)")
+        read_tell("Fatal Python error: Segmentation fault, in f (a.py:3)")
             .unwrap()
             .is_echo()
     );
     assert!(
-        !read("Fatal Python error: take_gil: no GIL")
+        !read_tell("Fatal Python error: take_gil: no GIL")
             .unwrap()
             .is_echo()
     );
-    assert!(!read("free(): invalid pointer").unwrap().is_echo());
+    assert!(!read_tell("free(): invalid pointer").unwrap().is_echo());
 }
 
 #[track_caller]
 fn found(output: &str, line: &str) {
-    let told = find(output.as_bytes());
+    let told = find_telling_line(output.as_bytes());
     assert_eq!(told.as_deref(), Some(line));
-    assert!(read(line).is_some(), "{line}");
+    assert!(read_tell(line).is_some(), "{line}");
 }
 
 #[test]
@@ -459,12 +463,15 @@ fn an_uncaught_python_exception_is_the_last_of_the_tracebacks() {
     let output = "Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'x'\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File \"a.py\", line 3\n    f()\nValueError: 12\n";
     found(output, "ValueError: 12");
     let own = "Traceback (most recent call last):\n  File \"a.py\", line 3\nBoom: 12\n";
-    assert_eq!(find(own.as_bytes()).as_deref(), Some("Boom: 12"));
+    assert_eq!(
+        find_telling_line(own.as_bytes()).as_deref(),
+        Some("Boom: 12")
+    );
 }
 
 #[test]
 fn an_exception_that_was_only_logged_is_none() {
-    assert_eq!(find(b"ValueError: ignored\nok\n"), None);
+    assert_eq!(find_telling_line(b"ValueError: ignored\nok\n"), None);
 }
 
 #[test]
@@ -487,22 +494,22 @@ fn java_names_the_frame() {
 fn only_the_end_of_a_long_output_is_looked_at() {
     let mut output = b"free(): invalid pointer\n".to_vec();
     output.extend(std::iter::repeat_n(b'x', 70_000));
-    assert_eq!(find(&output), None);
-    assert_eq!(find(b""), None);
-    assert_eq!(find(&[0xff, 0xfe, b'\n']), None);
+    assert_eq!(find_telling_line(&output), None);
+    assert_eq!(find_telling_line(b""), None);
+    assert_eq!(find_telling_line(&[0xff, 0xfe, b'\n']), None);
 }
 
 #[test]
 fn a_line_without_end_is_cut_between_characters() {
     let output = format!("free(): invalid pointer {}", "\u{fc}".repeat(1000));
-    assert!(find(output.as_bytes()).unwrap().len() <= 400);
+    assert!(find_telling_line(output.as_bytes()).unwrap().len() <= 400);
 }
 
 /// Returns the line that is found in an output, and the detail of its meaning.
 fn named_in(output: &str) -> (String, String) {
-    let line = find(output.as_bytes()).unwrap_or_default();
-    let tell = read(&line).unwrap_or_else(|| panic!("{line}"));
-    assert_eq!(read(&line).map(|tell| tell.kind), Some(tell.kind));
+    let line = find_telling_line(output.as_bytes()).unwrap_or_default();
+    let tell = read_tell(&line).unwrap_or_else(|| panic!("{line}"));
+    assert_eq!(read_tell(&line).map(|tell| tell.kind), Some(tell.kind));
     (tell.kind.to_owned(), tell.detail)
 }
 
@@ -520,7 +527,9 @@ fn the_tests_that_failed_are_named() {
     assert_eq!(named_in(&one), name("t/test_a.py::test_b[1-x]"));
     let two = pytest("FAILED test_a.py::test_c\nERROR test_a.py::test_b - fixture 'x' not found\n");
     assert_eq!(named_in(&two), name("test_a.py::test_b, test_a.py::test_c"));
-    let parts = read(&find(two.as_bytes()).unwrap()).unwrap().parts;
+    let parts = read_tell(&find_telling_line(two.as_bytes()).unwrap())
+        .unwrap()
+        .parts;
     assert_eq!(parts, ["test_a.py::test_b", "test_a.py::test_c"]);
 
     let rule = "=".repeat(70);
@@ -548,12 +557,12 @@ fn many_tests_that_failed_fit_into_a_line() {
 ",
     );
     let output = format!("== short test summary info ==\n{lines}");
-    let line = find(output.as_bytes()).unwrap();
+    let line = find_telling_line(output.as_bytes()).unwrap();
     assert!(
         line.len() < 400 && line.contains(", and ") && line.ends_with(" more"),
         "{line}"
     );
-    let tell = read(&line).unwrap();
+    let tell = read_tell(&line).unwrap();
     assert_eq!(tell.parts[0], "test_a.py::test_000");
     assert!(
         tell.parts
@@ -579,7 +588,7 @@ fn an_uncaught_exception_of_node_is_named() {
     assert_eq!(named_in(&range_error), name("RangeError: N is too much"));
     // An exception that was only logged is not the cause of the end.
     let logged = "TypeError: x\n    at a (/x/e.js:1:1)\ndone\n";
-    assert_eq!(find(logged.as_bytes()), None);
+    assert_eq!(find_telling_line(logged.as_bytes()), None);
 }
 
 #[test]

@@ -12,7 +12,7 @@ const BETWEEN: &str = ", ";
 const ROOM: usize = 360;
 
 /// Returns the failed tests, if a test runner's list of them begins or ends at this line.
-pub(super) fn find(lines: &[&str], at: usize) -> Option<String> {
+pub(super) fn find_failed_tests(lines: &[&str], at: usize) -> Option<String> {
     let line = lines[at];
     let mut names: Vec<&str> = if line.contains(" short test summary info ") {
         let listed = lines[at + 1..].iter();
@@ -68,7 +68,7 @@ fn of_go(line: &str) -> Option<&str> {
 }
 
 /// Parses `failed tests: test_a.py::test_b, test_a.py::test_c`.
-pub(super) fn read(line: &str) -> Option<Tell> {
+pub(super) fn read_failed_tests(line: &str) -> Option<Tell> {
     let names = line.strip_prefix(FAILED)?;
     let mut parts: Vec<String> = names.split(BETWEEN).map(str::to_owned).collect();
     parts.retain(|name| !name.starts_with("and "));
@@ -77,6 +77,6 @@ pub(super) fn read(line: &str) -> Option<Tell> {
     }
     Some(Tell {
         parts,
-        ..FAILED_TEST.tell(names)
+        ..FAILED_TEST.make_tell(names)
     })
 }

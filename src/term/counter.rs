@@ -17,7 +17,7 @@ impl Default for Counter {
 impl Counter {
     /// Replaces the text of the line.
     pub fn show_text(&self, text: &str) {
-        self.0.set_message(SafeText::line(text).into_string());
+        self.0.set_message(SafeText::from_line(text).into_string());
     }
 }
 

@@ -189,7 +189,7 @@ impl Live {
             "  {:<6} {of}{text}  {time}{words}",
             id.to_string()
         ));
-        if let Some(killer) = oracle::killer(seen, &state.plan.limits) {
+        if let Some(killer) = oracle::describe_killer(seen, &state.plan.limits) {
             self.print_line(&format!("         killed by: {killer}"));
         }
         for leaked in seen.residue.leaked.iter().take(3) {
@@ -212,13 +212,13 @@ impl Live {
     fn print_hint(&mut self, state: &State) {
         let reduces = matches!(state.plan.question, Question::Reduce(_));
         let begun = !reduces || state.reduction.is_some();
-        if self.hinted || state.reproduced() != Reproduced::Yes || !begun {
+        if self.hinted || state.reproduction_progress() != Reproduced::Yes || !begun {
             return;
         }
         self.hinted = true;
         if reduces && let Some(trials) = policy::trials_left(state) {
             let trials = words::format_count(trials, "more trial");
-            let time = self.estimate_remaining_seconds(state, state.completed());
+            let time = self.estimate_remaining_seconds(state, state.completed_trials());
             let time = time.map_or(String::new(), |time| {
                 format!(", {}", words::format_seconds(time))
             });
@@ -231,18 +231,18 @@ impl Live {
 
     fn status_line(&self, state: &State) -> String {
         if state.capturing {
-            let (caught, wanted) = Collect::caught(state);
+            let (caught, wanted) = Collect::caught_and_wanted(state);
             return format!(
                 "collecting stacks: {caught} of {wanted} (extra trials, not counted; Ctrl-C skips)"
             );
         }
-        let completed = state.completed();
+        let completed = state.completed_trials();
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-        for (kind, count) in state.arrivals() {
+        for (kind, count) in state.arrivals_by_kind() {
             *counts.entry(kind.name()).or_default() += count;
         }
         let failed: u64 = counts.values().sum();
-        let left = policy::of(&state.plan).left(state);
+        let left = policy::policy_of_plan(&state.plan).remaining_trials(state);
         let ran = match left {
             Some(left) => format!("{completed} of {} trials", completed + left),
             None => words::format_count(completed, "trial"),
@@ -259,11 +259,14 @@ impl Live {
                 .iter()
                 .map(|(name, count)| style(format!("{count} {name}")).red().to_string()),
         );
-        if state.void() > 0 {
-            parts.push(format!("{} inconclusive", state.void()));
+        if state.inconclusive_trials() > 0 {
+            parts.push(format!("{} inconclusive", state.inconclusive_trials()));
         }
         parts.extend(last);
-        let making = state.making.iter().map(|id| &state.plan.variant(*id).name);
+        let making = state
+            .making
+            .iter()
+            .map(|id| &state.plan.variant_plan(*id).name);
         let making: Vec<String> = making.map(|name| words::sanitize_line(name)).collect();
         if !making.is_empty() {
             parts.push(format!("building {}", making.join(", ")));
@@ -274,7 +277,7 @@ impl Live {
         // Last, because a narrow terminal cuts it off.
         parts.extend(self.within.as_ref().map(|say| {
             let of = self.running.values().find_map(|(_, variant)| *variant);
-            let of = of.map(|id| &state.plan.variant(id).name);
+            let of = of.map(|id| &state.plan.variant_plan(id).name);
             of.map_or_else(&say, |name| {
                 format!("{}: {}", words::sanitize_line(name), say())
             })
@@ -295,7 +298,7 @@ impl Live {
     /// Returns the approximate number of seconds until the end of a search.
     fn estimate_remaining_seconds(&self, state: &State, completed: u64) -> Option<f64> {
         let fresh = completed.checked_sub(self.completed_before.unwrap_or(0));
-        let fresh = fresh.filter(|fresh| *fresh > 0 && state.raising().is_none())?;
+        let fresh = fresh.filter(|fresh| *fresh > 0 && state.undecided_raise().is_none())?;
         let each = self.began.elapsed().as_secs_f64() / real(fresh);
         Some(each * real(policy::trials_left(state)?))
     }
@@ -304,7 +307,7 @@ impl Live {
         let elapsed = self.began.elapsed();
         let spent = in_seconds(elapsed);
         let fresh = completed.saturating_sub(self.completed_before.unwrap_or(0));
-        match (left, state.plan.stop.duration()) {
+        match (left, state.plan.stop.time_budget()) {
             (Some(left), _) if fresh > 0 && left > 0 => {
                 let left = elapsed.as_secs_f64() * real(left) / real(fresh);
                 format!("{spent}, {} left", words::format_seconds(left))
@@ -333,9 +336,9 @@ const LATE_TIMES: u32 = 5;
 const LATE: Duration = Duration::from_secs(2);
 
 impl Sink for Live {
-    fn event(&mut self, event: &Event, state: &State) {
+    fn on_event(&mut self, event: &Event, state: &State) {
         if self.completed_before.is_none() {
-            self.completed_before = Some(state.completed());
+            self.completed_before = Some(state.completed_trials());
             self.worked_before = state.worked;
         }
         match event {
@@ -354,7 +357,7 @@ impl Sink for Live {
                 self.last_end = Instant::now();
                 let variant = self.running.remove(trial).and_then(|(_, variant)| variant);
                 let of = variant.map_or(String::new(), |of| {
-                    let name = words::sanitize_line(&state.plan.variant(of).label());
+                    let name = words::sanitize_line(&state.plan.variant_plan(of).display_label());
                     format!("{}  ", style(name).bold())
                 });
                 if !state.capturing || self.every_trial {
@@ -391,7 +394,7 @@ impl Sink for Live {
         }
     }
 
-    fn tick(&mut self, state: &State) {
+    fn on_tick(&mut self, state: &State) {
         if let Some(rate) = self.rate.as_ref().and_then(|rate| rate()) {
             self.print_forecast(state, Speed::Answers(rate));
         }
@@ -419,32 +422,33 @@ fn answer_progress(state: &State) -> Option<String> {
         Question::Rate => None,
         Question::Ramp(_) => ramp_progress(state),
         Question::Confirm(_) => {
-            let progress = Progress::of(state)?;
+            let progress = Progress::of_state(state)?;
             let needed = progress.needed?;
             Some(format!("{} of {needed} passed", progress.clean))
         }
-        Question::Bisect(_) | Question::Reduce(_) if state.raising().is_some() => {
+        Question::Bisect(_) | Question::Reduce(_) if state.undecided_raise().is_some() => {
             current_setting(state)
         }
         Question::Bisect(_) => search_progress(state),
         Question::Reduce(_) => reduction_progress(state),
         Question::Shrink(_) => answer::describe_attempt(state),
         Question::Compare(asked) if asked.find == Find::Failing => {
-            let standings = Race::standings(state);
+            let standings = Race::all_standings(state);
             let count = |wanted| standings.iter().filter(|one| **one == wanted).count();
             let (fail, open) = (count(Standing::Fails), count(Standing::Open));
-            let passed = standings.iter().filter(|one| one.passed()).count();
+            let passed = standings.iter().filter(|one| one.has_passed()).count();
             let word = match asked.floor {
                 Some(_) => "clean",
                 None => "fail less",
             };
-            let needed = Race::needed(state).map_or(String::new(), |n| format!(" (after {n})"));
+            let needed =
+                Race::needed_passes(state).map_or(String::new(), |n| format!(" (after {n})"));
             Some(format!(
                 "{fail} fail   {passed} {word}{needed}   {open} not known"
             ))
         }
         Question::Compare(_) => {
-            let enough = words::format_number(policy::threshold(state).exp());
+            let enough = words::format_number(policy::evidence_threshold(state).exp());
             let evidence = state.contrasts.iter().map(|one| {
                 let evidence = one.evidence.ln_e_max().exp();
                 format!(
@@ -461,7 +465,7 @@ fn answer_progress(state: &State) -> Option<String> {
 
 /// Returns the setting that is being tried.
 fn current_setting(state: &State) -> Option<String> {
-    let variant = state.plan.variant(state.last_launched?);
+    let variant = state.plan.variant_plan(state.last_launched?);
     let setting = variant.setting.filter(|setting| !setting.is_as_planned());
     Some(setting.map_or_else(
         || "reproducing the failure".to_owned(),
@@ -471,14 +475,16 @@ fn current_setting(state: &State) -> Option<String> {
 
 /// Returns the candidates that a search has not excluded.
 fn search_progress(state: &State) -> Option<String> {
-    let search = Search::of(state)?;
-    let places = state.plan.space.as_ref()?.choices.places();
+    let search = Search::of_state(state)?;
+    let places = state.plan.space.as_ref()?.choices.as_candidates();
     let all = places.len();
-    if search.known.counts(all - 1).0 == 0 {
+    if search.known.failures_and_runs(all - 1).0 == 0 {
         return Some("reproducing the failure".to_owned());
     }
-    let left = search.known.credible_set(1.0 - state.plan.alpha.value());
-    let group = search.known.likeliest();
+    let left = search
+        .known
+        .credible_set(1.0 - state.plan.alpha.to_probability());
+    let group = search.known.likeliest_group();
     let best = &places[group.last.min(all - 1)].name;
     Some(format!(
         "{} of {all} left   best guess {} ({} %)",
@@ -493,18 +499,23 @@ fn ramp_progress(state: &State) -> Option<String> {
     let ramp = state.ramp.as_ref()?;
     let name = |level: usize| words::sanitize_line(&state.plan.variants[level].name);
     let fails = ramp.lowest_failing();
-    if let Some((below, seen, more)) = ramp.guarding(&Ramp::rule(state)) {
+    if let Some((below, seen, more)) = ramp.guarding_level(&Ramp::search_rule(state)) {
         let needed = seen + more;
         return Some(format!("{}: {seen} of {needed} passed", name(below)));
     }
     match fails {
         Some(level) => {
-            let left = ramp.credible(1.0 - state.plan.alpha.value()).len() as u64;
+            let left = ramp
+                .credible_levels(1.0 - state.plan.alpha.to_probability())
+                .len() as u64;
             let left = words::format_count(left, "level");
             Some(format!("fails at {}   {left} left", name(level)))
         }
         None => {
-            let tried = ramp.lives().iter().rposition(|lives| lives.runs > 0)?;
+            let tried = ramp
+                .lives_by_level()
+                .iter()
+                .rposition(|lives| lives.runs > 0)?;
             Some(format!("no failure up to {}", name(tried)))
         }
     }
@@ -516,7 +527,7 @@ fn reduction_progress(state: &State) -> Option<String> {
         return Some("reproducing the failure".to_owned());
     };
     let things = state.plan.space.as_ref()?.len();
-    let found = reduction.answer().needed.len();
+    let found = reduction.current_answer().needed.len();
     Some(if reduction.is_found() {
         format!("{found} of {things} needed, confirming")
     } else {
@@ -538,7 +549,7 @@ fn describe_failure(failure: &Failure) -> (String, String) {
             String::new(),
         );
     }
-    let label = failure.kind.label();
+    let label = failure.kind.evidence_label();
     let about = label.map_or_else(String::new, |label| format!("({label})"));
     (failure.kind.name(), about)
 }

@@ -417,7 +417,7 @@ fn next_commands(report: &Report, reference: &str, pooled: Option<Pooled>) -> Ve
 }
 
 fn saved_in_command(evidence: &Path) -> Command {
-    Command::new("saved in", relative_to_cwd(evidence).safe().to_string())
+    Command::new("saved in", relative_to_cwd(evidence).to_safe().to_string())
 }
 
 /// Returns a path relative to the working directory, if it is below it.

@@ -252,7 +252,7 @@ pub(super) fn marks_of_levels(answer: &Threshold) -> Option<&'static str> {
 /// Returns a row for each variant, but a single row for many variants that passed.
 fn variant_rows(report: &Report) -> Vec<([String; CELLS], String)> {
     let passed = |variant: &&Variant| {
-        let known = standing_of(report, variant).is_some_and(Standing::passed);
+        let known = standing_of(report, variant).is_some_and(Standing::has_passed);
         known && describe_failures(variant).is_empty()
     };
     let (passed, others): (Vec<&Variant>, Vec<&Variant>) = report.variants.iter().partition(passed);

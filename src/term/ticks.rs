@@ -18,7 +18,7 @@ impl Ticks {
     /// Starts with the first trial that is not counted yet.
     pub fn new(state: &State) -> Self {
         let waiting = state
-            .waiting()
+            .waiting_trials()
             .map(|(id, outcome)| (id, trial_line(id, outcome)));
         Self {
             last: state.last_counted,
@@ -28,7 +28,7 @@ impl Ticks {
 }
 
 impl Sink for Ticks {
-    fn event(&mut self, event: &Event, state: &State) {
+    fn on_event(&mut self, event: &Event, state: &State) {
         // Captured trials are not part of the result.
         if state.capturing {
             return;
@@ -64,17 +64,17 @@ fn describe_kind(kind: &Kind) -> String {
             witness: Witness::Seen { .. },
         } => format!("{signal} ({})", short_description(kind)),
         Kind::Signal { signal, .. } => {
-            let code = kind.code().unwrap_or_default();
+            let code = kind.exit_code().unwrap_or_default();
             format!("exit code {code} ({signal}, {})", short_description(kind))
         }
         Kind::Exit { code } => format!("exit code {code}"),
-        _ => format!("{} ({})", kind.name(), kind.words()),
+        _ => format!("{} ({})", kind.name(), kind.meaning_words()),
     }
 }
 
 /// Returns the words before the colon; the summary shows the rest.
 fn short_description(kind: &Kind) -> String {
-    kind.words()
+    kind.meaning_words()
         .split(':')
         .next()
         .unwrap_or_default()

@@ -75,12 +75,12 @@ impl World {
     }
 
     fn outcome(&self, state: &State, trial: &Trial) -> Outcome {
-        let (fails, salt) = match &state.plan.variant(trial.variant).choice {
+        let (fails, salt) = match &state.plan.variant_plan(trial.variant).choice {
             None => (self.rates[trial.variant.index()], trial.variant.0),
             Some(Choice::Place(place)) => (self.rates[*place as usize], *place),
             // The same for every order of choices.
             Some(Choice::Set(kept)) => {
-                let fails = NEEDED.iter().all(|thing| kept.holds(*thing));
+                let fails = NEEDED.iter().all(|thing| kept.holds_item(*thing));
                 (if fails { self.rates[0] } else { 0.0 }, kept.0.iter().sum())
             }
             Some(Choice::Cut(cut)) => {
@@ -114,10 +114,10 @@ impl World {
 
     /// Runs trials until the question of a state is answered; passes each event to the tape, too.
     fn answer(&self, state: &mut State, mut tape: impl FnMut(&Event)) {
-        let policy = policy::of(&state.plan);
+        let policy = policy::policy_of_plan(&state.plan);
         let mut running: BTreeMap<TrialId, Outcome> = BTreeMap::new();
         let mut happens = |state: &mut State, event: Event| {
-            state.apply(&event, policy::is_done);
+            state.apply_event(&event, policy::is_done);
             tape(&event);
         };
         while !state.decided {
@@ -161,7 +161,7 @@ fn next(state: &State, policy: &dyn policy::Policy) -> Option<Event> {
     if let Some(again) = state.to_repeat() {
         return Some(Event::TrialStarted(again.clone()));
     }
-    let variant = match policy.next(state) {
+    let variant = match policy.next_step(state) {
         Step::Launch(variant) => variant,
         Step::Choose(choice) => return Some(Event::VariantChosen(choice)),
         _ => return None,
@@ -248,11 +248,11 @@ fn assert_rare(what: &str, so: impl Fn(u64) -> bool) {
 }
 
 fn passes(state: &State, variant: u32) -> u64 {
-    state.tally(VariantId(variant)).passes
+    state.tally_of(VariantId(variant)).passes
 }
 
 fn verdict(state: &State) -> Verdict {
-    policy::of(&state.plan).verdict(state)
+    policy::policy_of_plan(&state.plan).verdict_of(state)
 }
 
 /// The result of a question.
@@ -269,23 +269,23 @@ struct Known {
 
 impl Known {
     fn of(state: &State) -> Self {
-        let policy = policy::of(&state.plan);
-        let counts = state.tallies().map(|(_, tally)| {
+        let policy = policy::policy_of_plan(&state.plan);
+        let counts = state.all_tallies().map(|(_, tally)| {
             let failing = tally.failed.values().flatten().copied().collect();
             (tally.passes, failing, tally.other, tally.void_total())
         });
         let evidence = state.contrasts.iter().map(|one| &one.evidence);
         Self {
-            verdict: policy.verdict(state),
-            standings: Race::standings(state),
+            verdict: policy.verdict_of(state),
+            standings: Race::all_standings(state),
             counts: counts.collect(),
             rules: state
-                .tallies()
+                .all_tallies()
                 .map(|(id, _)| policy.stop_rule(state, id))
                 .collect(),
             last: state.last_counted,
             evidence: evidence
-                .map(|one| (one.pairs(), one.ln_e_max().to_bits()))
+                .map(|one| (one.pair_count(), one.ln_e_max().to_bits()))
                 .collect(),
         }
     }
@@ -331,9 +331,9 @@ fn the_first_failure_is_the_last_trial_that_counts() {
             let Verdict::NotFixed = verdict(&state) else {
                 continue;
             };
-            let (first, counted) = state.tally(VariantId(0)).early_failures[0];
+            let (first, counted) = state.tally_of(VariantId(0)).early_failures[0];
             assert_eq!(state.last_counted, first);
-            assert_eq!(state.tally(VariantId(0)).failures, 1);
+            assert_eq!(state.tally_of(VariantId(0)).failures, 1);
             assert_eq!(counted, first.0);
         }
     }
@@ -346,7 +346,7 @@ fn what_is_another_failure_or_says_nothing_is_neither_for_nor_against_a_fix() {
         let mut world = World::new(3, &[0.0], setting);
         (world.other, world.void) = (0.2, Some((Void::Skipped, 0.2)));
         let state = world.of(&fixed_side(3, 30));
-        let tally = state.tally(VariantId(0));
+        let tally = state.tally_of(VariantId(0));
         assert_eq!((verdict(&state), tally.passes), (Verdict::Fixed, needed));
         assert!(tally.other > 5 && tally.void_total() > 5);
         let trials = tally.passes + tally.other + tally.void_total();
@@ -354,7 +354,7 @@ fn what_is_another_failure_or_says_nothing_is_neither_for_nor_against_a_fix() {
 
         world.rates = vec![0.05];
         let state = world.of(&fixed_side(3, 30));
-        let tally = state.tally(VariantId(0));
+        let tally = state.tally_of(VariantId(0));
         assert_eq!((verdict(&state), tally.failures), (Verdict::NotFixed, 1));
     }
 }
@@ -369,7 +369,7 @@ fn a_confirmation_is_given_up_where_most_trials_fail_of_something_else() {
             world.other = share;
             let state = world.of(&fixed_side(baseline.0, baseline.1));
             assert_eq!(verdict(&state), Verdict::Undecided);
-            assert_eq!(state.tally(VariantId(0)).other, others);
+            assert_eq!(state.tally_of(VariantId(0)).other, others);
         }
     }
 }
@@ -380,12 +380,12 @@ fn a_failure_that_may_be_the_bug_keeps_it_from_being_called_fixed_or_clean() {
         let mut world = World::new(3, &[0.0], setting);
         world.void = Some((Void::Untold, 0.05));
         let state = world.of(&fixed_side(3, 30));
-        assert!(state.tally(VariantId(0)).untold() > 0);
+        assert!(state.tally_of(VariantId(0)).untold_trials() > 0);
         assert_eq!(verdict(&state), Verdict::Undecided);
 
         world.rates = vec![0.3, 0.0];
         let state = world.of(&compare("failing", 2, "runs = 500"));
-        let standings = Race::standings(&state);
+        let standings = Race::all_standings(&state);
         assert_eq!(standings, [Standing::Fails, Standing::Open]);
         assert_eq!(verdict(&state), Verdict::Undecided);
     }
@@ -400,9 +400,9 @@ fn a_limit_ends_a_confirmation_undecided_and_counts_what_it_allows() {
     };
     for setting in SETTINGS {
         let state = World::new(3, &[0.0], setting).of(&plan);
-        let progress = Progress::of(&state).unwrap();
+        let progress = Progress::of_state(&state).unwrap();
         assert_eq!(verdict(&state), Verdict::Undecided);
-        assert_eq!((progress.clean, progress.missing()), (30, Some(20)));
+        assert_eq!((progress.clean, progress.missing_trials()), (30, Some(20)));
     }
 }
 
@@ -449,7 +449,7 @@ fn a_difference_is_found_as_soon_as_was_promised() {
             let state = World::new(seed, &[p, 0.0], SETTINGS[0]).of(&plan);
             assert_eq!(verdict(&state), Verdict::Different);
             assert_eq!(Rates.stop_rule(&state, VariantId(0)), StopRule::Decision);
-            state.contrasts[0].evidence.pairs()
+            state.contrasts[0].evidence.pair_count()
         };
         let all: u64 = (0..u64::from(WORLDS)).map(pairs).sum();
         let mean = f64::from(u32::try_from(all).unwrap()) / f64::from(WORLDS);
@@ -466,7 +466,7 @@ fn race(bad: usize, clean: usize, p: f64, setting: (usize, Order)) {
         &format!("one of {bad} bad and {clean} clean is said to fail less at {p}, {setting:?}"),
         |seed| {
             let state = World::new(seed, &rates, setting).of(&plan);
-            let standings = Race::standings(&state);
+            let standings = Race::all_standings(&state);
             let (of_bad, of_clean) = standings.split_at(bad);
             assert!(of_clean.iter().all(|one| *one == Standing::FailsLess));
             assert!(!of_bad.contains(&Standing::Open));
@@ -496,9 +496,9 @@ fn where_rates_differ_rarely_one_is_said_to_fail_less_often_than_a_rarer_one() {
             &format!("said to fail less: {rates:?}, {setting:?}"),
             |seed| {
                 let state = World::new(seed, rates, setting).of(&plan);
-                let (_, reference) = Race::baseline(&state).unwrap();
+                let (_, reference) = Race::reference_counts(&state).unwrap();
                 let reference = rates[reference.unwrap().index()];
-                let standings = Race::standings(&state);
+                let standings = Race::all_standings(&state);
                 assert!(!standings.contains(&Standing::Clean));
                 let mut each = standings.iter().zip(rates);
                 each.any(|(standing, rate)| *standing == Standing::FailsLess && *rate >= reference)
@@ -526,7 +526,7 @@ fn whatever_the_rates_above_the_floor_rarely_any_of_these_variants_is_called_cle
         let what = format!("called clean: {rates:?}, floor {floor}, {setting:?}");
         assert_rare(&what, |seed| {
             let state = World::new(seed, rates, setting).of(&plan);
-            let standings = Race::standings(&state);
+            let standings = Race::all_standings(&state);
             let settled = [Standing::Fails, Standing::Clean];
             assert!(standings.iter().all(|one| settled.contains(one)));
             let mut each = standings.iter().zip(rates);
@@ -543,7 +543,7 @@ fn a_clean_variant_passes_as_often_as_the_floor_asks_for() {
         for setting in SETTINGS {
             let state = World::new(5, &[0.0, 1.0, 0.0], setting).of(&plan);
             let standings = [Standing::Clean, Standing::Fails, Standing::Clean];
-            assert_eq!(Race::standings(&state), standings);
+            assert_eq!(Race::all_standings(&state), standings);
             assert_eq!([0, 2].map(|id| passes(&state, id)), [needed; 2]);
             assert_eq!(verdict(&state), Verdict::Different);
         }
@@ -585,17 +585,22 @@ fn a_clean_variant_passes_as_often_as_is_needed_after_there_is_a_reference() {
             let mut world = World::new(seed, &[0.2, 0.0, 0.2], setting);
             (world.other, world.void) = (0.1, Some((Void::Skipped, 0.1)));
             let state = world.of(&compare("failing", 3, "duration = '1h'"));
-            let (baseline, whose) = Race::baseline(&state).unwrap();
+            let (baseline, whose) = Race::reference_counts(&state).unwrap();
             let needed =
                 clean_runs_needed(baseline.failures, baseline.trials, race_alpha(3, ALPHA));
-            assert_eq!(Race::needed(&state), needed);
+            assert_eq!(Race::needed_passes(&state), needed);
             assert!([0, 2].map(VariantId).contains(&whose.unwrap()));
             let before = &state.first_failure.as_ref().unwrap().passes;
             let since = passes(&state, 1) - before[1];
             assert!(since >= needed.unwrap(), "{since}, {needed:?}");
             // Only a little more often: blocks continue until the reference has failed often enough.
             let lanes = u64::try_from(setting.0).unwrap();
-            let late = state.tally(whose.unwrap()).early_failures.last().unwrap().1;
+            let late = state
+                .tally_of(whose.unwrap())
+                .early_failures
+                .last()
+                .unwrap()
+                .1;
             let most = 2 * needed.unwrap().max(late) + lanes;
             assert!(since < most, "{since}, {needed:?}, {late}");
         }
@@ -621,7 +626,7 @@ fn a_given_baseline_says_how_often_the_clean_ones_pass() {
         assert!(
             [0, 2]
                 .iter()
-                .all(|id| state.tally(VariantId(*id)).failures > 0)
+                .all(|id| state.tally_of(VariantId(*id)).failures > 0)
         );
     }
 }
@@ -652,9 +657,9 @@ static QUESTIONS: LazyLock<Vec<(Plan, Vec<f64>)>> = LazyLock::new(questions);
 fn assert_resumes(world: &World, plan: &Plan, events: &[Event], uncut: &Known, cut: usize) {
     let (_, mut state) = begin(plan.clone());
     for event in &events[..cut] {
-        state.apply(event, policy::is_done);
+        state.apply_event(event, policy::is_done);
     }
-    state.apply(&Event::RunResumed { at: 0 }, policy::is_done);
+    state.apply_event(&Event::RunResumed { at: 0 }, policy::is_done);
     world.answer(&mut state, |_| {});
     assert_eq!(Known::of(&state), *uncut, "cut after {cut} events");
 }
@@ -737,7 +742,7 @@ const DEADLY: ([u32; 2], u32, u64) = ([0, 1], 10, 40);
 
 fn kills(cut: &Cut) -> bool {
     let (kinds, clients, requests) = DEADLY;
-    kinds.iter().all(|kind| cut.kinds.holds(*kind))
+    kinds.iter().all(|kind| cut.kinds.holds_item(*kind))
         && cut.clients >= clients
         && cut.requests >= requests
 }
@@ -747,7 +752,7 @@ pub(crate) fn shrinking(rate: f64) -> (Plan, Vec<f64>) {
     let kinds = ["a", "b", "c", "d", "e"].map(|kind| format!("[[request]]\npath = '/{kind}'\n"));
     let load = "[load]\nurl = 'http://127.0.0.1:1'\nclients = 64\nrequests = 2000\n";
     let mut plan = plan(&format!("{load}{}", kinds.concat()));
-    provoke::scenario::shrink(&mut plan, None, false).unwrap();
+    provoke::scenario::shrink_plan(&mut plan, None, false).unwrap();
     (plan, vec![rate])
 }
 
@@ -756,8 +761,8 @@ pub(crate) fn shrinking(rate: f64) -> (Plan, Vec<f64>) {
 fn shrunk(rate: f64, seed: u64, setting: (usize, Order)) -> (u64, Option<bool>) {
     let (plan, rates) = shrinking(rate);
     let state = World::new(seed, &rates, setting).of(&plan);
-    let known = Shrinking::of(&state).unwrap();
-    let all = state.tallies().map(|(_, tally)| tally.trials());
+    let known = Shrinking::of_state(&state).unwrap();
+    let all = state.all_tallies().map(|(_, tally)| tally.counted_trials());
     let (kinds, clients, _) = DEADLY;
     let exact = (&known.left.kinds.0[..], known.left.clients) == (&kinds[..], clients);
     let found = (verdict(&state) == Verdict::Found).then_some(exact);
@@ -816,11 +821,17 @@ fn what_is_needed_is_found_in_few_trials_and_rarely_anything_else() {
             let (plan, rates) = reduction(8, 0.5);
             let state = World::new(seed, &rates, setting).of(&plan);
             assert_eq!(verdict(&state), Verdict::Found);
-            let mut found = state.reduction.as_ref().unwrap().answer().needed.concat();
+            let mut found = state
+                .reduction
+                .as_ref()
+                .unwrap()
+                .current_answer()
+                .needed
+                .concat();
             found.sort_unstable();
             let needed = NEEDED.map(|thing| usize::try_from(thing).unwrap());
             wrong += u32::from(found != needed);
-            let all = state.tallies().map(|(_, tally)| tally.trials());
+            let all = state.all_tallies().map(|(_, tally)| tally.counted_trials());
             trials += u32::try_from(all.sum::<u64>()).unwrap();
         }
         let mean = f64::from(trials) / f64::from(FEW);
@@ -840,9 +851,9 @@ fn the_first_that_fails_is_found_in_few_trials_and_rarely_another() {
             let (plan, rates) = search(8, first, 0.5);
             let state = World::new(seed, &rates, setting).of(&plan);
             assert_eq!(verdict(&state), Verdict::Found);
-            let found = Search::of(&state).unwrap().known.likeliest();
+            let found = Search::of_state(&state).unwrap().known.likeliest_group();
             wrong += u32::from((found.first, found.last) != (first, first));
-            let all = state.tallies().map(|(_, tally)| tally.trials());
+            let all = state.all_tallies().map(|(_, tally)| tally.counted_trials());
             trials += u32::try_from(all.sum::<u64>()).unwrap();
         }
         let mean = f64::from(trials) / f64::from(FEW);
@@ -861,8 +872,8 @@ fn the_level_from_which_on_it_fails_is_found_and_rarely_another() {
             let first = usize::try_from(hash(seed, 9) % 7).unwrap();
             let (plan, rates) = ramp(&levels, first, 0.3);
             let state = World::new(seed, &rates, setting).of(&plan);
-            wrong += u32::from(policy::Ramp::standing(&state) != Next::From(first));
-            let all = state.tallies().map(|(_, tally)| tally.trials());
+            wrong += u32::from(policy::Ramp::next_action(&state) != Next::From(first));
+            let all = state.all_tallies().map(|(_, tally)| tally.counted_trials());
             lives += u32::try_from(all.sum::<u64>()).unwrap();
         }
         let mean = f64::from(lives) / f64::from(FEW);
@@ -903,8 +914,8 @@ fn searched(more: &str, count: u64, rate: impl Fn(usize, usize) -> f64) -> (f64,
         let rates: Vec<f64> = (0..=64).map(|place| rate(place, first)).collect();
         let state = World::new(seed, &rates, SETTINGS[0]).of(&plan);
         trials += state
-            .tallies()
-            .map(|(_, tally)| tally.trials())
+            .all_tallies()
+            .map(|(_, tally)| tally.counted_trials())
             .sum::<u64>();
         let report = Report::new(&state, true);
         let Some(Answer::Bisect(answer)) = &report.answer else {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use provoke::model::{Event, Trial};
 use provoke::policy;
 use provoke::report::Report;
-use provoke::store::{Journal, StoreError, read};
+use provoke::store::{Journal, StoreError, read_run};
 use std::fs;
 use std::time::Duration;
 
@@ -37,9 +37,9 @@ fn journal(world: u64) -> Vec<u8> {
 fn journal_with_sums(world: u64) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
-    let mut journal = Journal::open(&path).unwrap();
+    let mut journal = Journal::open_for_append(&path).unwrap();
     for event in history(world) {
-        journal.add(&event).unwrap();
+        journal.add_event(&event).unwrap();
     }
     fs::read(path).unwrap()
 }
@@ -49,7 +49,7 @@ fn digest(bytes: &[u8]) -> Result<serde_json::Value, StoreError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
     fs::write(&path, bytes).unwrap();
-    let state = read(&path, policy::is_done, |_, _| {})?;
+    let state = read_run(&path, policy::is_done, |_, _| {})?;
     let report = Report::new(&state, state.finished);
     Ok(serde_json::to_value(&report).unwrap())
 }
@@ -133,7 +133,7 @@ fn a_damaged_journal_is_not_written_to() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
     fs::write(&path, [&changed[..], b"torn"].concat()).unwrap();
-    let refused = Journal::open(&path).map(drop).unwrap_err();
+    let refused = Journal::open_for_append(&path).map(drop).unwrap_err();
     assert!(
         matches!(refused, StoreError::Damaged { line: 5, .. }),
         "{refused}"
@@ -169,8 +169,8 @@ fn a_journal_without_checksums_is_resumed_and_covered_from_there() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
     fs::write(&path, &begun).unwrap();
-    let mut journal = Journal::open(&path).unwrap();
-    journal.add(&Event::RunResumed { at: 7 }).unwrap();
+    let mut journal = Journal::open_for_append(&path).unwrap();
+    journal.add_event(&Event::RunResumed { at: 7 }).unwrap();
     drop(journal);
     let resumed = fs::read(&path).unwrap();
     assert!(resumed.starts_with(&begun));

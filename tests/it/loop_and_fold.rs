@@ -1,7 +1,7 @@
 //! Tests the loop, the fold and the policy together, with outcomes from a table and simulated time.
 
 use proptest::prelude::*;
-use provoke::driver::{Driver, drive};
+use provoke::driver::{Driver, drive_run};
 use provoke::exec::Fake;
 use provoke::model::{
     ActorSeen, Around, CoreSeen, Crash, Ending, Event, FORMAT, Host, Observation, Outcome, Plan,
@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 struct Tape(Vec<Event>);
 
 impl Sink for Tape {
-    fn event(&mut self, event: &Event, _: &State) {
+    fn on_event(&mut self, event: &Event, _: &State) {
         self.0.push(event.clone());
     }
 }
@@ -36,7 +36,7 @@ pub(crate) fn plan(toml: &str) -> Plan {
         baseline: None,
         searched: None,
     };
-    scenario.plan(around).unwrap()
+    scenario.to_plan(around).unwrap()
 }
 
 pub(crate) fn begin(plan: Plan) -> (Event, State) {
@@ -49,11 +49,11 @@ pub(crate) fn begin(plan: Plan) -> (Event, State) {
         survey: provoke::model::Survey::default(),
         at: 0,
     };
-    (event.clone(), State::begin(event).unwrap())
+    (event.clone(), State::begin_fold(event).unwrap())
 }
 
 fn apply(state: &mut State, event: &Event) {
-    state.apply(event, policy::is_done);
+    state.apply_event(event, policy::is_done);
 }
 
 /// Runs a state to its end in virtual time; returns the events.
@@ -66,7 +66,7 @@ pub(crate) fn run(
         .enable_time()
         .start_paused(true)
         .build();
-    let policy = policy::of(&state.plan);
+    let policy = policy::policy_of_plan(&state.plan);
     let mut tape = Tape::default();
     runtime.unwrap().block_on(async {
         let (sender, mut signals) = mpsc::unbounded_channel();
@@ -87,7 +87,7 @@ pub(crate) fn run(
             evidence: PathBuf::new(),
         };
         tokio::select! {
-            () = drive(&mut driver) => {}
+            () = drive_run(&mut driver) => {}
             () = interrupt => {}
         }
     });
@@ -195,7 +195,7 @@ proptest! {
         let (first, mut state) = begin(plan(&format!("{}\njobs = {jobs}", RULES[rule])));
         let events = run(&mut state, move |trial| mixed(world, trial), None);
 
-        let mut resumed = State::begin(first).unwrap();
+        let mut resumed = State::begin_fold(first).unwrap();
         for event in &events[..cut.index(events.len())] {
             apply(&mut resumed, event);
         }
@@ -230,12 +230,12 @@ proptest! {
 
         // The journal gives the same result.
         let mut events = events.into_iter();
-        let mut replayed = State::begin(events.next().unwrap()).unwrap();
+        let mut replayed = State::begin_fold(events.next().unwrap()).unwrap();
         for event in events {
             apply(&mut replayed, &event);
         }
         prop_assert_eq!(answer(&whole), answer(&replayed));
-        let caught = |state: &State| state.captured(VariantId(0)).failed.clone();
+        let caught = |state: &State| state.captured_tally(VariantId(0)).failed.clone();
         prop_assert_eq!(caught(&broken), caught(&replayed));
     }
 
@@ -250,7 +250,7 @@ proptest! {
             Event::TrialFinished { trial, .. } => Some(trial.0),
             _ => None,
         }).collect();
-        prop_assert_eq!(state.tally(VariantId(0)).trials(), 30);
+        prop_assert_eq!(state.tally_of(VariantId(0)).counted_trials(), 30);
         let started = state.next_id().0 - 1;
         prop_assert_eq!(finished, (1..=started).collect());
     }
@@ -449,8 +449,8 @@ fn variants_take_turns_and_each_stops_by_its_own_rule() {
             .all(|pair| pair.contains(&0) && pair.contains(&1))
     );
     let rules: Vec<_> = state
-        .tallies()
-        .map(|(id, tally)| (tally.trials(), Repeat.stop_rule(&state, id)))
+        .all_tallies()
+        .map(|(id, tally)| (tally.counted_trials(), Repeat.stop_rule(&state, id)))
         .collect();
     assert_eq!(rules, [(2, StopRule::KthFailure), (10, StopRule::PlannedN)]);
 }
@@ -531,14 +531,16 @@ fn a_trial_that_was_launched_before_the_automatic_timeout_was_known_is_ended_by_
     let (_, mut state) = begin(plan("runs = 40\njobs = 2\ntimeout = 'auto'"));
     let events = run(&mut state, script, None);
     let hung = events.iter().find_map(|event| match event {
-        Event::TrialFinished { seen, outcome, .. } if outcome.failure().is_some() => {
-            let kind = outcome.failure().map(|failure| failure.kind.to_string());
+        Event::TrialFinished { seen, outcome, .. } if outcome.any_failure().is_some() => {
+            let kind = outcome
+                .any_failure()
+                .map(|failure| failure.kind.to_string());
             Some((kind.unwrap_or_default(), seen.elapsed.as_secs()))
         }
         _ => None,
     });
     assert_eq!(hung, Some(("hang".to_owned(), 20)));
-    assert_eq!(state.tally(VariantId(0)).failures, 1);
+    assert_eq!(state.tally_of(VariantId(0)).failures, 1);
 }
 
 #[test]
@@ -585,18 +587,18 @@ fn evidence_is_caught_after_an_interrupt_and_a_resumption_goes_on_measuring() {
     assert!(matches!(events.last(), Some(Event::RunStopped { .. })));
     let (_, trials, failures, ..) = answer(&state);
     assert_eq!((trials, failures), (40, 8));
-    assert_eq!(state.captured(VariantId(0)).failures, 3);
+    assert_eq!(state.captured_tally(VariantId(0)).failures, 3);
     assert!(!state.capturing && !state.finished);
 
     let mut events = events.iter();
-    let mut again = State::begin(events.next().unwrap().clone()).unwrap();
+    let mut again = State::begin_fold(events.next().unwrap().clone()).unwrap();
     events.for_each(|event| apply(&mut again, event));
     apply(&mut again, &Event::RunResumed { at: 0 });
     run(&mut again, script, None);
     let (_, trials, ..) = answer(&again);
     assert_eq!(trials, 400);
     assert_eq!(
-        again.captured(VariantId(0)).failures,
+        again.captured_tally(VariantId(0)).failures,
         3,
         "no more are needed"
     );
@@ -612,7 +614,7 @@ fn a_rare_crash_is_not_waited_for_after_an_interrupt() {
         (Duration::from_millis(100), seen)
     };
     run(&mut state, script, Some(Duration::from_secs(10)));
-    assert_eq!(state.captured(VariantId(0)).ran(), 0);
+    assert_eq!(state.captured_tally(VariantId(0)).finished_trials(), 0);
 }
 
 #[test]
@@ -627,8 +629,8 @@ fn a_crash_that_does_not_come_again_is_not_waited_for_for_long() {
         (Duration::from_millis(10), seen)
     };
     run(&mut state, once, None);
-    let captured = state.captured(VariantId(0));
-    assert_eq!((captured.ran(), captured.failures), (60, 0));
+    let captured = state.captured_tally(VariantId(0));
+    assert_eq!((captured.finished_trials(), captured.failures), (60, 0));
     assert!(state.finished);
 }
 
@@ -639,7 +641,7 @@ fn nothing_is_caught_where_nothing_crashed_or_nobody_wants_it() {
     let captured = |text: &str, script: fn(&Trial) -> (Duration, Observation)| {
         let (_, mut state) = begin(plan(text));
         run(&mut state, script, None);
-        state.captured(VariantId(0)).ran()
+        state.captured_tally(VariantId(0)).finished_trials()
     };
     assert_eq!(captured("runs = 5", fail), 0);
     assert_eq!(captured("runs = 5\ncapture = 'off'", crash), 0);
@@ -660,7 +662,7 @@ fn crashes_that_leave_no_core_are_not_waited_for_until_the_end() {
         move |_| (Duration::from_millis(10), crash.clone()),
         None,
     );
-    assert_eq!(state.captured(VariantId(0)).ran(), 6);
+    assert_eq!(state.captured_tally(VariantId(0)).finished_trials(), 6);
 }
 
 #[test]
@@ -684,11 +686,11 @@ fn growth_around_the_trials_is_in_the_fold_and_begins_anew_with_a_resumption() {
 
     let text = |event| serde_json::to_string(event).unwrap();
     let read = |text: String| serde_json::from_str::<Event>(&text).unwrap();
-    let mut again = State::begin(read(text(&first))).unwrap();
+    let mut again = State::begin_fold(read(text(&first))).unwrap();
     for event in &events {
         apply(&mut again, &read(text(event)));
     }
-    assert_eq!(again.around.points(), state.around.points());
+    assert_eq!(again.around.kept_points(), state.around.kept_points());
     apply(&mut again, &Event::RunResumed { at: 0 });
     assert!(growth(&again).is_empty());
 }
@@ -705,7 +707,7 @@ fn whoever_ends_the_catching_has_the_answer_all_the_same() {
     let (verdict, trials, failures, ..) = answer(&state);
     assert_eq!((verdict, trials, failures), (Verdict::Failing, 20, 1));
     assert!(state.finished && state.stopped.is_none());
-    assert_eq!(state.captured(VariantId(0)).ran(), 5);
+    assert_eq!(state.captured_tally(VariantId(0)).finished_trials(), 5);
 }
 
 /// A scenario with four variants.
@@ -766,10 +768,10 @@ fn a_variant_that_says_nothing_is_given_up_and_the_others_go_on() {
         assert_eq!(why, [(VariantId(2), said)], "{lanes}");
         assert!(!state.is_testable(VariantId(2)) && state.is_testable(VariantId(1)));
         assert!(state.finished, "{lanes}");
-        for (id, tally) in state.tallies().filter(|(id, _)| id.0 != 2) {
-            assert_eq!(tally.trials(), 30, "{lanes}: {}", id.0);
+        for (id, tally) in state.all_tallies().filter(|(id, _)| id.0 != 2) {
+            assert_eq!(tally.counted_trials(), 30, "{lanes}: {}", id.0);
         }
-        let mut again = State::begin(first).unwrap();
+        let mut again = State::begin_fold(first).unwrap();
         for event in &events {
             apply(&mut again, event);
         }
@@ -802,7 +804,11 @@ fn when_no_variant_is_left_the_run_is_broken_off_and_a_resumption_tries_them_aga
     apply(&mut state, &Event::RunResumed { at: 0 });
     run(&mut state, |_| (Duration::from_millis(1), exited(0)), None);
     assert!(state.finished && state.untestable.is_empty());
-    assert!(state.tallies().all(|(_, tally)| tally.trials() == 30));
+    assert!(
+        state
+            .all_tallies()
+            .all(|(_, tally)| tally.counted_trials() == 30)
+    );
 }
 
 #[test]
@@ -821,7 +827,10 @@ fn what_ran_of_a_variant_that_cannot_be_tried_any_more_is_not_waited_for() {
     let events = run(&mut state, slow, None);
     assert!(!launched(&events).contains(&1));
     assert!(state.finished);
-    let trials: Vec<u64> = state.tallies().map(|(_, tally)| tally.trials()).collect();
+    let trials: Vec<u64> = state
+        .all_tallies()
+        .map(|(_, tally)| tally.counted_trials())
+        .collect();
     assert_eq!(trials, [9, 0, 9, 9]);
 }
 

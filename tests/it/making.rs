@@ -4,7 +4,7 @@
 use crate::loop_and_fold::{begin, exited, hash, plan};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use provoke::driver::{Driver, drive};
+use provoke::driver::{Driver, drive_run};
 use provoke::exec::{Answer, Executor, Halt, Made};
 use provoke::model::{
     Choice, Event, Lane, Observation, Plan, Signal, Trial, VariantId, VariantPlan,
@@ -38,7 +38,7 @@ impl World {
     fn fails(&self, choice: &Choice) -> bool {
         match choice {
             Choice::Place(place) => *place >= self.first,
-            Choice::Set(kept) => NEEDED.iter().all(|thing| kept.holds(*thing)),
+            Choice::Set(kept) => NEEDED.iter().all(|thing| kept.holds_item(*thing)),
             Choice::Cut(_) => unreachable!("loads are not made"),
         }
     }
@@ -104,12 +104,12 @@ impl Workshop {
 }
 
 impl Executor for Workshop {
-    fn learn(&self, id: VariantId, variant: &VariantPlan) {
+    fn learn_variant(&self, id: VariantId, variant: &VariantPlan) {
         let choice = variant.choice.clone().unwrap();
         self.0.1.lock().unwrap().choices.insert(id, choice);
     }
 
-    fn make(&self, id: VariantId, mut halt: watch::Receiver<Halt>) -> Answer<Made> {
+    fn make_variant(&self, id: VariantId, mut halt: watch::Receiver<Halt>) -> Answer<Made> {
         let shared = Arc::clone(&self.0);
         Box::pin(async move {
             let (world, inside) = &*shared;
@@ -133,7 +133,7 @@ impl Executor for Workshop {
         inside.lock().unwrap().make_room(world.room)
     }
 
-    fn run(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
+    fn run_trial(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
         let shared = Arc::clone(&self.0);
         let fails = {
             let (world, inside) = &*shared;
@@ -159,7 +159,7 @@ impl Executor for Workshop {
         })
     }
 
-    fn keep(&self, _: Lane, _: PathBuf) -> Answer<()> {
+    fn keep_output(&self, _: Lane, _: PathBuf) -> Answer<()> {
         Box::pin(std::future::ready(()))
     }
 }
@@ -168,7 +168,7 @@ impl Executor for Workshop {
 struct Tape(Vec<Event>);
 
 impl Sink for Tape {
-    fn event(&mut self, event: &Event, _: &State) {
+    fn on_event(&mut self, event: &Event, _: &State) {
         self.0.push(event.clone());
     }
 }
@@ -179,7 +179,7 @@ fn run(state: &mut State, world: World, interrupt: Option<Duration>) -> Vec<Even
         .enable_time()
         .start_paused(true)
         .build();
-    let policy = policy::of(&state.plan);
+    let policy = policy::policy_of_plan(&state.plan);
     let executor = Arc::new(Workshop::new(world, &state.plan));
     let mut tape = Tape::default();
     runtime.unwrap().block_on(async {
@@ -201,7 +201,7 @@ fn run(state: &mut State, world: World, interrupt: Option<Duration>) -> Vec<Even
             evidence: PathBuf::new(),
         };
         tokio::select! {
-            () = drive(&mut driver) => {}
+            () = drive_run(&mut driver) => {}
             () = interrupt => {}
         }
     });
@@ -288,9 +288,9 @@ fn replayed(first: &Event, events: &[Event]) -> State {
         let text = serde_json::to_string(event).unwrap();
         serde_json::from_str::<Event>(&text).unwrap()
     };
-    let mut state = State::begin(read(first)).unwrap();
+    let mut state = State::begin_fold(read(first)).unwrap();
     for event in events {
-        state.apply(&read(event), policy::is_done);
+        state.apply_event(&read(event), policy::is_done);
     }
     state
 }
@@ -357,7 +357,7 @@ proptest! {
         if !state.finished {
             // An interruption during its preparation does not make a variant untestable.
             let given_up = events.iter().filter(|event| matches!(event, Event::VariantUntestable { variant, .. }
-                if world.can_be_made(state.plan.variant(*variant).choice.as_ref().unwrap(), PLACES as usize + 1)));
+                if world.can_be_made(state.plan.variant_plan(*variant).choice.as_ref().unwrap(), PLACES as usize + 1)));
             prop_assert_eq!(given_up.count(), 0);
             events.push(Event::RunResumed { at: 0 });
             let mut resumed = replayed(&first, &events);
@@ -381,9 +381,9 @@ proptest! {
         cut in any::<prop::sample::Index>(),
     ) {
         let needed = |state: &State| {
-            let answer = state.reduction.as_ref().unwrap().answer();
+            let answer = state.reduction.as_ref().unwrap().current_answer();
             let all: BTreeSet<usize> = answer.needed.concat().into_iter().collect();
-            (policy::of(&state.plan).verdict(state), all)
+            (policy::policy_of_plan(&state.plan).verdict_of(state), all)
         };
         let (first, mut state) = begin(reduce(jobs, builds));
         let mut events = run(&mut state, world, None);
@@ -422,7 +422,7 @@ fn what_had_to_go_is_made_again_when_it_is_needed() {
         let events = run(&mut state, World { seed, ..world }, None);
         assert_in_order(&events, 1);
         assert_eq!(
-            policy::of(&state.plan).verdict(&state),
+            policy::policy_of_plan(&state.plan).verdict_of(&state),
             policy::Verdict::Found
         );
         let mut made = BTreeSet::new();

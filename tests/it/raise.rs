@@ -68,7 +68,7 @@ fn the_setting_that_raises_the_rate_is_used() {
         };
         let (state, _) = searched(search("seed = 7"), raised_by(settings));
         assert_eq!(chosen(&state), Some(setting), "{}", sentence(&state));
-        let main = &state.plan.variant(FAILING).actors[0];
+        let main = &state.plan.variant_plan(FAILING).actors[0];
         let used = (state.plan.jobs, state.plan.waves, main.copies);
         let wanted = match setting {
             COPIES => (1, false, 4),
@@ -92,7 +92,7 @@ fn the_setting_that_raises_the_rate_is_used() {
 fn trials_of_one_setting_alone_run_as_many_in_parallel_as_it_says() {
     let (state, events) = searched(search("seed = 3"), raised_by(&[WAVES]));
     let planned = search("");
-    let jobs = |id: VariantId| planned.jobs_of(planned.variant(id)) as usize;
+    let jobs = |id: VariantId| planned.jobs_of(planned.variant_plan(id)) as usize;
     let mut running: BTreeMap<TrialId, VariantId> = BTreeMap::new();
     let (mut most, mut over) = (BTreeMap::new(), false);
     for event in &events {
@@ -136,9 +136,9 @@ fn where_no_setting_helps_the_trials_without_one_count_for_the_search() {
     });
     let before = starts.filter(|id| *id == NATURAL).count() as u64;
     assert!(before >= 12);
-    assert!(state.tally(FAILING).trials() >= before);
-    assert_eq!(state.tally(NATURAL).trials(), 0);
-    let known = state.search.as_ref().unwrap().counts(16);
+    assert!(state.tally_of(FAILING).counted_trials() >= before);
+    assert_eq!(state.tally_of(NATURAL).counted_trials(), 0);
+    let known = state.search.as_ref().unwrap().failures_and_runs(16);
     assert!(known.1 >= before, "{known:?}");
 }
 
@@ -224,9 +224,9 @@ fn waves_that_fail_together_once_are_no_rise() {
         let wave = trial.variant == WAVES && trial.id.0 < 21;
         second(wave || trial.id.0 % 13 == 3)
     });
-    let decision = policy::Decision::of(&state).unwrap();
+    let decision = policy::Decision::of_state(&state).unwrap();
     let (_, sample, _) = &decision.settings[2];
-    assert!(sample.failures() >= 4, "{}", sentence(&state));
+    assert!(sample.failure_count() >= 4, "{}", sentence(&state));
     assert_ne!(chosen(&state), Some(WAVES), "{}", sentence(&state));
 }
 
@@ -250,7 +250,10 @@ fn what_fails_at_both_ends_under_a_setting_is_searched_again_without() {
 fn a_limit_ends_the_settings_as_well() {
     for limit in [5, 20, 30] {
         let (state, _) = searched(search(&format!("runs = {limit}")), raised_by(&[]));
-        let ran: u64 = state.tallies().map(|(_, tally)| tally.ran()).sum();
+        let ran: u64 = state
+            .all_tallies()
+            .map(|(_, tally)| tally.finished_trials())
+            .sum();
         assert_eq!(ran, limit);
         assert!(chosen(&state).is_some());
     }
@@ -266,9 +269,9 @@ fn the_fold_of_the_journal_gives_the_same_choice() {
         .map(|event| serde_json::to_string(event).unwrap())
         .collect();
     let mut read = text.iter().map(|line| serde_json::from_str(line).unwrap());
-    let mut again = State::begin(read.next().unwrap()).unwrap();
+    let mut again = State::begin_fold(read.next().unwrap()).unwrap();
     for event in read {
-        again.apply(&event, policy::is_done);
+        again.apply_event(&event, policy::is_done);
     }
     assert_eq!((again.plan.jobs, chosen(&again)), (4, Some(PARALLEL)));
     assert_eq!(again.plan, state.plan);
@@ -285,11 +288,11 @@ fn a_search_cut_off_while_settings_are_tried_goes_on_with_them() {
         let ended =
             |event: &Event| matches!(event, Event::RunStopped { .. } | Event::RunFinished { .. });
         events.retain(|event| !ended(event));
-        let mut state = State::begin(first).unwrap();
+        let mut state = State::begin_fold(first).unwrap();
         for event in &events {
-            state.apply(event, policy::is_done);
+            state.apply_event(event, policy::is_done);
         }
-        state.apply(&Event::RunResumed { at: 0 }, |_| false);
+        state.apply_event(&Event::RunResumed { at: 0 }, |_| false);
         run(&mut state, raised_by(&[PARALLEL]), None);
         assert_eq!(chosen(&state), Some(PARALLEL), "{}", sentence(&state));
         assert!(state.finished);
@@ -307,7 +310,7 @@ fn a_plan_with_as_many_processes_has_no_setting_to_try() {
     let names = |more: &str| {
         let plan = search(more);
         let names = plan
-            .settings()
+            .variant_settings()
             .skip(1)
             .map(|(_, setting)| setting.to_string());
         names.collect::<Vec<_>>()

@@ -31,7 +31,7 @@ pub(crate) fn levels_of_load(levels: &[u32], above: bool) -> Plan {
 fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
     let (_, mut state) = begin(plan);
     while !state.decided {
-        let Step::Launch(variant) = policy::of(&state.plan).next(&state) else {
+        let Step::Launch(variant) = policy::policy_of_plan(&state.plan).next_step(&state) else {
             break;
         };
         let trial = Trial {
@@ -43,9 +43,9 @@ fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
             capture: false,
         };
         let id = trial.id;
-        let clients = state.plan.variant(variant).clients.unwrap();
-        let served = life(clients, state.tally(variant).trials());
-        state.apply(&Event::TrialStarted(trial), policy::is_done);
+        let clients = state.plan.variant_plan(variant).clients.unwrap();
+        let served = life(clients, state.tally_of(variant).counted_trials());
+        state.apply_event(&Event::TrialStarted(trial), policy::is_done);
         let load = LoadSeen {
             clients,
             served: served.unwrap_or(2000),
@@ -68,13 +68,13 @@ fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
                 None => Outcome::Pass,
             },
         };
-        state.apply(&finished, policy::is_done);
+        state.apply_event(&finished, policy::is_done);
     }
     state
 }
 
 fn verdict(state: &State) -> Verdict {
-    policy::of(&state.plan).verdict(state)
+    policy::policy_of_plan(&state.plan).verdict_of(state)
 }
 
 fn answer(state: &State) -> answer::Threshold {
@@ -186,7 +186,7 @@ fn missing_in_the_course_of_it(least: u32) -> (Vec<u64>, u64) {
             .lives
     };
     let mut promised = Vec::new();
-    for lives in (8..all.completed()).step_by(5) {
+    for lives in (8..all.completed_trials()).step_by(5) {
         let mut plan = levels_of_load(&LEVELS, false);
         plan.stop.trials = Some(lives);
         let state = run(plan, from(least));
@@ -262,10 +262,10 @@ fn a_level_that_cannot_be_tried_is_passed_over() {
     let why = "no such thing".to_owned();
     let at = Duration::ZERO;
     let variant = VariantId(0);
-    state.apply(
+    state.apply_event(
         &Event::VariantUntestable { variant, why, at },
         policy::is_done,
     );
-    let next = policy::of(&state.plan).next(&state);
+    let next = policy::policy_of_plan(&state.plan).next_step(&state);
     assert_eq!(next, Step::Launch(VariantId(1)));
 }

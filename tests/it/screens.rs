@@ -48,7 +48,7 @@ fn answered(plan: &Plan, rates: &[f64]) -> State {
     world.time = Duration::from_millis(6);
     let mut state = world.of(plan);
     let at = Duration::from_secs(2);
-    state.apply(&Event::RunFinished { at }, policy::is_done);
+    state.apply_event(&Event::RunFinished { at }, policy::is_done);
     state
 }
 

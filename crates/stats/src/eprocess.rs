@@ -41,20 +41,20 @@ impl EProcess {
 
     /// Adds a trial of the first variant.
     pub fn push_a(&mut self, failed: bool) {
-        if let Some(other) = self.partner(false, failed) {
+        if let Some(other) = self.take_partner(false, failed) {
             self.take_pair(failed, other);
         }
     }
 
     /// Adds a trial of the second variant.
     pub fn push_b(&mut self, failed: bool) {
-        if let Some(other) = self.partner(true, failed) {
+        if let Some(other) = self.take_partner(true, failed) {
             self.take_pair(other, failed);
         }
     }
 
     /// Returns the number of pairs; trials without a partner are not counted.
-    pub fn pairs(&self) -> u64 {
+    pub fn pair_count(&self) -> u64 {
         self.pairs
     }
 
@@ -69,12 +69,12 @@ impl EProcess {
     }
 
     /// Returns the failures of the first and of the second variant within the pairs.
-    pub fn counts(&self) -> (u64, u64) {
+    pub fn failure_counts(&self) -> (u64, u64) {
         (self.failures_a, self.failures_b)
     }
 
     /// Returns the oldest outcome of the other side without a partner, or queues this one.
-    fn partner(&mut self, is_b: bool, failed: bool) -> Option<bool> {
+    fn take_partner(&mut self, is_b: bool, failed: bool) -> Option<bool> {
         if !self.waiting.is_empty() && self.waiting_are_b != is_b {
             return self.waiting.pop_front();
         }
@@ -129,17 +129,17 @@ impl Contrast {
 
     /// Adds a trial of the reference. Strata are numbered from 0 and are created when first used.
     pub fn push_reference(&mut self, stratum: usize, failed: bool) {
-        self.push(stratum, |process| process.push_a(failed));
+        self.push_to_stratum(stratum, |process| process.push_a(failed));
     }
 
     /// Adds a trial of the variant that is compared with the reference.
     pub fn push_other(&mut self, stratum: usize, failed: bool) {
-        self.push(stratum, |process| process.push_b(failed));
+        self.push_to_stratum(stratum, |process| process.push_b(failed));
     }
 
     /// Returns the number of pairs taken in all strata.
-    pub fn pairs(&self) -> u64 {
-        self.strata.iter().map(EProcess::pairs).sum()
+    pub fn pair_count(&self) -> u64 {
+        self.strata.iter().map(EProcess::pair_count).sum()
     }
 
     /// Returns the logarithm of the present evidence of all strata together.
@@ -154,10 +154,10 @@ impl Contrast {
     }
 
     /// Returns the failures of the reference and of the other within the pairs of all strata.
-    pub fn counts(&self) -> (u64, u64) {
+    pub fn failure_counts(&self) -> (u64, u64) {
         self.strata
             .iter()
-            .map(EProcess::counts)
+            .map(EProcess::failure_counts)
             .fold((0, 0), |sum, counts| (sum.0 + counts.0, sum.1 + counts.1))
     }
 
@@ -166,7 +166,7 @@ impl Contrast {
         &self.strata
     }
 
-    fn push(&mut self, stratum: usize, push: impl FnOnce(&mut EProcess)) {
+    fn push_to_stratum(&mut self, stratum: usize, push: impl FnOnce(&mut EProcess)) {
         if self.strata.len() <= stratum {
             self.strata.resize_with(stratum + 1, EProcess::default);
         }
@@ -245,13 +245,13 @@ mod tests {
         for &y in &b {
             one_side_first.push_b(y);
         }
-        assert_eq!(one_side_first.pairs(), 0);
+        assert_eq!(one_side_first.pair_count(), 0);
         for &x in &a {
             one_side_first.push_a(x);
         }
         for other in [bursts, one_side_first] {
-            assert_eq!(even.pairs(), other.pairs());
-            assert_eq!(even.counts(), other.counts());
+            assert_eq!(even.pair_count(), other.pair_count());
+            assert_eq!(even.failure_counts(), other.failure_counts());
             assert_close(even.ln_e(), other.ln_e());
             assert_close(even.ln_e_max(), other.ln_e_max());
         }
@@ -263,7 +263,10 @@ mod tests {
         for _ in 0..1000 {
             process.push_a(true);
         }
-        assert_eq!((process.pairs(), process.counts()), (0, (0, 0)));
+        assert_eq!(
+            (process.pair_count(), process.failure_counts()),
+            (0, (0, 0))
+        );
         assert!(process.ln_e_max() <= 0.0);
     }
 
@@ -305,14 +308,14 @@ mod tests {
             alone[stratum].push_b(y);
             largest = largest.max(alone[0].ln_e() + alone[1].ln_e());
         }
-        assert_eq!(contrast.pairs(), 100);
+        assert_eq!(contrast.pair_count(), 100);
         assert_close(contrast.ln_e(), alone[0].ln_e() + alone[1].ln_e());
         assert_close(contrast.ln_e_max(), largest);
         assert!(contrast.ln_e_max() < alone[0].ln_e_max() + alone[1].ln_e_max());
         assert_eq!(contrast.strata().len(), 2);
         assert_eq!(
-            contrast.counts().0,
-            alone[0].counts().0 + alone[1].counts().0
+            contrast.failure_counts().0,
+            alone[0].failure_counts().0 + alone[1].failure_counts().0
         );
     }
 
@@ -327,6 +330,6 @@ mod tests {
         }
         assert_close(contrast.ln_e(), plain.ln_e());
         assert_close(contrast.ln_e_max(), plain.ln_e_max());
-        assert_eq!(contrast.counts(), plain.counts());
+        assert_eq!(contrast.failure_counts(), plain.failure_counts());
     }
 }

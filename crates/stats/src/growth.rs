@@ -5,7 +5,7 @@
 //! is tested, and its slope is compared with the slope before it, without the very beginning: a series that has slowed
 //! down to less than half of that slope is still in its warm-up.
 //!
-//! Only the order of the values decides ([`mann_kendall`]), and the slope is a median ([`sen`]), so neither a spike nor
+//! Only the order of the values decides ([`mann_kendall`]), and the slope is a median ([`theil_sen_slope`]), so neither a spike nor
 //! the shape of the noise matters. Correlated neighbours do matter: they are worth fewer points, and the test becomes
 //! weaker accordingly.
 
@@ -76,7 +76,7 @@ impl Growth {
     ///
     /// The interval must be above 0 as well: after a single jump the ranks show a trend, but most pairs of points have
     /// the same value.
-    pub fn warns(&self, tested: usize) -> bool {
+    pub fn warns_among(&self, tested: usize) -> bool {
         let share = NOTABLE / real(tested.max(1) as u64);
         self.p_value <= share && self.slope.low > 0.0 && !self.slows
     }
@@ -111,7 +111,7 @@ pub fn mann_kendall(values: &[f64]) -> Kendall {
 ///
 /// A slope is in the interval if the values minus that slope would show no trend (Sen 1968). So the ends are slopes
 /// between two points, a certain number of ranks away from the median. Returns `None` for fewer than two points.
-pub fn sen(points: &[Point], sigma: f64, alpha: f64) -> Option<Slope> {
+pub fn theil_sen_slope(points: &[Point], sigma: f64, alpha: f64) -> Option<Slope> {
     let pairs = points.iter().enumerate().flat_map(|(place, (x0, y0))| {
         let later = points[place + 1..].iter();
         later.map(move |(x1, y1)| (y1 - y0) / (x1 - x0))
@@ -125,7 +125,7 @@ pub fn sen(points: &[Point], sigma: f64, alpha: f64) -> Option<Slope> {
     let reach = normal_quantile(alpha) * sigma;
     let below = ((real(n as u64) - reach) / 2.0).round_ties_even();
     // Ranks start at 0; the interval leaves out the same number of slopes below and above.
-    let out = rank(below - 1.0);
+    let out = to_rank(below - 1.0);
     Some(Slope {
         middle: f64::midpoint(slopes[(n - 1) / 2], slopes[n / 2]),
         low: slopes[out.min(n - 1)],
@@ -138,13 +138,13 @@ pub fn sen(points: &[Point], sigma: f64, alpha: f64) -> Option<Slope> {
     clippy::cast_sign_loss,
     reason = "a whole number; the cast turns what is below 0 into 0"
 )]
-fn rank(whole: f64) -> usize {
+fn to_rank(whole: f64) -> usize {
     whole as usize
 }
 
 /// Returns the growth in the second half of a series with ascending positions; `alpha` is for the interval. Returns
 /// `None` for fewer than [`FEWEST`] points.
-pub fn growth(points: &[Point], alpha: f64) -> Option<Growth> {
+pub fn measure_growth(points: &[Point], alpha: f64) -> Option<Growth> {
     if points.len() < FEWEST {
         return None;
     }
@@ -153,10 +153,10 @@ pub fn growth(points: &[Point], alpha: f64) -> Option<Growth> {
     let before = &early[early.len() / 4..];
     let values: Vec<f64> = late.iter().map(|point| point.1).collect();
     let mut test = mann_kendall(&values);
-    let slope = sen(late, test.sigma, alpha)?;
-    test.sigma *= fewer(late, slope.middle).sqrt();
-    let slope = sen(late, test.sigma, alpha)?;
-    let before = sen(before, 0.0, alpha)?.middle;
+    let slope = theil_sen_slope(late, test.sigma, alpha)?;
+    test.sigma *= effective_points(late, slope.middle).sqrt();
+    let slope = theil_sen_slope(late, test.sigma, alpha)?;
+    let before = theil_sen_slope(before, 0.0, alpha)?.middle;
     Some(Growth {
         slope,
         p_value: test.p_greater(),
@@ -168,7 +168,7 @@ pub fn growth(points: &[Point], alpha: f64) -> Option<Growth> {
 ///
 /// With a correlation r of neighbours that fades as r, r², r³ ..., a mean of n values has the variance of a mean of n
 /// (1-r)/(1+r) independent ones; the same is nearly true of the score of a trend.
-fn fewer(points: &[Point], slope: f64) -> f64 {
+fn effective_points(points: &[Point], slope: f64) -> f64 {
     let around: Vec<f64> = points.iter().map(|(x, y)| y - slope * x).collect();
     let mean = around.iter().sum::<f64>() / real(around.len() as u64);
     let off = |value: &f64| value - mean;
@@ -197,21 +197,25 @@ mod tests {
 
     #[test]
     fn a_straight_rise_is_growth_of_exactly_its_slope() {
-        let found = growth(&series(40, |x| 20.0 + 0.5 * x), 0.05).unwrap();
+        let found = measure_growth(&series(40, |x| 20.0 + 0.5 * x), 0.05).unwrap();
         let Slope { middle, low, high } = found.slope;
         assert!(
             [middle, low, high]
                 .iter()
                 .all(|end| (end - 0.5).abs() < 1e-12)
         );
-        assert!(found.warns(4) && found.p_value < 1e-6, "{found:?}");
+        assert!(found.warns_among(4) && found.p_value < 1e-6, "{found:?}");
     }
 
     #[test]
     fn a_fall_and_a_rest_are_no_growth() {
-        assert!(!growth(&series(40, |x| -x), 0.05).unwrap().warns(1));
-        let rest = growth(&series(40, |_| 7.0), 0.05).unwrap();
-        assert!(!rest.warns(1));
+        assert!(
+            !measure_growth(&series(40, |x| -x), 0.05)
+                .unwrap()
+                .warns_among(1)
+        );
+        let rest = measure_growth(&series(40, |_| 7.0), 0.05).unwrap();
+        assert!(!rest.warns_among(1));
         assert!((rest.p_value - 1.0).abs() < 1e-12 && rest.slope.middle.abs() < 1e-12);
     }
 
@@ -219,33 +223,36 @@ mod tests {
     fn a_single_jump_is_no_growth() {
         for at in [35.0, 40.0, 45.0, 50.0, 55.0] {
             let jump = series(60, |x| if x < at { 100.0 } else { 108.0 });
-            assert!(!growth(&jump, 0.05).unwrap().warns(1), "at {at}");
+            assert!(
+                !measure_growth(&jump, 0.05).unwrap().warns_among(1),
+                "at {at}"
+            );
         }
     }
 
     #[test]
     fn a_stair_of_many_steps_is_growth() {
         let stair = series(120, |x| (x / 10.0).floor());
-        assert!(growth(&stair, 0.05).unwrap().warns(4));
+        assert!(measure_growth(&stair, 0.05).unwrap().warns_among(4));
     }
 
     #[test]
     fn growth_that_ends_or_slows_down_is_a_warm_up() {
         let full = series(80, |x| x.min(40.0));
-        assert!(!growth(&full, 0.05).unwrap().warns(1));
-        let slowing = growth(&series(80, |x| -(-x / 20.0).exp()), 0.05).unwrap();
-        assert!(slowing.slows && !slowing.warns(1));
+        assert!(!measure_growth(&full, 0.05).unwrap().warns_among(1));
+        let slowing = measure_growth(&series(80, |x| -(-x / 20.0).exp()), 0.05).unwrap();
+        assert!(slowing.slows && !slowing.warns_among(1));
     }
 
     #[test]
     fn growth_after_a_warm_up_is_growth() {
         let both = series(80, |x| x.min(10.0) * 10.0 + 0.1 * x);
-        assert!(growth(&both, 0.05).unwrap().warns(4));
+        assert!(measure_growth(&both, 0.05).unwrap().warns_among(4));
     }
 
     #[test]
     fn few_points_say_nothing() {
-        assert_eq!(growth(&series(19, |x| x), 0.05), None);
-        assert_eq!(sen(&series(1, |x| x), 1.0, 0.05), None);
+        assert_eq!(measure_growth(&series(19, |x| x), 0.05), None);
+        assert_eq!(theil_sen_slope(&series(1, |x| x), 1.0, 0.05), None);
     }
 }

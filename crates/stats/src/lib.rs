@@ -55,12 +55,12 @@ pub use confirm::{
     unchanged_p_value_effective, worth_more_failures,
 };
 pub use convert::{real, whole};
-pub use dependence::{Batches, Clumping, Clumps, Dependence, Method, clumps, span_p_value};
+pub use dependence::{Batches, Clumping, Clumps, Dependence, Method, find_clumps, span_p_value};
 pub use difference::difference;
 pub use eprocess::{Contrast, EProcess};
 pub use exposure::{Mtbf, mtbf};
 pub use fisher::{Fisher, fisher};
-pub use growth::{Growth, Kendall, Slope, growth, mann_kendall, sen};
+pub use growth::{Growth, Kendall, Slope, mann_kendall, measure_growth, theil_sen_slope};
 pub use interval::{
     Interval, clopper_pearson, clopper_pearson_effective, confidence_sequence,
     confidence_sequence_effective, lower_one_sided, upper_one_sided,
@@ -70,8 +70,8 @@ pub use plan::{
     runs_to_see_one,
 };
 pub use pool::{NamedRate, Pool, pool};
-pub use power::{Detectable, detectable, pairs_to_tell};
+pub use power::{Detectable, detectable_rates, pairs_to_tell};
 pub use race::{
     race_alpha, race_runs, race_runs_against, race_runs_measured, runs_until_first_failure_anywhere,
 };
-pub use trend::{Trend, laplace};
+pub use trend::{Trend, laplace_trend};

@@ -48,7 +48,7 @@ pub fn pool(named: Counts, others: &[Counts]) -> Pool {
     let mut counted: Vec<usize> = (0..others.len()).collect();
     let mut more_often = Vec::new();
     loop {
-        let (failures, trials) = sum(named, others, &counted);
+        let (failures, trials) = sum_counts(named, others, &counted);
         let level = LEVEL / super::real(counted.len().max(1) as u64);
         let against_rest = |at: usize| {
             let (k, n) = others[at];
@@ -64,7 +64,7 @@ pub fn pool(named: Counts, others: &[Counts]) -> Pool {
             None => break,
         }
     }
-    let (failures, trials) = sum((0, 0), others, &counted);
+    let (failures, trials) = sum_counts((0, 0), others, &counted);
     let (k, n) = named;
     let more = fisher(k, n, failures, trials).greater;
     let less = fisher(failures, trials, k, n).greater;
@@ -76,7 +76,7 @@ pub fn pool(named: Counts, others: &[Counts]) -> Pool {
     } else {
         NamedRate::Alike
     };
-    let (failures, trials) = sum(named, others, &counted);
+    let (failures, trials) = sum_counts(named, others, &counted);
     Pool {
         failures,
         trials,
@@ -86,7 +86,7 @@ pub fn pool(named: Counts, others: &[Counts]) -> Pool {
     }
 }
 
-fn sum(named: Counts, others: &[Counts], counted: &[usize]) -> Counts {
+fn sum_counts(named: Counts, others: &[Counts], counted: &[usize]) -> Counts {
     counted.iter().fold(named, |(k, n), at| {
         let (failures, trials) = others[*at];
         (k + failures, n + trials)

@@ -59,7 +59,7 @@ pub struct Detectable {
 /// `power`.
 ///
 /// More than ten million pairs count as ten million.
-pub fn detectable(p: f64, pairs: u64, alpha: f64, power: f64) -> Detectable {
+pub fn detectable_rates(p: f64, pairs: u64, alpha: f64, power: f64) -> Detectable {
     let pairs = pairs.min(count_up(LARGEST_N));
     let tells = |other: f64| Rates::new(p, other).chance_to_tell(pairs, alpha) >= power;
     let nearest = |end: f64| {
@@ -105,7 +105,7 @@ impl Rates {
         let n = real(pairs);
         let rarest = self.a.min(self.b).min(1.0 - self.a).min(1.0 - self.b);
         let looking = -LOOKING * (-n * rarest).exp_m1();
-        let limit = -alpha.ln() - self.order.at(pairs) - looking;
+        let limit = -alpha.ln() - self.order.sum_at(pairs) - looking;
         let nothing =
             2.0 * ln_beta(BEGINNING, BEGINNING) - ln_beta(2.0 * BEGINNING, 2.0 * BEGINNING);
         let side = |k: f64| ln_beta(k + BEGINNING, n - k + BEGINNING);
@@ -117,21 +117,21 @@ impl Rates {
         let (mut low, mut high) = (0, 0);
         let mut total = 0.0;
         for (i, &weight) in first.weights.iter().enumerate() {
-            let k = first.count(i);
+            let k = first.count_at(i);
             let side_k = side(k);
             let tells = |j: usize| {
-                let other = second.count(j);
+                let other = second.count_at(j);
                 side_k + side(other) - both(k + other) - nothing >= limit
             };
             let size = second.weights.len();
-            while low < size && second.count(low) < k && tells(low) {
+            while low < size && second.count_at(low) < k && tells(low) {
                 low += 1;
             }
             high = high.max(low);
-            while high < size && !(second.count(high) > k && tells(high)) {
+            while high < size && !(second.count_at(high) > k && tells(high)) {
                 high += 1;
             }
-            total += weight * (second.below(low) + 1.0 - second.below(high));
+            total += weight * (second.sum_below(low) + 1.0 - second.sum_below(high));
         }
         total
     }
@@ -184,11 +184,11 @@ impl Counts {
         }
     }
 
-    fn count(&self, i: usize) -> f64 {
+    fn count_at(&self, i: usize) -> f64 {
         self.first + real(u64::try_from(i).expect("64 bits"))
     }
 
-    fn below(&self, i: usize) -> f64 {
+    fn sum_below(&self, i: usize) -> f64 {
         self.sums[i]
     }
 }
@@ -241,7 +241,7 @@ impl Order {
         Self { sums, fall }
     }
 
-    fn at(&self, pairs: u64) -> f64 {
+    fn sum_at(&self, pairs: u64) -> f64 {
         match usize::try_from(pairs).ok().and_then(|n| self.sums.get(n)) {
             Some(sum) => *sum,
             None => self.sums[HEAD] - self.fall * (real(pairs) / HEAD_PAIRS).ln(),
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn what_is_detectable_takes_just_the_pairs_there_are() {
         for (p, pairs) in [(0.1, 200), (0.1, 10_000), (0.5, 60), (0.01, 3000)] {
-            let found = detectable(p, pairs, 0.05, 0.8);
+            let found = detectable_rates(p, pairs, 0.05, 0.8);
             for rate in [found.below, found.above].into_iter().flatten() {
                 let takes = pairs_to_tell(p, rate, 0.05, 0.8).unwrap();
                 assert!(takes <= pairs + pairs / 50 + 2, "{p}, {rate}: {takes}");
@@ -306,14 +306,14 @@ mod tests {
             below: None,
             above: None,
         };
-        assert_eq!(detectable(0.1, 0, 0.05, 0.8), nothing);
-        assert_eq!(detectable(0.1, 3, 0.05, 0.8), nothing);
+        assert_eq!(detectable_rates(0.1, 0, 0.05, 0.8), nothing);
+        assert_eq!(detectable_rates(0.1, 3, 0.05, 0.8), nothing);
         // A rate of one in ten is distinguished from certain failure long before it is distinguished from none.
-        let ten = detectable(0.1, 10, 0.05, 0.8);
+        let ten = detectable_rates(0.1, 10, 0.05, 0.8);
         assert!(ten.below.is_none() && ten.above.is_some(), "{ten:?}");
-        let never = detectable(0.0, 100, 0.05, 0.8);
+        let never = detectable_rates(0.0, 100, 0.05, 0.8);
         assert!(never.below.is_none() && never.above.unwrap() < 0.1);
-        let always = detectable(1.0, 100, 0.05, 0.8);
+        let always = detectable_rates(1.0, 100, 0.05, 0.8);
         assert!(always.above.is_none() && always.below.unwrap() > 0.9);
     }
 
@@ -321,14 +321,14 @@ mod tests {
     fn more_pairs_see_smaller_differences() {
         let mut width = 1.0;
         for pairs in [30, 100, 300, 1000, 10_000, 1_000_000] {
-            let found = detectable(0.3, pairs, 0.05, 0.8);
+            let found = detectable_rates(0.3, pairs, 0.05, 0.8);
             let now = found.above.unwrap() - found.below.unwrap();
             assert!(now < width, "{pairs}: {found:?}");
             width = now;
         }
         assert_eq!(
-            detectable(0.3, u64::MAX, 0.05, 0.8),
-            detectable(0.3, 10_000_000, 0.05, 0.8)
+            detectable_rates(0.3, u64::MAX, 0.05, 0.8),
+            detectable_rates(0.3, 10_000_000, 0.05, 0.8)
         );
     }
 }

@@ -75,12 +75,12 @@ impl Sample {
     }
 
     /// Returns the number of failures.
-    pub fn failures(&self) -> u64 {
+    pub fn failure_count(&self) -> u64 {
         self.runs.iter().filter(|(_, failed)| *failed).count() as u64
     }
 
     /// Returns the first `runs` runs.
-    fn first(&self, runs: u64) -> Self {
+    fn first_runs(&self, runs: u64) -> Self {
         let runs = usize::try_from(runs).unwrap_or(usize::MAX);
         Self {
             runs: self.runs.iter().copied().take(runs).collect(),
@@ -90,7 +90,7 @@ impl Sample {
 
     /// Returns a rate that is never 0: half a failure in one more run.
     fn cautious_rate(&self) -> f64 {
-        (real(self.failures()) + 0.5) / (real(self.len()) + 1.0)
+        (real(self.failure_count()) + 0.5) / (real(self.len()) + 1.0)
     }
 
     /// Returns how many parallel runs are worth one independent run.
@@ -103,9 +103,9 @@ impl Sample {
         }
         let mut batches = Batches::new();
         for (runs, failures) in counts.into_values() {
-            batches.add(runs, failures);
+            batches.add_batch(runs, failures);
         }
-        let found = batches.dependence();
+        let found = batches.measure_dependence();
         found.map_or(1.0, |found| found.design_effect.max(1.0))
     }
 
@@ -120,8 +120,8 @@ impl Sample {
     /// Returns by which factors failures are more frequent than in other runs, per run and per unit of time; `None` if
     /// the others have no failure. Times that were not measured count as equal.
     pub fn times_as_often(&self, others: &Self) -> Option<(f64, f64)> {
-        let (here, there) = (real(self.failures()), real(others.failures()));
-        if others.failures() == 0 || self.is_empty() {
+        let (here, there) = (real(self.failure_count()), real(others.failure_count()));
+        if others.failure_count() == 0 || self.is_empty() {
             return None;
         }
         let by_runs = here / real(self.len()) / (there / real(others.len()));
@@ -142,13 +142,13 @@ fn is_known(natural: &Sample, raised: &Sample, settings: u64) -> bool {
         if raised.len() < runs || natural.len() < others {
             return false;
         }
-        let (here, there) = (raised.first(runs), natural.first(others));
+        let (here, there) = (raised.first_runs(runs), natural.first_runs(others));
         let (effect, other_effect) = (here.design_effect(), there.design_effect());
         let parts = |count: u64, effect: f64| real(count) / effect;
         let p_value = fisher(
-            whole(parts(here.failures(), effect).floor()),
+            whole(parts(here.failure_count(), effect).floor()),
             whole(parts(here.len(), effect).ceil()),
-            whole(parts(there.failures(), other_effect).ceil()),
+            whole(parts(there.failure_count(), other_effect).ceil()),
             whole(parts(there.len(), other_effect).floor()),
         );
         p_value.greater <= level
@@ -156,13 +156,13 @@ fn is_known(natural: &Sample, raised: &Sample, settings: u64) -> bool {
 }
 
 /// Returns the verdict on one of several settings.
-pub fn standing(natural: &Sample, raised: &Sample, settings: u64) -> Standing {
+pub fn standing_of_setting(natural: &Sample, raised: &Sample, settings: u64) -> Standing {
     if raised.is_empty() {
         return Standing::Open;
     }
     let (least, most) = WORTHWHILE_RATES;
     let wanted = (WORTHWHILE * natural.cautious_rate()).max(least).min(most);
-    if upper_one_sided(raised.failures(), raised.len(), DROPPED) <= wanted {
+    if upper_one_sided(raised.failure_count(), raised.len(), DROPPED) <= wanted {
         return Standing::Dropped;
     }
     let known = is_known(natural, raised, settings);
@@ -179,11 +179,11 @@ pub fn standing(natural: &Sample, raised: &Sample, settings: u64) -> Standing {
 
 /// Returns whether the search is short without any setting.
 pub fn is_short(natural: &Sample) -> bool {
-    natural.failures() >= PILOT_FAILURES && natural.len() <= PILOT
+    natural.failure_count() >= PILOT_FAILURES && natural.len() <= PILOT
 }
 
 /// Returns the limit of the runs under settings before a search among these versions.
-pub fn budget(natural: &Sample, versions: u64, alpha: f64) -> u64 {
+pub fn setting_budget(natural: &Sample, versions: u64, alpha: f64) -> u64 {
     let rate = natural.cautious_rate().min(1.0);
     let channel = Channel { p: rate, q: 0.0 };
     let search = bisect_runs(versions.max(2), &channel, false, alpha);
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_plain_rise_is_seen_and_a_small_one_is_not() {
         let natural = sample(32, 1, &[7, 19]);
-        let standing = |raised: &Sample| standing(&natural, raised, 3);
+        let standing = |raised: &Sample| standing_of_setting(&natural, raised, 3);
         assert_eq!(standing(&sample(32, 1, &every(2, 32))), Standing::Raises);
         assert_eq!(standing(&sample(32, 1, &every(5, 32))), Standing::Open);
         assert_eq!(standing(&sample(32, 1, &[3])), Standing::Dropped);
@@ -220,8 +220,8 @@ mod tests {
     #[test]
     fn more_settings_need_more_evidence() {
         let (natural, raised) = (sample(16, 1, &[7]), sample(16, 1, &every(2, 16)));
-        assert_eq!(standing(&natural, &raised, 3), Standing::Raises);
-        assert_eq!(standing(&natural, &raised, 8), Standing::Open);
+        assert_eq!(standing_of_setting(&natural, &raised, 3), Standing::Raises);
+        assert_eq!(standing_of_setting(&natural, &raised, 8), Standing::Open);
     }
 
     #[test]
@@ -230,9 +230,9 @@ mod tests {
         // Seven of the first eight fail, and no later run.
         let early = sample(24, 1, &(0..7).collect::<Vec<u64>>());
         assert!(is_known(&natural, &early, 3));
-        assert!(!is_known(&natural, &early.first(7), 3));
+        assert!(!is_known(&natural, &early.first_runs(7), 3));
         // The comparison takes as many runs without the setting.
-        assert!(!is_known(&natural.first(11), &early, 3));
+        assert!(!is_known(&natural.first_runs(11), &early, 3));
     }
 
     #[test]
@@ -240,7 +240,7 @@ mod tests {
         let natural = sample(32, 1, &[7, 19]);
         let mut slow = sample(32, 1, &every(2, 32));
         slow.seconds *= 5.0;
-        assert_eq!(standing(&natural, &slow, 3), Standing::TooSlow);
+        assert_eq!(standing_of_setting(&natural, &slow, 3), Standing::TooSlow);
         let (by_runs, by_time) = slow.times_as_often(&natural).unwrap();
         assert!((by_runs - 8.0).abs() < 1e-9 && (by_time - 1.6).abs() < 1e-9);
     }
@@ -252,9 +252,9 @@ mod tests {
         let together: Vec<u64> = (0..8).chain(16..24).collect();
         let together = sample(32, 8, &together);
         assert!(together.design_effect() > 7.0);
-        assert_eq!(standing(&natural, &together, 3), Standing::Open);
+        assert_eq!(standing_of_setting(&natural, &together, 3), Standing::Open);
         let spread = sample(32, 8, &every(2, 32));
-        assert_eq!(standing(&natural, &spread, 3), Standing::Raises);
+        assert_eq!(standing_of_setting(&natural, &spread, 3), Standing::Raises);
     }
 
     #[test]
@@ -266,8 +266,8 @@ mod tests {
 
     #[test]
     fn rare_failures_have_a_larger_budget() {
-        let rare = budget(&sample(30, 1, &[7]), 64, 0.05);
-        let frequent = budget(&sample(30, 1, &every(3, 30)), 64, 0.05);
+        let rare = setting_budget(&sample(30, 1, &[7]), 64, 0.05);
+        let frequent = setting_budget(&sample(30, 1, &every(3, 30)), 64, 0.05);
         assert_eq!((rare, frequent), (160, 40));
     }
 }

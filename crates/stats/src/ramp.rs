@@ -105,12 +105,12 @@ pub struct Forecast(Vec<u64>);
 
 impl Forecast {
     /// Returns the number of trials of one level.
-    pub fn of(&self, level: usize) -> u64 {
+    pub fn of_level(&self, level: usize) -> u64 {
         self.0[level]
     }
 
     /// Returns the number of trials of all levels together.
-    pub fn total(&self) -> u64 {
+    pub fn total_lives(&self) -> u64 {
         self.0.iter().sum()
     }
 }
@@ -146,12 +146,12 @@ fn x_ln_x(x: f64) -> f64 {
 }
 
 /// Returns the entropy of a Bernoulli variable with probability `part` of `whole`, times the whole.
-fn entropy(part: f64, whole: f64) -> f64 {
+fn coin_entropy(part: f64, whole: f64) -> f64 {
     let part = part.clamp(0.0, whole);
     x_ln_x(whole) - x_ln_x(part) - x_ln_x(whole - part)
 }
 
-fn cells(detect: f64) -> Vec<Cell> {
+fn rate_cells(detect: f64) -> Vec<Cell> {
     let (low, high) = ((LOWEST * detect).min(HIGHEST_RATE).ln(), HIGHEST_RATE.ln());
     let node = |i: u32| (low + (high - low) * f64::from(i) / f64::from(RATES - 1)).exp();
     let nodes: Vec<f64> = (0..RATES).map(node).collect();
@@ -170,7 +170,7 @@ fn cells(detect: f64) -> Vec<Cell> {
 
 impl Cell {
     /// Returns the rate of a level that is `times` times as high as the first failing one.
-    fn at(&self, times: f64) -> f64 {
+    fn rate_at(&self, times: f64) -> f64 {
         (self.rate * times.powi(self.slope)).min(1.0)
     }
 }
@@ -184,24 +184,24 @@ impl Ramp {
         let mut new = Self {
             levels: levels.iter().map(|level| f64::from(*level)).collect(),
             detect,
-            cells: cells(detect),
+            cells: rate_cells(detect),
             lives: vec![Lives::default(); count],
             usable: vec![true; count],
             masses: Vec::new(),
         };
-        new.rebuild();
+        new.rebuild_masses();
         new
     }
 
     /// Adds one trial.
-    pub fn observe(&mut self, level: usize, failed: bool) {
+    pub fn observe_life(&mut self, level: usize, failed: bool) {
         let before = self.is_rare(level);
         let lives = &mut self.lives[level];
         lives.runs += 1;
         lives.failures += u64::from(failed);
         let rare = self.is_rare(level);
         if rare != before {
-            return self.rebuild();
+            return self.rebuild_masses();
         }
         let width = self.cells.len();
         for first in 0..=self.levels.len() {
@@ -214,11 +214,11 @@ impl Ramp {
             }
             let times = self.levels[level] / self.levels[first];
             for (mass, cell) in row.iter_mut().zip(&self.cells) {
-                let rate = cell.at(times);
+                let rate = cell.rate_at(times);
                 *mass *= if failed { rate } else { 1.0 - rate };
             }
         }
-        self.normalise();
+        self.normalise_masses();
     }
 
     /// Adds several trials of a level.
@@ -226,7 +226,7 @@ impl Ramp {
         debug_assert!(failures <= runs);
         self.lives[level].failures += failures;
         self.lives[level].runs += runs;
-        self.rebuild();
+        self.rebuild_masses();
     }
 
     /// Returns whether a level failed, but so rarely that the rate searched for is excluded.
@@ -247,32 +247,32 @@ impl Ramp {
     }
 
     /// Marks a level as not testable.
-    pub fn untestable(&mut self, level: usize) {
+    pub fn mark_untestable(&mut self, level: usize) {
         self.usable[level] = false;
     }
 
     /// Returns the trials at each level.
-    pub fn lives(&self) -> &[Lives] {
+    pub fn lives_by_level(&self) -> &[Lives] {
         &self.lives
     }
 
     /// Returns the probability of each level to be the first that fails; the last entry is for "never".
-    pub fn posterior(&self) -> Vec<f64> {
+    pub fn level_posterior(&self) -> Vec<f64> {
         let rows = self.masses.chunks_exact(self.cells.len());
         rows.map(|row| row.iter().sum()).collect()
     }
 
-    fn normalise(&mut self) {
+    fn normalise_masses(&mut self) {
         let total: f64 = self.masses.iter().sum();
         if total < UNDERFLOW {
-            self.rebuild();
+            self.rebuild_masses();
         } else {
             self.masses.iter_mut().for_each(|mass| *mass /= total);
         }
     }
 
     /// Computes everything again from the counts.
-    fn rebuild(&mut self) {
+    fn rebuild_masses(&mut self) {
         let count = self.levels.len();
         let each = (1.0 - NEVER) / real(count as u64);
         let times_ln = |runs: u64, ln: f64| if runs == 0 { 0.0 } else { real(runs) * ln };
@@ -284,7 +284,7 @@ impl Ramp {
                 let mut ln = (prior * cell.weight).ln();
                 let levels = self.lives.iter().enumerate().skip(first);
                 for (level, lives) in levels.filter(|(_, lives)| lives.runs > 0) {
-                    let rate = cell.at(self.levels[level] / self.levels[first]);
+                    let rate = cell.rate_at(self.levels[level] / self.levels[first]);
                     ln += times_ln(lives.failures, rate.ln())
                         + times_ln(lives.runs - lives.failures, (-rate).ln_1p());
                 }
@@ -298,14 +298,14 @@ impl Ramp {
     }
 
     /// Returns the levels that can be tried.
-    fn open(&self) -> impl DoubleEndedIterator<Item = usize> {
+    fn open_levels(&self) -> impl DoubleEndedIterator<Item = usize> {
         (0..self.levels.len()).filter(|level| self.usable[*level])
     }
 
     /// Returns the distinguishable groups in ascending order; the last is "never", together with all levels above the
     /// last testable one.
-    fn groups(&self) -> Vec<Group> {
-        let posterior = self.posterior();
+    fn distinguishable_groups(&self) -> Vec<Group> {
+        let posterior = self.level_posterior();
         let mut from = 0;
         let mut group = |to: usize| {
             let levels = from..=to;
@@ -313,14 +313,14 @@ impl Ramp {
             from = to + 1;
             Group { levels, mass }
         };
-        let mut groups: Vec<Group> = self.open().map(&mut group).collect();
+        let mut groups: Vec<Group> = self.open_levels().map(&mut group).collect();
         groups.push(group(self.levels.len()));
         groups
     }
 
     /// Returns the likeliest group, and whether it is "never".
-    pub fn likeliest(&self) -> (Group, bool) {
-        let mut groups = self.groups();
+    pub fn likeliest_group(&self) -> (Group, bool) {
+        let mut groups = self.distinguishable_groups();
         let mut best = 0;
         for (index, group) in groups.iter().enumerate() {
             if group.mass > groups[best].mass {
@@ -332,8 +332,8 @@ impl Ramp {
     }
 
     /// Returns the fewest levels that hold a probability, in ascending order.
-    pub fn credible(&self, probability: f64) -> Vec<usize> {
-        let posterior = self.posterior();
+    pub fn credible_levels(&self, probability: f64) -> Vec<usize> {
+        let posterior = self.level_posterior();
         let mut order: Vec<usize> = (0..posterior.len()).collect();
         order.sort_by(|a, b| posterior[*b].total_cmp(&posterior[*a]));
         let mut held = 0.0;
@@ -350,13 +350,13 @@ impl Ramp {
     }
 
     /// Returns the probability that a trial at a level fails.
-    pub fn fails(&self, level: usize) -> f64 {
-        self.expected(level).1[0]
+    pub fn failure_chance(&self, level: usize) -> f64 {
+        self.expected_gains(level).1[0]
     }
 
     /// Returns for blocks of 1, 2, 4 ... trials at a level the information of the outcome "none failed" or "some
     /// failed" about the first failing level, and the probability of a failure.
-    fn expected(&self, level: usize) -> ([f64; BLOCKS], [f64; BLOCKS]) {
+    fn expected_gains(&self, level: usize) -> ([f64; BLOCKS], [f64; BLOCKS]) {
         let width = self.cells.len();
         let (mut fails, mut noise) = ([0.0; BLOCKS], [0.0; BLOCKS]);
         for first in 0..=level {
@@ -368,7 +368,7 @@ impl Ramp {
             let (mut mass, mut clean) = (0.0, [0.0; BLOCKS]);
             for (value, cell) in row.iter().zip(&self.cells) {
                 mass += value;
-                let mut passes = 1.0 - cell.at(times);
+                let mut passes = 1.0 - cell.rate_at(times);
                 for clean in &mut clean {
                     *clean += value * passes;
                     passes *= passes;
@@ -376,21 +376,21 @@ impl Ramp {
             }
             for (block, clean) in clean.into_iter().enumerate() {
                 fails[block] += mass - clean;
-                noise[block] += entropy(clean, mass);
+                noise[block] += coin_entropy(clean, mass);
             }
         }
-        let gains = std::array::from_fn(|block| entropy(fails[block], 1.0) - noise[block]);
+        let gains = std::array::from_fn(|block| coin_entropy(fails[block], 1.0) - noise[block]);
         (gains, fails)
     }
 
     /// Returns the levels to choose from. With many levels these are the tried ones, and those at which the probability
     /// that the first failing level is not higher has grown noticeably, each with the level below.
-    fn candidates(&self) -> Vec<usize> {
-        let open: Vec<usize> = self.open().collect();
+    fn candidate_levels(&self) -> Vec<usize> {
+        let open: Vec<usize> = self.open_levels().collect();
         if open.len() <= CANDIDATES {
             return open;
         }
-        let posterior = self.posterior();
+        let posterior = self.level_posterior();
         let step = 1.0 / real(CANDIDATES as u64);
         let (mut kept, mut below, mut from) = (Vec::new(), None, 0);
         let mut gained = 0.0;
@@ -410,10 +410,10 @@ impl Ramp {
     }
 
     /// Returns the level whose trials give the most information, each or as a block.
-    pub fn choose(&self) -> Option<usize> {
+    pub fn choose_level(&self) -> Option<usize> {
         let mut best: Option<(f64, usize)> = None;
-        for level in self.candidates() {
-            let (gains, _) = self.expected(level);
+        for level in self.candidate_levels() {
+            let (gains, _) = self.expected_gains(level);
             let mut lives = 1.0;
             for gain in gains {
                 let worth = gain / lives;
@@ -428,7 +428,7 @@ impl Ramp {
     }
 
     /// Returns the minimum number of clean trials that exclude the rate searched for.
-    pub fn guard(&self, delta: f64) -> u64 {
+    pub fn guard_runs(&self, delta: f64) -> u64 {
         clean_runs_at_known_rate(self.detect, delta).unwrap_or(u64::MAX)
     }
 
@@ -444,15 +444,15 @@ impl Ramp {
     }
 
     /// Returns the next lower testable level.
-    pub fn below(&self, level: usize) -> Option<usize> {
-        self.open().rfind(|one| *one < level)
+    pub fn level_below(&self, level: usize) -> Option<usize> {
+        self.open_levels().rfind(|one| *one < level)
     }
 
     /// Returns the total number of clean trials of the level below that distinguish it from this one.
     pub fn needed_below(&self, level: usize, delta: f64) -> u64 {
         let Lives { failures, runs } = self.lives[level];
         let apart = clean_runs_needed(failures, runs, APART * delta);
-        let guard = self.guard(self.guard_error(level, delta));
+        let guard = self.guard_runs(self.guard_error(level, delta));
         guard.max(apart.unwrap_or(u64::MAX))
     }
 
@@ -464,36 +464,36 @@ impl Ramp {
     }
 
     /// Returns the level at twice this one or more, which must fail if `above` is set.
-    pub fn above(&self, level: usize) -> Option<usize> {
+    pub fn level_above(&self, level: usize) -> Option<usize> {
         let twice = 2.0 * self.levels[level];
-        self.open().find(|one| self.levels[*one] >= twice)
+        self.open_levels().find(|one| self.levels[*one] >= twice)
     }
 
     /// Returns the level below the likeliest, with its trials and the trials that it still needs, if only the guard
     /// phase is left.
-    pub fn guarding(&self, rule: &Rule) -> Option<(usize, u64, u64)> {
-        let below = self.guarded(rule)?;
-        let forecast = self.forecast(rule)?;
-        Some((below, self.lives[below].runs, forecast.of(below)))
+    pub fn guarding_level(&self, rule: &Rule) -> Option<(usize, u64, u64)> {
+        let below = self.guarded_level(rule)?;
+        let forecast = self.forecast_lives(rule)?;
+        Some((below, self.lives[below].runs, forecast.of_level(below)))
     }
 
-    fn guarded(&self, rule: &Rule) -> Option<usize> {
-        let (group, never) = self.likeliest();
+    fn guarded_level(&self, rule: &Rule) -> Option<usize> {
+        let (group, never) = self.likeliest_group();
         let sure = !never && group.mass >= 1.0 - rule.delta;
-        self.below(*group.levels.end()).filter(|_| sure)
+        self.level_below(*group.levels.end()).filter(|_| sure)
     }
 
-    /// Returns the number of trials that are missing according to [`Self::forecast`], if only the guard phase is left.
-    pub fn missing(&self, rule: &Rule) -> Option<u64> {
-        self.guarded(rule)?;
-        let forecast = self.forecast(rule)?;
-        Some(forecast.total())
+    /// Returns the number of trials that are missing according to [`Self::forecast_lives`], if only the guard phase is left.
+    pub fn missing_guard_lives(&self, rule: &Rule) -> Option<u64> {
+        self.guarded_level(rule)?;
+        let forecast = self.forecast_lives(rule)?;
+        Some(forecast.total_lives())
     }
 
     /// Returns how many more trials of each level the search takes if levels continue to fail as often as they did, or
     /// as the lowest failing one, and the levels below it do not fail. Returns `None` if this would not end the search,
     /// or if nothing has failed yet.
-    pub fn forecast(&self, rule: &Rule) -> Option<Forecast> {
+    pub fn forecast_lives(&self, rule: &Rule) -> Option<Forecast> {
         let lowest = self.lowest_failing()?;
         let fails_next = |ahead: &Self, level: usize| {
             let seen = match self.lives[level].runs {
@@ -504,10 +504,10 @@ impl Ramp {
             level >= lowest && failures * seen.runs < seen.failures * (runs + 1)
         };
         let mut ahead = self.clone();
-        let most = self.guard(rule.delta).saturating_mul(2 * PATIENCE);
+        let most = self.guard_runs(rule.delta).saturating_mul(2 * PATIENCE);
         for _ in 0..most {
-            match ahead.next(rule) {
-                Next::Try(level) => ahead.observe(level, fails_next(&ahead, level)),
+            match ahead.next_step(rule) {
+                Next::Try(level) => ahead.observe_life(level, fails_next(&ahead, level)),
                 Next::From(_) | Next::Never => {
                     let lives = ahead.lives.iter().zip(&self.lives);
                     return Some(Forecast(
@@ -521,25 +521,25 @@ impl Ramp {
     }
 
     /// Returns the next step.
-    pub fn next(&self, rule: &Rule) -> Next {
-        let Some(top) = self.open().next_back() else {
+    pub fn next_step(&self, rule: &Rule) -> Next {
+        let Some(top) = self.open_levels().next_back() else {
             return Next::Stuck;
         };
-        if let Some(level) = self.double() {
+        if let Some(level) = self.doubled_level() {
             return Next::Try(level);
         }
-        let (group, never) = self.likeliest();
+        let (group, never) = self.likeliest_group();
         if group.mass < 1.0 - rule.delta {
-            return self.choose().map_or(Next::Stuck, Next::Try);
+            return self.choose_level().map_or(Next::Stuck, Next::Try);
         }
         if never {
             return self.next_of_none(top, rule.delta);
         }
         let level = *group.levels.end();
         let lives = self.lives[level];
-        if let Some(below) = self.below(level) {
+        if let Some(below) = self.level_below(level) {
             let error = self.guard_error(level, rule.delta);
-            let guard = self.guard(error);
+            let guard = self.guard_runs(error);
             let needed = self.needed_below(level, rule.delta);
             // Another failure is cheaper than the clean trials that a comparison with few failures needs.
             if needed > guard && lives.failures < FAILURES {
@@ -570,7 +570,7 @@ impl Ramp {
             // A single failure may come from a rate below the one searched for.
             return Next::Try(level);
         }
-        match self.above(level).filter(|_| rule.above) {
+        match self.level_above(level).filter(|_| rule.above) {
             Some(above) if !self.holds_from(above, rule.delta) => Next::Try(above),
             _ => Next::From(level),
         }
@@ -582,7 +582,7 @@ impl Ramp {
         if self.is_excluded(top, delta) {
             return Next::Never;
         }
-        let others = || self.open().filter(|level| *level < top);
+        let others = || self.open_levels().filter(|level| *level < top);
         let tried: u64 = others().map(|level| self.lives[level].runs).sum();
         let least = others().min_by_key(|level| self.lives[*level].runs);
         match least.filter(|_| tried < self.lives[top].runs) {
@@ -592,12 +592,12 @@ impl Ramp {
     }
 
     /// Returns the next level while nothing has failed: each level once, doubling.
-    fn double(&self) -> Option<usize> {
+    fn doubled_level(&self) -> Option<usize> {
         if self.lives.iter().any(|lives| lives.failures > 0) {
             return None;
         }
         let mut last = 0.0;
-        let mut open = self.open().peekable();
+        let mut open = self.open_levels().peekable();
         while let Some(level) = open.next() {
             let due = last <= 0.0 || self.levels[level] >= 2.0 * last || open.peek().is_none();
             if due && self.lives[level].runs == 0 {
@@ -631,9 +631,9 @@ mod tests {
     fn finish(ramp: &mut Ramp, fails: impl Fn(usize, u64) -> bool) -> (Next, Vec<usize>) {
         let mut tried = Vec::new();
         loop {
-            match ramp.next(&RULE) {
+            match ramp.next_step(&RULE) {
                 Next::Try(level) => {
-                    ramp.observe(level, fails(level, ramp.lives()[level].runs));
+                    ramp.observe_life(level, fails(level, ramp.lives_by_level()[level].runs));
                     tried.push(level);
                 }
                 over => return (over, tried),
@@ -648,7 +648,7 @@ mod tests {
         assert_eq!(over, Next::From(5));
         assert_eq!(tried[..5], [0, 1, 2, 3, 6]);
         assert_eq!(
-            ramp.lives()[4],
+            ramp.lives_by_level()[4],
             Lives {
                 failures: 0,
                 runs: 29
@@ -660,7 +660,11 @@ mod tests {
     fn lives_of_both_levels_come_in_turn() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let (_, tried) = finish(&mut ramp, |level, _| level >= 5);
-        assert!(ramp.lives()[5].runs * MIXED >= 28, "{:?}", ramp.lives());
+        assert!(
+            ramp.lives_by_level()[5].runs * MIXED >= 28,
+            "{:?}",
+            ramp.lives_by_level()
+        );
         let last = &tried[tried.len() - 4..];
         assert!(last.contains(&4) && last.contains(&5), "{tried:?}");
     }
@@ -685,8 +689,12 @@ mod tests {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let (over, _) = finish(&mut ramp, |_, _| false);
         assert_eq!(over, Next::Never);
-        assert!(ramp.lives()[6].runs >= 29, "{:?}", ramp.lives());
-        let others = &ramp.lives()[..6];
+        assert!(
+            ramp.lives_by_level()[6].runs >= 29,
+            "{:?}",
+            ramp.lives_by_level()
+        );
+        let others = &ramp.lives_by_level()[..6];
         assert!(others.iter().all(|lives| lives.runs >= 4), "{others:?}");
     }
 
@@ -696,7 +704,11 @@ mod tests {
         let again = |level, turn| level == 4 && turn >= 20;
         let (over, _) = finish(&mut ramp, |level, turn| level >= 5 || again(level, turn));
         assert_eq!(over, Next::From(4));
-        assert!(ramp.lives()[3].runs >= 29, "{:?}", ramp.lives());
+        assert!(
+            ramp.lives_by_level()[3].runs >= 29,
+            "{:?}",
+            ramp.lives_by_level()
+        );
     }
 
     #[test]
@@ -705,7 +717,7 @@ mod tests {
         let rare = |level, turn| level == 4 && turn == 2;
         let (over, _) = finish(&mut ramp, |level, turn| level >= 5 || rare(level, turn));
         assert_eq!(over, Next::From(5));
-        assert_eq!(ramp.lives()[4].failures, 1);
+        assert_eq!(ramp.lives_by_level()[4].failures, 1);
         assert_eq!(ramp.lowest_failing(), Some(5));
     }
 
@@ -728,13 +740,13 @@ mod tests {
     #[test]
     fn levels_that_cannot_be_tried_are_answered_together() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
-        ramp.untestable(4);
+        ramp.mark_untestable(4);
         let (over, tried) = finish(&mut ramp, |level, _| level >= 5);
         assert_eq!(over, Next::From(5));
         assert!(!tried.contains(&4));
-        assert_eq!(ramp.likeliest().0.levels, 4..=5);
-        (0..7).for_each(|level| ramp.untestable(level));
-        assert_eq!(ramp.next(&RULE), Next::Stuck);
+        assert_eq!(ramp.likeliest_group().0.levels, 4..=5);
+        (0..7).for_each(|level| ramp.mark_untestable(level));
+        assert_eq!(ramp.next_step(&RULE), Next::Stuck);
     }
 
     #[test]
@@ -744,16 +756,16 @@ mod tests {
             ..RULE
         };
         let mut ramp = Ramp::new(&[1, 2, 3, 4, 8], 0.1);
-        ramp.observe(2, true);
+        ramp.observe_life(2, true);
         ramp.observe_many(2, 9, 9);
         ramp.observe_many(1, 0, 29);
-        assert_eq!(ramp.next(&RULE), Next::From(2));
-        assert_eq!(ramp.next(&rule), Next::Try(4));
+        assert_eq!(ramp.next_step(&RULE), Next::From(2));
+        assert_eq!(ramp.next_step(&rule), Next::Try(4));
         let mut clean = ramp.clone();
-        ramp.observe(4, true);
-        assert_eq!(ramp.next(&rule), Next::From(2));
+        ramp.observe_life(4, true);
+        assert_eq!(ramp.next_step(&rule), Next::From(2));
         clean.observe_many(4, 0, 29);
-        assert_eq!(clean.next(&rule), Next::From(2));
+        assert_eq!(clean.next_step(&rule), Next::From(2));
     }
 
     #[test]
@@ -762,12 +774,16 @@ mod tests {
         let mut one = Ramp::new(&LEVELS, 0.1);
         let mut other = one.clone();
         for (at, failed) in lives {
-            one.observe(at, failed);
+            one.observe_life(at, failed);
         }
         other.observe_many(4, 0, 2);
         other.observe_many(6, 1, 2);
         other.observe_many(5, 1, 1);
-        for (a, b) in one.posterior().into_iter().zip(other.posterior()) {
+        for (a, b) in one
+            .level_posterior()
+            .into_iter()
+            .zip(other.level_posterior())
+        {
             assert!((a - b).abs() < 1e-12, "{a} is not {b}");
         }
     }
@@ -775,8 +791,8 @@ mod tests {
     #[test]
     fn thousands_of_lives_do_not_underflow() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
-        (0..10_000).for_each(|_| ramp.observe(0, false));
-        (0..2000).for_each(|_| ramp.observe(0, true));
-        assert!((ramp.posterior()[0] - 1.0).abs() < 1e-9);
+        (0..10_000).for_each(|_| ramp.observe_life(0, false));
+        (0..2000).for_each(|_| ramp.observe_life(0, true));
+        assert!((ramp.level_posterior()[0] - 1.0).abs() < 1e-9);
     }
 }

@@ -45,7 +45,7 @@ impl Trend {
 ///
 /// A failure that ended the observation must be left out of `k` and of the mean, because its position was not random.
 /// Returns `None` without a failure or without a horizon.
-pub fn laplace(k: u64, mean_position: f64, horizon: f64) -> Option<Trend> {
+pub fn laplace_trend(k: u64, mean_position: f64, horizon: f64) -> Option<Trend> {
     if k == 0 || horizon <= 0.0 {
         return None;
     }
@@ -63,27 +63,27 @@ mod tests {
 
     #[test]
     fn failures_in_the_middle_show_no_trend() {
-        let trend = laplace(10, 50.0, 100.0).unwrap();
+        let trend = laplace_trend(10, 50.0, 100.0).unwrap();
         assert!(trend.u.abs() < 1e-12 && trend.p_value > 0.999);
         assert!(!trend.warns());
     }
 
     #[test]
     fn late_failures_have_a_positive_score() {
-        let trend = laplace(4, 87.5, 100.0).unwrap();
+        let trend = laplace_trend(4, 87.5, 100.0).unwrap();
         assert!(trend.u > 2.58 && trend.warns());
-        let early = laplace(4, 12.5, 100.0).unwrap();
+        let early = laplace_trend(4, 12.5, 100.0).unwrap();
         assert!(early.u < -2.58 && early.warns());
     }
 
     #[test]
     fn three_failures_never_warn() {
-        assert!(!laplace(3, 99.9, 100.0).unwrap().warns());
+        assert!(!laplace_trend(3, 99.9, 100.0).unwrap().warns());
     }
 
     #[test]
     fn nothing_seen_has_no_trend() {
-        assert_eq!(laplace(0, 0.0, 100.0), None);
-        assert_eq!(laplace(5, 0.0, 0.0), None);
+        assert_eq!(laplace_trend(0, 0.0, 100.0), None);
+        assert_eq!(laplace_trend(5, 0.0, 0.0), None);
     }
 }

@@ -238,7 +238,9 @@ fn overdispersion(case: &Case) {
         .into_iter()
         .zip(case.counts("failures"))
         .collect();
-    let dependence = batches.dependence().expect("two batches and two outcomes");
+    let dependence = batches
+        .measure_dependence()
+        .expect("two batches and two outcomes");
     assert_eq!(dependence.method, stats::Method::Exact, "{}", case.id());
     case.close("statistic", dependence.statistic, case.real("statistic"));
     case.close("exact_p", dependence.p_value, case.real("exact_p"));
@@ -250,7 +252,7 @@ fn clumps(case: &Case) {
     let places = case.reals("places").into_iter().map(stats::whole);
     let places: Vec<u64> = places.collect();
     let ended = case.field("ended_by_failure") == true;
-    let found = stats::clumps(&places, case.count("trials"), ended).expect("three failures");
+    let found = stats::find_clumps(&places, case.count("trials"), ended).expect("three failures");
     assert_eq!(found.clumps, case.count("clumps"), "{}", case.id());
     case.close(
         "design_effect",
@@ -286,7 +288,7 @@ fn laplace_trend(case: &Case) {
     let times = case.reals("times");
     let k = u64::try_from(times.len()).expect("a short list");
     let mean = times.iter().sum::<f64>() / f64::from(u32::try_from(k).expect("a short list"));
-    let trend = stats::laplace(k, mean, case.real("horizon")).expect("failures");
+    let trend = stats::laplace_trend(k, mean, case.real("horizon")).expect("failures");
     case.close("u", trend.u, case.real("u"));
     case.close("p_two_sided", trend.p_value, case.real("p_two_sided"));
 }
@@ -304,7 +306,7 @@ fn growth(case: &Case) {
         assert!(off < 0.01, "{}: the normal law is off by {off}", case.id());
     }
     let points: Vec<(f64, f64)> = x.into_iter().zip(y).collect();
-    let slope = stats::sen(&points, test.sigma, 0.05).expect("several points");
+    let slope = stats::theil_sen_slope(&points, test.sigma, 0.05).expect("several points");
     case.close("slope", slope.middle, case.real("slope"));
     case.close("low", slope.low, case.real("low"));
     case.close("high", slope.high, case.real("high"));
@@ -352,7 +354,7 @@ fn eprocess(case: &Case) {
         process.push_a(a == 1);
         process.push_b(b == 1);
         if told.is_none() && process.ln_e_max() >= -0.05_f64.ln() {
-            told = Some(process.pairs());
+            told = Some(process.pair_count());
         }
     }
     case.close("log_e_final", process.ln_e(), case.real("log_e_final"));
@@ -421,9 +423,9 @@ fn bisect_posterior(case: &Case) {
     );
     for pair in case.field("observations").as_array().expect("a list") {
         let version = usize::try_from(pair[0].as_u64().expect("a version")).expect("small");
-        search.observe(version, pair[1] == 1);
+        search.observe_run(version, pair[1] == 1);
     }
-    let posterior = search.posterior();
+    let posterior = search.posterior_masses();
     assert_eq!(posterior.len(), n + 2);
     for (c, expected) in case.reals("posterior").into_iter().enumerate() {
         case.close_to("posterior", posterior[c + 1], expected, 1e-8);
@@ -435,7 +437,7 @@ fn bisect_posterior(case: &Case) {
     ];
     for (block, expected) in gains {
         for (version, expected) in expected.into_iter().enumerate() {
-            let got = search.gain(version, block);
+            let got = search.information_gain(version, block);
             assert!(
                 (got - expected).abs() < 1e-9,
                 "{}: {got}, not {expected}",
@@ -443,8 +445,8 @@ fn bisect_posterior(case: &Case) {
             );
         }
     }
-    let stop = Stop::at(0.05);
-    let likeliest = search.likeliest();
+    let stop = Stop::at_delta(0.05);
+    let likeliest = search.likeliest_group();
     assert_eq!(
         likeliest.first as u64,
         case.count("map_culprit"),
@@ -457,21 +459,24 @@ fn bisect_posterior(case: &Case) {
         "{}",
         case.id()
     );
-    case.close("mean_p", search.rate(0.05).0, case.real("mean_p"));
+    case.close("mean_p", search.rate_range(0.05).0, case.real("mean_p"));
     case.close("prob_q0", search.no_background(), case.real("prob_q0"));
     if likeliest.mass < 0.95 {
         // The best single run is the best query if a block is never cheaper than its runs.
         let best = (0..=n).fold(0, |best, version| {
-            let more = search.gain(version, 0) - search.gain(best, 0) > 1e-9;
+            let more =
+                search.information_gain(version, 0) - search.information_gain(best, 0) > 1e-9;
             if more { version } else { best }
         });
         assert_eq!(best as u64, case.count("argmax_position"), "{}", case.id());
-        let query = search.choose(&stop, &Costs::RUNS).expect("an open search");
+        let query = search
+            .choose_query(&stop, &Costs::RUNS)
+            .expect("an open search");
         let index = query.block.trailing_zeros() as usize;
-        assert!((search.gain(query.version, index) - query.gain).abs() < 1e-12);
+        assert!((search.information_gain(query.version, index) - query.gain).abs() < 1e-12);
         for version in 0..=n {
             for block in 0..9 {
-                let gain = search.gain(version, block) / f64::from(1_u32 << block);
+                let gain = search.information_gain(version, block) / f64::from(1_u32 << block);
                 let best = query.gain / f64::from(1_u32 << index);
                 assert!(
                     gain <= best * (1.0 + 1e-6),
@@ -495,10 +500,10 @@ fn failure_features(case: &Case) {
             signature: number(1),
             time: number(2),
         };
-        plain.observe(version, true);
+        plain.observe_run(version, true);
         search.observe_with_features(version, true, features);
     }
-    let (plain, posterior) = (plain.posterior(), search.posterior());
+    let (plain, posterior) = (plain.posterior_masses(), search.posterior_masses());
     let products: Vec<f64> = case
         .reals("factors")
         .iter()
@@ -548,9 +553,9 @@ fn ramp_posterior(case: &Case) {
         .expect("a list")
     {
         let level = usize::try_from(pair[0].as_u64().expect("a level")).expect("small");
-        ramp.observe(level, pair[1] == 1);
+        ramp.observe_life(level, pair[1] == 1);
     }
-    let got = ramp.posterior();
+    let got = ramp.level_posterior();
     let expected = case.reals("posterior_threshold_index_then_never");
     assert_eq!(got.len(), expected.len());
     for (got, expected) in got.into_iter().zip(expected) {

@@ -2,7 +2,7 @@
 
 use super::super::instruction::{self, Decoded, Touch};
 use super::super::scene::{Mapping, Scene};
-use super::{Cause, said};
+use super::{Cause, fault_of_class};
 use crate::model::{Fault, class};
 use iced_x86::{FlowControl, Instruction};
 
@@ -18,15 +18,15 @@ const NEAR_STACK: u64 = 128 * 1024;
 const DEEP: u64 = 200;
 
 /// Explains an access to a page that is not mapped or does not allow the access.
-pub(super) fn page(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
-    let touched = touched(scene, decoded);
+pub(super) fn explain_page_fault(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
+    let touched = touched_memory(scene, decoded);
     let lost = |touch: &&Touch| {
-        near_zero(touch.address).is_some() || mapping(scene.mappings, touch.address).is_none()
+        near_zero(touch.address).is_some() || mapping_at(scene.mappings, touch.address).is_none()
     };
     let likely = touched.iter().find(lost).or(touched.first());
     let address = scene.address.or(likely.map(|touch| touch.address));
     let Some(address) = address else {
-        return said(class::WILD, "the address is not known");
+        return fault_of_class(class::WILD, "the address is not known");
     };
     let (class, detail) = class_of_page(scene, address, &touched);
     Fault {
@@ -37,10 +37,10 @@ pub(super) fn page(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
     }
 }
 
-fn touched(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Vec<Touch> {
+fn touched_memory(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Vec<Touch> {
     decoded
         .and_then(|it| it.instruction.as_ref())
-        .map(|it| instruction::touches(it, &scene.registers))
+        .map(|it| instruction::touched_by(it, &scene.registers))
         .unwrap_or_default()
 }
 
@@ -55,7 +55,7 @@ fn class_of_page(scene: &Scene<'_>, address: u64, touched: &[Touch]) -> (&'stati
             (class::NULL, offset_words(offset))
         };
     }
-    let mapping = mapping(scene.mappings, address);
+    let mapping = mapping_at(scene.mappings, address);
     if fetched {
         return match mapping {
             Some(_) => (
@@ -147,7 +147,7 @@ fn overflow_words(depth: u64) -> String {
     }
 }
 
-fn mapping(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
+fn mapping_at(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
     mappings
         .iter()
         .find(|it| (it.start..it.end).contains(&address))
@@ -182,48 +182,48 @@ fn is_canonical(address: u64) -> bool {
 }
 
 /// Explains a general protection fault, for which the CPU reports no address.
-pub(super) fn general(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
+pub(super) fn explain_general_fault(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
     if !is_canonical(scene.registers.rip) {
-        return garbage(class::GARBAGE_CALL, scene.registers.rip);
+        return garbage_fault(class::GARBAGE_CALL, scene.registers.rip);
     }
     let Some(found) = decoded.and_then(|it| it.instruction.as_ref()) else {
-        return said(class::GENERAL, "the instruction could not be read");
+        return fault_of_class(class::GENERAL, "the instruction could not be read");
     };
-    if let Some(target) = target(scene, found).filter(|it| !is_canonical(*it)) {
-        return garbage(class::GARBAGE_CALL, target);
+    if let Some(target) = jump_target(scene, found).filter(|it| !is_canonical(*it)) {
+        return garbage_fault(class::GARBAGE_CALL, target);
     }
-    let touched = instruction::touches(found, &scene.registers);
+    let touched = instruction::touched_by(found, &scene.registers);
     if let Some(touch) = touched.iter().find(|it| !is_canonical(it.address)) {
-        return garbage(class::GARBAGE, touch.address);
+        return garbage_fault(class::GARBAGE, touch.address);
     }
     let odd = |it: &&Touch| it.size >= 16 && !it.address.is_multiple_of(it.size);
     if let Some(touch) = touched.iter().find(odd) {
-        return misaligned(Some(touch.address));
+        return misaligned_fault(Some(touch.address));
     }
     if found.is_privileged() {
-        return said(
+        return fault_of_class(
             class::PRIVILEGED,
             "only the kernel may execute it: perhaps a jump into data",
         );
     }
-    said(class::GENERAL, "the CPU does not report the reason")
+    fault_of_class(class::GENERAL, "the CPU does not report the reason")
 }
 
-fn garbage(class: &str, address: u64) -> Fault {
+fn garbage_fault(class: &str, address: u64) -> Fault {
     Fault {
         address: Some(address),
-        ..said(
+        ..fault_of_class(
             class,
             &format!("0x{address:x} cannot be an address{}", as_text(address)),
         )
     }
 }
 
-pub(super) fn misaligned(address: Option<u64>) -> Fault {
+pub(super) fn misaligned_fault(address: Option<u64>) -> Fault {
     let shown = address.map_or("the address".to_owned(), |it| format!("0x{it:x}"));
     Fault {
         address,
-        ..said(
+        ..fault_of_class(
             class::MISALIGNED,
             &format!("{shown} is not aligned as the instruction requires"),
         )
@@ -231,14 +231,14 @@ pub(super) fn misaligned(address: Option<u64>) -> Fault {
 }
 
 /// Returns the target of an indirect jump or call, or of a return.
-fn target(scene: &Scene<'_>, found: &Instruction) -> Option<u64> {
+fn jump_target(scene: &Scene<'_>, found: &Instruction) -> Option<u64> {
     match found.flow_control() {
         FlowControl::IndirectBranch | FlowControl::IndirectCall => {
-            instruction::operand(found, 0, scene)
+            instruction::operand_value(found, 0, scene)
         }
         FlowControl::Return => {
             let mut bytes = [0; 8];
-            let known = scene.memory.read(scene.registers.rsp, &mut bytes);
+            let known = scene.memory.read_memory(scene.registers.rsp, &mut bytes);
             known.then(|| u64::from_le_bytes(bytes))
         }
         _ => None,
@@ -246,13 +246,13 @@ fn target(scene: &Scene<'_>, found: &Instruction) -> Option<u64> {
 }
 
 /// Returns the probable cause of a fault of which only the registers are known.
-pub(super) fn objection(scene: &Scene<'_>) -> Cause {
-    let decoded = instruction::decode(scene.memory, scene.registers.rip);
+pub(super) fn likely_cause(scene: &Scene<'_>) -> Cause {
+    let decoded = instruction::decode_at(scene.memory, scene.registers.rip);
     let Some(found) = decoded.and_then(|it| it.instruction) else {
         return Cause::Page;
     };
-    let touched = instruction::touches(&found, &scene.registers);
-    let target = target(scene, &found);
+    let touched = instruction::touched_by(&found, &scene.registers);
+    let target = jump_target(scene, &found);
     let mut addresses = touched.iter().map(|it| it.address).chain(target);
     let impossible = addresses.any(|address| !is_canonical(address));
     if impossible || touched.is_empty() {

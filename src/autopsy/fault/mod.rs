@@ -55,57 +55,57 @@ const SI_KERNEL: i32 = 128;
 /// `si_code`: sent by `tgkill`, which is what `raise` and `abort` use.
 const SI_TKILL: i32 = -6;
 
-pub fn explain(scene: &Scene<'_>) -> Fault {
-    let cause = cause(scene);
+pub fn explain_fault(scene: &Scene<'_>) -> Fault {
+    let cause = fault_cause(scene);
     let rip = scene.registers.rip;
-    let decoded = instruction::decode(scene.memory, rip);
+    let decoded = instruction::decode_at(scene.memory, rip);
     let decoded = decoded.as_ref();
     let mut fault = match cause {
-        Cause::Page => address::page(scene, decoded),
-        Cause::General => address::general(scene, decoded),
-        Cause::Opcode => code::illegal(scene, decoded),
-        Cause::Division => code::division(scene, decoded),
-        Cause::Breakpoint => code::breakpoint(scene),
-        Cause::Alignment => address::misaligned(scene.address),
+        Cause::Page => address::explain_page_fault(scene, decoded),
+        Cause::General => address::explain_general_fault(scene, decoded),
+        Cause::Opcode => code::explain_illegal(scene, decoded),
+        Cause::Division => code::explain_division(scene, decoded),
+        Cause::Breakpoint => code::explain_breakpoint(scene),
+        Cause::Alignment => address::misaligned_fault(scene.address),
         Cause::File => Fault {
             address: scene.address,
-            ..said(
+            ..fault_of_class(
                 class::SHORT_FILE,
                 "the file behind this memory was truncated or could not be read, \
                  or shared memory or the disk is full",
             )
         },
-        Cause::Hardware => said(
+        Cause::Hardware => fault_of_class(
             class::HARDWARE,
             "the hardware reported a memory error: the program is not the cause",
         ),
-        Cause::Float => said(class::FLOAT, float(scene.code)),
-        Cause::Debug => said(class::TRAP, "a debugger trap without a debugger"),
-        Cause::Bus => said(class::BUS, ""),
-        Cause::SystemCall => said(
+        Cause::Float => fault_of_class(class::FLOAT, float_error(scene.code)),
+        Cause::Debug => fault_of_class(class::TRAP, "a debugger trap without a debugger"),
+        Cause::Bus => fault_of_class(class::BUS, ""),
+        Cause::SystemCall => fault_of_class(
             class::SYSTEM_CALL,
             &format!(
                 "system call {}: forbidden by a filter (seccomp)",
                 scene.registers.rax
             ),
         ),
-        Cause::Abort => said(class::ABORTED, ""),
-        Cause::Sent => said(
+        Cause::Abort => fault_of_class(class::ABORTED, ""),
+        Cause::Sent => fault_of_class(
             class::SENT,
             "kill() or a similar call, not an instruction that faulted",
         ),
-        Cause::Raised => said(
+        Cause::Raised => fault_of_class(
             class::RAISED,
             "raise() or a similar call; or a signal handler of the program caught the fault and raised it again",
         ),
-        Cause::Unknown => said(class::UNKNOWN, ""),
+        Cause::Unknown => fault_of_class(class::UNKNOWN, ""),
     };
     if is_sent(cause) {
         fault.sender = scene.sender;
     } else if fault.instruction.is_none() {
         let text = decoded
             .and_then(|it| it.instruction.as_ref())
-            .map(instruction::text);
+            .map(instruction::format_instruction);
         fault.instruction = text;
     }
     fault
@@ -116,7 +116,7 @@ fn is_sent(cause: Cause) -> bool {
     matches!(cause, Cause::Sent | Cause::Raised | Cause::Abort)
 }
 
-fn said(class: &str, detail: &str) -> Fault {
+fn fault_of_class(class: &str, detail: &str) -> Fault {
     Fault {
         class: class.to_owned(),
         detail: detail.to_owned(),
@@ -124,7 +124,7 @@ fn said(class: &str, detail: &str) -> Fault {
     }
 }
 
-fn cause(scene: &Scene<'_>) -> Cause {
+fn fault_cause(scene: &Scene<'_>) -> Cause {
     // The trap number in a signal frame is the best source: the CPU's report before any handler
     // ran.
     match scene.trap.map(|(number, _)| number) {
@@ -164,7 +164,7 @@ fn by_signal(scene: &Scene<'_>, code: Option<i32>) -> Cause {
         (8, Some(3..)) => Cause::Float,
         (8, _) => Cause::Division,
         // The core does not contain the address, so derive it from the registers.
-        (11, None) if scene.address.is_none() => address::objection(scene),
+        (11, None) if scene.address.is_none() => address::likely_cause(scene),
         (11, _) => Cause::Page,
         (31, _) => Cause::SystemCall,
         _ => Cause::Unknown,
@@ -172,7 +172,7 @@ fn by_signal(scene: &Scene<'_>, code: Option<i32>) -> Cause {
 }
 
 /// Describes the `si_code` of a floating point exception.
-fn float(code: Option<i32>) -> &'static str {
+fn float_error(code: Option<i32>) -> &'static str {
     match code {
         Some(3) => "division by zero",
         Some(4) => "overflow",

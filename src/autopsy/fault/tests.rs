@@ -1,5 +1,5 @@
 use super::super::scene::{Mapping, Memory, Registers, Scene};
-use super::explain;
+use super::explain_fault;
 use crate::model::Fault;
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ const STACK: u64 = 0x7ffd_0000_0000;
 struct Pieces(Vec<(u64, Vec<u8>)>);
 
 impl Memory for Pieces {
-    fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
+    fn read_memory(&self, address: u64, buffer: &mut [u8]) -> bool {
         self.0.iter().any(|(start, bytes)| {
             let from = address
                 .checked_sub(*start)
@@ -85,7 +85,7 @@ impl Case {
             area(STACK, STACK + 0x10000, "rw"),
             area(0x7000_0000_0000, 0x7000_0000_1000, ""),
         ];
-        explain(&Scene {
+        explain_fault(&Scene {
             signal: self.signal,
             code: self.code,
             address: self.address,

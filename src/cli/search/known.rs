@@ -1,6 +1,6 @@
 //! Reads prior weights of candidates, and the log of an earlier search.
 
-use super::refuse;
+use super::refuse_field;
 use crate::model::{Choices, Known, Place};
 use crate::report::words;
 use crate::scenario::Refusal;
@@ -25,9 +25,9 @@ fn lines_of<'a, T>(
     let (mut all, mut elsewhere) = (Vec::new(), Vec::new());
     for (number, line, said) in said.filter(|(_, _, said)| !said.is_empty()) {
         let words: Vec<&str> = said.split_whitespace().collect();
-        let here = format!("{}:{number}: `{}`", file.safe(), line.trim_end());
+        let here = format!("{}:{number}: `{}`", file.to_safe(), line.trim_end());
         let Some((name, value)) = read(&words) else {
-            return Err(refuse(field, format!("cannot parse {here}"), wanted));
+            return Err(refuse_field(field, format!("cannot parse {here}"), wanted));
         };
         match places.get(name) {
             Some(place) => all.push((*place, value)),
@@ -38,7 +38,7 @@ fn lines_of<'a, T>(
     let strays = field != "log" || all.is_empty();
     if let Some((here, name)) = elsewhere.first().filter(|_| strays) {
         let what = format!("{here} names `{name}`, which is not a candidate");
-        return Err(refuse(
+        return Err(refuse_field(
             field,
             what,
             "remove the line, or search a longer list",
@@ -48,23 +48,23 @@ fn lines_of<'a, T>(
         let names: Vec<&str> = elsewhere.iter().map(|(_, name)| *name).collect();
         term::print_message(&format!(
             "  ignored lines of `{}`, which name no candidate: {}",
-            file.safe(),
+            file.to_safe(),
             words::sanitize_line(&names.join(", "))
         ));
     }
     Ok(all)
 }
 
-fn read(field: &str, file: &Path) -> Result<String, Refusal> {
+fn read_text_file(field: &str, file: &Path) -> Result<String, Refusal> {
     fs::read_to_string(file).map_err(|error| {
-        let what = format!("cannot read `{}`: {error}", file.safe());
-        refuse(field, what, "give the path of a text file")
+        let what = format!("cannot read `{}`: {error}", file.to_safe());
+        refuse_field(field, what, "give the path of a text file")
     })
 }
 
 /// Reads a list with one candidate per line.
-pub(super) fn listed(file: &Path) -> Result<Choices, Refusal> {
-    let text = read("over", file)?;
+pub(super) fn read_candidates(file: &Path) -> Result<Choices, Refusal> {
+    let text = read_text_file("over", file)?;
     let names = text.lines().map(str::trim);
     let names = names.filter(|name| !name.is_empty() && !name.starts_with('#'));
     let place = |name: &str| Place {
@@ -75,10 +75,13 @@ pub(super) fn listed(file: &Path) -> Result<Choices, Refusal> {
 }
 
 /// Reads the weight of each candidate. Candidates that are not named have the smallest of the given weights.
-pub(super) fn weights(file: &Path, places: &BTreeMap<String, usize>) -> Result<Vec<u64>, Refusal> {
-    let text = read("prior", file)?;
+pub(super) fn read_weights(
+    file: &Path,
+    places: &BTreeMap<String, usize>,
+) -> Result<Vec<u64>, Refusal> {
+    let text = read_text_file("prior", file)?;
     let wanted = "write a candidate and a whole number above 0 on each line: `v1.2 10`";
-    let said = lines_of("prior", file, &text, places, weight, wanted)?;
+    let said = lines_of("prior", file, &text, places, parse_weight, wanted)?;
     let least = said.iter().map(|(_, weight)| *weight).min();
     let mut weights = vec![u64::from(least.unwrap_or(1)); places.len()];
     for (place, weight) in said {
@@ -88,10 +91,13 @@ pub(super) fn weights(file: &Path, places: &BTreeMap<String, usize>) -> Result<V
 }
 
 /// Reads the counts in the log of an earlier search.
-pub(super) fn known(file: &Path, places: &BTreeMap<String, usize>) -> Result<Vec<Known>, Refusal> {
-    let text = read("log", file)?;
+pub(super) fn read_log(
+    file: &Path,
+    places: &BTreeMap<String, usize>,
+) -> Result<Vec<Known>, Refusal> {
+    let text = read_text_file("log", file)?;
     let wanted = "write `bad NAME 3/10` (3 failures in 10 trials), `good NAME 0/20` or `skip NAME`";
-    let said = lines_of("log", file, &text, places, counts, wanted)?;
+    let said = lines_of("log", file, &text, places, parse_counts, wanted)?;
     let known = said.into_iter().map(|(place, counts)| Known {
         place: u32::try_from(place).unwrap_or(u32::MAX),
         counts,
@@ -99,14 +105,14 @@ pub(super) fn known(file: &Path, places: &BTreeMap<String, usize>) -> Result<Vec
     Ok(known.collect())
 }
 
-fn weight<'a>(words: &[&'a str]) -> Option<(&'a str, u32)> {
+fn parse_weight<'a>(words: &[&'a str]) -> Option<(&'a str, u32)> {
     match words {
         [name, weight] => Some((name, weight.parse().ok().filter(|weight| *weight > 0)?)),
         _ => None,
     }
 }
 
-fn counts<'a>(words: &[&'a str]) -> Option<(&'a str, Option<(u64, u64)>)> {
+fn parse_counts<'a>(words: &[&'a str]) -> Option<(&'a str, Option<(u64, u64)>)> {
     match words {
         ["skip", name, ..] => Some((name, None)),
         ["good" | "bad", name, counts, ..] => {

@@ -12,15 +12,15 @@ use crate::prepare::{self, Commit, Line};
 use crate::scenario::{Ask, Refusal, Scenario, Searched};
 use crate::source::Grain;
 use crate::term;
-use known::{known, listed, weights};
-use packages::{images, of_differences, versions};
+use known::{read_candidates, read_log, read_weights};
+use packages::{image_tags, of_differences, package_versions};
 use pieces::{of_files, of_sources};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 /// Returns the candidates or items; `None` if the scenario itself lists them.
-pub(super) fn searched(scenario: &Scenario, base: &Path) -> Result<Option<Searched>, Refusal> {
+pub(super) fn find_searched(scenario: &Scenario, base: &Path) -> Result<Option<Searched>, Refusal> {
     let folder = base.join(scenario.cwd.as_deref().unwrap_or(Path::new("")));
     let pieces = [
         ("imports", &scenario.imports, Grain::Imports),
@@ -39,7 +39,7 @@ pub(super) fn searched(scenario: &Scenario, base: &Path) -> Result<Option<Search
                 Some(of_differences(scenario, [from, to], base, &folder)?)
             }
             (None, Some(_), None) | (None, None, Some(_)) => {
-                return Err(refuse(
+                return Err(refuse_field(
                     "from",
                     "`from` and `to` belong together, and only one is given",
                     "give the environment that does not fail as `from`, and the one that fails as `to`",
@@ -52,7 +52,7 @@ pub(super) fn searched(scenario: &Scenario, base: &Path) -> Result<Option<Search
     Ok(found)
 }
 
-fn refuse(field: &str, what: impl Into<String>, hint: impl Into<String>) -> Refusal {
+fn refuse_field(field: &str, what: impl Into<String>, hint: impl Into<String>) -> Refusal {
     Refusal {
         what: what.into(),
         at: vec![field.to_owned()],
@@ -73,32 +73,32 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
         .filter_map(|(field, spec, manager)| Some((field, spec.as_ref()?, manager)));
     let (mut searched, history) = match (&scenario.git, packages.next()) {
         (Some(range), _) => {
-            let line =
-                prepare::line(folder, range, scenario.prior.is_some()).map_err(into_refusal)?;
-            commits(scenario, line, folder)
+            let line = prepare::commit_line(folder, range, scenario.prior.is_some())
+                .map_err(into_refusal)?;
+            commits_of_line(scenario, line, folder)
         }
         (None, Some((field, spec, manager))) => (
-            versions(scenario, field, spec, manager, base, folder)?,
+            package_versions(scenario, field, spec, manager, base, folder)?,
             Vec::new(),
         ),
         (None, None)
             if let [file] = scenario.over.as_slice()
                 && file.starts_with('@') =>
         {
-            (listed(&base.join(&file[1..]))?.into(), Vec::new())
+            (read_candidates(&base.join(&file[1..]))?.into(), Vec::new())
         }
         (None, None)
             if scenario.image.is_some() && scenario.over.is_empty() && scenario.range.is_none() =>
         {
-            (images(scenario)?, Vec::new())
+            (image_tags(scenario)?, Vec::new())
         }
         (None, None) if scenario.prior.is_some() || scenario.log.is_some() => {
-            (Searched::from(scenario.places()?), Vec::new())
+            (Searched::from(scenario.listed_candidates()?), Vec::new())
         }
         (None, None) => {
             let none_given = scenario.over.is_empty() && scenario.range.is_none();
             if none_given && in_repository(folder) {
-                return Err(refuse(
+                return Err(refuse_field(
                     "over",
                     "there are no candidates to search",
                     "to search the commits of this repository: --git GOOD..BAD --build make; other candidates: --pip PACKAGE, --over v1,v2,v3, --range 1..64",
@@ -109,7 +109,7 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
     };
     let places: BTreeMap<String, usize> = searched
         .choices
-        .places()
+        .as_candidates()
         .iter()
         .enumerate()
         .map(|(index, place)| (place.name.clone(), index))
@@ -121,15 +121,15 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
         }
         Some("size") => {
             let hint = "give a file with `NAME WEIGHT` per line";
-            return Err(refuse("prior", "`size` works for commits only", hint));
+            return Err(refuse_field("prior", "`size` works for commits only", hint));
         }
         Some(run) if !history.is_empty() && !base.join(run).is_file() => {
-            searched.weights = stacks::weights(run, &history)?;
+            searched.weights = stacks::stack_weights(run, &history)?;
         }
-        Some(file) => searched.weights = weights(&base.join(file), &places)?,
+        Some(file) => searched.weights = read_weights(&base.join(file), &places)?,
     }
     if let Some(log) = &scenario.log {
-        searched.known = known(&base.join(log), &places)?;
+        searched.known = read_log(&base.join(log), &places)?;
     }
     Ok(Some(searched))
 }
@@ -141,7 +141,7 @@ fn in_repository(folder: &Path) -> bool {
 }
 
 /// Returns the commits of a history, as candidates and with their changes.
-fn commits(scenario: &Scenario, line: Line, folder: &Path) -> (Searched, Vec<Commit>) {
+fn commits_of_line(scenario: &Scenario, line: Line, folder: &Path) -> (Searched, Vec<Commit>) {
     if line.commits.iter().any(|commit| commit.merges) {
         term::print_message(if scenario.first_parent == Some(true) {
             "note: a merge counts as one commit; if a merge is found, its commits can be searched next"

@@ -1,6 +1,6 @@
 //! Finds package versions, image tags and the differences of two environments as candidates.
 
-use super::refuse;
+use super::refuse_field;
 use crate::cli::engine::{self, Trouble};
 use crate::model::{Choices, Make, Place, Text, Thing, What};
 use crate::packages::{self, Difference, Fault, Kind, Manager, Parts, Pip, Recipe, Wanted};
@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 const MAKERS: u32 = 2;
 
 /// Converts an error of a package tool to a refusal of the scenario.
-fn faulty(field: &str, fault: &Fault) -> Refusal {
+fn refusal_of_fault(field: &str, fault: &Fault) -> Refusal {
     let why = std::error::Error::source(fault).map_or(String::new(), |why| format!(": {why}"));
-    refuse(field, format!("{fault}{why}"), fault.hint())
+    refuse_field(field, format!("{fault}{why}"), fault.hint())
 }
 
 /// Returns the versions of a package.
-pub(super) fn versions(
+pub(super) fn package_versions(
     scenario: &Scenario,
     field: &str,
     spec: &str,
@@ -42,7 +42,8 @@ pub(super) fn versions(
         python: scenario.python.as_deref(),
         build: scenario.build.as_deref(),
     };
-    let found = packages::find_versions(&wanted).map_err(|fault| faulty(field, &fault))?;
+    let found =
+        packages::find_versions(&wanted).map_err(|fault| refusal_of_fault(field, &fault))?;
     for note in &found.notes {
         term::print_message(&format!("note: {note}"));
     }
@@ -56,11 +57,11 @@ pub(super) fn versions(
 }
 
 /// Returns the tags of an image; every trial runs in its own container.
-pub(super) fn images(scenario: &Scenario) -> Result<Searched, Refusal> {
+pub(super) fn image_tags(scenario: &Scenario) -> Result<Searched, Refusal> {
     let said = scenario.image.as_deref().unwrap_or_default();
     let Some((image, tags)) = said.rsplit_once(':').filter(|(image, _)| !image.is_empty()) else {
         let hint = "write IMAGE:TAG,TAG,TAG, such as app:1.0,1.1,1.2";
-        return Err(refuse("image", format!("`{said}` has no tags"), hint));
+        return Err(refuse_field("image", format!("`{said}` has no tags"), hint));
     };
     let engine = engine::find_engine(scenario.engine.as_deref()).map_err(Trouble::into_refusal)?;
     // Images that `setup` creates need not exist yet.
@@ -108,7 +109,7 @@ pub(super) fn of_differences(
         [Some(old), Some(new)] => packages::compare_parts(Kind::Variables, old, new),
         _ => {
             let [from, to] = &files;
-            packages::compare_files(from, to).map_err(|fault| faulty("from", &fault))?
+            packages::compare_files(from, to).map_err(|fault| refusal_of_fault("from", &fault))?
         }
     };
     let text = |text: &Option<String>| text.as_ref().map(Text::from);
@@ -119,7 +120,7 @@ pub(super) fn of_differences(
             Kind::Variables => What::Variable(one.name.as_str().into(), to, from),
         };
         Thing {
-            name: difference(found.kind, one),
+            name: describe_difference(found.kind, one),
             at: None,
             what,
         }
@@ -142,7 +143,7 @@ pub(super) fn of_differences(
         python: scenario.python.as_deref(),
         build: None,
     };
-    let pip = Pip::find_interpreter(&wanted).map_err(|fault| faulty("from", &fault))?;
+    let pip = Pip::find_interpreter(&wanted).map_err(|fault| refusal_of_fault("from", &fault))?;
     let lines = found.common.into_iter().map(|(_, line)| line);
     let lines: Vec<String> = lines.chain(["{lines}".to_owned()]).collect();
     Ok(in_environments(
@@ -158,7 +159,7 @@ fn variables_of(name: &Path, base: &Path, trust: bool) -> Result<Option<Parts>, 
         return Ok(None);
     }
     let run = name.to_str();
-    let Some(folder) = run.and_then(|run| Folder::find(run, &default_root()).ok()) else {
+    let Some(folder) = run.and_then(|run| Folder::find_run(run, &default_root()).ok()) else {
         return Ok(None);
     };
     let refused = |error: StoreError| Refusal {
@@ -166,8 +167,8 @@ fn variables_of(name: &Path, base: &Path, trust: bool) -> Result<Option<Parts>, 
         at: vec!["from".to_owned()],
         hint: error.hint().unwrap_or_default(),
     };
-    let folder = folder.trusted(trust).map_err(refused)?;
-    let state = store::read(&folder.journal(), |_| false, |_, _| {}).map_err(refused)?;
+    let folder = folder.check_trust(trust).map_err(refused)?;
+    let state = store::read_run(&folder.journal_path(), |_| false, |_, _| {}).map_err(refused)?;
     Ok(variables_in(&state))
 }
 
@@ -193,7 +194,7 @@ fn variables_in(state: &State) -> Option<Parts> {
 }
 
 /// Returns the name of a difference: `numpy 1.16 to 1.21`.
-fn difference(kind: Kind, one: &Difference) -> String {
+fn describe_difference(kind: Kind, one: &Difference) -> String {
     let said = |text: &String| match kind {
         Kind::Packages => {
             let version = text.strip_prefix(&one.name);

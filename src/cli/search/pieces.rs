@@ -1,7 +1,7 @@
 //! Finds the parts of source files, and the files, that a reduction can leave out.
 
 use super::super::error::into_refusal;
-use super::refuse;
+use super::refuse_field;
 use crate::model::{Choices, Make, Source, Text, Thing, What};
 use crate::prepare;
 use crate::scenario::{Refusal, Searched};
@@ -17,11 +17,11 @@ fn copies_of(field: &str, folder: &Path) -> Result<(PathBuf, Make), Refusal> {
     let root = fs::canonicalize(folder).map_err(|error| {
         let what = format!(
             "cannot open the working directory `{}`: {error}",
-            folder.safe()
+            folder.to_safe()
         );
-        refuse("cwd", what, "choose another directory with --cwd")
+        refuse_field("cwd", what, "choose another directory with --cwd")
     })?;
-    prepare::weigh(&root)
+    prepare::check_weight(&root)
         .map_err(into_refusal)
         .map_err(|refusal| Refusal {
             at: vec![field.to_owned()],
@@ -48,15 +48,15 @@ fn in_copies(root: PathBuf, make: Make, things: Vec<Thing>, sources: Vec<Source>
 }
 
 /// Returns the path of a file relative to the copied directory.
-fn below(field: &str, root: &Path, file: &Path) -> Result<PathBuf, Refusal> {
+fn path_below(field: &str, root: &Path, file: &Path) -> Result<PathBuf, Refusal> {
     let real = fs::canonicalize(file).map_err(|error| {
-        let what = format!("cannot read `{}`: {error}", file.safe());
-        refuse(field, what, "give the path of an existing file")
+        let what = format!("cannot read `{}`: {error}", file.to_safe());
+        refuse_field(field, what, "give the path of an existing file")
     })?;
     let inside = real.strip_prefix(root).map(Path::to_owned);
     inside.map_err(|_| {
-        let what = format!("`{}` is not in `{}`", file.safe(), root.safe());
-        refuse(field, what, "run in a directory that contains it: provoke copies the working directory and never changes the file itself")
+        let what = format!("`{}` is not in `{}`", file.to_safe(), root.to_safe());
+        refuse_field(field, what, "run in a directory that contains it: provoke copies the working directory and never changes the file itself")
     })
 }
 
@@ -72,29 +72,29 @@ pub(super) fn of_sources(
     let (mut things, mut sources) = (Vec::new(), Vec::new());
     for (number, said) in (0..).zip(files) {
         let file = base.join(said);
-        let inside = below(field, &root, &file)?;
+        let inside = path_below(field, &root, &file)?;
         let known = |source: &Source| Path::new(source.file.as_os_str()) == inside;
         if sources.iter().any(known) {
-            let what = format!("`{}` is given twice", said.safe());
-            return Err(refuse(field, what, "give each file once"));
+            let what = format!("`{}` is given twice", said.to_safe());
+            return Err(refuse_field(field, what, "give each file once"));
         }
         let text = fs::read(&file).map_err(|error| {
-            let what = format!("cannot read `{}`: {error}", file.safe());
-            refuse(field, what, "give the path of a readable file")
+            let what = format!("cannot read `{}`: {error}", file.to_safe());
+            refuse_field(field, what, "give the path of a readable file")
         })?;
         let pieces = source::find_pieces(&file, &text, grain).map_err(|fault| {
             let place = match &fault {
                 source::Fault::Syntax { line, column, .. } => {
-                    format!("{}:{line}:{column}", said.safe())
+                    format!("{}:{line}:{column}", said.to_safe())
                 }
-                _ => said.safe().into_string(),
+                _ => said.to_safe().into_string(),
             };
-            refuse(field, format!("{place}: {fault}"), fault.hint())
+            refuse_field(field, format!("{place}: {fault}"), fault.hint())
         })?;
         for (index, piece) in (0..).zip(&pieces.pieces) {
             let at = match files {
                 [_] => format!("line {}", piece.line),
-                _ => format!("{}:{}", said.safe(), piece.line),
+                _ => format!("{}:{}", said.to_safe(), piece.line),
             };
             things.push(Thing {
                 name: piece.text.clone(),
@@ -104,7 +104,7 @@ pub(super) fn of_sources(
         }
         sources.push(Source {
             file: inside.as_path().into(),
-            digest: Text::from(OsStr::from_bytes(&text)).digest(),
+            digest: Text::from(OsStr::from_bytes(&text)).content_digest(),
             pieces,
         });
     }
@@ -114,8 +114,8 @@ pub(super) fn of_sources(
 /// Returns the files of a directory.
 pub(super) fn of_files(files: &Path, folder: &Path) -> Result<Searched, Refusal> {
     let (root, make) = copies_of("files", folder)?;
-    let top = below("files", &root, files)?;
-    let all = prepare::files(&root.join(&top)).map_err(into_refusal)?;
+    let top = path_below("files", &root, files)?;
+    let all = prepare::list_files(&root.join(&top)).map_err(into_refusal)?;
     let thing = |file: PathBuf| Thing {
         name: file.to_string_lossy().into_owned(),
         at: None,

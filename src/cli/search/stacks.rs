@@ -1,6 +1,6 @@
 //! Weighs commits by the stacks of an earlier run: a commit that changes a file of a stack is more likely the culprit.
 
-use super::refuse;
+use super::refuse_field;
 use crate::model::{Event, Frame, Observation, Outcome};
 use crate::policy;
 use crate::prepare::Commit;
@@ -16,14 +16,14 @@ use std::path::Path;
 const ON_THE_STACK: u64 = 36;
 
 /// Returns the weights of commits by the stacks of a run's failures.
-pub(super) fn weights(run: &str, commits: &[Commit]) -> Result<Vec<u64>, Refusal> {
+pub(super) fn stack_weights(run: &str, commits: &[Commit]) -> Result<Vec<u64>, Refusal> {
     let files = files_on_stacks(run)?;
     if files.is_empty() {
-        let run = SafeText::line(run);
+        let run = SafeText::from_line(run);
         let what = format!("no failure of the run {run} has a stack with source files");
         let hint =
             "build with debug information (-g) and run with --capture on; or leave `prior` out";
-        return Err(refuse("prior", what, hint));
+        return Err(refuse_field("prior", what, hint));
     }
     let is_on_the_stack = |changed: &String| files.iter().any(|file| is_same(file, changed));
     let weight = |commit: &Commit| {
@@ -38,7 +38,7 @@ pub(super) fn weights(run: &str, commits: &[Commit]) -> Result<Vec<u64>, Refusal
     term::print_message(&format!(
         "note: {likely} of {} commits change a file in the stacks of the run {}; they get a higher prior",
         commits.len(),
-        SafeText::line(run),
+        SafeText::from_line(run),
     ));
     Ok(weights)
 }
@@ -46,16 +46,16 @@ pub(super) fn weights(run: &str, commits: &[Commit]) -> Result<Vec<u64>, Refusal
 /// Returns the source files in the stacks of a run's failures.
 fn files_on_stacks(run: &str) -> Result<BTreeSet<String>, Refusal> {
     let mut files = BTreeSet::new();
-    let folder = Folder::find(run, &default_root());
+    let folder = Folder::find_run(run, &default_root());
     let read = folder.and_then(|folder| {
-        store::read(&folder.journal(), policy::is_done, |event, _| {
+        store::read_run(&folder.journal_path(), policy::is_done, |event, _| {
             if let Event::TrialFinished {
                 seen,
                 outcome: Outcome::Fail(_),
                 ..
             } = event
             {
-                let frames = frames(seen);
+                let frames = crash_frames(seen);
                 files.extend(frames.filter_map(|frame| Some(frame.line.as_ref()?.0.clone())));
             }
         })
@@ -64,13 +64,13 @@ fn files_on_stacks(run: &str) -> Result<BTreeSet<String>, Refusal> {
         Ok(_) => Ok(files),
         Err(error) => {
             let hint = "give a run that failed, a file with `NAME WEIGHT` per line, or `size`";
-            Err(refuse("prior", error.to_string(), hint))
+            Err(refuse_field("prior", error.to_string(), hint))
         }
     }
 }
 
 /// Returns the calls of the threads that crashed or hung.
-fn frames(seen: &Observation) -> impl Iterator<Item = &Frame> {
+fn crash_frames(seen: &Observation) -> impl Iterator<Item = &Frame> {
     let crashes = seen.cores.iter().filter_map(|core| core.crash.as_ref());
     let crashes = crashes.flat_map(|crash| &crash.frames);
     let threads = seen.hang.iter().flat_map(|hang| &hang.threads);

@@ -1,6 +1,6 @@
 //! Checks of core files: whether the kernel writes them, where, and up to which size.
 
-use super::{not, ok};
+use super::{failed_check, passed_check};
 use crate::doctor::{Check, Machine, Proof, State};
 use crate::sys::core_pattern::Destination;
 use crate::untrusted::Untrusted as _;
@@ -8,38 +8,38 @@ use crate::untrusted::Untrusted as _;
 /// Default limit of kept cores: twice as much should be free.
 const LARGE_CORE: u64 = 2 << 30;
 
-pub(super) fn crash(machine: &Machine) -> Check {
+pub(super) fn check_crash(machine: &Machine) -> Check {
     let name = "crash";
     match &machine.proof {
-        Proof::Core(file) => ok(
+        Proof::Core(file) => passed_check(
             name,
             format!(
                 "a test program crashed, and its core was at {}",
-                file.safe()
+                file.to_safe()
             ),
         ),
-        Proof::NoCore(true) => not(
+        Proof::NoCore(true) => failed_check(
             State::Bad,
             name,
             "a test program crashed and the kernel dumped a core, but the core was not found",
             "see `core-pattern`, which defines where cores go",
         ),
-        Proof::NoCore(false) => not(
+        Proof::NoCore(false) => failed_check(
             State::Bad,
             name,
             "a test program crashed and left no core",
             "see `core-limit` and `core-pattern`",
         ),
-        Proof::InTheWay(file) => not(
+        Proof::InTheWay(file) => failed_check(
             State::Bad,
             name,
             format!(
                 "no test crash was made: its core would overwrite {}",
-                file.safe()
+                file.to_safe()
             ),
-            format!("move it away: mv {0} {0}.kept", file.safe()),
+            format!("move it away: mv {0} {0}.kept", file.to_safe()),
         ),
-        Proof::NoCrash(why) => not(
+        Proof::NoCrash(why) => failed_check(
             State::Bad,
             name,
             format!("no test crash could be made: {why}"),
@@ -51,13 +51,13 @@ pub(super) fn crash(machine: &Machine) -> Check {
 pub(super) fn core_limit(machine: &Machine) -> Check {
     let name = "core-limit";
     match machine.core_limit {
-        Some(0) => not(
+        Some(0) => failed_check(
             State::Bad,
             name,
             "the hard limit for core files is 0",
             "as root, before provoke: `ulimit -Hc unlimited`; in a service `LimitCORE=infinity`; `docker run --ulimit core=-1`",
         ),
-        Some(bytes) if bytes < LARGE_CORE => not(
+        Some(bytes) if bytes < LARGE_CORE => failed_check(
             State::Better,
             name,
             format!(
@@ -65,7 +65,7 @@ pub(super) fn core_limit(machine: &Machine) -> Check {
             ),
             "as root, before provoke: `ulimit -Hc unlimited`",
         ),
-        _ => ok(
+        _ => passed_check(
             name,
             "the hard limit for core files is high enough; provoke raises the soft limit",
         ),
@@ -80,7 +80,7 @@ pub(super) fn core_pattern(machine: &Machine) -> Check {
         .as_ref()
         .zip(machine.destination.as_ref())
     else {
-        return not(
+        return failed_check(
             State::Bad,
             name,
             "cannot read where the kernel writes cores",
@@ -88,45 +88,55 @@ pub(super) fn core_pattern(machine: &Machine) -> Check {
         );
     };
     match destination {
-        Destination::Helper { .. } if !machine.helper_exists && machine.container.is_none() => not(
-            State::Bad,
-            name,
-            format!("cores go to a program that does not exist: {pattern}"),
-            to_files,
-        ),
-        Destination::Helper { leaves: None, .. } => not(
+        Destination::Helper { .. } if !machine.helper_exists && machine.container.is_none() => {
+            failed_check(
+                State::Bad,
+                name,
+                format!("cores go to a program that does not exist: {pattern}"),
+                to_files,
+            )
+        }
+        Destination::Helper { leaves: None, .. } => failed_check(
             State::Bad,
             name,
             format!("cores go to an unknown program: {pattern}"),
             to_files,
         ),
-        Destination::Helper { .. } => not(
+        Destination::Helper { .. } => failed_check(
             State::Better,
             name,
             format!("cores go to {pattern}, which slows down every crash, even without a core"),
             format!("to write core files instead: {to_files}"),
         ),
         Destination::File(template) => match (&template.folder, &machine.core_folder) {
-            (Some(_), Some(folder)) if !folder.exists => not(
+            (Some(_), Some(folder)) if !folder.exists => failed_check(
                 State::Bad,
                 name,
-                format!("cores go to {}, which does not exist", folder.path.safe()),
-                format!("mkdir -p -m 1777 {}", folder.path.safe()),
+                format!(
+                    "cores go to {}, which does not exist",
+                    folder.path.to_safe()
+                ),
+                format!("mkdir -p -m 1777 {}", folder.path.to_safe()),
             ),
-            (Some(_), Some(folder)) if !folder.writable => not(
+            (Some(_), Some(folder)) if !folder.writable => failed_check(
                 State::Bad,
                 name,
-                format!("cores go to {}, which is not writable", folder.path.safe()),
-                format!("chmod 1777 {}", folder.path.safe()),
+                format!(
+                    "cores go to {}, which is not writable",
+                    folder.path.to_safe()
+                ),
+                format!("chmod 1777 {}", folder.path.to_safe()),
             ),
-            (Some(_), Some(folder)) => ok(name, format!("cores go to {}", folder.path.safe())),
-            (None, Some(folder)) if !folder.writable => not(
+            (Some(_), Some(folder)) => {
+                passed_check(name, format!("cores go to {}", folder.path.to_safe()))
+            }
+            (None, Some(folder)) if !folder.writable => failed_check(
                 State::Bad,
                 name,
                 "cores go to the working directory of a program, and this one is not writable",
                 "use another working directory: provoke run --cwd DIR",
             ),
-            _ => ok(
+            _ => passed_check(
                 name,
                 format!("cores are files in the working directory of a program: {pattern}"),
             ),
@@ -137,18 +147,18 @@ pub(super) fn core_pattern(machine: &Machine) -> Check {
 pub(super) fn core_names(machine: &Machine) -> Check {
     let name = "core-names";
     match &machine.destination {
-        Some(Destination::File(template)) if !template.has_pid => not(
+        Some(Destination::File(template)) if !template.has_pid => failed_check(
             State::Better,
             name,
             "all cores have the same name: a second crash in a directory overwrites the first core",
             "sysctl kernel.core_uses_pid=1",
         ),
-        _ => ok(name, "each core has a unique name"),
+        _ => passed_check(name, "each core has a unique name"),
     }
 }
 
 pub(super) fn core_space(machine: &Machine) -> Check {
-    space(
+    check_space(
         "core-space",
         "where cores go",
         machine.space,
@@ -159,17 +169,17 @@ pub(super) fn core_space(machine: &Machine) -> Check {
 pub(super) fn core_suid(machine: &Machine) -> Check {
     let name = "core-suid";
     match machine.suid_dumpable.as_deref() {
-        Some("0") => ok(name, "setuid programs leave no core (the usual setting)"),
-        Some(other) => ok(
+        Some("0") => passed_check(name, "setuid programs leave no core (the usual setting)"),
+        Some(other) => passed_check(
             name,
             format!("setuid programs leave cores, too (fs.suid_dumpable is {other})"),
         ),
-        None => ok(name, "cannot read whether setuid programs leave cores"),
+        None => passed_check(name, "cannot read whether setuid programs leave cores"),
     }
 }
 
 pub(super) fn shared_memory(machine: &Machine) -> Check {
-    space(
+    check_space(
         "shared-memory",
         "in /dev/shm",
         machine.shared_space,
@@ -177,9 +187,9 @@ pub(super) fn shared_memory(machine: &Machine) -> Check {
     )
 }
 
-fn space(name: &'static str, place: &str, free: Option<u64>, fix: &str) -> Check {
+fn check_space(name: &'static str, place: &str, free: Option<u64>, fix: &str) -> Check {
     let Some(free) = free else {
-        return not(
+        return failed_check(
             State::Better,
             name,
             format!("cannot read the free space {place}"),
@@ -193,7 +203,7 @@ fn space(name: &'static str, place: &str, free: Option<u64>, fix: &str) -> Check
     );
     if free < 2 * LARGE_CORE {
         let seen = format!("{seen}; recommended: twice the memory of the largest program");
-        return not(State::Better, name, seen, fix);
+        return failed_check(State::Better, name, seen, fix);
     }
-    ok(name, seen)
+    passed_check(name, seen)
 }

@@ -7,13 +7,15 @@ mod tests;
 mod tools;
 
 use super::{Check, Machine, State};
-use cores::{core_limit, core_names, core_pattern, core_space, core_suid, crash, shared_memory};
-use place::{children, container, init, memory_group, variables};
-use tools::{eu_stack, gdb, kernel_log, ptrace, py_spy, pystack, symbols};
+use cores::{
+    check_crash, core_limit, core_names, core_pattern, core_space, core_suid, shared_memory,
+};
+use place::{check_children, check_container, check_init, check_variables, memory_group};
+use tools::{check_gdb, check_ptrace, check_pystack, check_symbols, eu_stack, kernel_log, py_spy};
 
 /// All checks, in the order in which they are shown.
 pub(super) const ALL: [fn(&Machine) -> Check; 19] = [
-    crash,
+    check_crash,
     core_limit,
     core_pattern,
     core_names,
@@ -21,20 +23,20 @@ pub(super) const ALL: [fn(&Machine) -> Check; 19] = [
     core_suid,
     shared_memory,
     kernel_log,
-    ptrace,
-    gdb,
+    check_ptrace,
+    check_gdb,
     eu_stack,
     py_spy,
-    pystack,
-    symbols,
+    check_pystack,
+    check_symbols,
     memory_group,
-    container,
-    init,
-    children,
-    variables,
+    check_container,
+    check_init,
+    check_children,
+    check_variables,
 ];
 
-fn ok(name: &'static str, seen: impl Into<String>) -> Check {
+fn passed_check(name: &'static str, seen: impl Into<String>) -> Check {
     Check {
         name,
         state: State::Ok,
@@ -43,7 +45,12 @@ fn ok(name: &'static str, seen: impl Into<String>) -> Check {
     }
 }
 
-fn not(state: State, name: &'static str, seen: impl Into<String>, fix: impl Into<String>) -> Check {
+fn failed_check(
+    state: State,
+    name: &'static str,
+    seen: impl Into<String>,
+    fix: impl Into<String>,
+) -> Check {
     Check {
         name,
         state,

@@ -1,6 +1,6 @@
 //! Checks of cgroups, container, first process and environment.
 
-use super::{not, ok};
+use super::{failed_check, passed_check};
 use crate::doctor::{Check, Machine, State};
 use crate::sys::cgroup::Version;
 use crate::sys::core_pattern::Destination;
@@ -8,7 +8,7 @@ use crate::sys::core_pattern::Destination;
 pub(super) fn memory_group(machine: &Machine) -> Check {
     let name = "memory-group";
     if machine.memory_group {
-        return ok(
+        return passed_check(
             name,
             "trials run in memory control groups: OOM kills are certain",
         );
@@ -20,7 +20,7 @@ pub(super) fn memory_group(machine: &Machine) -> Check {
         Some(Version::One) => "control groups have version 1, which needs root",
         None => "there are no memory control groups",
     };
-    not(
+    failed_check(
         State::Better,
         name,
         format!("{why}: OOM kills are only probable"),
@@ -31,12 +31,12 @@ pub(super) fn memory_group(machine: &Machine) -> Check {
     )
 }
 
-pub(super) fn container(machine: &Machine) -> Check {
+pub(super) fn check_container(machine: &Machine) -> Check {
     let name = "container";
     let helper = matches!(machine.destination, Some(Destination::Helper { .. }));
     match &machine.container {
-        None => ok(name, "no container detected"),
-        Some(kind) if helper => not(
+        None => passed_check(name, "no container detected"),
+        Some(kind) if helper => failed_check(
             State::Bad,
             name,
             format!(
@@ -44,7 +44,7 @@ pub(super) fn container(machine: &Machine) -> Check {
             ),
             "on the host: sysctl kernel.core_pattern=core.%p",
         ),
-        Some(kind) => ok(
+        Some(kind) => passed_check(
             name,
             format!(
                 "this is a container ({kind}); the core setting of the host applies, and core files are written here"
@@ -66,26 +66,26 @@ const REAPERS: [&str; 9] = [
     "tini",
 ];
 
-pub(super) fn init(machine: &Machine) -> Check {
+pub(super) fn check_init(machine: &Machine) -> Check {
     let name = "init";
     match (&machine.container, &machine.init) {
-        (Some(_), Some(first)) if !REAPERS.contains(&first.as_str()) => not(
+        (Some(_), Some(first)) if !REAPERS.contains(&first.as_str()) => failed_check(
             State::Better,
             name,
             format!("PID 1 is `{first}`, which may not reap orphans: they stay as zombies"),
             "docker run --init",
         ),
-        (_, Some(first)) => ok(name, format!("PID 1 is `{first}`")),
-        (_, None) => ok(name, "cannot read PID 1"),
+        (_, Some(first)) => passed_check(name, format!("PID 1 is `{first}`")),
+        (_, None) => passed_check(name, "cannot read PID 1"),
     }
 }
 
-pub(super) fn children(machine: &Machine) -> Check {
+pub(super) fn check_children(machine: &Machine) -> Check {
     let name = "children";
     if machine.lists_children {
-        return ok(name, "the kernel lists the children of a process");
+        return passed_check(name, "the kernel lists the children of a process");
     }
-    not(
+    failed_check(
         State::Bad,
         name,
         "the kernel does not list the children of a process: leaked processes are not found",
@@ -93,10 +93,10 @@ pub(super) fn children(machine: &Machine) -> Check {
     )
 }
 
-pub(super) fn variables(machine: &Machine) -> Check {
+pub(super) fn check_variables(machine: &Machine) -> Check {
     let name = "variables";
     if machine.influences.is_empty() {
-        return ok(
+        return passed_check(
             name,
             "no environment variable is set that changes how programs run",
         );
@@ -111,7 +111,7 @@ pub(super) fn variables(machine: &Machine) -> Check {
         .iter()
         .map(|(name, _)| name.as_str())
         .collect();
-    not(
+    failed_check(
         State::Better,
         name,
         format!(

@@ -2,7 +2,7 @@
 
 use super::ALL;
 use crate::doctor::machine::TOOLS;
-use crate::doctor::{CoreFolder, Machine, Proof, State, checkup};
+use crate::doctor::{CoreFolder, Machine, Proof, State, run_checkup};
 use crate::sys::cgroup::Version;
 use crate::sys::core_pattern::parse_pattern;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ fn well() -> Machine {
 fn complaints(change: impl Fn(&mut Machine)) -> Vec<(&'static str, State)> {
     let mut machine = well();
     change(&mut machine);
-    let checks = checkup(&machine).checks.into_iter();
+    let checks = run_checkup(&machine).checks.into_iter();
     let complaints = checks.filter(|check| check.state != State::Ok);
     let complaints = complaints.inspect(|check| assert!(check.fix.is_some(), "{check:?}"));
     complaints.map(|check| (check.name, check.state)).collect()
@@ -56,7 +56,7 @@ fn pattern(machine: &mut Machine, pattern: &str) {
 #[test]
 fn where_all_is_well_there_is_nothing_to_do() {
     assert_eq!(complaints(|_| {}), []);
-    let checks = checkup(&well()).checks;
+    let checks = run_checkup(&well()).checks;
     assert!(checks.iter().all(|check| check.fix.is_none()));
     let mut names: Vec<&str> = checks.iter().map(|check| check.name).collect();
     names.sort_unstable();

@@ -1,15 +1,15 @@
 //! Checks of other evidence: kernel log, tracing, stack tools, symbols.
 
-use super::{not, ok};
+use super::{failed_check, passed_check};
 use crate::doctor::machine::TOOLS;
 use crate::doctor::{Check, Machine, State};
 
 pub(super) fn kernel_log(machine: &Machine) -> Check {
     let name = "kernel-log";
     if machine.kernel_log {
-        return ok(name, "the kernel log of crashes and OOM kills is readable");
+        return passed_check(name, "the kernel log of crashes and OOM kills is readable");
     }
-    not(
+    failed_check(
         State::Better,
         name,
         "the kernel log of crashes and OOM kills is not readable",
@@ -17,10 +17,10 @@ pub(super) fn kernel_log(machine: &Machine) -> Check {
     )
 }
 
-pub(super) fn ptrace(machine: &Machine) -> Check {
+pub(super) fn check_ptrace(machine: &Machine) -> Check {
     let name = "ptrace";
     if !machine.may_trace() {
-        return not(
+        return failed_check(
             State::Bad,
             name,
             "only root may trace processes: no stacks of hangs",
@@ -28,26 +28,26 @@ pub(super) fn ptrace(machine: &Machine) -> Check {
         );
     }
     match (machine.cap_ptrace, &machine.container) {
-        (false, Some(_)) => not(
+        (false, Some(_)) => failed_check(
             State::Better,
             name,
             "only processes of trials may be traced: CAP_SYS_PTRACE is missing",
             "docker run --cap-add SYS_PTRACE",
         ),
-        _ => ok(
+        _ => passed_check(
             name,
             "processes of trials may be traced: stacks of hangs can be taken",
         ),
     }
 }
 
-fn tool(machine: &Machine, name: &'static str, fix: &str) -> Check {
+fn check_tool(machine: &Machine, name: &'static str, fix: &str) -> Check {
     let adds = TOOLS.iter().find(|(known, _)| *known == name);
     let adds = adds.map_or("", |(_, adds)| adds);
     if machine.tools.contains(&name) {
-        return ok(name, format!("installed: {adds}"));
+        return passed_check(name, format!("installed: {adds}"));
     }
-    not(
+    failed_check(
         State::Better,
         name,
         format!("not installed; it adds {adds}"),
@@ -55,24 +55,24 @@ fn tool(machine: &Machine, name: &'static str, fix: &str) -> Check {
     )
 }
 
-pub(super) fn gdb(machine: &Machine) -> Check {
-    tool(machine, "gdb", &install(machine, "gdb"))
+pub(super) fn check_gdb(machine: &Machine) -> Check {
+    check_tool(machine, "gdb", &install_command(machine, "gdb"))
 }
 
 pub(super) fn eu_stack(machine: &Machine) -> Check {
-    tool(machine, "eu-stack", &install(machine, "elfutils"))
+    check_tool(machine, "eu-stack", &install_command(machine, "elfutils"))
 }
 
 pub(super) fn py_spy(machine: &Machine) -> Check {
-    tool(machine, "py-spy", "pip install py-spy")
+    check_tool(machine, "py-spy", "pip install py-spy")
 }
 
-pub(super) fn pystack(machine: &Machine) -> Check {
-    tool(machine, "pystack", "pip install pystack")
+pub(super) fn check_pystack(machine: &Machine) -> Check {
+    check_tool(machine, "pystack", "pip install pystack")
 }
 
 /// Returns the command that installs a package on this machine.
-fn install(machine: &Machine, package: &str) -> String {
+fn install_command(machine: &Machine, package: &str) -> String {
     match machine.distribution.as_str() {
         "debian" | "ubuntu" => format!("apt install {package}"),
         "fedora" | "rhel" | "centos" | "rocky" | "almalinux" => format!("dnf install {package}"),
@@ -82,11 +82,11 @@ fn install(machine: &Machine, package: &str) -> String {
     }
 }
 
-pub(super) fn symbols(machine: &Machine) -> Check {
+pub(super) fn check_symbols(machine: &Machine) -> Check {
     let name = "libc-symbols";
     match machine.libc_symbols {
-        Some(true) => ok(name, "debug symbols of the C library are installed"),
-        Some(false) => not(
+        Some(true) => passed_check(name, "debug symbols of the C library are installed"),
+        Some(false) => failed_check(
             State::Better,
             name,
             "debug symbols of the C library are missing: its frames have fewer names",
@@ -94,9 +94,9 @@ pub(super) fn symbols(machine: &Machine) -> Check {
                 "fedora" | "rhel" | "centos" | "rocky" | "almalinux" => {
                     "dnf debuginfo-install glibc".to_owned()
                 }
-                _ => install(machine, "libc6-dbg"),
+                _ => install_command(machine, "libc6-dbg"),
             },
         ),
-        None => ok(name, "cannot identify the build of the C library"),
+        None => passed_check(name, "cannot identify the build of the C library"),
     }
 }

@@ -46,8 +46,9 @@ impl Shared {
         let artifacts = make.clone();
         let flag = Arc::new(AtomicBool::new(*halt.borrow() != Halt::No));
         let told = Arc::clone(&flag);
-        let mut begun =
-            pin!(self.spawn_blocking(move |shared| shared.maker.begin(&variant, &make, &told)));
+        let mut begun = pin!(
+            self.spawn_blocking(move |shared| shared.maker.begin_folder(&variant, &make, &told))
+        );
         let begun = loop {
             tokio::select! {
                 begun = &mut begun => break begun,
@@ -60,7 +61,7 @@ impl Shared {
             Ok(Ok(Stage::Made(reserved))) => reserved,
             Ok(Ok(Stage::Begun(reserved))) => {
                 if let Err(why) = self.run_make_script(id, &reserved, halt).await {
-                    self.maker.fail(&reserved);
+                    self.maker.give_up_folder(&reserved);
                     return Made::Failed(format!("the build failed: {why}"));
                 }
                 reserved
@@ -69,18 +70,18 @@ impl Shared {
             Ok(Err(why)) | Err(why) => return Made::Broken(why),
         };
         let build = self
-            .spawn_blocking(move |_| prepare::fingerprint(&artifacts))
+            .spawn_blocking(move |_| prepare::fingerprint_artifacts(&artifacts))
             .await;
         let build = match build {
             Ok(Ok(build)) => build,
             Ok(Err(error)) => {
-                self.maker.fail(&reserved);
+                self.maker.give_up_folder(&reserved);
                 return Made::Failed(error.in_words());
             }
             Err(why) => return Made::Broken(why),
         };
         let finished = self
-            .spawn_blocking(move |shared| shared.maker.finish(id, reserved))
+            .spawn_blocking(move |shared| shared.maker.finish_folder(id, reserved))
             .await;
         match finished.map(|done| done.map_err(|error| error.in_words())) {
             Ok(Ok(())) => Made::Ready { build },
@@ -164,11 +165,11 @@ impl Shared {
             Ok(None) => Ok(()),
             Ok(Some(seen)) => {
                 // The error contains the last line, even if the log cannot be written.
-                let _ = fs::write(reserved.log(), &seen.output);
+                let _ = fs::write(reserved.log_path(), &seen.output);
                 Err(format!(
                     "{} (full log: {})",
                     in_a_line(&seen),
-                    reserved.log().safe()
+                    reserved.log_path().to_safe()
                 ))
             }
             Err(error) => Err(self.reap_lost_slot(&mut slot, &error)),

@@ -17,12 +17,12 @@ struct Kept {
 }
 
 impl Observer for Kept {
-    fn head(&mut self, status: u16, headers: &[httparse::Header<'_>]) {
+    fn on_head(&mut self, status: u16, headers: &[httparse::Header<'_>]) {
         self.status = status;
         self.headers = headers.len();
     }
 
-    fn body(&mut self, bytes: &[u8]) {
+    fn on_body(&mut self, bytes: &[u8]) {
         self.body.extend_from_slice(bytes);
     }
 }

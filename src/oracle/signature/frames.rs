@@ -39,7 +39,7 @@ impl Step {
     }
 
     /// Formats the call as `module!function`, `module+0x1179` or `?unmapped`.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn module_and_function(&self) -> String {
         match &self.module {
             Some(module) if self.named => format!("{module}!{}", self.name),
             Some(module) => format!("{module}{}", self.name),
@@ -55,13 +55,16 @@ impl Step {
         if !self.named {
             return PYTHON.contains(&module);
         }
-        ANYWHERE.iter().any(|glue| fits(&self.name, glue))
+        ANYWHERE.iter().any(|glue| fits_pattern(&self.name, glue))
     }
 
     /// Returns whether the call is glue code that is compiled into every program together with the
     /// function that it calls.
     fn is_shared_glue(&self) -> bool {
-        self.named && COMPILED_IN.iter().any(|glue| fits(&self.name, glue))
+        self.named
+            && COMPILED_IN
+                .iter()
+                .any(|glue| fits_pattern(&self.name, glue))
     }
 
     /// Returns whether the call has a function name, not only an offset.
@@ -76,12 +79,12 @@ impl Step {
     }
 
     fn is_messenger(&self) -> bool {
-        self.named && AT_THE_TOP.iter().any(|row| fits(&self.name, row))
+        self.named && AT_THE_TOP.iter().any(|row| fits_pattern(&self.name, row))
     }
 }
 
 /// Returns whether a name matches the pattern, which may contain one `*`.
-pub(super) fn fits(name: &str, pattern: &str) -> bool {
+pub(super) fn fits_pattern(name: &str, pattern: &str) -> bool {
     match pattern.split_once('*') {
         Some((start, end)) => {
             name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
@@ -92,10 +95,10 @@ pub(super) fn fits(name: &str, pattern: &str) -> bool {
 
 /// Returns the calls that name a failure, innermost first. If none counts, returns calls that do
 /// not.
-pub(super) fn steps(frames: &[Frame]) -> Vec<Step> {
-    let mut steps = counted(frames);
+pub(super) fn naming_steps(frames: &[Frame]) -> Vec<Step> {
+    let mut steps = counted_steps(frames);
     if steps.is_empty() {
-        steps = real(frames);
+        steps = real_steps(frames);
     }
     steps.dedup();
     steps.truncate(COUNT);
@@ -103,7 +106,7 @@ pub(super) fn steps(frames: &[Frame]) -> Vec<Step> {
 }
 
 /// Returns the innermost counted calls, up to the number that names a failure.
-pub(super) fn counted(frames: &[Frame]) -> Vec<Step> {
+pub(super) fn counted_steps(frames: &[Frame]) -> Vec<Step> {
     let mut steps = all_counted(frames);
     steps.truncate(COUNT);
     steps
@@ -111,7 +114,7 @@ pub(super) fn counted(frames: &[Frame]) -> Vec<Step> {
 
 /// Returns all counted calls, innermost first.
 pub(super) fn all_counted(frames: &[Frame]) -> Vec<Step> {
-    let mut real = real(frames);
+    let mut real = real_steps(frames);
     // A function that is inlined into glue code, such as the closure of a thread, has no symbol. If
     // it crashed, the offset distinguishes it.
     if let (Some(first), Some(frame)) = (real.first_mut(), frames.iter().find(|it| !it.inlined))
@@ -132,7 +135,7 @@ pub(super) fn all_counted(frames: &[Frame]) -> Vec<Step> {
 ///
 /// The call at which the stack ends is random, and so are the last calls outside of the cycle. So
 /// only repeated functions count, in the order of their names.
-pub(super) fn circle(frames: &[Frame]) -> Vec<Step> {
+pub(super) fn recursion_circle(frames: &[Frame]) -> Vec<Step> {
     let collapsed = frames.iter().any(|frame| frame.repeated > 0);
     let counted = frames.iter().filter(|frame| !frame.inlined);
     let mut all: Vec<Step> = Vec::new();
@@ -150,21 +153,21 @@ pub(super) fn circle(frames: &[Frame]) -> Vec<Step> {
     again.dedup();
     again.truncate(COUNT);
     if again.is_empty() {
-        return steps(frames);
+        return naming_steps(frames);
     }
     again
 }
 
 /// Returns the two outermost counted calls, innermost first.
-pub(super) fn outermost(frames: &[Frame]) -> Vec<Step> {
-    let mut steps = real(frames);
+pub(super) fn outermost_steps(frames: &[Frame]) -> Vec<Step> {
+    let mut steps = real_steps(frames);
     steps.retain(|step| !step.is_glue());
     steps.dedup();
     steps.split_off(steps.len().saturating_sub(2))
 }
 
 /// Returns the calls that are not inlined.
-fn real(frames: &[Frame]) -> Vec<Step> {
+fn real_steps(frames: &[Frame]) -> Vec<Step> {
     let real = frames.iter().filter(|frame| !frame.inlined);
     let mut real: Vec<Step> = real.map(Step::new).collect();
     if real.is_empty() {
@@ -180,17 +183,17 @@ pub(super) fn any_placed(steps: &[Step]) -> bool {
 
 /// Joins calls for the text of an id. The name of the program itself is left out, because it may
 /// change in the next build.
-pub(super) fn texts(steps: &[Step], program: &str) -> String {
+pub(super) fn join_texts(steps: &[Step], program: &str) -> String {
     let text = |step: &Step| match &step.module {
         Some(module) if is_named(module, program) => step.name.clone(),
-        _ => step.text(),
+        _ => step.module_and_function(),
     };
     let texts: Vec<String> = steps.iter().map(text).collect();
     texts.join(" < ")
 }
 
 /// Joins calls for a title: a file is named if it differs from the previous one.
-pub(super) fn words(steps: &[Step], program: &str) -> String {
+pub(super) fn join_words(steps: &[Step], program: &str) -> String {
     word_list(steps, program).join(" < ")
 }
 
@@ -205,7 +208,7 @@ pub(super) fn word_list(steps: &[Step], program: &str) -> Vec<String> {
         words.push(if known {
             step.name.clone()
         } else {
-            step.text()
+            step.module_and_function()
         });
         before.clone_from(&step.module);
     }
@@ -288,8 +291,12 @@ mod tests {
 
     #[test]
     fn a_pattern_has_one_hole() {
-        assert!(fits("__memcpy_chk", "__*_chk") && !fits("memcpy_chk", "__*_chk"));
-        assert!(!fits("__chk", "__*_chk") && fits("abort", "abort") && !fits("aborts", "abort"));
+        assert!(fits_pattern("__memcpy_chk", "__*_chk") && !fits_pattern("memcpy_chk", "__*_chk"));
+        assert!(
+            !fits_pattern("__chk", "__*_chk")
+                && fits_pattern("abort", "abort")
+                && !fits_pattern("aborts", "abort")
+        );
         let one = |row: &&str| row.matches('*').count() <= 1;
         assert!(AT_THE_TOP.iter().all(one) && ANYWHERE.iter().all(one));
     }

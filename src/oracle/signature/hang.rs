@@ -3,7 +3,7 @@
 use super::frames::{self, Step};
 use super::{LONGEST_TITLE, python};
 use crate::model::{Activity, Frame, Hang, HungThread};
-use crate::oracle::hang::diagnose;
+use crate::oracle::hang::diagnose_hang;
 use crate::tells::bare_name;
 
 /// Stable texts for the id of a hang, and its title.
@@ -82,21 +82,21 @@ struct Place {
 
 /// Names the hang of a trial with this main process. The name of a program counts only if the trial
 /// has other programs.
-pub(super) fn name(
+pub(super) fn name_hang(
     hang: &Hang,
     main: Option<i32>,
     is_only: impl Fn(&str) -> bool,
 ) -> Option<Named> {
     if !hang.cycle.is_empty() {
-        return Some(deadlock(hang, &is_only));
+        return Some(name_deadlock(hang, &is_only));
     }
-    let thread = diagnose(hang, main)?.culprit;
-    let place = place(hang, thread, &is_only);
+    let thread = diagnose_hang(hang, main)?.culprit;
+    let place = place_of_thread(hang, thread, &is_only);
     let with_place = |what: &str| {
         let texts = place.texts.iter();
         Named {
             texts: texts.map(|text| format!("{what} | {text}")).collect(),
-            title: titled(hang, thread, &place, |words| match words {
+            title: make_title(hang, thread, &place, |words| match words {
                 "" => what.to_owned(),
                 words => format!("{what} in {words}"),
             }),
@@ -110,28 +110,28 @@ pub(super) fn name(
         let texts = place.texts.iter();
         return Some(Named {
             texts: texts.map(|text| format!("{whose} | {text}")).collect(),
-            title: titled(hang, thread, &place, |words| {
+            title: make_title(hang, thread, &place, |words| {
                 let words = if words.is_empty() { "a thread" } else { words };
                 format!("{words} waits for {whose}")
             }),
         });
     }
-    Some(match thread.activity() {
+    Some(match thread.current_activity() {
         Activity::Stuck => {
             let channel = or_unknown(&thread.channel);
-            plain(&format!("stuck in the kernel ({channel})"))
+            plain_name(&format!("stuck in the kernel ({channel})"))
         }
         Activity::Busy => {
             let mut named = with_place("busy loop");
             named.texts = busy_texts(hang, thread);
             named
         }
-        Activity::WaitsForChild => plain("waiting for a child"),
+        Activity::WaitsForChild => plain_name("waiting for a child"),
         Activity::Blocked | Activity::Stopped => with_place("blocked"),
     })
 }
 
-fn plain(what: &str) -> Named {
+fn plain_name(what: &str) -> Named {
     Named {
         texts: vec![what.to_owned()],
         title: format!("hang: {what}"),
@@ -146,14 +146,16 @@ fn or_unknown(channel: &str) -> &str {
 }
 
 /// Makes a title with as many calls as fit, and with further facts about the thread.
-fn titled(
+fn make_title(
     hang: &Hang,
     thread: &HungThread,
     place: &Place,
     what: impl Fn(&str) -> String,
 ) -> String {
     let mut details = Vec::new();
-    let leader = hang.thread(thread.pid).map(|leader| leader.name.as_str());
+    let leader = hang
+        .find_thread(thread.pid)
+        .map(|leader| leader.name.as_str());
     if thread.tid != thread.pid && !thread.name.is_empty() && leader != Some(&thread.name) {
         details.push(format!("thread {}", thread.name));
     }
@@ -174,12 +176,15 @@ fn titled(
 }
 
 /// Returns the calls in which a thread waits or works.
-fn place(hang: &Hang, thread: &HungThread, is_only: &impl Fn(&str) -> bool) -> Place {
-    let program = program(hang, thread);
-    let steps = native(thread);
+fn place_of_thread(hang: &Hang, thread: &HungThread, is_only: &impl Fn(&str) -> bool) -> Place {
+    let program = program_of_thread(hang, thread);
+    let steps = native_steps(thread);
     let own = if is_only(program) { program } else { "" };
     let mut place = Place {
-        texts: vec![frames::texts(&steps, own), frames::texts(&steps, program)],
+        texts: vec![
+            frames::join_texts(&steps, own),
+            frames::join_texts(&steps, program),
+        ],
         words: frames::word_list(&steps, own),
     };
     place.texts.dedup();
@@ -190,16 +195,24 @@ fn place(hang: &Hang, thread: &HungThread, is_only: &impl Fn(&str) -> bool) -> P
             call => vec![call.to_owned()],
         };
     }
-    let mut calls = python::blocked(&thread.python);
+    let mut calls = python::blocked_calls(&thread.python);
     if !calls.is_empty() {
         // The call of an extension, if it has a name, comes before the Python calls.
         let native = without_waits(thread);
         let extension = native.first().filter(|step| step.is_of_extension());
         calls.truncate(COUNT - usize::from(extension.is_some()));
         let words = calls.iter().map(|call| call.function.clone());
-        place.words = extension.map(Step::text).into_iter().chain(words).collect();
-        let texts = calls.iter().map(python::Call::text);
-        let texts: Vec<String> = extension.map(Step::text).into_iter().chain(texts).collect();
+        place.words = extension
+            .map(Step::module_and_function)
+            .into_iter()
+            .chain(words)
+            .collect();
+        let texts = calls.iter().map(python::Call::file_and_function);
+        let texts: Vec<String> = extension
+            .map(Step::module_and_function)
+            .into_iter()
+            .chain(texts)
+            .collect();
         place.texts.insert(0, texts.join(" < "));
     }
     place
@@ -209,31 +222,43 @@ fn place(hang: &Hang, thread: &HungThread, is_only: &impl Fn(&str) -> bool) -> P
 /// that it calls; only the outermost calls are constant.
 fn busy_texts(hang: &Hang, thread: &HungThread) -> Vec<String> {
     let text = |place: &str| format!("busy loop | {place}");
-    let outermost = frames::outermost(&thread.frames);
-    let mut texts = vec![text(&frames::texts(&outermost, program(hang, thread)))];
-    let calls = python::own(&thread.python);
+    let outermost = frames::outermost_steps(&thread.frames);
+    let mut texts = vec![text(&frames::join_texts(
+        &outermost,
+        program_of_thread(hang, thread),
+    ))];
+    let calls = python::own_calls(&thread.python);
     if !calls.is_empty() {
         let outermost = &calls[calls.len().saturating_sub(2)..];
-        let outermost: Vec<String> = outermost.iter().map(python::Call::text).collect();
+        let outermost: Vec<String> = outermost
+            .iter()
+            .map(python::Call::file_and_function)
+            .collect();
         texts.insert(0, text(&outermost.join(" < ")));
     }
     texts
 }
 
 /// Returns the name of a thread's program, which may differ from the name of the thread.
-fn program<'a>(hang: &'a Hang, thread: &'a HungThread) -> &'a str {
-    let leader = || hang.thread(thread.pid).map(|leader| leader.name.as_str());
-    let known = hang.program(thread.pid).or_else(leader);
+fn program_of_thread<'a>(hang: &'a Hang, thread: &'a HungThread) -> &'a str {
+    let leader = || {
+        hang.find_thread(thread.pid)
+            .map(|leader| leader.name.as_str())
+    };
+    let known = hang.program_name(thread.pid).or_else(leader);
     known.unwrap_or(&thread.name)
 }
 
 /// Names a deadlock by the functions of its threads, sorted by name: the thread at which the cycle
 /// was found is random.
-fn deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> Named {
-    let threads: Option<Vec<&HungThread>> =
-        hang.cycle.iter().map(|tid| hang.thread(*tid)).collect();
+fn name_deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> Named {
+    let threads: Option<Vec<&HungThread>> = hang
+        .cycle
+        .iter()
+        .map(|tid| hang.find_thread(*tid))
+        .collect();
     let first = |thread: &&HungThread| {
-        let place = place(hang, thread, is_only);
+        let place = place_of_thread(hang, thread, is_only);
         let text = place.texts.first()?.split(" < ").next()?.to_owned();
         Some((text, place.words.first()?.clone()))
     };
@@ -243,8 +268,8 @@ fn deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> Named {
         threads.and_then(|threads| threads.iter().map(first).collect());
     let Some(mut places) = places else {
         return match hang.cycle.len() {
-            1 => plain("deadlock, a thread waits for itself"),
-            length => plain(&format!("deadlock of {length} threads")),
+            1 => plain_name("deadlock, a thread waits for itself"),
+            length => plain_name(&format!("deadlock of {length} threads")),
         };
     };
     let is_alone = places.len() == 1;
@@ -268,14 +293,14 @@ fn deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> Named {
 
 /// Returns the counted calls without calls that only wait; if all calls wait, returns the outermost
 /// of them.
-fn native(thread: &HungThread) -> Vec<Step> {
+fn native_steps(thread: &HungThread) -> Vec<Step> {
     let mut counted = without_waits(thread);
     if counted.is_empty() {
         counted = frames::all_counted(&thread.frames);
         counted.drain(..counted.len().saturating_sub(1));
     }
     if counted.is_empty() {
-        counted = frames::steps(&thread.frames);
+        counted = frames::naming_steps(&thread.frames);
     }
     counted
 }
@@ -284,8 +309,8 @@ fn native(thread: &HungThread) -> Vec<Step> {
 fn without_waits(thread: &HungThread) -> Vec<Step> {
     let waits = |frame: &&Frame| {
         let name = frame.function.as_deref().map(bare_name).unwrap_or_default();
-        WAITS.iter().any(|row| frames::fits(&name, row))
+        WAITS.iter().any(|row| frames::fits_pattern(&name, row))
     };
     let inner = thread.frames.iter().take_while(waits).count();
-    frames::counted(&thread.frames[inner..])
+    frames::counted_steps(&thread.frames[inner..])
 }

@@ -55,12 +55,12 @@ const TRAPS: [(&str, i32, &str); 5] = [
 ];
 
 /// Parses a line.
-pub(super) fn read(line: &str) -> Option<Logged> {
+pub(super) fn read_line(line: &str) -> Option<Logged> {
     if let Some((_, rest)) = line.split_once("]: segfault at ") {
-        let address = hex(rest)?;
-        let ip = hex(rest.split_once(" ip ")?.1)?;
+        let address = leading_hex(rest)?;
+        let ip = leading_hex(rest.split_once(" ip ")?.1)?;
         let null = address.cast_signed().unsigned_abs() < NEAR_ZERO;
-        let place = match place(rest, ip) {
+        let place = match parse_place(rest, ip) {
             _ if address == ip => Place::Nowhere,
             // The kernel omits the file if it cannot take a lock immediately.
             Place::Nowhere => return None,
@@ -81,21 +81,21 @@ pub(super) fn read(line: &str) -> Option<Logged> {
     Some(Logged {
         signal: Signal(signal),
         class,
-        place: place(rest, hex(rest)?),
+        place: parse_place(rest, leading_hex(rest)?),
         function: None,
     })
 }
 
 /// Returns the file in a line, and the offset of the crash in it.
 pub fn place_in_file(line: &str) -> Option<(String, u64)> {
-    match read(line)?.place {
+    match read_line(line)?.place {
         Place::File(module, offset) => Some((module, offset)),
         Place::Nowhere | Place::Page(..) => None,
     }
 }
 
 /// Parses the hexadecimal number at the start of a text.
-fn hex(text: &str) -> Option<u64> {
+fn leading_hex(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_hexdigit());
     u64::from_str_radix(&text[..end.unwrap_or(text.len())], 16).ok()
 }
@@ -104,7 +104,7 @@ fn hex(text: &str) -> Option<u64> {
 ///
 /// A file name may contain spaces and brackets. It begins after the first ` in `, because only
 /// numbers precede it, and ends before the last range of addresses.
-fn place(rest: &str, ip: u64) -> Place {
+fn parse_place(rest: &str, ip: u64) -> Place {
     let found = rest.split_once(" in ").and_then(|(_, place)| {
         place.rmatch_indices('[').find_map(|(at, _)| {
             let (range, _) = place[at + 1..].split_once(']')?;
@@ -138,7 +138,7 @@ pub(super) fn of_crash(crash: &Crash) -> Option<Logged> {
     let module = frame.and_then(|frame| frame.module.as_deref());
     Some(Logged {
         signal: crash.signal?,
-        class: coarse(&crash.fault.class)?,
+        class: coarse_class(&crash.fault.class)?,
         place: match (module, crash.place) {
             (Some(module), Some(place)) if !outside.contains(&crash.fault.class.as_str()) => {
                 Place::File(bare_module(module), place)
@@ -149,7 +149,7 @@ pub(super) fn of_crash(crash: &Crash) -> Option<Logged> {
     })
 }
 
-fn coarse(class: &str) -> Option<&'static str> {
+fn coarse_class(class: &str) -> Option<&'static str> {
     Some(match class {
         class::NULL | class::NULL_CALL => NULL,
         class::STACK_OVERFLOW
@@ -174,7 +174,7 @@ fn coarse(class: &str) -> Option<&'static str> {
 
 impl Logged {
     /// Returns the texts for ids: first with all facts, then with the facts of older kernels.
-    pub(super) fn texts(&self) -> Vec<String> {
+    pub(super) fn id_texts(&self) -> Vec<String> {
         let text = |place: &str| format!("{} | {} | {place}", self.signal, self.class);
         let page =
             |module: &str, offset: u64| text(&format!("{module}~0x{:03x}", offset & IN_PAGE));
@@ -191,7 +191,7 @@ impl Logged {
     }
 
     /// Returns the wider names, as in `stack`: one for a library.
-    pub(super) fn families(&self) -> Vec<String> {
+    pub(super) fn family_titles(&self) -> Vec<String> {
         match &self.place {
             Place::File(module, _) | Place::Page(module, _) if is_library(module) => {
                 vec![format!("{} in {module}", self.signal)]
@@ -201,7 +201,7 @@ impl Logged {
     }
 
     /// Returns the title.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn in_words(&self) -> String {
         let class = match self.class {
             NULL => ", null pointer,",
             GENERAL => ", garbage pointer,",
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     fn words(line: &str) -> String {
-        read(line).unwrap().words()
+        read_line(line).unwrap().in_words()
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
             "SIGSEGV, garbage pointer, at boom+0x150c (kernel log)"
         );
         let below = "boom[77]: segfault at fffffffffffffff8 ip 000055d0c6a01179 sp 00007ffd0 error 5 in boom[1179,55d0c6a00000+1000]";
-        assert_eq!(read(below).unwrap().class, NULL);
+        assert_eq!(read_line(below).unwrap().class, NULL);
     }
 
     #[test]
@@ -273,12 +273,13 @@ mod tests {
 
     #[test]
     fn old_and_new_kernels_agree_where_they_can() {
-        let new = read(
+        let new = read_line(
             "b[7]: segfault at 10 ip 000055d0c6a01179 sp 0 error 4 in b[1179,55d0c6a01000+1000]",
         );
-        let old =
-            read("b[7]: segfault at 10 ip 000055d0c6a01179 sp 0 error 4 in b[55d0c6a01000+1000]");
-        assert_eq!(new.unwrap().texts()[1], old.unwrap().texts()[0]);
+        let old = read_line(
+            "b[7]: segfault at 10 ip 000055d0c6a01179 sp 0 error 4 in b[55d0c6a01000+1000]",
+        );
+        assert_eq!(new.unwrap().id_texts()[1], old.unwrap().id_texts()[0]);
     }
 
     #[test]
@@ -290,7 +291,7 @@ mod tests {
             "Code: 8b 07",
             "]: segfault at 10 ip",
         ] {
-            assert_eq!(read(line), None, "{line}");
+            assert_eq!(read_line(line), None, "{line}");
         }
     }
 }

@@ -19,10 +19,10 @@ mod words;
 
 pub use frames::bare_module;
 pub use kernel::place_in_file as logged_place;
+pub(super) use sites::failure_sites;
 pub use sites::of_crash as sites_of_crash;
-pub(super) use sites::sites;
 
-use super::mains;
+use super::main_actors;
 use crate::model::{
     ActorSeen, CoreSeen, Crash, Depth, Ending, Family, Kind, Observation, Signal, Signature,
     SignatureId, VariantPlan,
@@ -45,9 +45,9 @@ struct Level {
 }
 
 /// Returns the signature of a failure of this kind, from the best evidence.
-pub fn signature(kind: &Kind, variant: &VariantPlan, seen: &Observation) -> Signature {
-    let main = culprit(kind, variant, seen);
-    let mut levels = vec![status::level(kind, seen)];
+pub fn signature_of_failure(kind: &Kind, variant: &VariantPlan, seen: &Observation) -> Signature {
+    let main = find_culprit(kind, variant, seen);
+    let mut levels = vec![status::status_level(kind, seen)];
     match kind {
         Kind::Signal { .. } | Kind::Exit { .. } => {
             levels.extend(of_crash(kind, variant, main, seen));
@@ -56,39 +56,39 @@ pub fn signature(kind: &Kind, variant: &VariantPlan, seen: &Observation) -> Sign
         Kind::Output => levels.extend(words::of_rule(seen)),
         Kind::Leak | Kind::Oom { .. } | Kind::Gone => {}
     }
-    named(levels)
+    signature_of_levels(levels)
 }
 
 /// Makes the signature from the last level; the other levels become weaker names.
-fn named(mut levels: Vec<Level>) -> Signature {
+fn signature_of_levels(mut levels: Vec<Level>) -> Signature {
     let best = levels
         .pop()
         .unwrap_or_else(|| Level::new(Depth::Status, "", ""));
-    let id = id(&best.texts[0]);
+    let id = hash_to_id(&best.texts[0]);
     let weaker = best.texts[1..].iter().map(|text| (best.depth, text));
     let others = levels.iter().rev();
     let others = others.flat_map(|level| level.texts.iter().map(|text| (level.depth, text)));
     let mut also: Vec<(Depth, SignatureId)> = Vec::new();
     for (depth, text) in weaker.chain(others) {
-        let name = (depth, self::id(text));
+        let name = (depth, self::hash_to_id(text));
         if !also.contains(&name) {
             also.push(name);
         }
     }
     Signature {
         id,
-        title: shortened(best.title),
+        title: shorten_title(best.title),
         depth: best.depth,
         also,
         placed: best.placed,
         family: best.family.map(str::to_owned),
-        families: best.families.into_iter().map(family).collect(),
+        families: best.families.into_iter().map(make_family).collect(),
     }
 }
 
-fn family(title: String) -> Family {
+fn make_family(title: String) -> Family {
     Family {
-        id: id(&format!("family | {title}")),
+        id: hash_to_id(&format!("family | {title}")),
         title,
     }
 }
@@ -107,7 +107,7 @@ impl Level {
 }
 
 /// Computes FNV-1a with 64 bits, folded to 32: the same on every machine and in every version.
-fn id(text: &str) -> SignatureId {
+fn hash_to_id(text: &str) -> SignatureId {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -115,7 +115,7 @@ fn id(text: &str) -> SignatureId {
     SignatureId(u32::try_from(folded).unwrap_or(u32::MAX))
 }
 
-fn shortened(title: String) -> String {
+fn shorten_title(title: String) -> String {
     match title.char_indices().nth(LONGEST_TITLE) {
         Some(_) => {
             let start: String = title.chars().take(LONGEST_TITLE - 1).collect();
@@ -126,19 +126,19 @@ fn shortened(title: String) -> String {
 }
 
 /// Returns the main process with this failure.
-fn culprit<'a>(
+fn find_culprit<'a>(
     kind: &Kind,
     variant: &'a VariantPlan,
     seen: &'a Observation,
 ) -> Option<&'a ActorSeen> {
     let fits = |actor: &&ActorSeen| match (&actor.ending, kind) {
-        (Ending::Exited(code), kind) => kind.code() == Some(*code),
+        (Ending::Exited(code), kind) => kind.exit_code() == Some(*code),
         (Ending::Signaled(died, _), Kind::Signal { signal, .. }) => died == signal,
         (Ending::TimedOut { .. }, Kind::Hang { .. }) => true,
         _ => false,
     };
-    let first = mains(variant, seen).next();
-    mains(variant, seen).find(fits).or(first)
+    let first = main_actors(variant, seen).next();
+    main_actors(variant, seen).find(fits).or(first)
 }
 
 fn of_crash(
@@ -147,21 +147,21 @@ fn of_crash(
     main: Option<&ActorSeen>,
     seen: &Observation,
 ) -> Vec<Level> {
-    let crash = crash(kind, main, seen);
+    let crash = find_crash(kind, main, seen);
     let mut levels: Vec<Level> = words::of_words(kind, main, crash).into_iter().collect();
     let of_core = crash.and_then(kernel::of_crash);
-    if let Some(logged) = of_core.or_else(|| logged(kind, main, seen)) {
-        let title = logged.words();
+    if let Some(logged) = of_core.or_else(|| find_logged(kind, main, seen)) {
+        let title = logged.in_words();
         levels.push(Level {
-            texts: logged.texts(),
-            families: logged.families(),
-            ..Level::new(Depth::Kernel, "", after(kind, logged.signal, title))
+            texts: logged.id_texts(),
+            families: logged.family_titles(),
+            ..Level::new(Depth::Kernel, "", after_crash(kind, logged.signal, title))
         });
     }
     let whole = crash.filter(|crash| !crash.stackless);
     levels.extend(whole.map(|crash| {
         let among_others = !is_only_program(variant, &crash.program);
-        stack::level(kind, crash, main, among_others)
+        stack::stack_level(kind, crash, main, among_others)
     }));
     levels
 }
@@ -169,7 +169,10 @@ fn of_crash(
 /// Returns whether every main command names this program, possibly behind `env` or an emulator.
 /// Otherwise, for example in a shell command line, there may be other programs.
 fn is_only_program(variant: &VariantPlan, program: &str) -> bool {
-    let mut mains = variant.actors.iter().filter(|actor| actor.role.decides());
+    let mut mains = variant
+        .actors
+        .iter()
+        .filter(|actor| actor.role.decides_outcome());
     mains.all(|actor| {
         let mut words = actor.command.iter().map(ToString::to_string);
         // A container may take its command from its image.
@@ -179,29 +182,33 @@ fn is_only_program(variant: &VariantPlan, program: &str) -> bool {
 }
 
 /// Adds to the title how the main process ended, if it ended differently from the crashed process.
-fn after(kind: &Kind, signal: Signal, title: String) -> String {
+fn after_crash(kind: &Kind, signal: Signal, title: String) -> String {
     match kind {
         Kind::Signal { signal: main, .. } if *main == signal => title,
         kind => format!("{} after {title}", kind.name()),
     }
 }
 
-fn logged(kind: &Kind, main: Option<&ActorSeen>, seen: &Observation) -> Option<kernel::Logged> {
+fn find_logged(
+    kind: &Kind,
+    main: Option<&ActorSeen>,
+    seen: &Observation,
+) -> Option<kernel::Logged> {
     let lines = || {
         seen.kernel.iter().filter_map(|line| {
-            let logged = kernel::read(&line.text)?;
+            let logged = kernel::read_line(&line.text)?;
             let function = line.function.clone();
             Some((line.pid, kernel::Logged { function, ..logged }))
         })
     };
     let of_main = lines().find(|(pid, _)| main.is_some_and(|main| main.pid == *pid));
     let (_, logged) = of_main.or_else(|| lines().next())?;
-    fits(kind, logged.signal).then_some(logged)
+    fits_kind(kind, logged.signal).then_some(logged)
 }
 
 /// Returns whether a failure of this kind may be the consequence of a process that died of this
 /// signal.
-fn fits(kind: &Kind, signal: Signal) -> bool {
+fn fits_kind(kind: &Kind, signal: Signal) -> bool {
     match kind {
         Kind::Signal { signal: main, .. } => *main == signal || !main.is_crash(),
         _ => signal.is_crash(),
@@ -210,7 +217,11 @@ fn fits(kind: &Kind, signal: Signal) -> bool {
 
 /// Returns the crash in a core: of the main process, else of another process that died, else of any
 /// process.
-fn crash<'a>(kind: &Kind, main: Option<&ActorSeen>, seen: &'a Observation) -> Option<&'a Crash> {
+fn find_crash<'a>(
+    kind: &Kind,
+    main: Option<&ActorSeen>,
+    seen: &'a Observation,
+) -> Option<&'a Crash> {
     // If a handler converted a fault to another ending, the fault is the cause of the ending.
     let died = |pid: i32| {
         let mut dead = seen.casualties.iter().filter(|one| one.pid == pid);
@@ -223,7 +234,7 @@ fn crash<'a>(kind: &Kind, main: Option<&ActorSeen>, seen: &'a Observation) -> Op
         let crash = core.crash.as_deref()?;
         crash
             .signal
-            .is_some_and(|signal| fits(kind, signal) || signal.is_crash() && died(core.pid))
+            .is_some_and(|signal| fits_kind(kind, signal) || signal.is_crash() && died(core.pid))
             .then_some((core.pid, crash))
     };
     let rank = |pid: i32| match main {
@@ -247,7 +258,7 @@ fn of_hang(
     if matches!(kind, Kind::Hang { stopped: true }) {
         return None;
     }
-    let named = hang::name(hang, main.map(|main| main.pid), |program| {
+    let named = hang::name_hang(hang, main.map(|main| main.pid), |program| {
         is_only_program(variant, program)
     })?;
     let texts = named.texts.iter();

@@ -12,27 +12,27 @@ pub(super) struct Call {
 impl Call {
     /// Formats the call as `job.py!run`. The line is left out, because it may change in the next
     /// version.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn file_and_function(&self) -> String {
         format!("{}!{}", self.file, self.function)
     }
 }
 
 /// Returns the calls of a waiting thread, innermost first: the function of Python's library that it
 /// called, and its callers. Calls within the library are left out.
-pub(super) fn blocked(frames: &[Frame]) -> Vec<Call> {
+pub(super) fn blocked_calls(frames: &[Frame]) -> Vec<Call> {
     let inner = frames.iter().take_while(|frame| is_library(frame)).count();
     let api = inner.checked_sub(1).map(|at| &frames[at]);
-    let own = own(frames);
+    let own = own_calls(frames);
     if own.is_empty() {
-        return frames.iter().map(call).collect();
+        return frames.iter().map(call_of_frame).collect();
     }
-    api.map(call).into_iter().chain(own).collect()
+    api.map(call_of_frame).into_iter().chain(own).collect()
 }
 
 /// Returns the calls of the program itself, innermost first.
-pub(super) fn own(frames: &[Frame]) -> Vec<Call> {
+pub(super) fn own_calls(frames: &[Frame]) -> Vec<Call> {
     let own = frames.iter().filter(|frame| !is_library(frame));
-    let calls: Vec<Call> = own.map(call).collect();
+    let calls: Vec<Call> = own.map(call_of_frame).collect();
     let is_named = |call: &Call| call.function != "<module>";
     if calls.iter().any(is_named) {
         calls.into_iter().filter(is_named).collect()
@@ -41,7 +41,7 @@ pub(super) fn own(frames: &[Frame]) -> Vec<Call> {
     }
 }
 
-fn call(frame: &Frame) -> Call {
+fn call_of_frame(frame: &Frame) -> Call {
     let file = frame.line.as_ref().map_or("", |(file, _)| file.as_str());
     Call {
         function: frame.function.clone().unwrap_or_default(),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     fn texts(calls: &[Call]) -> Vec<String> {
-        calls.iter().map(Call::text).collect()
+        calls.iter().map(Call::file_and_function).collect()
     }
 
     const THREADING: &str = "/usr/lib/python3.11/threading.py";
@@ -87,7 +87,7 @@ mod tests {
             ("<module>", "/src/hangs.py"),
         ]);
         assert_eq!(
-            texts(&blocked(&queue)),
+            texts(&blocked_calls(&queue)),
             ["queue.py!Queue.get", "hangs.py!mail"]
         );
         let thread = frames(&[
@@ -95,18 +95,18 @@ mod tests {
             ("Thread.run", THREADING),
             ("Thread._bootstrap", THREADING),
         ]);
-        assert_eq!(texts(&blocked(&thread)), ["loop.py!poll"]);
+        assert_eq!(texts(&blocked_calls(&thread)), ["loop.py!poll"]);
     }
 
     #[test]
     fn calls_that_are_all_of_the_library_count() {
         let idle = frames(&[("Condition.wait", THREADING), ("Thread.run", THREADING)]);
         assert_eq!(
-            texts(&blocked(&idle)),
+            texts(&blocked_calls(&idle)),
             ["threading.py!Condition.wait", "threading.py!Thread.run"]
         );
         let script = frames(&[("<module>", "<string>")]);
-        assert_eq!(texts(&blocked(&script)), ["<string>!<module>"]);
-        assert_eq!(own(&[]), []);
+        assert_eq!(texts(&blocked_calls(&script)), ["<string>!<module>"]);
+        assert_eq!(own_calls(&[]), []);
     }
 }

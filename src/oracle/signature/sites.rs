@@ -1,8 +1,8 @@
 //! Lists the lines of source code that a failure points at.
 
-use super::super::hang::diagnose;
+use super::super::hang::diagnose_hang;
 use super::frames::Step;
-use super::{crash, culprit, python};
+use super::{find_crash, find_culprit, python};
 use crate::model::{Crash, Frame, HungThread, Kind, Observation, Site, VariantPlan};
 use crate::tells::bare_name;
 
@@ -17,16 +17,18 @@ const NOT_OURS: [&str; 6] = [
 ];
 
 /// Returns the source lines that a failure of this kind points at.
-pub(in crate::oracle) fn sites(
+pub(in crate::oracle) fn failure_sites(
     kind: &Kind,
     variant: &VariantPlan,
     seen: &Observation,
 ) -> Vec<Site> {
-    let main = culprit(kind, variant, seen);
+    let main = find_culprit(kind, variant, seen);
     if let Kind::Hang { .. } = kind {
         return of_hang(seen, main.map(|main| main.pid));
     }
-    let of_core = crash(kind, main, seen).map(of_crash).unwrap_or_default();
+    let of_core = find_crash(kind, main, seen)
+        .map(of_crash)
+        .unwrap_or_default();
     if of_core.is_empty() {
         let written = main.and_then(|main| main.site.clone());
         return written.into_iter().collect();
@@ -50,10 +52,12 @@ fn of_hang(seen: &Observation, main: Option<i32>) -> Vec<Site> {
         return Vec::new();
     };
     let of_thread = |thread: &HungThread| of_frames(&thread.python).or(of_frames(&thread.frames));
-    let in_cycle = hang.cycle.iter().filter_map(|tid| hang.thread(*tid));
+    let in_cycle = hang.cycle.iter().filter_map(|tid| hang.find_thread(*tid));
     let waiting = |thread: &HungThread| {
         let holder = thread.lock.as_ref().and(thread.waits_for);
-        let holder = holder.and_then(|tid| hang.thread(tid)).and_then(of_thread);
+        let holder = holder
+            .and_then(|tid| hang.find_thread(tid))
+            .and_then(of_thread);
         Some(Site {
             lock: thread.lock.clone(),
             holder: holder.map(Box::new),
@@ -62,7 +66,7 @@ fn of_hang(seen: &Observation, main: Option<i32>) -> Vec<Site> {
     };
     let mut sites: Vec<Site> = in_cycle.filter_map(waiting).collect();
     if hang.cycle.is_empty() {
-        let culprit = diagnose(hang, main).map(|found| found.culprit);
+        let culprit = diagnose_hang(hang, main).map(|found| found.culprit);
         sites.extend(culprit.and_then(of_thread));
     }
     // The thread at which the cycle was found is random, so sort the lines.

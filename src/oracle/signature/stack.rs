@@ -1,7 +1,7 @@
 //! Names a failure by the stack of the process that crashed.
 
 use super::frames::Step;
-use super::words::said;
+use super::words::describe_tell;
 use super::{LONGEST_TITLE, Level, frames};
 use crate::model::{ActorSeen, Crash, Depth, Kind, Phase, Signal, class};
 use crate::tells::{self, Tell};
@@ -10,7 +10,7 @@ use crate::tells::{self, Tell};
 ///
 /// The name of the program counts only if other programs run besides the one in the command,
 /// because it may change in the next build.
-pub(super) fn level(
+pub(super) fn stack_level(
     kind: &Kind,
     crash: &Crash,
     main: Option<&ActorSeen>,
@@ -18,10 +18,10 @@ pub(super) fn level(
 ) -> Level {
     let class = crash.fault.class.as_str();
     let steps = match class {
-        class::STACK_OVERFLOW => frames::circle(&crash.frames),
-        _ => frames::steps(&crash.frames),
+        class::STACK_OVERFLOW => frames::recursion_circle(&crash.frames),
+        _ => frames::naming_steps(&crash.frames),
     };
-    let tell = tell(crash, main);
+    let tell = find_tell(crash, main);
     let told = tell
         .as_ref()
         .map_or(String::new(), |tell| match tell.detail.as_str() {
@@ -32,7 +32,7 @@ pub(super) fn level(
         .signal
         .map_or("no signal".to_owned(), |signal| signal.to_string());
     let text = |program: &str| {
-        let calls = frames::texts(&steps, program);
+        let calls = frames::join_texts(&steps, program);
         format!("{signal} | {class} | {told} | {calls} | {}", crash.phase)
     };
     let mut texts = vec![text(&crash.program)];
@@ -44,17 +44,18 @@ pub(super) fn level(
     }
     // The outer calls are the least informative, so omit them first if the title is too long.
     let titles = (1..=steps.len()).rev();
-    let mut titles = titles.map(|count| title(kind, crash, tell.as_ref(), &steps[..count], own));
+    let mut titles =
+        titles.map(|count| crash_title(kind, crash, tell.as_ref(), &steps[..count], own));
     let fits = |title: &String| title.chars().count() <= LONGEST_TITLE;
     let title = titles.find(fits);
     let title = title.unwrap_or_else(|| {
         let steps = &steps[..steps.len().min(1)];
-        self::title(kind, crash, tell.as_ref(), steps, own)
+        self::crash_title(kind, crash, tell.as_ref(), steps, own)
     });
     // Wider names of one function, and of one library; the narrower comes first.
     let mut families = Vec::new();
     if let Some(step) = steps.first().filter(|step| step.is_named()) {
-        let place = frames::words(&steps[..1], own);
+        let place = frames::join_words(&steps[..1], own);
         families.push(format!("{signal} in {place}"));
         let library = step
             .module
@@ -73,13 +74,19 @@ pub(super) fn level(
 
 /// Returns a title with event, place and circumstances; files are named except for the program
 /// itself.
-fn title(kind: &Kind, crash: &Crash, tell: Option<&Tell>, steps: &[Step], own: &str) -> String {
-    let place = frames::words(steps, own);
+fn crash_title(
+    kind: &Kind,
+    crash: &Crash,
+    tell: Option<&Tell>,
+    steps: &[Step],
+    own: &str,
+) -> String {
+    let place = frames::join_words(steps, own);
     let mut title = match tell {
-        Some(tell) => said(tell),
+        Some(tell) => describe_tell(tell),
         None => {
             let signal = crash.signal.map(|signal| signal.to_string());
-            fault(crash, signal.as_deref().unwrap_or("no signal"))
+            describe_fault(crash, signal.as_deref().unwrap_or("no signal"))
         }
     };
     if !place.is_empty() && !title.ends_with(&format!(" in {place}")) {
@@ -100,13 +107,13 @@ fn title(kind: &Kind, crash: &Crash, tell: Option<&Tell>, steps: &[Step], own: &
         Kind::Signal { signal: main, .. } if Some(*main) == crash.signal => String::new(),
         kind => format!("{} after {}'s ", kind.name(), crash.program),
     };
-    format!("{masked}{title}{}", circumstances(crash))
+    format!("{masked}{title}{}", describe_circumstances(crash))
 }
 
 /// Returns the message of a program that ended by itself.
 ///
 /// For a fault the message adds no information, and must not make another failure of it.
-fn tell(crash: &Crash, main: Option<&ActorSeen>) -> Option<Tell> {
+fn find_tell(crash: &Crash, main: Option<&ActorSeen>) -> Option<Tell> {
     const BY_ITSELF: [&str; 5] = [
         class::ABORTED,
         class::DELIBERATE,
@@ -117,14 +124,14 @@ fn tell(crash: &Crash, main: Option<&ActorSeen>) -> Option<Tell> {
     let said = crash
         .abort
         .as_deref()
-        .and_then(|words| words.lines().find_map(tells::read));
-    let said = said.or_else(|| tells::read(main?.telling.as_deref()?));
+        .and_then(|words| words.lines().find_map(tells::read_tell));
+    let said = said.or_else(|| tells::read_tell(main?.telling.as_deref()?));
     let by_itself = BY_ITSELF.contains(&crash.fault.class.as_str())
         && matches!(crash.signal, Some(Signal(4..=6)));
     said.filter(|tell| by_itself && !tell.is_echo())
 }
 
-fn fault(crash: &Crash, signal: &str) -> String {
+fn describe_fault(crash: &Crash, signal: &str) -> String {
     let fault = &crash.fault;
     match fault.class.as_str() {
         "" | class::ABORTED => signal.to_owned(),
@@ -138,7 +145,7 @@ fn fault(crash: &Crash, signal: &str) -> String {
     }
 }
 
-fn circumstances(crash: &Crash) -> String {
+fn describe_circumstances(crash: &Crash) -> String {
     let mut all = Vec::new();
     if crash.thread > 1 || crash.thread_name.is_some() {
         all.push(match &crash.thread_name {

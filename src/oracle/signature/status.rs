@@ -2,18 +2,18 @@
 
 use super::{Level, frames};
 use crate::model::{Depth, Kind, ObjectSort, Observation, ProcessSeen, Residue};
-use crate::tells::normalise;
+use crate::tells::normalise_line;
 
-pub(super) fn level(kind: &Kind, seen: &Observation) -> Level {
+pub(super) fn status_level(kind: &Kind, seen: &Observation) -> Level {
     let name = kind.name();
     if *kind == Kind::Leak {
-        let left = left(&seen.residue);
+        let left = describe_left_behind(&seen.residue);
         let title = format!("leak: {left}");
         return Level::new(Depth::Status, format!("{name} | {left}"), title);
     }
     // If the ending does not show it, the processes that died in the tree are part of the name.
     let mut died: Vec<String> = match kind {
-        Kind::Exit { .. } => casualties(seen).collect(),
+        Kind::Exit { .. } => describe_casualties(seen).collect(),
         _ => Vec::new(),
     };
     died.sort();
@@ -29,7 +29,7 @@ pub(super) fn level(kind: &Kind, seen: &Observation) -> Level {
     )
 }
 
-fn casualties(seen: &Observation) -> impl Iterator<Item = String> {
+fn describe_casualties(seen: &Observation) -> impl Iterator<Item = String> {
     seen.casualties.iter().filter_map(|casualty| {
         let signal = casualty.signal.filter(|signal| signal.is_crash())?;
         Some(match casualty.program.as_str() {
@@ -41,22 +41,26 @@ fn casualties(seen: &Observation) -> impl Iterator<Item = String> {
 
 /// Returns the commands of leaked processes, without those that other leaked processes started, and
 /// the leaked objects of an engine.
-fn left(residue: &Residue) -> String {
+fn describe_left_behind(residue: &Residue) -> String {
     let processes = &residue.leaked;
     let root = |process: &&ProcessSeen| processes.iter().all(|other| other.pid != process.ppid);
-    let mut all: Vec<String> = processes.iter().filter(root).map(command).collect();
+    let mut all: Vec<String> = processes
+        .iter()
+        .filter(root)
+        .map(normalized_command)
+        .collect();
     all.extend(residue.objects.iter().map(|object| match object.sort {
         // Containers are known by their image with its version, because their names are often
         // random.
         ObjectSort::Container => object.to_string(),
-        ObjectSort::Volume | ObjectSort::Network => normalise(&object.to_string()),
+        ObjectSort::Volume | ObjectSort::Network => normalise_line(&object.to_string()),
     }));
     all.sort();
     all.dedup();
     all.join(", ")
 }
 
-fn command(process: &ProcessSeen) -> String {
+fn normalized_command(process: &ProcessSeen) -> String {
     let words: Vec<String> = process.command.iter().map(ToString::to_string).collect();
-    normalise(&words.join(" "))
+    normalise_line(&words.join(" "))
 }

@@ -102,7 +102,7 @@ fn kind_of(seen: &Observation) -> Kind {
 }
 
 fn name(seen: &Observation) -> Signature {
-    signature(&kind_of(seen), &variant(), seen)
+    signature_of_failure(&kind_of(seen), &variant(), seen)
 }
 
 fn with_core(crash: Crash) -> Observation {
@@ -140,7 +140,7 @@ fn different(stacks: &[&str]) {
 #[test]
 fn a_name_never_changes() {
     // Runs of different versions are compared by these ids.
-    assert_eq!(id("").to_string(), "4fd0bfc1");
+    assert_eq!(hash_to_id("").to_string(), "4fd0bfc1");
     let mut known = of(null("inner < outer < main"));
     known.also.clear();
     known.families.clear();
@@ -244,7 +244,7 @@ fn crashes_of_two_programs_of_a_run_are_two_bugs() {
         let mut crash = null("main");
         crash.program = program.to_owned();
         crash.frames[0].module = Some(program.to_owned());
-        signature(
+        signature_of_failure(
             &Kind::Signal {
                 signal: Signal::SEGV,
                 witness: Witness::Seen { core: true },
@@ -304,7 +304,7 @@ fn signatures_of_one_function_or_one_library_have_a_family() {
         signature: of(null("libfoo.so!other < main")),
         sites: Vec::new(),
     };
-    assert!(crate::model::Only::Signature(only).covers(&failure));
+    assert!(crate::model::Only::Signature(only).covers_failure(&failure));
     let logged = "b[77]: segfault at 10 ip 000055d0c6a01179 sp 0 error 4 in libfoo.so.1[1179,55d0c6a00000+1000]";
     assert_eq!(name(&with_line(logged)).families[0].id, only);
 }
@@ -671,7 +671,7 @@ fn a_leak_is_named_by_what_was_left() {
     let leak = |left: Vec<ProcessSeen>| {
         let mut seen = saw(Ending::Exited(0));
         seen.residue.leaked = left;
-        signature(&Kind::Leak, &variant(), &seen)
+        signature_of_failure(&Kind::Leak, &variant(), &seen)
     };
     let one = leak(vec![process(7, 1, "/usr/bin/python daemon.py --port 8080")]);
     insta::assert_snapshot!(one.title, @"leak: python daemon.py --port N");
@@ -687,19 +687,22 @@ fn a_leak_is_named_by_what_was_left() {
 fn a_rule_of_the_user_is_named_by_itself() {
     let mut seen = saw(Ending::Exited(0));
     seen.matched = vec![(1, "late 7".to_owned()), (0, " data race 7".to_owned())];
-    let named = signature(&Kind::Output, &variant(), &seen);
+    let named = signature_of_failure(&Kind::Output, &variant(), &seen);
     assert_eq!(
         (named.depth, named.title.as_str()),
         (Depth::Output, "output: data race 7")
     );
     seen.matched = vec![(0, "data race 8".to_owned())];
-    assert_eq!(signature(&Kind::Output, &variant(), &seen).id, named.id);
+    assert_eq!(
+        signature_of_failure(&Kind::Output, &variant(), &seen).id,
+        named.id
+    );
 }
 
 #[test]
 fn a_kill_for_want_of_memory_is_its_own() {
     let seen = saw(Ending::Signaled(Signal::KILL, false));
-    let named = signature(&Kind::Oom { masked: false }, &variant(), &seen);
+    let named = signature_of_failure(&Kind::Oom { masked: false }, &variant(), &seen);
     insta::assert_snapshot!(named.title, @"oom");
     assert_ne!(named.id, name(&seen).id);
 }
@@ -725,10 +728,10 @@ fn a_crash_in_native_code_also_points_at_the_python_line() {
             "server.py:9 in resize, called from server.py:36",
         ]
     );
-    let Some(only) = Site::only(&sites_of_crash(&crash)).cloned() else {
+    let Some(only) = Site::naming_site(&sites_of_crash(&crash)).cloned() else {
         panic!("a crash has one line in short");
     };
-    assert_eq!(only.place(), "_ctypes.c:5564");
+    assert_eq!(only.file_and_line(), "_ctypes.c:5564");
     // Older journals contain the innermost call as text.
     let old = r#"{"python":"close (a.py:3)"}"#;
     let old: Crash = serde_json::from_str(old).unwrap();

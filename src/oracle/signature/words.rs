@@ -2,7 +2,7 @@
 
 use super::Level;
 use crate::model::{ActorSeen, Crash, Depth, Kind, Observation};
-use crate::tells::{self, Tell, normalise};
+use crate::tells::{self, Tell, normalise_line};
 
 pub(super) fn of_rule(seen: &Observation) -> Option<Level> {
     // Rules that make failures come before rules that excuse them.
@@ -24,14 +24,14 @@ pub(super) fn of_words(
     let main = main?;
     let name = kind.name();
     let kept = crash.and_then(|crash| crash.abort.as_deref());
-    let kept = kept.and_then(|text| text.lines().find(|line| tells::read(line).is_some()));
+    let kept = kept.and_then(|text| text.lines().find(|line| tells::read_tell(line).is_some()));
     let telling = main.telling.as_deref().or(kept);
     // The last line of a crashed program usually shows only its progress.
     let words =
         matches!(kind, Kind::Exit { .. } | Kind::Output).then_some(main.last_words.as_str());
-    let line = telling.or(words.filter(|line| complains(line)))?;
-    let Some(tell) = tells::read(line) else {
-        let line = normalise(line);
+    let line = telling.or(words.filter(|line| is_complaint(line)))?;
+    let Some(tell) = tells::read_tell(line) else {
+        let line = normalise_line(line);
         return Some(Level::new(
             Depth::Output,
             format!("{name} | {line}"),
@@ -47,12 +47,16 @@ pub(super) fn of_words(
     Some(Level {
         family: tell.family,
         texts: [named(&tell.detail)].into_iter().chain(parts).collect(),
-        ..Level::new(Depth::Output, "", format!("{name}: {}", said(&tell)))
+        ..Level::new(
+            Depth::Output,
+            "",
+            format!("{name}: {}", describe_tell(&tell)),
+        )
     })
 }
 
 /// Returns whether a line contains a reason; a progress line would give every trial another name.
-fn complains(line: &str) -> bool {
+fn is_complaint(line: &str) -> bool {
     const WORDS: [&str; 20] = [
         "error",
         "fail",
@@ -80,7 +84,7 @@ fn complains(line: &str) -> bool {
 }
 
 /// Returns the text of a recognized message in a title.
-pub(super) fn said(tell: &Tell) -> String {
+pub(super) fn describe_tell(tell: &Tell) -> String {
     match (tell.kind, tell.detail.as_str()) {
         (kind, "") => kind.to_owned(),
         ("assert", expression) => format!("assertion {expression}"),

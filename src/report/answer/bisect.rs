@@ -170,16 +170,16 @@ impl Earlier {
 
 impl Bisection {
     pub(super) fn new(state: &State) -> Option<Self> {
-        let search = Search::of(state)?;
-        let alpha = state.plan.alpha.value();
-        let masses = search.known.posterior();
+        let search = Search::of_state(state)?;
+        let alpha = state.plan.alpha.to_probability();
+        let masses = search.known.posterior_masses();
         let places = candidates_of(state);
         let name = |place: usize| places[place].name.clone();
-        let group = search.known.likeliest();
+        let group = search.known.likeliest_group();
         let newest = places.len() - 1;
-        let (k, n) = search.failing();
+        let (k, n) = search.failing_counts();
         let rate = stats::confidence_sequence(k, n, alpha);
-        let culprits = match search.verdict() {
+        let culprits = match search.current_verdict() {
             // The good end is assumed to be good.
             Found::Known(group) => group.first.max(1)..group.last.min(newest) + 1,
             _ => 0..0,
@@ -210,14 +210,16 @@ impl Bisection {
             clean_refuted: state
                 .plan
                 .question
-                .search()
+                .as_search()
                 .is_some_and(|asked| asked.clean)
                 && search.known.allows_background(),
             limit: reached_limit(state, &search),
-            unchecked: search.unchecked().map(|(place, trials)| Unchecked {
-                name: name(place),
-                trials,
-            }),
+            unchecked: search
+                .unchecked_candidate()
+                .map(|(place, trials)| Unchecked {
+                    name: name(place),
+                    trials,
+                }),
             identical_builds: state.identical_builds(),
             error_rate: alpha,
             merge: searched_merge(state).map(|merge| merge.name.clone()),
@@ -232,8 +234,8 @@ impl Bisection {
 
     fn write_sentence(&self, state: &State, search: &Search) -> String {
         let (first, last) = end_names(state);
-        let tried = state.tally(State::FAILING);
-        let answer = match (Bisect.verdict(state), search.verdict()) {
+        let tried = state.tally_of(State::FAILING);
+        let answer = match (Bisect.verdict_of(state), search.current_verdict()) {
             (Verdict::Found, _) => {
                 let certain = words::format_percent(self.probability);
                 let (end, noun) = (searched_end(state), candidate_noun(state));
@@ -293,8 +295,8 @@ impl Bisection {
                 }
             }
             (Verdict::NotThere, _) if tried.failures == 0 => {
-                let trials = tried.trials();
-                let bound = stats::clopper_pearson(0, trials, state.plan.alpha.value()).hi;
+                let trials = tried.counted_trials();
+                let bound = stats::clopper_pearson(0, trials, state.plan.alpha.to_probability()).hi;
                 let rate = words::percent_bound(bound);
                 let trials = words::format_count(trials, "trial");
                 let ends = format!(
@@ -322,7 +324,7 @@ impl Bisection {
             (Verdict::NotThere, _) => format!(
                 "{last}, the bad end, failed in only {} of {}, too rarely to search; --reproduce-limit allows more trials",
                 tried.failures,
-                words::format_count(tried.trials(), "trial")
+                words::format_count(tried.counted_trials(), "trial")
             ),
             (Verdict::CouldNotTest, _) => not_tested(state),
             (_, Found::Impossible) => {
@@ -344,7 +346,7 @@ impl Bisection {
             }
         };
         // If the ends agree, the sentence already says so.
-        let there = Bisect.verdict(state) != Verdict::NotThere;
+        let there = Bisect.verdict_of(state) != Verdict::NotThere;
         match self.contradiction.as_ref().filter(|_| there) {
             Some(why) => format!("{answer}; but {why}"),
             None => answer,
@@ -515,7 +517,7 @@ fn is_fixed(state: &State) -> bool {
     state
         .plan
         .question
-        .search()
+        .as_search()
         .is_some_and(|asked| asked.fixed)
 }
 
@@ -536,7 +538,7 @@ fn candidate_noun(state: &State) -> &'static str {
 
 fn candidates_of(state: &State) -> &[Place] {
     let space = state.plan.space.as_ref();
-    space.map_or(&[], |space| space.choices.places())
+    space.map_or(&[], |space| space.choices.as_candidates())
 }
 
 /// Returns the merge that an earlier search found.
@@ -556,7 +558,8 @@ fn found_boundaries(state: &State, search: &Search) -> Vec<Boundary> {
         (stretch.from, stretch.found.clone())
     });
     let places = candidates_of(state);
-    if let (Verdict::Found, Found::Known(group)) = (Bisect.verdict(state), search.verdict())
+    if let (Verdict::Found, Found::Known(group)) =
+        (Bisect.verdict_of(state), search.current_verdict())
         && let Some(passes) = group.first.checked_sub(1)
     {
         let place = if is_fixed(state) {
@@ -606,8 +609,8 @@ fn end_names(state: &State) -> (&str, &str) {
 
 /// Returns the failures and the trials of a candidate without the counts of earlier runs.
 fn own_counts(state: &State, search: &Search, place: usize) -> (u64, u64) {
-    let (failures, trials) = search.known.counts(place);
-    if state.at(place) != Some(State::FAILING) {
+    let (failures, trials) = search.known.failures_and_runs(place);
+    if state.variant_at_place(place) != Some(State::FAILING) {
         return (failures, trials);
     }
     let (earlier_failures, earlier_trials) = state.counted_earlier();
@@ -621,9 +624,9 @@ fn candidates_seen(state: &State, search: &Search, masses: &[f64]) -> Vec<PointS
     let places = candidates_of(state);
     let last = places.len() - 1;
     // Without a culprit, its probability is not shown.
-    let searched = Bisect.verdict(state) != Verdict::NotThere;
+    let searched = Bisect.verdict_of(state) != Verdict::NotThere;
     let seen = |(place, Place { name, about }): (usize, &Place)| {
-        let variant = state.at(place);
+        let variant = state.variant_at_place(place);
         let (failures, trials) = own_counts(state, search, place);
         let why = variant.and_then(|id| state.untestable.get(&id));
         let point = PointSeen {
@@ -632,7 +635,7 @@ fn candidates_seen(state: &State, search: &Search, masses: &[f64]) -> Vec<PointS
             about: about.clone(),
             trials,
             failures,
-            other: variant.map_or(0, |id| state.tally(id).other),
+            other: variant.map_or(0, |id| state.tally_of(id).other),
             probability: masses
                 .get(place)
                 .copied()
@@ -655,15 +658,15 @@ fn candidates_seen(state: &State, search: &Search, masses: &[f64]) -> Vec<PointS
 fn describe_contradiction(state: &State, search: &Search) -> Option<String> {
     let places = candidates_of(state);
     // The bad end failed often enough, so its rate does not matter.
-    let found = search.known.contradiction()?;
+    let found = search.known.find_contradiction()?;
     let found = Some(found).filter(|found| found.passes + 1 != places.len())?;
     let counted = |place: usize| {
-        let (failures, trials) = search.known.counts(place);
+        let (failures, trials) = search.known.failures_and_runs(place);
         format!("{} ({failures} of {trials})", places[place].name)
     };
     let (fails, passes) = (counted(found.fails), counted(found.passes));
     let when = if is_fixed(state) { "earlier" } else { "later" };
-    let (failures, _) = search.known.counts(found.passes);
+    let (failures, _) = search.known.failures_and_runs(found.passes);
     Some(if failures == 0 {
         format!("{fails} looks bad, and {passes}, which is {when}, good: the bug may come and go")
     } else {
@@ -675,22 +678,25 @@ fn describe_contradiction(state: &State, search: &Search) -> Option<String> {
 
 /// Returns the variants of the first bad candidate and of the one before it, among those tested.
 pub(super) fn kept_variants(state: &State) -> Vec<VariantId> {
-    let Some(search) = Search::of(state) else {
+    let Some(search) = Search::of_state(state) else {
         return Vec::new();
     };
-    let group = search.known.likeliest();
+    let group = search.known.likeliest_group();
     let both = [group.first.checked_sub(1), Some(group.last)];
     both.into_iter()
         .flatten()
-        .filter_map(|place| state.at(place))
+        .filter_map(|place| state.variant_at_place(place))
         .collect()
 }
 
 /// Returns the limit that ended the search before its answer, or before the check of its answer.
 fn reached_limit(state: &State, search: &Search) -> Option<u64> {
-    let ran: u64 = state.tallies().map(|(_, tally)| tally.ran()).sum();
-    let open = match Bisect.verdict(state) {
-        Verdict::Found => search.unchecked().is_some(),
+    let ran: u64 = state
+        .all_tallies()
+        .map(|(_, tally)| tally.finished_trials())
+        .sum();
+    let open = match Bisect.verdict_of(state) {
+        Verdict::Found => search.unchecked_candidate().is_some(),
         verdict => verdict == Verdict::Undecided,
     };
     policy::trial_limit(state).filter(|limit| open && ran >= *limit)
@@ -698,20 +704,20 @@ fn reached_limit(state: &State, search: &Search) -> Option<u64> {
 
 /// Returns the version before the culprit that failed most often.
 fn earlier_failing(state: &State, search: &Search) -> Option<Earlier> {
-    let Found::Known(group) = search.verdict() else {
+    let Found::Known(group) = search.current_verdict() else {
         return None;
     };
     let seen = search.known.earlier_failing(&group)?;
     let (failures, trials) = (seen.failures, seen.runs);
-    let alpha = state.plan.alpha.value();
-    let good = search.known.counts(0);
+    let alpha = state.plan.alpha.to_probability();
+    let good = search.known.failures_and_runs(0);
     let differ = stats::fisher(failures, trials, good.0, good.1).greater <= alpha;
     let meaning = match good.0 {
         _ if differ => Meaning::BeganEarlier,
         0 => Meaning::NotKnown,
         _ => Meaning::Background,
     };
-    let (bad_failures, bad_trials) = search.failing();
+    let (bad_failures, bad_trials) = search.failing_counts();
     Some(Earlier {
         name: candidates_of(state)[seen.version].name.clone(),
         failures,
@@ -722,7 +728,7 @@ fn earlier_failing(state: &State, search: &Search) -> Option<Earlier> {
 }
 
 fn rate_rise(state: &State, search: &Search) -> Option<RateRise> {
-    let Found::Known(group) = search.verdict() else {
+    let Found::Known(group) = search.current_verdict() else {
         return None;
     };
     let known = search.known;
@@ -730,20 +736,20 @@ fn rate_rise(state: &State, search: &Search) -> Option<RateRise> {
         return None;
     }
     let name = |place: usize| candidates_of(state)[place].name.clone();
-    let (culprit_failures, culprit_trials) = known.counts(group.last);
-    let (failures, trials) = known.counts(known.newest());
+    let (culprit_failures, culprit_trials) = known.failures_and_runs(group.last);
+    let (failures, trials) = known.failures_and_runs(known.newest_version());
     // The bad end ran until it had failed often enough, so its last failure says nothing about its rate.
     let (fair_failures, fair_trials) = (failures.saturating_sub(1), trials.saturating_sub(1));
     let p_value =
         stats::fisher(fair_failures, fair_trials, culprit_failures, culprit_trials).greater;
-    if p_value > state.plan.alpha.value() / 2.0 {
+    if p_value > state.plan.alpha.to_probability() / 2.0 {
         return None;
     }
     Some(RateRise {
         culprit: name(group.last),
         culprit_failures,
         culprit_trials,
-        bad_end: name(known.newest()),
+        bad_end: name(known.newest_version()),
         failures,
         trials,
     })
@@ -751,14 +757,14 @@ fn rate_rise(state: &State, search: &Search) -> Option<RateRise> {
 
 /// Compares the culprit with the candidate before it, by their own trials.
 fn local_check(state: &State, search: &Search) -> Option<LocalCheck> {
-    let Found::Known(group) = search.verdict() else {
+    let Found::Known(group) = search.current_verdict() else {
         return None;
     };
     let before = group.first.checked_sub(1)?;
     let (k, n) = own_counts(state, search, group.last);
-    let (others, clean) = search.known.counts(before);
+    let (others, clean) = search.known.failures_and_runs(before);
     let p_value = stats::fisher(k, n, others, clean).greater;
-    let alpha = state.plan.alpha.value();
+    let alpha = state.plan.alpha.to_probability();
     let shown = |more: u64| n > 0 && stats::fisher(k, n, others, clean + more).greater <= alpha;
     let name = |place: usize| candidates_of(state)[place].name.clone();
     Some(LocalCheck {

@@ -5,7 +5,9 @@ use super::{BaselineSeen, format_confidence, independence_assumptions, unrecorde
 use crate::model::{Compare, ConditionDifference, Find, Plan, Question, VariantId};
 use crate::policy::{self, Policy as _, Race, Rates, Standing, Verdict};
 use crate::state::{Contrast, State};
-use crate::survey::{Differing, Parting, differing, differing_conditions, partings_of_variants};
+use crate::survey::{
+    Differing, Parting, differing_conditions, differing_facts, partings_of_variants,
+};
 use provoke_stats::{self as stats, EProcess, real};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -150,18 +152,18 @@ impl Comparison {
         };
         let plan = &state.plan;
         let standings = variant_standings(state, asked);
-        let baseline = Race::baseline(state).filter(|_| asked.find == Find::Failing);
-        let alpha = plan.alpha.value();
+        let baseline = Race::reference_counts(state).filter(|_| asked.find == Find::Failing);
+        let alpha = plan.alpha.to_probability();
         let mut new = Self {
             sentence: String::new(),
             find: asked.find,
             variants: standings,
             floor: asked.floor.map(|floor| f64::from(floor) / 1e6),
             baseline: baseline.map(|(measured, whose)| {
-                let name = whose.map(|id| plan.variant(id).name.clone());
+                let name = whose.map(|id| plan.variant_plan(id).name.clone());
                 BaselineSeen::new(&measured, name)
             }),
-            clean_needed: Race::needed(state).filter(|_| asked.find == Find::Failing),
+            clean_needed: Race::needed_passes(state).filter(|_| asked.find == Find::Failing),
             contrasts: state
                 .contrasts
                 .iter()
@@ -170,7 +172,7 @@ impl Comparison {
             could_see: could_see(state),
             factors: factor_effects(state),
             fails_where: None,
-            facts: differing_facts(state),
+            facts: facts_of_tried_variants(state),
             parted_by: Vec::new(),
             chance: None,
             error_rate: alpha,
@@ -206,7 +208,7 @@ impl Comparison {
     /// Returns the number of variants that failed, and of variants that passed often enough.
     fn failed_and_passed(&self) -> (u64, u64) {
         let failed = self.variant_names(|standing| standing == Standing::Fails);
-        let passed = self.variant_names(Standing::passed);
+        let passed = self.variant_names(Standing::has_passed);
         (failed.len() as u64, passed.len() as u64)
     }
 
@@ -219,7 +221,7 @@ impl Comparison {
         let fails = self.variant_names(|standing| standing == Standing::Fails);
         let open = self.variant_names(|standing| standing == Standing::Open);
         let untestable = self.variant_names(|standing| standing == Standing::Untestable);
-        let passed = self.variant_names(Standing::passed);
+        let passed = self.variant_names(Standing::has_passed);
         let answer = match (fails.as_slice(), passed.as_slice()) {
             ([], []) => "no variant failed".to_owned(),
             ([], passed) => format!("no variant failed: {}", self.say_passed(state, passed)),
@@ -265,8 +267,13 @@ impl Comparison {
         };
         let all = (0..).map(VariantId).zip(&self.variants);
         let trials = all
-            .filter(|(_, one)| one.standing.passed())
-            .map(|(id, one)| (state.tally(id).trials(), one.rate_below.unwrap_or(1.0)));
+            .filter(|(_, one)| one.standing.has_passed())
+            .map(|(id, one)| {
+                (
+                    state.tally_of(id).counted_trials(),
+                    one.rate_below.unwrap_or(1.0),
+                )
+            });
         let trials: Vec<(u64, f64)> = trials.collect();
         let fewest = trials.iter().min_by_key(|(trials, _)| *trials);
         let (fewest, bound) = fewest.copied().unwrap_or((0, 1.0));
@@ -295,7 +302,7 @@ impl Comparison {
     }
 
     fn is_all_known(&self) -> bool {
-        let known = |standing: Standing| standing == Standing::Fails || standing.passed();
+        let known = |standing: Standing| standing == Standing::Fails || standing.has_passed();
         self.variants.iter().all(|one| known(one.standing))
     }
 
@@ -303,7 +310,7 @@ impl Comparison {
         let known: Vec<&ContrastSeen> = self.contrasts.iter().filter(|one| one.differs).collect();
         if !known.is_empty() {
             let each: Vec<String> = known.iter().map(|one| one.to_sentence()).collect();
-            let what = match Rates.verdict(state) {
+            let what = match Rates.verdict_of(state) {
                 Verdict::Fixed => "THE FIX HOLDS",
                 Verdict::NotFixed => "NOT FIXED",
                 _ => "DIFFERENT",
@@ -314,7 +321,7 @@ impl Comparison {
                 each.join("; ")
             );
         }
-        match Rates.verdict(state) {
+        match Rates.verdict_of(state) {
             Verdict::CouldNotTest => not_tested(state),
             Verdict::NoDifference => {
                 format!("NOT KNOWN: no difference found{}", self.describe_power())
@@ -420,12 +427,12 @@ impl Comparison {
 
 impl ContrastSeen {
     fn new(state: &State, contrast: &Contrast) -> Self {
-        let enough = policy::threshold(state);
+        let enough = policy::evidence_threshold(state);
         let evidence = contrast.evidence.ln_e_max();
         // Only pairs count: trials without a partner would give one condition more weight than another.
-        let pairs = contrast.evidence.pairs();
-        let (reference, other) = contrast.evidence.counts();
-        let alpha = state.plan.alpha.value();
+        let pairs = contrast.evidence.pair_count();
+        let (reference, other) = contrast.evidence.failure_counts();
+        let alpha = state.plan.alpha.to_probability();
         let difference = stats::difference((reference, pairs), (other, pairs), alpha);
         Self {
             factor: contrast
@@ -475,7 +482,7 @@ fn not_tested(state: &State) -> String {
     match others.next() {
         Some((_, other)) if !state.is_testable(asked.reference) => format!(
             "NOT TESTED: the reference {} is not testable; --reference '{}' uses another",
-            state.plan.variant(asked.reference).name,
+            state.plan.variant_plan(asked.reference).name,
             other.name
         ),
         _ => "NOT TESTED: fewer than two variants are testable".to_owned(),
@@ -516,22 +523,22 @@ fn format_points(difference: f64) -> String {
 
 /// Returns the result of each variant; in a comparison of rates, whether it ever failed.
 fn variant_standings(state: &State, asked: &Compare) -> Vec<VariantStanding> {
-    let alpha = state.plan.alpha.value();
+    let alpha = state.plan.alpha.to_probability();
     let standing = |(id, standing): (VariantId, Standing)| {
         let standing = match asked.find {
-            Find::Different if standing.passed() => Standing::Open,
+            Find::Different if standing.has_passed() => Standing::Open,
             _ => standing,
         };
-        let tally = state.tally(id);
-        let rate = stats::clopper_pearson(tally.failures, tally.trials(), alpha);
+        let tally = state.tally_of(id);
+        let rate = stats::clopper_pearson(tally.failures, tally.counted_trials(), alpha);
         VariantStanding {
-            name: state.plan.variant(id).name.clone(),
+            name: state.plan.variant_plan(id).name.clone(),
             standing,
-            rate_below: standing.passed().then_some(rate.hi),
+            rate_below: standing.has_passed().then_some(rate.hi),
             why: state.untestable.get(&id).cloned(),
         }
     };
-    let standings = (0..).map(VariantId).zip(Race::standings(state));
+    let standings = (0..).map(VariantId).zip(Race::all_standings(state));
     standings.map(standing).collect()
 }
 
@@ -540,24 +547,24 @@ fn variant_standings(state: &State, asked: &Compare) -> Vec<VariantStanding> {
 fn could_see(state: &State) -> Option<Seeable> {
     let most = |contrast: &Contrast| {
         let strata = contrast.evidence.strata().iter();
-        strata.map(EProcess::pairs).max().unwrap_or(0)
+        strata.map(EProcess::pair_count).max().unwrap_or(0)
     };
     let tested = state.contrasts.iter().filter(|one| one.is_testable(state));
     let (pairs, contrast) = tested
         .map(|one| (most(one), one))
         .min_by_key(|(pairs, _)| *pairs)?;
-    let (reference, other) = contrast.evidence.counts();
-    let trials = 2 * contrast.evidence.pairs();
+    let (reference, other) = contrast.evidence.failure_counts();
+    let trials = 2 * contrast.evidence.pair_count();
     if trials == 0 {
         return None;
     }
-    let level = (-policy::threshold(state)).exp();
+    let level = (-policy::evidence_threshold(state)).exp();
     let rate = real(reference + other) / real(trials);
     Some(detectable_rates(rate, pairs, level))
 }
 
 fn detectable_rates(rate: f64, pairs: u64, level: f64) -> Seeable {
-    let found = stats::detectable(rate, pairs, level, POWER);
+    let found = stats::detectable_rates(rate, pairs, level, POWER);
     Seeable {
         rate,
         pairs,
@@ -570,7 +577,7 @@ fn detectable_rates(rate: f64, pairs: u64, level: f64) -> Seeable {
 /// Describes the comparison before it starts; for a comparison of rates also the detectable differences.
 pub(super) fn lines_before_start(state: &State, asked: &Compare) -> Vec<String> {
     let variants = state.plan.variants.len();
-    let needed = || Race::needed(state).map_or("no number of".to_owned(), |n| n.to_string());
+    let needed = || Race::needed_passes(state).map_or("no number of".to_owned(), |n| n.to_string());
     match (asked.find, asked.floor, &asked.baseline) {
         (Find::Failing, Some(_), _) => vec![format!(
             "{variants} variants; each runs until it fails or has passed {} times",
@@ -596,7 +603,7 @@ fn describe_detectable(state: &State) -> String {
         return "the smallest detectable difference depends on the number of trials (-n)"
             .to_owned();
     };
-    let level = (-policy::threshold(state)).exp();
+    let level = (-policy::evidence_threshold(state)).exp();
     let told = EXAMPLES.iter().filter_map(|rate| {
         let below = detectable_rates(*rate, pairs, level).below?;
         let (rate, below) = (words::format_percent(*rate), words::format_percent(below));
@@ -614,22 +621,23 @@ fn describe_detectable(state: &State) -> String {
     }
 }
 
-fn differing_facts(state: &State) -> Vec<Differing> {
-    let tried = state.tallies().map(|(id, _)| id);
+fn facts_of_tried_variants(state: &State) -> Vec<Differing> {
+    let tried = state.all_tallies().map(|(id, _)| id);
     let tried: Vec<VariantId> = tried.filter(|id| state.is_testable(*id)).collect();
-    differing(&state.plan, &state.survey, &tried)
+    differing_facts(&state.plan, &state.survey, &tried)
 }
 
 fn factor_effects(state: &State) -> Vec<FactorSeen> {
     let plan = &state.plan;
     let level = |factor: usize, number: u32| {
-        let here = state.tallies();
-        let here = here.filter(|(id, _)| plan.variant(*id).levels.get(factor) == Some(&number));
+        let here = state.all_tallies();
+        let here =
+            here.filter(|(id, _)| plan.variant_plan(*id).levels.get(factor) == Some(&number));
         let tried = here.filter(|(id, _)| state.is_testable(*id));
         tried.fold(LevelSeen::default(), |seen, (_, tally)| LevelSeen {
             variants: seen.variants + 1,
             failing: seen.failing + u64::from(tally.failures > 0),
-            trials: seen.trials + tally.trials(),
+            trials: seen.trials + tally.counted_trials(),
             failures: seen.failures + tally.failures,
             ..seen
         })

@@ -97,9 +97,9 @@ impl Confirmation {
         let Question::Confirm(asked) = &state.plan.question else {
             return None;
         };
-        let progress = Progress::of(state)?;
-        let alpha = state.plan.alpha.value();
-        let tally = state.tally(VariantId(0));
+        let progress = Progress::of_state(state)?;
+        let alpha = state.plan.alpha.to_probability();
+        let tally = state.tally_of(VariantId(0));
         let (baseline, assumed_rate) = match &asked.baseline {
             Baseline::Measured(measured) => (Some(measured.as_ref()), None),
             Baseline::Assumed(millionths) => (None, Some(f64::from(*millionths) / 1e6)),
@@ -114,7 +114,7 @@ impl Confirmation {
             assumed_rate,
             clean: progress.clean,
             clean_needed: progress.needed,
-            clean_missing: progress.missing(),
+            clean_missing: progress.missing_trials(),
             unchanged_p: progress.unchanged,
             error_rate: alpha,
             rate_below: (progress.failures == 0 && progress.clean > 0)
@@ -188,7 +188,7 @@ impl Confirmation {
 
 /// Returns how many more baseline failures would have reduced the total number of trials.
 fn more_failures_worth(base: &Measured, alpha: f64) -> Option<MoreFailures> {
-    if base.effect() > 1.0 || base.drift.is_some() {
+    if base.design_effect() > 1.0 || base.drift.is_some() {
         // More failures may clump as well, or occur at another rate.
         return None;
     }
@@ -232,9 +232,9 @@ fn differing_from_baseline(state: &State, baseline: Option<&Measured>) -> Vec<Co
 
 /// Returns the command that compares the old and the new program in turns.
 fn in_turns(state: &State) -> String {
-    let actors = state.plan.variant(VariantId(0)).actors.iter();
+    let actors = state.plan.variant_plan(VariantId(0)).actors.iter();
     let commands = actors
-        .filter(|actor| actor.role.decides())
+        .filter(|actor| actor.role.decides_outcome())
         .map(|actor| &actor.command);
     let mut words = commands.flatten().skip(state.plan.wrapped as usize);
     let program = words.next().map_or_else(String::new, ToString::to_string);
@@ -253,7 +253,7 @@ fn in_turns(state: &State) -> String {
 /// Describes the number and the duration of the required clean trials before the start.
 pub(super) fn lines_before_start(state: &State, asked: &Confirm) -> Vec<String> {
     let against = describe_baseline(&asked.baseline);
-    let alpha = state.plan.alpha.value();
+    let alpha = state.plan.alpha.to_probability();
     let needed_for = |half| policy::clean_needed(asked, half, alpha);
     let Some((least, half)) = needed_for(false).zip(needed_for(true)) else {
         return vec![format!(
@@ -264,7 +264,7 @@ pub(super) fn lines_before_start(state: &State, asked: &Confirm) -> Vec<String> 
         let trials = words::format_count(needed, "passing trial");
         format!("{trials}{}", describe_time(state, asked, needed))
     };
-    let excludes_half = Progress::of(state).is_some_and(|progress| progress.excludes_half);
+    let excludes_half = Progress::of_state(state).is_some_and(|progress| progress.excludes_half);
     let (needed, goal) = if excludes_half {
         (half, format!("FIXED needs {}", takes(half)))
     } else {
@@ -279,7 +279,7 @@ pub(super) fn lines_before_start(state: &State, asked: &Confirm) -> Vec<String> 
     if asked.earlier_attempts > 0 {
         lines.push(describe_attempts(
             asked.earlier_attempts,
-            state.plan.alpha.value(),
+            state.plan.alpha.to_probability(),
         ));
     }
     if let Baseline::Measured(base) = &asked.baseline {
@@ -311,7 +311,8 @@ pub(super) fn lines_before_start(state: &State, asked: &Confirm) -> Vec<String> 
     }
     if let Baseline::Measured(base) = &asked.baseline {
         lines.extend(
-            more_failures_worth(base, state.plan.alpha.value()).map(MoreFailures::to_advice),
+            more_failures_worth(base, state.plan.alpha.to_probability())
+                .map(MoreFailures::to_advice),
         );
     }
     if let Some(all) = state.plan.stop.trials.filter(|all| *all < needed) {
@@ -326,8 +327,8 @@ pub(super) fn lines_before_start(state: &State, asked: &Confirm) -> Vec<String> 
 fn half_passes(asked: &Confirm, needed: u64) -> f64 {
     match &asked.baseline {
         Baseline::Measured(base) => {
-            let (failures, trials) = base.counts();
-            stats::unchanged_p_value_effective(failures, trials, needed / 2, base.effect())
+            let (failures, trials) = base.reference_counts();
+            stats::unchanged_p_value_effective(failures, trials, needed / 2, base.design_effect())
         }
         Baseline::Assumed(millionths) => {
             let halved = f64::from(*millionths) / 2e6;
@@ -338,7 +339,7 @@ fn half_passes(asked: &Confirm, needed: u64) -> f64 {
 
 /// Returns the upper bound of the rate after these clean trials, with the design effect of the baseline.
 fn rate_bound(clean: u64, baseline: Option<&Measured>, alpha: f64) -> f64 {
-    let effect = baseline.map_or(1.0, Measured::effect);
+    let effect = baseline.map_or(1.0, Measured::design_effect);
     1.0 - alpha.powf(effect / real(clean))
 }
 
@@ -346,7 +347,7 @@ fn rate_bound(clean: u64, baseline: Option<&Measured>, alpha: f64) -> f64 {
 pub(super) fn describe_baseline(baseline: &Baseline) -> String {
     match baseline {
         Baseline::Measured(base) => {
-            let (failures, trials) = base.counts();
+            let (failures, trials) = base.reference_counts();
             match base.runs.len() {
                 0 => format!("{failures} of {trials}"),
                 runs => format!("{failures} of {trials} in {runs} runs"),
@@ -363,7 +364,7 @@ pub(super) fn describe_baseline(baseline: &Baseline) -> String {
 
 /// Says that the user must decide whether a failure under another name is another bug.
 fn describe_doubt(state: &State, asked: &Confirm, clean: &str) -> String {
-    let groups: Vec<_> = policy::doubtful(state, asked).collect();
+    let groups: Vec<_> = policy::doubtful_failures(state, asked).collect();
     let trials: Vec<u64> = groups
         .iter()
         .flat_map(|group| group.trials.iter().map(|trial| trial.0))
@@ -384,10 +385,10 @@ fn describe_doubt(state: &State, asked: &Confirm, clean: &str) -> String {
 }
 
 fn write_sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
-    let tally = state.tally(VariantId(0));
+    let tally = state.tally_of(VariantId(0));
     let against = describe_baseline(&asked.baseline);
     let clean = words::format_count(progress.clean, "passing trial");
-    match policy::Confirm.verdict(state) {
+    match policy::Confirm.verdict_of(state) {
         Verdict::Fixed => {
             let (fixed, doubted) = if progress.excludes_half {
                 ("FIXED", "the fix only halved the failure rate")
@@ -397,7 +398,7 @@ fn write_sentence(state: &State, asked: &Confirm, progress: &Progress) -> String
             format!(
                 "{fixed} ({}): {clean}; before, {against} failed. If {doubted}, this result would occur in at most {} cases",
                 format_confidence(&state.plan),
-                one_of(state.plan.alpha.value()),
+                one_of(state.plan.alpha.to_probability()),
             )
         }
         Verdict::NotFixed => {
@@ -412,12 +413,12 @@ fn write_sentence(state: &State, asked: &Confirm, progress: &Progress) -> String
         Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
         _ if progress.one_life => "NOT KNOWN: all trials share what `setup` started, so they may count as a single one; start it in `prepare`, or pass --independent if trials cannot influence each other through it".to_owned(),
         _ if progress.doubtful > 0 => describe_doubt(state, asked, &clean),
-        _ if policy::untold(state) > 0 => format!(
+        _ if policy::untold_trials(state) > 0 => format!(
             "NOT KNOWN: {clean}, but {} failed without evidence of which failure it was",
-            words::format_count(policy::untold(state), "trial"),
+            words::format_count(policy::untold_trials(state), "trial"),
         ),
         _ => {
-            let more = progress.missing().map_or_else(
+            let more = progress.missing_trials().map_or_else(
                 || "no number of trials is enough".to_owned(),
                 |missing| format!("{missing} more needed{}", describe_time(state, asked, missing)),
             );
@@ -494,11 +495,11 @@ fn list_assumptions(
                     describe_drift(drift)
                 ));
             }
-            let known = base.run.is_some() && base.effect() <= 1.0;
+            let known = base.run.is_some() && base.design_effect() <= 1.0;
             if known && (2..=TOO_FEW_FOR_CLUMPS).contains(&base.failures) {
-                let (failures, trials) = base.counts();
+                let (failures, trials) = base.reference_counts();
                 let effect = real(base.failures);
-                let alpha = state.plan.alpha.value();
+                let alpha = state.plan.alpha.to_probability();
                 let one = stats::clean_runs_to_exclude_half(failures, trials, effect, alpha);
                 let needed = one.map_or(String::new(), |needed| {
                     format!(
@@ -517,10 +518,10 @@ fn list_assumptions(
                     describe_clumps(base, clumps)
                 ));
             }
-            if base.effect() > 1.0 && base.clumps.is_none() {
+            if base.design_effect() > 1.0 && base.clumps.is_none() {
                 all.push(format!(
                     "failures depend on each other as they did in the baseline, where {} trials counted as one",
-                    words::format_number(base.effect()),
+                    words::format_number(base.design_effect()),
                 ));
             }
         }

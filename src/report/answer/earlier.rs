@@ -84,7 +84,7 @@ pub struct EarlierSeen {
 
 impl EarlierSeen {
     pub(super) fn of_search(state: &State) -> Option<Self> {
-        let asked = state.plan.question.search()?;
+        let asked = state.plan.question.as_search()?;
         let earlier = asked.earlier.as_ref()?;
         let why = match state.earlier_use {
             EarlierUse::Counted => None,

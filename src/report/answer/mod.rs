@@ -89,7 +89,7 @@ impl BaselineSeen {
             trials: measured.trials,
             run: measured.run.clone(),
             variant,
-            design_effect: measured.effect(),
+            design_effect: measured.design_effect(),
             clumps: measured.clumps,
             drift: measured.drift.map(|drift| DriftSeen {
                 late: drift.late,
@@ -186,7 +186,7 @@ pub fn kept_variants(state: &State) -> Vec<VariantId> {
     match (&state.search, &state.reduction) {
         (Some(_), _) => bisect::kept_variants(state),
         (None, Some(reduction)) => {
-            let needed = reduction.answer().needed.concat();
+            let needed = reduction.current_answer().needed.concat();
             reduce::find_variant(state, needed).into_iter().collect()
         }
         (None, None) => Vec::new(),
@@ -195,8 +195,8 @@ pub fn kept_variants(state: &State) -> Vec<VariantId> {
 
 /// Describes why a search has no result about the failing variant.
 fn not_tested(state: &State) -> String {
-    let failing = state.plan.variant(State::FAILING);
-    let untried = state.launched(State::FAILING) == 0 && state.is_testable(State::FAILING);
+    let failing = state.plan.variant_plan(State::FAILING);
+    let untried = state.launched_trials(State::FAILING) == 0 && state.is_testable(State::FAILING);
     if state.budget_spent && failing.is_made() && untried {
         let name = super::words::sanitize_line(&failing.name);
         return format!("NOT TESTED: preparing {name} took all of the time; -d allows more");
@@ -214,22 +214,27 @@ fn independence_assumptions(state: &State) -> Vec<String> {
         let fixed = state
             .plan
             .question
-            .search()
+            .as_search()
             .is_some_and(|asked| asked.fixed);
         all.push(if fixed {
             "every version up to the last bad one fails at the same rate".to_owned()
         } else {
             "every version from the first bad one on fails at the same rate".to_owned()
         });
-        if state.plan.question.search().is_some_and(|asked| !asked.all) {
+        if state
+            .plan
+            .question
+            .as_search()
+            .is_some_and(|asked| !asked.all)
+        {
             all.push("there is only one boundary (--all searches for more)".to_owned());
         }
     }
-    let others: u64 = state.tallies().map(|(_, tally)| tally.other).sum();
+    let others: u64 = state.all_tallies().map(|(_, tally)| tally.other).sum();
     if state.earlier_use == EarlierUse::Counted {
         all.push(unrecorded_assumption("earlier runs and this one"));
     }
-    if state.plan.question.search().is_some() && state.plan.rules.only.is_empty() && others > 0 {
+    if state.plan.question.as_search().is_some() && state.plan.rules.only.is_empty() && others > 0 {
         all.push(
             "other failures than that of the bad end are other bugs (--any-failure counts them)"
                 .to_owned(),
@@ -257,5 +262,5 @@ pub(super) fn one_of(alpha: f64) -> String {
 }
 
 fn format_confidence(plan: &Plan) -> String {
-    format!("{} %", plan.alpha.confidence())
+    format!("{} %", plan.alpha.confidence_percent())
 }

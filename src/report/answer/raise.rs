@@ -48,13 +48,15 @@ pub struct SettingTried {
 impl Raised {
     pub(super) fn new(state: &State) -> Option<Self> {
         let raise = state.raise.as_ref()?;
-        let decision = Decision::of(state)?;
-        let chosen = raise.chosen.filter(|id| *id != raise.natural().variant);
-        let setting = chosen.and_then(|id| state.plan.variant(id).setting);
+        let decision = Decision::of_state(state)?;
+        let chosen = raise
+            .chosen
+            .filter(|id| *id != raise.natural_trials().variant);
+        let setting = chosen.and_then(|id| state.plan.variant_plan(id).setting);
         let settings = decision.settings.iter().map(|(tried, sample, standing)| {
             let setting = state
                 .plan
-                .variant(tried.variant)
+                .variant_plan(tried.variant)
                 .setting
                 .unwrap_or_default();
             let often = sample.times_as_often(&decision.natural);
@@ -68,7 +70,7 @@ impl Raised {
             }
         });
         let natural = match chosen {
-            Some(_) => raise.natural().outcomes.len() as u64,
+            Some(_) => raise.natural_trials().outcomes.len() as u64,
             None => 0,
         };
         let mut new = Self {
@@ -76,7 +78,7 @@ impl Raised {
             setting: setting.map(|setting| setting.to_string()),
             as_planned: counts_of_sample(&decision.natural),
             settings: settings.collect(),
-            trials: decision.spent() + natural,
+            trials: decision.spent_trials() + natural,
         };
         new.sentence = new.write_sentence(&decision, raise.chosen.is_some());
         Some(new)
@@ -162,7 +164,7 @@ impl SettingTried {
 
 fn counts_of_sample(sample: &Sample) -> Counts {
     Counts {
-        failures: sample.failures(),
+        failures: sample.failure_count(),
         trials: sample.len(),
     }
 }
@@ -174,22 +176,22 @@ pub fn describe_raised(state: &State) -> Option<String> {
 
 /// Suggests `--raise-rate` if a search along a list is long because the bad end fails rarely.
 pub fn raise_hint(state: &State) -> Option<String> {
-    let asked = state.plan.question.search()?;
-    let ready = state.reproduced() == Reproduced::Yes && !asked.raise_rate;
+    let asked = state.plan.question.as_search()?;
+    let ready = state.reproduction_progress() == Reproduced::Yes && !asked.raise_rate;
     let trials = policy::search_trials(state).filter(|trials| ready && *trials >= LONG)?;
-    let tally = state.tally(State::FAILING);
+    let tally = state.tally_of(State::FAILING);
     Some(format!(
         "it fails in {} of {}, so the search needs about {trials} more; --raise-rate looks for a setting with a higher failure rate",
         tally.failures,
-        words::format_count(tally.trials(), "trial"),
+        words::format_count(tally.counted_trials(), "trial"),
     ))
 }
 
 /// Lists the settings to try before the start.
 pub(super) fn describe_settings(state: &State) -> Option<String> {
-    let settings = state.raise.as_ref()?.settings().iter();
+    let settings = state.raise.as_ref()?.tried_settings().iter();
     let settings: Vec<String> = settings
-        .filter_map(|tried| state.plan.variant(tried.variant).setting)
+        .filter_map(|tried| state.plan.variant_plan(tried.variant).setting)
         .map(|setting| setting.to_string())
         .collect();
     Some(format!(

@@ -72,15 +72,15 @@ pub struct LevelOfLoad {
 
 impl LevelOfLoad {
     fn new(state: &State, known: &Known, (id, tally): (VariantId, &Tally), mass: f64) -> Self {
-        let (failures, lives) = (tally.failures, tally.trials());
-        let alpha = state.plan.alpha.value();
+        let (failures, lives) = (tally.failures, tally.counted_trials());
+        let alpha = state.plan.alpha.to_probability();
         let interval = match (failures, lives) {
             (_, 0) => None,
             // The number of trials of the level below the answer was fixed before.
             (0, lives) => Some([0.0, stats::upper_one_sided(0, lives, alpha)]),
             _ => {
-                let rule = policy::of(&state.plan).stop_rule(state, id);
-                let interval = policy::interval(rule, tally, alpha);
+                let rule = policy::policy_of_plan(&state.plan).stop_rule(state, id);
+                let interval = policy::rate_interval(rule, tally, alpha);
                 Some([interval.lo, interval.hi])
             }
         };
@@ -88,7 +88,7 @@ impl LevelOfLoad {
         let served: Vec<u64> = served.collect();
         Self {
             clients: clients_of_level(state, id.index()),
-            lives: known.lives()[id.index()].runs,
+            lives: known.lives_by_level()[id.index()].runs,
             failures,
             interval,
             one_sided: failures == 0 && lives > 0,
@@ -102,18 +102,18 @@ impl LevelOfLoad {
 impl Threshold {
     pub(super) fn new(state: &State, variants: &[Variant]) -> Option<Self> {
         let known = state.ramp.as_ref()?;
-        let alpha = state.plan.alpha.value();
-        let (group, never) = known.likeliest();
+        let alpha = state.plan.alpha.to_probability();
+        let (group, never) = known.likeliest_group();
         let last = *group.levels.end();
-        let verdict = Ramp.verdict(state);
+        let verdict = Ramp.verdict_of(state);
         let clean = match verdict {
-            Verdict::Found => known.below(last),
-            Verdict::NotThere => known.below(state.plan.variants.len()),
+            Verdict::Found => known.level_below(last),
+            Verdict::NotThere => known.level_below(state.plan.variants.len()),
             _ => None,
         };
         let level = |index: usize| clients_of_level(state, index);
         let fails = (verdict == Verdict::Found && !never).then_some(last);
-        let levels = state.tallies().zip(known.posterior());
+        let levels = state.all_tallies().zip(known.level_posterior());
         let mut new = Self {
             sentence: String::new(),
             fails_from: fails.map(level),
@@ -122,7 +122,7 @@ impl Threshold {
             probability: group.mass,
             detect: detection_rate(state),
             excluded: clean.map(|index| {
-                let lives = known.lives()[index];
+                let lives = known.lives_by_level()[index];
                 stats::upper_one_sided(lives.failures, lives.runs, alpha)
             }),
             levels: levels
@@ -225,11 +225,11 @@ impl Threshold {
                 None => "NOT KNOWN YET".to_owned(),
             };
         };
-        let (fails, below_index) = (&self.levels[index], known.below(index));
+        let (fails, below_index) = (&self.levels[index], known.level_below(index));
         match (below_index.map(|below| &self.levels[below]), self.missing) {
             (Some(below), Some(missing)) if below.lives > 0 && missing > 0 => {
                 let more = words::format_count(missing, "more passing trial");
-                let delta = state.plan.alpha.value();
+                let delta = state.plan.alpha.to_probability();
                 let apart = below_index.is_some_and(|below| known.is_apart(index, below, delta));
                 let missing = if apart {
                     let rate = words::format_percent(self.detect);
@@ -317,27 +317,29 @@ fn detection_rate(state: &State) -> f64 {
 /// Returns how many clean trials of the level below the lowest failing one are missing.
 fn missing_passing_trials(state: &State, known: &Known) -> Option<u64> {
     let fails = known.lowest_failing()?;
-    let below = known.below(fails)?;
+    let below = known.level_below(fails)?;
     // If it failed as well, the required number of clean trials is not known.
-    if known.lives()[below].failures > 0 {
+    if known.lives_by_level()[below].failures > 0 {
         return None;
     }
     known
-        .forecast(&Ramp::rule(state))
-        .map(|forecast| forecast.of(below))
+        .forecast_lives(&Ramp::search_rule(state))
+        .map(|forecast| forecast.of_level(below))
 }
 
 /// Returns the total number of trials of the search.
 fn total_trials_needed(state: &State, known: &Known) -> Option<u64> {
-    let left = known.forecast(&Ramp::rule(state))?.total();
-    let done = known.lives().iter().map(|lives| lives.runs);
+    let left = known
+        .forecast_lives(&Ramp::search_rule(state))?
+        .total_lives();
+    let done = known.lives_by_level().iter().map(|lives| lives.runs);
     Some(done.sum::<u64>() + left).filter(|_| left > 0)
 }
 
 /// Finds two levels of which the higher fails significantly less often: of all pairs, the one with the smallest
 /// probability.
 fn not_monotone(state: &State, known: &Known) -> Option<String> {
-    let tried = known.lives().iter().enumerate();
+    let tried = known.lives_by_level().iter().enumerate();
     let tried: Vec<(usize, u64, u64)> = tried
         .filter(|(_, lives)| lives.runs > 0)
         .map(|(level, lives)| (level, lives.failures, lives.runs))
@@ -347,7 +349,7 @@ fn not_monotone(state: &State, known: &Known) -> Option<String> {
     for (index, &(low, k, n)) in tried.iter().enumerate().filter(|(_, one)| one.1 > 0) {
         for &(high, others, lives) in &tried[index + 1..] {
             let chance = stats::fisher(k, n, others, lives).greater;
-            let rare = chance * pairs <= state.plan.alpha.value();
+            let rare = chance * pairs <= state.plan.alpha.to_probability();
             if rare && worst.as_ref().is_none_or(|(least, _)| chance < *least) {
                 let why = format!(
                     "{} clients kill it less often ({others} of {lives}) than {} ({k} of {n})",
@@ -373,7 +375,7 @@ pub(super) fn lines_before_start(state: &State, asked: &model::Ramp) -> Vec<Stri
     let count = words::format_count(plan.variants.len() as u64, "level");
     let last = plan.variants.len().saturating_sub(1);
     let guard = state.ramp.as_ref();
-    let guard = guard.map_or(0, |known| known.guard(plan.alpha.value()));
+    let guard = guard.map_or(0, |known| known.guard_runs(plan.alpha.to_probability()));
     vec![format!(
         "searching {count} for the lowest number of clients ({} to {}) at which {} % or more of the trials fail; the next lower level must pass {guard} trials in a row ({})",
         clients_of_level(state, 0),

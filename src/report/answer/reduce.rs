@@ -75,15 +75,18 @@ impl Reduction {
         state
             .plan
             .question
-            .search()
+            .as_search()
             .filter(|_| state.search.is_none())?;
-        let things = state.plan.space.as_ref()?.choices.things();
-        let alpha = state.plan.alpha.value();
-        let answer = state.reduction.as_ref().map(search::Reduction::answer);
+        let things = state.plan.space.as_ref()?.choices.as_items();
+        let alpha = state.plan.alpha.to_probability();
+        let answer = state
+            .reduction
+            .as_ref()
+            .map(search::Reduction::current_answer);
         let rates = state
             .reduction
             .as_ref()
-            .map(|reduction| reduction.rates(alpha));
+            .map(|reduction| reduction.found_rates(alpha));
         let answer = answer.unwrap_or_else(|| search::Answer {
             needed: Vec::new(),
             sufficient: false,
@@ -106,7 +109,7 @@ impl Reduction {
                 untestable: untestable_reason(state, rest),
             }
         });
-        let failing = state.tally(State::FAILING);
+        let failing = state.tally_of(State::FAILING);
         let mut new = Self {
             sentence: String::new(),
             things: things.len() as u64,
@@ -114,14 +117,14 @@ impl Reduction {
             required: state
                 .screen
                 .iter()
-                .flat_map(Screen::required)
+                .flat_map(Screen::required_items)
                 .map(|thing| item_name(things, *thing))
                 .collect(),
             sufficient: answer.sufficient,
             alone: set_counts(state, all.clone()),
             everything: Counts {
                 failures: failing.failures,
-                trials: failing.trials(),
+                trials: failing.counted_trials(),
             },
             times_rarer: rates
                 .filter(|_| answer.sufficient)
@@ -138,7 +141,7 @@ impl Reduction {
 
     fn write_sentence(&self, state: &State) -> String {
         let Counts { failures, trials } = self.everything;
-        match Reduce.verdict(state) {
+        match Reduce.verdict_of(state) {
             Verdict::CouldNotTest => not_tested(state),
             Verdict::NotThere if failures == 0 => {
                 let bound = stats::clopper_pearson(0, trials, self.error_rate).hi;
@@ -279,7 +282,7 @@ impl Needed {
 
 fn list_assumptions(state: &State) -> Vec<String> {
     let mut all = independence_assumptions(state);
-    if Reduce.verdict(state) == Verdict::Found {
+    if Reduce.verdict_of(state) == Verdict::Found {
         all.push("no other set causes the failure (the search finds one)".to_owned());
     }
     all
@@ -299,7 +302,7 @@ fn item_name(things: &[Thing], index: usize) -> String {
 
 /// Returns the variant that keeps these items, if it was tried.
 pub(super) fn find_variant(state: &State, set: Vec<usize>) -> Option<VariantId> {
-    state.find(&state.with_required(set))
+    state.find_variant(&state.with_required(set))
 }
 
 /// Returns why a set is not testable.
@@ -311,10 +314,10 @@ fn untestable_reason(state: &State, set: Vec<usize>) -> Option<String> {
 /// Returns the counts of a set.
 fn set_counts(state: &State, set: Vec<usize>) -> Counts {
     find_variant(state, set).map_or_else(Counts::default, |id| {
-        let tally = state.tally(id);
+        let tally = state.tally_of(id);
         Counts {
             failures: tally.failures,
-            trials: tally.trials(),
+            trials: tally.counted_trials(),
         }
     })
 }
@@ -333,7 +336,7 @@ pub(super) fn lines_before_start(state: &State) -> Vec<String> {
             .flat_map(|seen| seen.lines_before_start("the set of all items")),
     );
     let stop = &state.plan.stop;
-    if stop.trials.is_none() && stop.duration().is_none() {
+    if stop.trials.is_none() && stop.time_budget().is_none() {
         lines.push("it runs until there is an answer (-n and -d set a limit)".to_owned());
     }
     lines

@@ -82,8 +82,8 @@ pub struct TriedSeen {
 
 impl Shrinking {
     pub(super) fn new(state: &State) -> Option<Self> {
-        let known = policy::Shrinking::of(state)?;
-        let cuts = state.plan.space.as_ref()?.choices.cuts()?;
+        let known = policy::Shrinking::of_state(state)?;
+        let cuts = state.plan.space.as_ref()?.choices.as_cuts()?;
         let counts = |(failures, trials)| Counts { failures, trials };
         let over = known.end == End::Over;
         let tried: Vec<TriedSeen> = known
@@ -131,13 +131,13 @@ impl Shrinking {
 
     fn write_sentence(&self, state: &State, end: &End) -> String {
         let Counts { failures, trials } = self.before;
-        if policy::Shrink.verdict(state) == Verdict::CouldNotTest {
+        if policy::Shrink.verdict_of(state) == Verdict::CouldNotTest {
             return not_tested(state);
         }
         match end {
             End::Over => self.describe_smallest(state),
             End::Lost => {
-                let alpha = state.plan.alpha.value();
+                let alpha = state.plan.alpha.to_probability();
                 let bound = stats::clopper_pearson(0, trials, alpha).hi;
                 format!(
                     "{failures} of {} died again; the rate is below {} %",
@@ -289,7 +289,9 @@ pub(super) fn describe_less(cuts: &Cuts, less: &Less) -> String {
             let names: Vec<String> = kinds.iter().map(|kind| kind_name(cuts, *kind)).collect();
             format!("without {}", names.join(", "))
         }
-        Less::Bodies(kind, kept) => format!("{} with {}", kind_name(cuts, *kind), kept.bodies()),
+        Less::Bodies(kind, kept) => {
+            format!("{} with {}", kind_name(cuts, *kind), kept.describe_bodies())
+        }
         Less::Clients(clients) => {
             format!(
                 "with {}",
@@ -317,8 +319,8 @@ pub(super) fn lines_before_start(state: &State) -> Vec<String> {
 
 /// Describes the step that is being tried.
 pub fn describe_attempt(state: &State) -> Option<String> {
-    let known = policy::Shrinking::of(state)?;
-    let cuts = state.plan.space.as_ref()?.choices.cuts()?;
+    let known = policy::Shrinking::of_state(state)?;
+    let cuts = state.plan.space.as_ref()?.choices.as_cuts()?;
     Some(match (known.tried.last(), known.lives) {
         (_, None) => format!(
             "the whole load: {} of {} died",

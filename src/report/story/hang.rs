@@ -4,7 +4,7 @@ use super::super::words::{format_count, format_seconds, plural_of, sanitize_line
 use super::lines::Lines;
 use super::{call_chain, group_equal, push_tool_output};
 use crate::model::{Activity, Frame, Hang, HungThread, WaitsOn};
-use crate::oracle::hang::{Diagnosis, diagnose};
+use crate::oracle::hang::{Diagnosis, diagnose_hang};
 
 /// Maximum number of calls shown of each thread.
 const CALLS: usize = 8;
@@ -63,21 +63,23 @@ fn answer_sentence(hang: &Hang, main: Option<i32>) -> String {
     if let Some(first) = hang.cycle.first() {
         return describe_deadlock(hang, *first);
     }
-    let Some(diagnosis) = diagnose(hang, main) else {
+    let Some(diagnosis) = diagnose_hang(hang, main) else {
         return "It did not end in time; what it was doing is not known.".to_owned();
     };
     if hang
         .threads
         .iter()
-        .all(|it| it.activity() == Activity::Stopped)
+        .all(|it| it.current_activity() == Activity::Stopped)
     {
         return "Stopped: by SIGSTOP, or because it wanted its terminal.".to_owned();
     }
     let chain = describe_waits(hang, &diagnosis);
     let culprit = diagnosis.culprit;
     let busy = hang.threads.iter();
-    let busy = busy.filter(|it| it.activity() == Activity::Busy).count();
-    let answer = match culprit.activity() {
+    let busy = busy
+        .filter(|it| it.current_activity() == Activity::Busy)
+        .count();
+    let answer = match culprit.current_activity() {
         _ if culprit.absent_owner.is_some() => "Blocked: a thread waits forever.".to_owned(),
         Activity::Stuck => {
             "Stuck in the kernel: a disk, a network file system or a driver does not respond."
@@ -116,11 +118,11 @@ fn describe_waits(hang: &Hang, diagnosis: &Diagnosis<'_>) -> String {
 fn describe_deadlock(hang: &Hang, first: i32) -> String {
     let name = name_thread(hang, first);
     if hang.cycle.len() == 1 {
-        let thread = hang.thread(first);
+        let thread = hang.find_thread(first);
         let lock = thread.map_or_else(|| "a lock".to_owned(), |thread| name_lock(thread, "a lock"));
         return format!("Deadlock: {name} waits for {lock} that it holds itself.");
     }
-    let threads = hang.cycle.iter().filter_map(|tid| hang.thread(*tid));
+    let threads = hang.cycle.iter().filter_map(|tid| hang.find_thread(*tid));
     let waits: Vec<String> = threads
         .filter_map(|thread| waits_for(hang, thread))
         .collect();
@@ -182,7 +184,7 @@ fn waits_for(hang: &Hang, thread: &HungThread) -> Option<String> {
 
 /// Returns `thread 78 (worker)`, `process 77 (boom)`.
 fn name_thread(hang: &Hang, tid: i32) -> String {
-    let thread = hang.thread(tid);
+    let thread = hang.find_thread(tid);
     let what = if thread.is_some_and(|thread| thread.pid == tid) {
         "process"
     } else {
@@ -215,7 +217,7 @@ fn thread_lines(thread: &HungThread) -> String {
     if !thread.cpu.is_zero() {
         let used = format_seconds(thread.cpu.as_secs_f64());
         let available = format_seconds(thread.cpu_available.as_secs_f64());
-        parts.push(match thread.activity() {
+        parts.push(match thread.current_activity() {
             Activity::Busy if !thread.cpu_available.is_zero() => {
                 format!("used {used} of {available} of available CPU time")
             }
@@ -265,7 +267,7 @@ fn state_name(thread: &HungThread) -> &'static str {
     match thread.state {
         'R' => "running",
         'S' => "asleep",
-        'D' if thread.activity() == Activity::WaitsForChild => "asleep",
+        'D' if thread.current_activity() == Activity::WaitsForChild => "asleep",
         'D' => "stuck in the kernel",
         'T' | 't' => "stopped",
         'Z' => "ended, not yet reaped",

@@ -97,7 +97,7 @@ fn describe_site(site: &Site) -> String {
         .map(|name| format!(" in {}", sanitize_line(name)));
     format!(
         " at {}{}",
-        sanitize_line(&site.place()),
+        sanitize_line(&site.file_and_line()),
         function.unwrap_or_default()
     )
 }
@@ -108,7 +108,7 @@ fn push_source_line(lines: &mut Lines, site: &Site) {
         lines.push_quoted(&format!("{:>4} | {}", site.line, sanitize_line(&text)));
     }
     if let Some(caller) = &site.caller {
-        let place = sanitize_line(&caller.place());
+        let place = sanitize_line(&caller.file_and_line());
         lines.push_line(&match &caller.function {
             Some(function) => format!("  called by {} ({place})", sanitize_line(function)),
             None => format!("  called from {place}"),
@@ -179,7 +179,7 @@ fn push_details(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
         });
     }
     let said = crash.abort.as_deref().map(str::trim);
-    let tell = said.and_then(|said| said.lines().find_map(tells::read));
+    let tell = said.and_then(|said| said.lines().find_map(tells::read_tell));
     if let Some(said) = said.filter(|said| !said.is_empty()) {
         lines.push_detail(&format!("it said: {}", sanitize_line(said)));
     }

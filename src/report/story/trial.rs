@@ -125,7 +125,11 @@ fn push_failure(told: &Told<'_>, failure: &Failure, lines: &mut Lines) {
     lines.push_gap();
     lines.push_line(DETAILS);
     if told.seeming_hang.is_none() {
-        lines.push_detail(&format!("{}: {}", failure.kind, failure.kind.words()));
+        lines.push_detail(&format!(
+            "{}: {}",
+            failure.kind,
+            failure.kind.meaning_words()
+        ));
     }
     push_endings(told, lines);
     for autopsy in &stories {
@@ -209,7 +213,7 @@ fn first_story<'a>(failure: &Failure, stories: &[&'a Autopsy]) -> Option<&'a Aut
 fn push_endings(told: &Told<'_>, lines: &mut Lines) {
     let seen = told.seen;
     push_load_lines(told, lines);
-    if let Some(killer) = oracle::killer(seen, told.limits) {
+    if let Some(killer) = oracle::describe_killer(seen, told.limits) {
         lines.push_detail(&format!("killed by {killer}"));
     }
     for casualty in &seen.casualties {
@@ -286,7 +290,7 @@ fn known_by(signature: &Signature) -> String {
 
 fn push_left_behind(seen: &Observation, lines: &mut Lines) {
     let Residue { objects, .. } = &seen.residue;
-    let all = left_behind(seen.residue.processes(), objects.len() as u64);
+    let all = left_behind(seen.residue.process_count(), objects.len() as u64);
     lines.push_line(&format!("Left behind: {}", all.unwrap_or_default()));
     for process in &seen.residue.leaked {
         let command: Vec<String> = process.command.iter().map(ToString::to_string).collect();

@@ -21,7 +21,7 @@ fn plan_of(text: &str, overlay: impl FnOnce(&mut Scenario)) -> Result<Plan, Stri
     fs::write(&file, text).unwrap();
     let prefix = format!("{}/", folder.path().display());
     plan_file(&file, overlay, |_, base| Ok(around(base)))
-        .map_err(|complaint| complaint.render(false).replace(&prefix, ""))
+        .map_err(|complaint| complaint.render_message(false).replace(&prefix, ""))
 }
 
 fn complaint(text: &str) -> String {
@@ -466,7 +466,7 @@ fn a_conflict_with_a_flag_says_so() {
 
 #[test]
 fn text_that_is_not_utf8_is_shown_at_its_first_bad_byte() {
-    let error = text(
+    let error = decode_file(
         Path::new("s.toml"),
         b"runs = 3\nshell = 'gr\xfcn'\n".to_vec(),
     )
@@ -480,7 +480,7 @@ fn text_that_is_not_utf8_is_shown_at_its_first_bad_byte() {
       |
       = help: save it as UTF-8; is it the right file?
     ");
-    assert_eq!(error.position(), Some((2, 12)));
+    assert_eq!(error.line_and_column(), Some((2, 12)));
 }
 
 #[test]
@@ -505,9 +505,9 @@ fn a_byte_order_mark_counts_for_nothing() {
 fn what_a_terminal_would_obey_is_not_printed() {
     let text = complaint("\"\\u001b[31mred\" = 1\n");
     assert!(!text.contains('\u{1b}'), "{text:?}");
-    let complaint = load(Path::new("no\u{1b}[31m.toml")).unwrap_err();
+    let complaint = load_scenario(Path::new("no\u{1b}[31m.toml")).unwrap_err();
     assert!(!complaint.to_string().contains('\u{1b}'));
-    assert!(complaint.render(true).contains('\u{1b}'));
+    assert!(complaint.render_message(true).contains('\u{1b}'));
 }
 
 #[test]
@@ -515,8 +515,8 @@ fn files_that_cannot_be_read_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let prefix = format!("{}/", folder.path().display());
     let load = |name: &str| {
-        let complaint = load(&folder.path().join(name)).unwrap_err();
-        assert_eq!(complaint.position(), None);
+        let complaint = load_scenario(&folder.path().join(name)).unwrap_err();
+        assert_eq!(complaint.line_and_column(), None);
         complaint.to_string().replace(&prefix, "")
     };
     fs::write(folder.path().join("race.toml"), "").unwrap();
@@ -543,7 +543,7 @@ fn files_that_cannot_be_read_are_told_apart() {
     --> big.toml
      = help: is it the right file? Put long input in a file that `stdin` or `command` names
     ");
-    assert!(super::load(Path::new("")).is_err());
+    assert!(super::load_scenario(Path::new("")).is_err());
 }
 
 #[test]
@@ -601,7 +601,10 @@ fn flags_win_over_the_file() {
 fn numbers_and_text_mean_the_same() {
     let text = "timeout = 60\nok = [0, 2]\nconf = 99\nwidth = 0.05\n[env]\nA = 1\nB = false\n[rlimit]\ncore = 0\nas = '4G'\n";
     let other = "timeout = '1m'\nok = '0,2'\nconf = '99%'\nwidth = '5%'\n[env]\nA = '1'\nB = false\n[rlimit]\ncore = '0'\nas = 4294967296\n";
-    let (one, two) = (parse(text).unwrap(), parse(other).unwrap());
+    let (one, two) = (
+        parse_scenario(text).unwrap(),
+        parse_scenario(other).unwrap(),
+    );
     assert_eq!(format!("{one:?}"), format!("{two:?}"));
     assert_eq!(one.env["B"], EnvValue(None));
 }
@@ -669,17 +672,19 @@ fn what_is_checked_in_can_be_planned() {
 /// Does the same as `plan_file`, without a file, and checks the properties of all errors.
 fn outcome(bytes: Vec<u8>) -> Result<(), TestCaseError> {
     let file = Path::new("s.toml");
-    let result = text(file, bytes).and_then(|source| {
+    let result = decode_file(file, bytes).and_then(|source| {
         let complain = |finding| Complaint::new(file, Some(&source), finding);
-        let scenario = parse(&source).map_err(complain)?;
-        let plan = scenario.plan(around(Path::new("/base")));
-        plan.map_err(|refusal| complain(place(&source, refusal, true)))
+        let scenario = parse_scenario(&source).map_err(complain)?;
+        let plan = scenario.to_plan(around(Path::new("/base")));
+        plan.map_err(|refusal| complain(locate_refusal(&source, refusal, true)))
     });
     let Err(complaint) = result else {
         return Ok(());
     };
-    let (line, column) = complaint.position().expect("a fault of a text has a place");
-    let text = complaint.render(false);
+    let (line, column) = complaint
+        .line_and_column()
+        .expect("a fault of a text has a place");
+    let text = complaint.render_message(false);
     prop_assert!(
         text.contains(&format!("s.toml:{line}:{column}\n")),
         "{line}:{column} {text}"
@@ -688,7 +693,7 @@ fn outcome(bytes: Vec<u8>) -> Result<(), TestCaseError> {
         text.starts_with("error: ") && text.contains("= help: "),
         "{text}"
     );
-    prop_assert!(!complaint.render(true).is_empty());
+    prop_assert!(!complaint.render_message(true).is_empty());
     for ours in [
         "invalid type",
         "invalid value",
@@ -697,7 +702,7 @@ fn outcome(bytes: Vec<u8>) -> Result<(), TestCaseError> {
         "missing field",
     ] {
         prop_assert!(
-            !complaint.what().starts_with(ours),
+            !complaint.what_is_wrong().starts_with(ours),
             "the check should have seen it: {text}"
         );
     }
@@ -706,7 +711,7 @@ fn outcome(bytes: Vec<u8>) -> Result<(), TestCaseError> {
 
 /// Generates names and values of which some fit each other.
 fn line() -> impl Strategy<Value = String> {
-    let fields: Vec<String> = schema()["properties"]
+    let fields: Vec<String> = scenario_schema()["properties"]
         .as_object()
         .unwrap()
         .keys()
@@ -925,7 +930,7 @@ fn what_makes_no_matrix_is_shown_where_it_is_said() {
 fn a_variable_given_twice_on_the_command_line_is_refused() {
     let twice = |scenario: &mut Scenario| {
         let said = ["n=1,2", "n=3"].map(|text| text.parse().unwrap());
-        scenario.matrix.overlay(said.to_vec());
+        scenario.matrix.overlay_variables(said.to_vec());
     };
     assert_snapshot!(plan_of("command = ['x', '{n}']\n", twice).unwrap_err(), @"
     error: `n` is given twice
@@ -934,7 +939,9 @@ fn a_variable_given_twice_on_the_command_line_is_refused() {
      = help: give all values together: n=VALUE,VALUE
     ");
     let other = |scenario: &mut Scenario| {
-        scenario.matrix.overlay(vec!["n=7".parse().unwrap()]);
+        scenario
+            .matrix
+            .overlay_variables(vec!["n=7".parse().unwrap()]);
     };
     let plan = plan_of(
         "command = ['x', '{n}{m}']\n[matrix]\nn = [1, 2]\nm = [3]\n",

@@ -17,12 +17,12 @@ fn scenario(text: &str) -> Scenario {
 
 fn plan(text: &str) -> Plan {
     scenario(text)
-        .plan(around())
+        .to_plan(around())
         .unwrap_or_else(|refusal| panic!("{refusal}"))
 }
 
 fn refusal(text: &str) -> (String, String) {
-    let refusal = scenario(text).plan(around()).unwrap_err();
+    let refusal = scenario(text).to_plan(around()).unwrap_err();
     assert!(!refusal.hint.is_empty());
     (refusal.what, refusal.at.join("."))
 }
@@ -74,7 +74,7 @@ fn a_command_alone_is_a_plan_with_every_default() {
 fn every_run_is_finite_whatever_is_said() {
     let default = plan("shell = 'x'").stop;
     assert_eq!(
-        (default.trials, default.duration()),
+        (default.trials, default.time_budget()),
         (Some(DEFAULT_RUNS), Some(DEFAULT_DURATION))
     );
     for (said, trials, seconds, failures) in [
@@ -93,7 +93,7 @@ fn every_run_is_finite_whatever_is_said() {
         let stop = plan(&format!("shell = 'x'\n{said}")).stop;
         let duration = seconds.map(Duration::from_secs);
         assert_eq!(
-            (stop.trials, stop.duration(), stop.failures),
+            (stop.trials, stop.time_budget(), stop.failures),
             (trials, duration, failures),
             "{said}"
         );

@@ -3,7 +3,7 @@
 use super::victims::{Lab, TWO_THREADS};
 use proptest::prelude::Rng as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
-use provoke::autopsy::{Error, Examiner, Settings, owner};
+use provoke::autopsy::{Error, Examiner, Settings, core_owner};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -27,13 +27,13 @@ fn a_core_cut_anywhere_is_read_as_far_as_it_goes() {
     let mut read = 0;
     for length in lengths {
         fs::write(&path, &whole[..length]).unwrap();
-        if let Ok(autopsy) = examiner.examine(&path) {
+        if let Ok(autopsy) = examiner.examine_core(&path) {
             read += 1;
             assert!(
                 autopsy.gaps.iter().any(|gap| gap.contains("cut short")),
                 "{length}"
             );
-            assert!(owner(&path).unwrap().truncated);
+            assert!(core_owner(&path).unwrap().truncated);
         }
     }
     // The kernel writes its notes first; debuggers write them last, so a cut core has none.
@@ -69,7 +69,7 @@ fn damaged_cores_neither_crash_nor_hang_the_reader() {
             file.write_all_at(&[byte], at).unwrap();
             places.push(at);
         }
-        read += u32::from(examiner.examine(&path).is_ok());
+        read += u32::from(examiner.examine_core(&path).is_ok());
         for at in places {
             let at = usize::try_from(at).unwrap();
             file.write_all_at(&whole[at..=at], at as u64).unwrap();
@@ -83,8 +83,8 @@ fn what_is_no_core_is_refused_with_a_reason() {
     let lab = Lab::new();
     let said = |path: &Path| {
         let mut examiner = Examiner::new(Settings::default());
-        let error = examiner.examine(path).unwrap_err();
-        assert_eq!(error.to_string(), owner(path).unwrap_err().to_string());
+        let error = examiner.examine_core(path).unwrap_err();
+        assert_eq!(error.to_string(), core_owner(path).unwrap_err().to_string());
         error
     };
     let path = lab.path("text");
@@ -108,9 +108,11 @@ fn a_core_of_another_machine_names_its_owner_all_the_same() {
     bytes[18] = 183;
     let path = lab.path("foreign");
     fs::write(&path, &bytes).unwrap();
-    let autopsy = Examiner::new(Settings::default()).examine(&path).unwrap();
+    let autopsy = Examiner::new(Settings::default())
+        .examine_core(&path)
+        .unwrap();
     assert!(autopsy.gaps[0].contains("aarch64"), "{:?}", autopsy.gaps);
     assert_eq!(autopsy.crash.program, "two");
-    let owner = owner(&path).unwrap();
+    let owner = core_owner(&path).unwrap();
     assert_eq!((owner.pid, owner.signal), (autopsy.crash.pid, 11));
 }

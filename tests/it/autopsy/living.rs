@@ -1,7 +1,7 @@
 //! Tests cores of running processes, which have little memory and no signal.
 
 use super::victims::{Lab, TWO_THREADS, calls, examined, functions};
-use provoke::autopsy::owner;
+use provoke::autopsy::core_owner;
 use provoke::model::{Fault, Phase};
 use std::fs;
 
@@ -78,5 +78,5 @@ fn the_stacks_of_a_living_process_are_read_without_any_other_memory() {
     assert!(functions(&autopsy.threads[1].frames).contains(&"main".to_owned()));
     assert!(autopsy.threads.iter().all(|thread| thread.cut.is_none()));
     assert_eq!(autopsy.gaps, [""; 0]);
-    assert_eq!(owner(&path).unwrap().signal, 0);
+    assert_eq!(core_owner(&path).unwrap().signal, 0);
 }

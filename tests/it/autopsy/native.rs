@@ -6,7 +6,7 @@ use super::victims::{
 };
 use crate::limited;
 use crate::needs::{needs, program};
-use provoke::autopsy::owner;
+use provoke::autopsy::core_owner;
 use provoke::model::{Phase, Signal};
 use serde_json::Value;
 use std::process::Command;
@@ -43,7 +43,7 @@ fn a_null_pointer_in_one_of_two_threads_is_blamed_on_that_thread() {
     assert!(autopsy.threads.iter().all(|thread| thread.cut.is_none()));
     assert_eq!(autopsy.gaps, [""; 0]);
 
-    let owner = owner(&core).unwrap();
+    let owner = core_owner(&core).unwrap();
     assert_eq!((owner.pid, owner.signal), (crash.pid, 11));
     assert_eq!(owner.program, "two");
     assert!(!owner.truncated);

@@ -92,7 +92,9 @@ fn succeed(command: &mut Command) {
 }
 
 pub(crate) fn examined(core: &Path) -> Autopsy {
-    Examiner::new(Settings::default()).examine(core).unwrap()
+    Examiner::new(Settings::default())
+        .examine_core(core)
+        .unwrap()
 }
 
 /// Returns the functions of these frames, or the offset in the file of a frame without a name.

@@ -25,7 +25,7 @@ fn every_request_is_answered_and_counted() {
     assert_eq!(server.connections.load(Ordering::SeqCst), 10);
     assert_eq!(seen.bytes, 1000 * ok("hello").len() as u64);
     assert_eq!((seen.clients, seen.death), (8, None));
-    assert_eq!(seen.from_send.count(), 0);
+    assert_eq!(seen.from_send.total_count(), 0);
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn adds_up(seen: &LoadSeen) {
         "{seen:?}"
     );
     assert_eq!(seen.kinds.iter().sum::<u64>(), seen.sent);
-    assert_eq!(seen.latency.count(), count(seen, &Ended::Ok));
+    assert_eq!(seen.latency.total_count(), count(seen, &Ended::Ok));
 }
 
 fn count(seen: &LoadSeen, ended: &Ended) -> u64 {

@@ -116,7 +116,10 @@ fn a_fixed_rate_sends_what_is_due_and_no_more() {
         "{:?}",
         seen.elapsed
     );
-    assert_eq!((seen.from_send.count(), seen.late.count()), (200, 200));
+    assert_eq!(
+        (seen.from_send.total_count(), seen.late.total_count()),
+        (200, 200)
+    );
 }
 
 /// Returns a body that is larger than the buffers, without repetition.

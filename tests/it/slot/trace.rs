@@ -80,7 +80,9 @@ fn only_core(seen: &Observation) -> &CoreSeen {
 
 fn story(core: &CoreSeen) -> Autopsy {
     let mut examiner = Examiner::new(Settings::default());
-    examiner.examine(Path::new(core.file.as_os_str())).unwrap()
+    examiner
+        .examine_core(Path::new(core.file.as_os_str()))
+        .unwrap()
 }
 
 fn functions(story: &Autopsy) -> Vec<&str> {

@@ -16,7 +16,7 @@
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
 
-use super::permute::{DRAWS, HITS, SEED, below};
+use super::permute::{DRAWS, HITS, SEED, random_below};
 use crate::convert::real;
 use crate::special::normal_below;
 
@@ -50,7 +50,7 @@ pub struct Clumps {
 ///
 /// `ended_by_failure` means that the last trial is a failure and ended the run, so that its place was not random.
 /// Returns `None` for fewer than three failures, or if every trial failed.
-pub fn clumps(places: &[u64], trials: u64, ended_by_failure: bool) -> Option<Clumps> {
+pub fn find_clumps(places: &[u64], trials: u64, ended_by_failure: bool) -> Option<Clumps> {
     let failures = real(places.len() as u64);
     if places.len() < FEWEST || places.len() as u64 >= trials {
         return None;
@@ -64,7 +64,7 @@ pub fn clumps(places: &[u64], trials: u64, ended_by_failure: bool) -> Option<Clu
             (2.0 * smaller).min(1.0) // two tests were made
         }
     };
-    let sizes = sizes(places, trials);
+    let sizes = clump_sizes(places, trials);
     let squares: f64 = sizes.iter().map(|size| real(size * size)).sum();
     Some(Clumps {
         failures: places.len() as u64,
@@ -103,7 +103,7 @@ fn gaps_p_value(places: &[u64], trials: u64, ended_by_failure: bool) -> f64 {
     let mut placed = Vec::new();
     let mut hits = 0;
     for draw in 1..=DRAWS {
-        place(&mut rng, free, room, &mut placed);
+        draw_places(&mut rng, free, room, &mut placed);
         if ended_by_failure {
             placed.push(trials);
         }
@@ -123,13 +123,13 @@ fn sum_of_logarithms(places: &[u64]) -> f64 {
 }
 
 /// Draws `count` different places out of `room`, in ascending order.
-fn place(rng: &mut Pcg64Mcg, count: u64, room: u64, placed: &mut Vec<u64>) {
+fn draw_places(rng: &mut Pcg64Mcg, count: u64, room: u64, placed: &mut Vec<u64>) {
     placed.clear();
     // If most places are taken, drawing the free ones is cheaper.
     let inverted = count > room / 2;
     let wanted = if inverted { room - count } else { count };
     while (placed.len() as u64) < wanted {
-        placed.extend((placed.len() as u64..wanted).map(|_| 1 + below(rng, room)));
+        placed.extend((placed.len() as u64..wanted).map(|_| 1 + random_below(rng, room)));
         placed.sort_unstable();
         placed.dedup();
     }
@@ -168,7 +168,7 @@ fn normal_p_value(failures: u64, trials: u64, seen: f64) -> f64 {
 }
 
 /// Returns the sizes of the clumps, in order.
-fn sizes(places: &[u64], trials: u64) -> Vec<u64> {
+fn clump_sizes(places: &[u64], trials: u64) -> Vec<u64> {
     let mut clumps = places.len() as u64;
     loop {
         let close = real(trials) / (real(clumps) * CLOSE);
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn one_clump_of_failures_is_one() {
-        let found = clumps(&(121..=130).collect::<Vec<_>>(), 200, false).unwrap();
+        let found = find_clumps(&(121..=130).collect::<Vec<_>>(), 200, false).unwrap();
         assert_eq!((found.failures, found.clumps), (10, 1));
         assert!(found.p_value < 0.001, "{found:?}");
         assert!((found.design_effect - 10.0).abs() < 1e-12);
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn evenly_spread_failures_are_clumps_of_their_own() {
         let places: Vec<u64> = (1..=10).map(|i| i * 20).collect();
-        let found = clumps(&places, 200, false).unwrap();
+        let found = find_clumps(&places, 200, false).unwrap();
         assert_eq!(found.clumps, 10);
         assert!(
             found.p_value > 0.9 && found.design_effect < 1.1,
@@ -213,9 +213,9 @@ mod tests {
 
     #[test]
     fn few_failures_and_failures_only_are_not_judged() {
-        assert_eq!(clumps(&[7, 8], 100, false), None);
-        assert_eq!(clumps(&[1, 2, 3], 3, true), None);
-        assert_eq!(clumps(&[], 0, false), None);
+        assert_eq!(find_clumps(&[7, 8], 100, false), None);
+        assert_eq!(find_clumps(&[1, 2, 3], 3, true), None);
+        assert_eq!(find_clumps(&[], 0, false), None);
     }
 
     #[test]
@@ -245,7 +245,7 @@ mod tests {
             let mut taken = [0_u32; 10];
             let mut placed = Vec::new();
             for _ in 0..2000 {
-                place(&mut rng, count, room, &mut placed);
+                draw_places(&mut rng, count, room, &mut placed);
                 assert_eq!(placed.len() as u64, count);
                 assert!(placed.is_sorted());
                 for at in &placed {
@@ -264,7 +264,7 @@ mod tests {
         for (failures, trials) in [(400, 4000), (400, 1000), (400, 80_000)] {
             for _ in 0..2 {
                 let mut places = Vec::new();
-                place(&mut rng, failures, trials, &mut places);
+                draw_places(&mut rng, failures, trials, &mut places);
                 let placed = gaps_p_value(&places, trials, false);
                 let normal = normal_p_value(failures, trials, sum_of_logarithms(&places));
                 // Random placement stops at fifty hits.

@@ -1,6 +1,6 @@
 //! Calculates the exact p-value by enumerating all distributions of the failures over the trials.
 
-use super::reaches;
+use super::is_at_least_as_uneven;
 use crate::convert::real;
 use crate::special::ln_choose;
 
@@ -18,7 +18,7 @@ pub(super) fn p_value(sizes: &[(u64, u64)], failures: u64, seen: f64) -> Option<
         .iter()
         .flat_map(|&(size, count)| (0..count).map(move |_| size))
         .collect();
-    if ways(&sizes, failures)? > MOST_WAYS {
+    if count_ways(&sizes, failures)? > MOST_WAYS {
         return None;
     }
     let runs: u64 = sizes.iter().sum();
@@ -26,11 +26,14 @@ pub(super) fn p_value(sizes: &[(u64, u64)], failures: u64, seen: f64) -> Option<
         seen,
         ln_total: ln_choose(real(runs), real(failures)),
     };
-    Some(walk.at(&sizes, runs, failures, 0.0, 0.0).min(1.0))
+    Some(
+        walk.sum_probability(&sizes, runs, failures, 0.0, 0.0)
+            .min(1.0),
+    )
 }
 
 /// Counts the distributions of `failures` over batches of these sizes; `None` if there are too many.
-fn ways(sizes: &[u64], failures: u64) -> Option<u64> {
+fn count_ways(sizes: &[u64], failures: u64) -> Option<u64> {
     if failures > MOST_WAYS {
         return None; // two batches of that size have too many already
     }
@@ -60,9 +63,16 @@ struct Walk {
 
 impl Walk {
     /// Sums the probability of all distributions that begin as given and reach the observed square sum.
-    fn at(&self, sizes: &[u64], room: u64, left: u64, square_sum: f64, ln_ways: f64) -> f64 {
+    fn sum_probability(
+        &self,
+        sizes: &[u64],
+        room: u64,
+        left: u64,
+        square_sum: f64,
+        ln_ways: f64,
+    ) -> f64 {
         let Some((&size, rest)) = sizes.split_first() else {
-            return if reaches(square_sum, self.seen) {
+            return if is_at_least_as_uneven(square_sum, self.seen) {
                 (ln_ways - self.ln_total).exp()
             } else {
                 0.0
@@ -72,7 +82,7 @@ impl Walk {
         (left.saturating_sub(room)..=left.min(size))
             .map(|dealt| {
                 let (f, n) = (real(dealt), real(size));
-                self.at(
+                self.sum_probability(
                     rest,
                     room,
                     left - dealt,

@@ -2,7 +2,7 @@
 //!
 //! A batch is a set of runs that share something: one machine, one start of a server, one minute. If the failure rate
 //! differs between batches, a hundred runs carry less information than a hundred independent ones, and every interval
-//! in this crate is too narrow. [`Batches`] takes the counts. [`Batches::dependence`] returns how strong the clumping
+//! in this crate is too narrow. [`Batches`] takes the counts. [`Batches::measure_dependence`] returns how strong the clumping
 //! is, how likely it is by chance, and by which factor ([`Dependence::design_effect`]) the counts should be divided.
 //!
 //! The statistic is the chi-square of homogeneity: the sum over batches of (f - n p)^2 / (n p (1-p)), p being the
@@ -13,7 +13,7 @@
 //! * `permute`: random distributions with a fixed seed, stopped as soon as the p-value is clearly large;
 //! * `approximate`: a Gamma distribution with the exact mean and a close variance, for counts too large to permute.
 //!
-//! Trials that run one at a time have no batches: [`clumps()`] tests their order instead.
+//! Trials that run one at a time have no batches: [`find_clumps`] tests their order instead.
 
 mod approximate;
 mod clumps;
@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 
 use super::convert::real;
 
-pub use clumps::{Clumps, clumps, span_p_value};
+pub use clumps::{Clumps, find_clumps, span_p_value};
 
 #[cfg(test)]
 mod tests;
@@ -50,18 +50,20 @@ impl Clumping {
     /// Probability of any warning if trials are independent, shared by the two tests.
     const LEVEL: f64 = 0.01;
 
-    fn level(&self) -> f64 {
+    fn warning_level(&self) -> f64 {
         Self::LEVEL / if self.batches.is_some() { 2.0 } else { 1.0 }
     }
 
     /// Returns the clumping among parallel trials, if it should be reported.
     pub fn in_batches(&self) -> Option<Dependence> {
-        self.batches.filter(|found| found.warns_at(self.level()))
+        self.batches
+            .filter(|found| found.warns_at(self.warning_level()))
     }
 
     /// Returns the clumping in the order of the trials, if it should be reported.
     pub fn in_order(&self) -> Option<Clumps> {
-        self.order.filter(|found| found.p_value <= self.level())
+        self.order
+            .filter(|found| found.p_value <= self.warning_level())
     }
 
     /// Returns how many trials are worth one independent trial: 1 without a warning.
@@ -131,7 +133,7 @@ impl Batches {
     }
 
     /// Adds one batch. A batch without runs is left out.
-    pub fn add(&mut self, runs: u32, failures: u32) {
+    pub fn add_batch(&mut self, runs: u32, failures: u32) {
         debug_assert!(failures <= runs, "{failures} failures in {runs} runs");
         if runs > 0 {
             *self.counts.entry((runs, failures.min(runs))).or_insert(0) += 1;
@@ -139,25 +141,26 @@ impl Batches {
     }
 
     /// Returns the number of batches.
-    pub fn batches(&self) -> u64 {
+    pub fn batch_count(&self) -> u64 {
         self.counts.values().sum()
     }
 
     /// Returns the number of runs in all batches.
-    pub fn runs(&self) -> u64 {
+    pub fn run_count(&self) -> u64 {
         self.sum_of(|runs, _| u64::from(runs))
     }
 
     /// Returns the number of failures in all batches.
-    pub fn failures(&self) -> u64 {
+    pub fn failure_count(&self) -> u64 {
         self.sum_of(|_, failures| u64::from(failures))
     }
 
     /// Measures the clumping.
     ///
     /// Returns `None` if there is nothing to measure: fewer than two batches, or all outcomes equal.
-    pub fn dependence(&self) -> Option<Dependence> {
-        let (batches, runs, failures) = (self.batches(), self.runs(), self.failures());
+    pub fn measure_dependence(&self) -> Option<Dependence> {
+        let (batches, runs, failures) =
+            (self.batch_count(), self.run_count(), self.failure_count());
         if batches < 2 || failures == 0 || failures == runs {
             return None;
         }
@@ -167,7 +170,7 @@ impl Batches {
             surplus * surplus / (n * rate * (1.0 - rate))
         });
         let (p_value, method) = self.p_value(statistic);
-        let (icc, design_effect) = self.correlation(rate);
+        let (icc, design_effect) = self.intraclass_correlation(rate);
         Some(Dependence {
             batches,
             runs,
@@ -182,8 +185,8 @@ impl Batches {
 
     /// Computes the p-value by the most exact method that is fast enough.
     fn p_value(&self, statistic: f64) -> (f64, Method) {
-        let sizes = self.sizes();
-        let failures = self.failures();
+        let sizes = self.batch_sizes();
+        let failures = self.failure_count();
         // The square sum orders distributions as the statistic does, and is cheaper to update.
         let square_sum = self.real_sum_of(|n, f| f * f / n);
         if let Some(p_value) = enumerate::p_value(&sizes, failures, square_sum) {
@@ -202,9 +205,9 @@ impl Batches {
     ///
     /// With mean squares between (B) and within (W) batches and n' the typical batch size
     /// (N - sum n^2 / N)/(batches - 1): rho = (B-W)/(B+(n'-1)W), design effect = 1+(n'-1) rho.
-    fn correlation(&self, rate: f64) -> (Option<f64>, f64) {
-        let batches = real(self.batches());
-        let runs = real(self.runs());
+    fn intraclass_correlation(&self, rate: f64) -> (Option<f64>, f64) {
+        let batches = real(self.batch_count());
+        let runs = real(self.run_count());
         if runs <= batches {
             return (None, 1.0);
         }
@@ -216,7 +219,7 @@ impl Batches {
     }
 
     /// Returns the batch sizes, ascending, each with the number of batches that have it.
-    fn sizes(&self) -> Vec<(u64, u64)> {
+    fn batch_sizes(&self) -> Vec<(u64, u64)> {
         let mut sizes: Vec<(u64, u64)> = Vec::new();
         for (&(runs, _), &count) in &self.counts {
             match sizes.last_mut() {
@@ -247,7 +250,7 @@ impl Batches {
 impl Extend<(u32, u32)> for Batches {
     fn extend<T: IntoIterator<Item = (u32, u32)>>(&mut self, batches: T) {
         for (runs, failures) in batches {
-            self.add(runs, failures);
+            self.add_batch(runs, failures);
         }
     }
 }
@@ -262,6 +265,6 @@ impl FromIterator<(u32, u32)> for Batches {
 
 /// Returns whether a distribution is at least as uneven as the observed one, with a tolerance for rounding of sums in
 /// different order.
-fn reaches(square_sum: f64, seen: f64) -> bool {
+fn is_at_least_as_uneven(square_sum: f64, seen: f64) -> bool {
     square_sum >= seen * (1.0 - 1e-11)
 }

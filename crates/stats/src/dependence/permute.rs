@@ -3,7 +3,7 @@
 use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
-use super::reaches;
+use super::is_at_least_as_uneven;
 use crate::convert::real;
 
 /// Maximum number of draws: the smallest possible p-value is 1/2001.
@@ -78,10 +78,10 @@ impl Urn {
     pub(super) fn p_value(&self, seen: f64) -> (f64, u32) {
         let seen = seen - self.offset;
         let mut rng = Pcg64Mcg::seed_from_u64(SEED);
-        let mut dealt = vec![0_u32; self.batches()];
+        let mut dealt = vec![0_u32; self.batch_count()];
         let mut hits = 0;
         for draw in 1..=DRAWS {
-            if reaches(self.deal(&mut rng, &mut dealt), seen) {
+            if is_at_least_as_uneven(self.deal_out(&mut rng, &mut dealt), seen) {
                 hits += 1;
             }
             if hits == HITS {
@@ -92,12 +92,12 @@ impl Urn {
     }
 
     /// Draws a distribution and returns its square sum.
-    fn deal(&self, rng: &mut Pcg64Mcg, dealt: &mut [u32]) -> f64 {
+    fn deal_out(&self, rng: &mut Pcg64Mcg, dealt: &mut [u32]) -> f64 {
         dealt.fill(0);
         let mut square_sum = 0.0;
         let mut left = self.dealt;
         while left > 0 {
-            let run = below(rng, self.runs);
+            let run = random_below(rng, self.runs);
             let group = &self.groups[self.groups.partition_point(|g| g.first_run <= run) - 1];
             let within = run - group.first_run;
             let batch = group.first_batch
@@ -114,7 +114,7 @@ impl Urn {
         square_sum
     }
 
-    fn batches(&self) -> usize {
+    fn batch_count(&self) -> usize {
         self.groups.last().map_or(0, |group| {
             let runs = self.runs - group.first_run;
             group.first_batch + usize::try_from(runs / group.size).unwrap_or(0)
@@ -124,7 +124,7 @@ impl Urn {
 
 /// Returns a random number below `limit`, by the high half of a product; its bias is below
 /// `limit` in 2^64.
-pub(super) fn below(rng: &mut Pcg64Mcg, limit: u64) -> u64 {
+pub(super) fn random_below(rng: &mut Pcg64Mcg, limit: u64) -> u64 {
     let product = u128::from(rng.next_u64()) * u128::from(limit);
     u64::try_from(product >> 64).expect("the high half of 128 bits has 64")
 }

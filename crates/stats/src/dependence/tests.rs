@@ -9,10 +9,10 @@ fn batches(counts: &[(u32, u32)]) -> Batches {
 
 #[test]
 fn nothing_is_measured_without_two_batches_and_two_outcomes() {
-    assert_eq!(Batches::new().dependence(), None);
-    assert_eq!(batches(&[(8, 3)]).dependence(), None);
-    assert_eq!(batches(&[(8, 0), (8, 0)]).dependence(), None);
-    assert_eq!(batches(&[(8, 8), (4, 4)]).dependence(), None);
+    assert_eq!(Batches::new().measure_dependence(), None);
+    assert_eq!(batches(&[(8, 3)]).measure_dependence(), None);
+    assert_eq!(batches(&[(8, 0), (8, 0)]).measure_dependence(), None);
+    assert_eq!(batches(&[(8, 8), (4, 4)]).measure_dependence(), None);
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn equal_batches_are_kept_as_one_entry() {
     let seen: Batches = (0..1000).map(|i| (8, i % 2)).collect();
     assert_eq!(seen.counts.len(), 2);
     assert_eq!(
-        (seen.batches(), seen.runs(), seen.failures()),
+        (seen.batch_count(), seen.run_count(), seen.failure_count()),
         (1000, 8000, 500)
     );
 }
@@ -33,7 +33,7 @@ fn equal_batches_are_kept_as_one_entry() {
 #[test]
 fn single_runs_cannot_clump() {
     let seen: Batches = (0..100).map(|i| (1, u32::from(i < 10))).collect();
-    let dependence = seen.dependence().unwrap();
+    let dependence = seen.measure_dependence().unwrap();
     assert_eq!(dependence.icc, None);
     assert!(dependence.p_value >= 1.0 && dependence.design_effect <= 1.0);
 }
@@ -41,7 +41,7 @@ fn single_runs_cannot_clump() {
 #[test]
 fn batches_that_fail_as_a_whole_have_correlation_one() {
     let seen: Batches = (0..20).map(|i| (16, if i < 3 { 16 } else { 0 })).collect();
-    let dependence = seen.dependence().unwrap();
+    let dependence = seen.measure_dependence().unwrap();
     assert!((dependence.icc.unwrap() - 1.0).abs() < 1e-12);
     assert!((dependence.design_effect - 16.0).abs() < 1e-9);
     assert!(dependence.warns());
@@ -51,11 +51,13 @@ fn batches_that_fail_as_a_whole_have_correlation_one() {
 
 #[test]
 fn three_batches_or_two_failures_never_warn() {
-    let three = batches(&[(16, 16), (16, 0), (16, 0)]).dependence().unwrap();
+    let three = batches(&[(16, 16), (16, 0), (16, 0)])
+        .measure_dependence()
+        .unwrap();
     assert!(three.p_value < 0.01 && !three.warns());
     let mut few = Batches::new();
     few.extend((0..500).map(|i| (2, if i == 0 { 2 } else { 0 })));
-    let few = few.dependence().unwrap();
+    let few = few.measure_dependence().unwrap();
     assert!(few.p_value < 0.01 && !few.warns());
 }
 
@@ -64,8 +66,8 @@ fn dealing_passes_is_dealing_failures() {
     let mostly_failing: Batches = (0..30).map(|i| (10, 9 - i % 3)).collect();
     let mostly_passing: Batches = (0..30).map(|i| (10, 1 + i % 3)).collect();
     let (left, right) = (
-        mostly_failing.dependence().unwrap(),
-        mostly_passing.dependence().unwrap(),
+        mostly_failing.measure_dependence().unwrap(),
+        mostly_passing.measure_dependence().unwrap(),
     );
     assert!((left.statistic - right.statistic).abs() < 1e-9);
     assert!((left.p_value - right.p_value).abs() < 1e-12);
@@ -81,10 +83,10 @@ fn random_deals_agree_with_the_count_of_all() {
         &[(3, 2), (9, 1), (20, 1), (4, 2)],
     ] {
         let seen = batches(counts);
-        let sizes = seen.sizes();
+        let sizes = seen.batch_sizes();
         let square_sum = seen.real_sum_of(|n, f| f * f / n);
-        let exact = enumerate::p_value(&sizes, seen.failures(), square_sum).unwrap();
-        let urn = permute::Urn::new(&sizes, seen.failures()).unwrap();
+        let exact = enumerate::p_value(&sizes, seen.failure_count(), square_sum).unwrap();
+        let urn = permute::Urn::new(&sizes, seen.failure_count()).unwrap();
         let (dealt, draws) = urn.p_value(square_sum);
         let error = (exact * (1.0 - exact) / f64::from(draws)).sqrt() + 1.0 / 2001.0;
         assert!(
@@ -113,11 +115,11 @@ fn the_approximation_agrees_with_random_deals() {
                 (size, u32::try_from(failures).unwrap())
             })
             .collect();
-        let found = seen.dependence().unwrap();
+        let found = seen.measure_dependence().unwrap();
         let Method::Permutation { draws } = found.method else {
             panic!("{found:?}");
         };
-        let near = approximate::p_value(&seen.sizes(), seen.failures(), found.statistic);
+        let near = approximate::p_value(&seen.batch_sizes(), seen.failure_count(), found.statistic);
         let error = (near * (1.0 - near) / f64::from(draws)).sqrt();
         assert!(
             (near - found.p_value).abs() < 4.0 * error + 0.005,
@@ -131,11 +133,11 @@ fn a_million_trials_with_many_failures_are_approximated() {
     let seen: Batches = (0..62_500)
         .map(|i| (16, 1 + u32::from(i % 5 < 3)))
         .collect();
-    let dependence = seen.dependence().unwrap();
+    let dependence = seen.measure_dependence().unwrap();
     assert_eq!(dependence.method, Method::Approximate);
     assert!(dependence.p_value > 0.999, "spread too evenly to clump");
     let clumped: Batches = (0..62_500)
         .map(|i| (16, 5 * u32::from(i % 4 == 0)))
         .collect();
-    assert!(clumped.dependence().unwrap().warns());
+    assert!(clumped.measure_dependence().unwrap().warns());
 }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::super::convert::real;
-use super::posterior::{Bisection, Rows, sum};
+use super::posterior::{Bisection, Rows, sum_in_lanes};
 use super::query::{LITTLE, NOTHING, Outlook};
 use super::stop::{Lacks, Stop};
 
@@ -36,7 +36,7 @@ pub struct Slots<'a> {
 }
 
 /// Returns a number in [0, 1) that depends on the arguments alone.
-pub(super) fn drawn(seed: u64, world: u64, slot: u64) -> f64 {
+pub(super) fn draw_uniform(seed: u64, world: u64, slot: u64) -> f64 {
     let mut x = seed ^ (world << 48) ^ slot.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for _ in 0..2 {
         x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -51,29 +51,29 @@ impl Bisection {
     /// Returns the versions to run in the free slots; fewer if no run gives more information.
     pub fn choose_batch(&self, stop: &Stop, slots: &Slots) -> Vec<usize> {
         let mut chosen = Vec::new();
-        let cells = match self.lacks(stop) {
+        let cells = match self.what_lacks(stop) {
             Lacks::Nothing => return chosen,
-            Lacks::Mass => 0..self.rows.width(),
+            Lacks::Mass => 0..self.rows.cell_count(),
             Lacks::MassInside(class) => class,
             Lacks::Runs { version, about } => {
                 let under_way = slots.in_flight.iter().filter(|v| **v == version).count();
                 let wanted = usize::try_from(about).unwrap_or(usize::MAX);
                 let wanted = wanted.saturating_sub(under_way).min(slots.free);
                 chosen.resize(wanted, version);
-                0..self.rows.width()
+                0..self.rows.cell_count()
             }
         };
         let mut worlds = Worlds::new(self, cells, slots.seed);
-        worlds.imagine(slots.in_flight);
-        worlds.imagine(&chosen);
+        worlds.imagine_runs(slots.in_flight);
+        worlds.imagine_runs(&chosen);
         let mut built = slots.built.to_vec();
         let mut builds = slots.builds;
         while chosen.len() < slots.free {
             let among = (builds == 0).then_some(&built[..]);
-            let Some(version) = worlds.best(among) else {
+            let Some(version) = worlds.best_version(among) else {
                 break;
             };
-            worlds.imagine(&[version]);
+            worlds.imagine_runs(&[version]);
             if !built.contains(&version) {
                 built.push(version);
                 builds -= 1;
@@ -105,7 +105,7 @@ impl<'a> Worlds<'a> {
         let masses = search.cell_masses();
         let total: f64 = masses[cells.clone()].iter().sum();
         let kept: Vec<usize> = cells.filter(|&i| masses[i] >= IMPROBABLE * total).collect();
-        let rows = search.rows.only(&kept);
+        let rows = search.rows.only_cells(&kept);
         let all = (0..WORLDS).map(|i| World::new(search, &rows, i, seed));
         Self {
             search,
@@ -116,60 +116,60 @@ impl<'a> Worlds<'a> {
         }
     }
 
-    fn look(&mut self) {
+    fn update_outlooks(&mut self) {
         let before = &self.search.before;
         let outlook = |world: &World| Outlook::of_runs(&world.rows, before);
         self.outlooks = self.all.iter().map(outlook).collect();
     }
 
     /// Returns the rows that all worlds share: the versions that divide the segments.
-    fn rows(&self) -> &Rows {
+    fn common_rows(&self) -> &Rows {
         &self.all[0].rows
     }
 
     /// Returns the segment of a version and the share of its prior at or below it.
-    fn place(&self, version: usize) -> (usize, f64) {
-        let rows = self.rows();
+    fn segment_and_share(&self, version: usize) -> (usize, f64) {
+        let rows = self.common_rows();
         let segment = rows.segment_of(version);
-        let hypotheses = rows.hypotheses(segment);
-        let all = self.search.weight(&hypotheses);
-        let below = self.search.weight(&(hypotheses.start..version + 1));
+        let hypotheses = rows.segment_hypotheses(segment);
+        let all = self.search.prior_weight(&hypotheses);
+        let below = self.search.prior_weight(&(hypotheses.start..version + 1));
         let share = if all > 0.0 { below / all } else { 1.0 };
         (segment, share)
     }
 
     /// Simulates an outcome in each world for runs of these versions.
-    fn imagine(&mut self, versions: &[usize]) {
+    fn imagine_runs(&mut self, versions: &[usize]) {
         for versions in versions.chunks(TOGETHER) {
             for (i, world) in (0..).zip(&mut self.all) {
                 let runs = (self.imagined..).zip(versions).map(|(run, &version)| {
                     let bad = version >= world.culprit;
                     let rate = if bad { world.p } else { world.q };
-                    (version, drawn(self.seed, i, run) < rate)
+                    (version, draw_uniform(self.seed, i, run) < rate)
                 });
                 let runs: Vec<(usize, bool)> = runs.collect();
                 world.rows.observe_all(&runs);
-                world.rows.refresh();
+                world.rows.refresh_scale();
             }
             self.imagined += versions.len() as u64;
         }
     }
 
-    fn gain(&self, version: usize) -> f64 {
-        let (segment, share) = self.place(version);
+    fn mean_gain(&self, version: usize) -> f64 {
+        let (segment, share) = self.segment_and_share(version);
         let gains = self.outlooks.iter();
         gains
-            .map(|outlook| outlook.inside(segment, 0).gain(share))
+            .map(|outlook| outlook.inside_of(segment, 0).gain_at(share))
             .sum()
     }
 
     /// Returns the version with the most information on average.
-    fn best(&mut self, among: Option<&[usize]>) -> Option<usize> {
-        self.look();
+    fn best_version(&mut self, among: Option<&[usize]>) -> Option<usize> {
+        self.update_outlooks();
         let this = &*self;
         let mut best = (NOTHING, None);
         let mut offer = |version: usize| {
-            let gain = this.gain(version);
+            let gain = this.mean_gain(version);
             let lower = best.1.is_some_and(|other| version < other);
             if gain > best.0 * (1.0 + 1e-9) || (lower && gain >= best.0 * (1.0 - 1e-9)) {
                 best = (gain, Some(version));
@@ -183,15 +183,15 @@ impl<'a> Worlds<'a> {
             }
             return best.1;
         }
-        let rows = this.rows();
+        let rows = this.common_rows();
         let mut most = 0.0;
-        for segment in 0..rows.segments() {
-            let hypotheses = rows.hypotheses(segment);
+        for segment in 0..rows.segment_count() {
+            let hypotheses = rows.segment_hypotheses(segment);
             let end = hypotheses.end - 1;
             if end <= this.search.newest && testable(&end) {
                 most = offer(end);
             }
-            if let Some(share) = this.peak(segment, most) {
+            if let Some(share) = this.peak_share(segment, most) {
                 let near = this.search.next_to(&hypotheses, share);
                 for version in near.into_iter().flatten() {
                     most = offer(version);
@@ -202,17 +202,17 @@ impl<'a> Worlds<'a> {
     }
 
     /// Returns the share of a segment's prior at which the gain is largest, unless the gain is nowhere above `found`.
-    fn peak(&self, segment: usize, found: f64) -> Option<f64> {
+    fn peak_share(&self, segment: usize, found: f64) -> Option<f64> {
         if self
             .outlooks
             .iter()
-            .all(|outlook| outlook.mass(segment) < LITTLE)
+            .all(|outlook| outlook.mass_of(segment) < LITTLE)
         {
             return None;
         }
         let sum = |of: &dyn Fn(&Outlook) -> f64| -> f64 { self.outlooks.iter().map(of).sum() };
-        let gain = |share: f64| sum(&|outlook| outlook.inside(segment, 0).gain(share));
-        let slope = |share: f64| sum(&|outlook| outlook.inside(segment, 0).slope(share));
+        let gain = |share: f64| sum(&|outlook| outlook.inside_of(segment, 0).gain_at(share));
+        let slope = |share: f64| sum(&|outlook| outlook.inside_of(segment, 0).slope_at(share));
         let (rise, fall) = (slope(0.0), -slope(1.0));
         if fall <= 0.0 {
             return Some(1.0);
@@ -241,18 +241,20 @@ impl<'a> Worlds<'a> {
 
 impl World {
     fn new(search: &Bisection, rows: &Rows, i: u64, seed: u64) -> Self {
-        let of_segment = |s: usize| search.weight(&rows.hypotheses(s)) * sum(rows.row(s));
-        let masses = (0..rows.segments()).map(of_segment);
+        let of_segment = |s: usize| {
+            search.prior_weight(&rows.segment_hypotheses(s)) * sum_in_lanes(rows.segment_row(s))
+        };
+        let masses = (0..rows.segment_count()).map(of_segment);
         // Stratified sampling: each world has its own share of the probability.
-        let share = (real(i) + drawn(seed, i, u64::MAX)) / real(WORLDS);
-        let segment = at(masses, share);
-        let hypotheses = rows.hypotheses(segment);
-        let within = drawn(seed, i, u64::MAX - 1) * search.weight(&hypotheses);
+        let share = (real(i) + draw_uniform(seed, i, u64::MAX)) / real(WORLDS);
+        let segment = place_at_share(masses, share);
+        let hypotheses = rows.segment_hypotheses(segment);
+        let within = draw_uniform(seed, i, u64::MAX - 1) * search.prior_weight(&hypotheses);
         let sums = &search.before[hypotheses.start + 1..=hypotheses.end];
         let reached = search.before[hypotheses.start] + within;
         let culprit = hypotheses.start + sums.partition_point(|&sum| sum <= reached);
-        let row = rows.row(segment).iter().copied();
-        let cell = at(row, drawn(seed, i, u64::MAX - 2));
+        let row = rows.segment_row(segment).iter().copied();
+        let cell = place_at_share(row, draw_uniform(seed, i, u64::MAX - 2));
         Self {
             culprit,
             p: rows.grid.bad_rates()[cell],
@@ -263,7 +265,7 @@ impl World {
 }
 
 /// Returns the first index at which the cumulated weights reach this share of the total.
-fn at(weights: impl Iterator<Item = f64> + Clone, share: f64) -> usize {
+fn place_at_share(weights: impl Iterator<Item = f64> + Clone, share: f64) -> usize {
     let mut left = share * weights.clone().sum::<f64>();
     let mut last = 0;
     for (i, weight) in weights.enumerate().filter(|(_, weight)| *weight > 0.0) {
@@ -295,7 +297,7 @@ mod tests {
     fn slots_spread_over_versions_and_the_same_seed_gives_the_same_choice() {
         let mut search = Bisection::new(64, &Model::default(), None);
         search.observe_many(64, 10, 10);
-        let stop = Stop::at(0.05);
+        let stop = Stop::at_delta(0.05);
         let chosen = search.choose_batch(&stop, &slots(8, usize::MAX));
         assert_eq!(chosen, search.choose_batch(&stop, &slots(8, usize::MAX)));
         let mut versions = chosen.clone();
@@ -309,7 +311,7 @@ mod tests {
     fn no_more_versions_are_chosen_than_can_be_built() {
         let mut search = Bisection::new(64, &Model::default(), None);
         search.observe_many(64, 5, 10);
-        let mut chosen = search.choose_batch(&Stop::at(0.05), &slots(16, 2));
+        let mut chosen = search.choose_batch(&Stop::at_delta(0.05), &slots(16, 2));
         assert_eq!(chosen.len(), 16);
         chosen.sort_unstable();
         chosen.dedup();

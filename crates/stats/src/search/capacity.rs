@@ -20,41 +20,41 @@ fn x_ln(x: f64, y: f64) -> f64 {
 }
 
 /// Returns the entropy of a Bernoulli variable, in nats.
-fn entropy(x: f64) -> f64 {
+fn coin_entropy(x: f64) -> f64 {
     -x_ln(x, x) - x_ln(1.0 - x, 1.0 - x)
 }
 
 /// Returns the divergence of a Bernoulli variable of rate `a` from one of rate `b`, in nats.
-fn divergence(a: f64, b: f64) -> f64 {
+fn coin_divergence(a: f64, b: f64) -> f64 {
     x_ln(a, a / b) + x_ln(1.0 - a, (1.0 - a) / (1.0 - b))
 }
 
 impl Channel {
     /// Returns the maximum information of a run, in bits.
     pub fn bits_per_run(&self) -> f64 {
-        let noise = entropy(self.p) - entropy(self.q);
+        let noise = coin_entropy(self.p) - coin_entropy(self.q);
         let apart = self.p - self.q;
         let fails = 1.0 / (1.0 + (noise / apart).exp());
         let share = (fails - self.q) / apart;
-        (entropy(fails) - entropy(self.q) - share * noise) / std::f64::consts::LN_2
+        (coin_entropy(fails) - coin_entropy(self.q) - share * noise) / std::f64::consts::LN_2
     }
 
     /// Returns the lower bound of the mean number of runs that find one of `n` versions with error probability `delta`.
     pub fn least_runs_to_find(&self, n: u64, delta: f64) -> f64 {
-        let bits = (1.0 - delta) * real(n).log2() - entropy(delta) / std::f64::consts::LN_2;
+        let bits = (1.0 - delta) * real(n).log2() - coin_entropy(delta) / std::f64::consts::LN_2;
         (bits / self.bits_per_run()).max(0.0)
     }
 
     /// Returns the lower bound of the mean number of runs that show the culprit to be bad and the version before it to
     /// be good.
     pub fn least_runs_to_be_sure(&self, delta: f64) -> f64 {
-        let told = divergence(delta, 1.0 - delta);
+        let told = coin_divergence(delta, 1.0 - delta);
         let culprit = if self.q > 0.0 {
-            told / divergence(self.p, self.q)
+            told / coin_divergence(self.p, self.q)
         } else {
             (1.0 - 2.0 * delta) / self.p
         };
-        told / divergence(self.q, self.p) + culprit
+        told / coin_divergence(self.q, self.p) + culprit
     }
 }
 

@@ -42,7 +42,7 @@ impl Bisection {
     /// counts only if no other version failed.
     pub fn earlier_failing(&self, group: &Group) -> Option<Tested> {
         let earlier = self
-            .tested()
+            .tested_versions()
             .iter()
             .take_while(|one| one.version < group.first);
         let failing = earlier.filter(|one| one.failures > 0);
@@ -52,23 +52,23 @@ impl Bisection {
 
     /// Returns the version that the check of the answer runs next, and how many runs; `None` once the check is over, or
     /// without an answer.
-    pub fn unchecked(&self, stop: &Stop) -> Option<(usize, u64)> {
-        match self.verdict(stop) {
-            Verdict::Known(group) => self.check(stop, &group),
+    pub fn unchecked_version(&self, stop: &Stop) -> Option<(usize, u64)> {
+        match self.current_verdict(stop) {
+            Verdict::Known(group) => self.check_group(stop, &group),
             _ => None,
         }
     }
 
     /// Returns the same for any group.
-    pub(super) fn check(&self, stop: &Stop, group: &Group) -> Option<(usize, u64)> {
+    pub(super) fn check_group(&self, stop: &Stop, group: &Group) -> Option<(usize, u64)> {
         let alpha = stop.check.filter(|_| group.last <= self.newest)?;
         let testable = |version: &usize| !self.untestable.contains(version);
         let before = (0..group.first).rev().find(testable)?;
         let missing = |version: usize, enough: u64| {
-            let missing = enough.saturating_sub(self.counts(version).1);
+            let missing = enough.saturating_sub(self.failures_and_runs(version).1);
             (missing > 0).then_some((version, missing))
         };
-        let (failures, runs) = self.counts(group.last);
+        let (failures, runs) = self.failures_and_runs(group.last);
         if failures < FAILURES {
             return Some((group.last, FAILURES - failures));
         }
@@ -86,13 +86,14 @@ impl Bisection {
             return Some(missing);
         }
         let earlier = self.earlier_failing(group);
-        if let Some(earlier) = earlier.filter(|_| self.counts(0).0 == 0 && testable(&0)) {
+        if let Some(earlier) = earlier.filter(|_| self.failures_and_runs(0).0 == 0 && testable(&0))
+        {
             let enough = clean_runs_needed(earlier.failures, earlier.runs, alpha)?;
             if let Some(missing) = missing(0, enough.min(MOST_OF_AN_END)) {
                 return Some(missing);
             }
         }
-        let (newest_failures, newest_runs) = self.counts(self.newest);
+        let (newest_failures, newest_runs) = self.failures_and_runs(self.newest);
         let is_half =
             2.0 * real(failures) * real(newest_runs) >= real(newest_failures) * real(runs);
         if is_half || self.newest_fails_more_often(stop, group) {
@@ -103,15 +104,18 @@ impl Bisection {
 
     /// Returns whether the newest version fails significantly more often than the last of a group.
     pub fn newest_fails_more_often(&self, stop: &Stop, group: &Group) -> bool {
-        let (k, n) = self.counts(self.newest);
-        let (culprit_k, culprit_n) = self.counts(group.last);
+        let (k, n) = self.failures_and_runs(self.newest);
+        let (culprit_k, culprit_n) = self.failures_and_runs(group.last);
         let level = MORE_OFTEN * stop.check.unwrap_or(0.0);
         culprit_k > 0 && fisher(k, n, culprit_k, culprit_n).greater <= level
     }
 
     /// Returns the failures and the runs of a version and of all after it.
     fn runs_from(&self, version: usize) -> (u64, u64) {
-        let from = self.tested().iter().filter(|one| one.version >= version);
+        let from = self
+            .tested_versions()
+            .iter()
+            .filter(|one| one.version >= version);
         from.fold((0, 0), |(k, n), one| (k + one.failures, n + one.runs))
     }
 }
@@ -125,7 +129,7 @@ mod tests {
     fn the_check_asks_for_the_culprit_the_one_before_it_those_further_back_and_the_good_end() {
         let mut search = Bisection::new(64, &Model::default(), None);
         let (stop, group) = (
-            Stop::checked(0.05),
+            Stop::with_check(0.05),
             Group {
                 first: 40,
                 last: 40,
@@ -134,28 +138,28 @@ mod tests {
         );
         search.observe_many(64, 5, 10);
         search.observe_many(40, 2, 4);
-        assert_eq!(search.check(&stop, &group), Some((40, 1)));
+        assert_eq!(search.check_group(&stop, &group), Some((40, 1)));
         search.observe_many(40, 3, 6);
         search.observe_many(39, 0, 12);
         // At a rate of a half 19 clean runs exclude .15.
-        assert_eq!(search.check(&stop, &group), Some((39, 7)));
+        assert_eq!(search.check_group(&stop, &group), Some((39, 7)));
         search.observe_many(39, 0, 7);
         for version in [0, 20, 30, 35] {
-            assert_eq!(search.check(&stop, &group), Some((version, 1)));
+            assert_eq!(search.check_group(&stop, &group), Some((version, 1)));
             search.observe_many(version, 0, 1);
         }
-        assert_eq!(search.check(&stop, &group), None);
+        assert_eq!(search.check_group(&stop, &group), None);
         // One failure in two runs requires 38 clean ones of the good end.
         search.observe_many(30, 1, 1);
-        assert_eq!(search.check(&stop, &group), Some((0, 37)));
+        assert_eq!(search.check_group(&stop, &group), Some((0, 37)));
         search.observe_many(0, 1, 1);
-        assert_eq!(search.check(&stop, &group), None);
+        assert_eq!(search.check_group(&stop, &group), None);
         let earlier = search.earlier_failing(&group).unwrap();
         assert_eq!(
             (earlier.version, earlier.failures, earlier.runs),
             (30, 1, 2)
         );
-        assert_eq!(search.check(&Stop::at(0.05), &group), None);
+        assert_eq!(search.check_group(&Stop::at_delta(0.05), &group), None);
     }
 
     #[test]
@@ -165,7 +169,7 @@ mod tests {
             last: 40,
             mass: 0.97,
         };
-        let stop = Stop::checked(0.05);
+        let stop = Stop::with_check(0.05);
         let after = |culprit_runs: u64, failures: u64, runs: u64| {
             let mut search = Bisection::new(64, &Model::default(), None);
             search.observe_many(64, failures, runs);
@@ -174,7 +178,7 @@ mod tests {
                 search.observe_many(version, 0, 200);
             }
             let more_often = search.newest_fails_more_often(&stop, &group);
-            (search.check(&stop, &group), more_often)
+            (search.check_group(&stop, &group), more_often)
         };
         assert_eq!(after(87, 3, 20), (Some((64, 40)), false));
         assert_eq!(after(30, 3, 10), (Some((64, 20)), false));

@@ -47,13 +47,13 @@ fn ln_likelihood(tested: &Tested, rate: f64) -> f64 {
 
 impl Bisection {
     /// Returns why the runs contradict a single boundary, if they do.
-    pub fn contradiction(&self) -> Option<Contradiction> {
+    pub fn find_contradiction(&self) -> Option<Contradiction> {
         let cells = self.grid().cells();
         let mut terms = Vec::with_capacity(cells.len());
-        let mut bad = vec![Vec::with_capacity(cells.len()); self.tested().len()];
+        let mut bad = vec![Vec::with_capacity(cells.len()); self.tested_versions().len()];
         for cell in cells {
             let mut term = cell.weight.ln();
-            for (tested, bad) in self.tested().iter().zip(&mut bad) {
+            for (tested, bad) in self.tested_versions().iter().zip(&mut bad) {
                 let if_bad = ln_likelihood(tested, cell.p);
                 let either = ln_sum(&[if_bad, ln_likelihood(tested, cell.q)]);
                 term += either - std::f64::consts::LN_2;
@@ -75,7 +75,7 @@ impl Bisection {
         let bad: Vec<f64> = bad.iter().map(mean).collect();
         let mut best = (-1.0, 0, 0);
         let mut earlier = (-1.0, 0);
-        for (tested, bad) in self.tested().iter().zip(bad) {
+        for (tested, bad) in self.tested_versions().iter().zip(bad) {
             if earlier.0 * (1.0 - bad) > best.0 && earlier.0 >= 0.0 {
                 best = (earlier.0 * (1.0 - bad), earlier.1, tested.version);
             }
@@ -103,9 +103,9 @@ mod tests {
         search.observe_many(64, 5, 10);
         search.observe_many(20, 5, 10);
         search.observe_many(40, 0, 4);
-        assert_eq!(search.contradiction(), None);
+        assert_eq!(search.find_contradiction(), None);
         search.observe_many(40, 0, 16);
-        let found = search.contradiction().unwrap();
+        let found = search.find_contradiction().unwrap();
         assert_eq!((found.fails, found.passes), (20, 40));
     }
 }

@@ -45,7 +45,7 @@ pub struct Features {
 pub(super) struct Seen([Feature; 2]);
 
 impl Seen {
-    pub(super) fn add(&mut self, version: usize, features: Features) {
+    pub(super) fn add_features(&mut self, version: usize, features: Features) {
         for (feature, kind) in self.0.iter_mut().zip([features.signature, features.time]) {
             if let Some(kind) = kind {
                 feature.0.entry(version).or_default()[kind.min(KINDS - 1)] += 1;
@@ -112,25 +112,25 @@ impl Sums {
     /// Returns the logarithm of the probability of all kinds if the first `good` of the failing versions are good.
     fn ln_factor(&self, good: usize) -> f64 {
         let terms = WEIGHTS.map(|weight| {
-            let apart = (1.0 - ALIKE).ln() + self.apart(good, weight);
+            let apart = (1.0 - ALIKE).ln() + self.ln_apart(good, weight);
             ln_sum(&[self.ln_alike(weight), apart])
         });
         ln_sum(&terms)
     }
 
-    fn newest(&self) -> usize {
+    fn newest_version(&self) -> usize {
         self.0.len() - 1
     }
 
     /// Returns the logarithm of the probability of all kinds and that good and bad versions fail alike.
     fn ln_alike(&self, weight: f64) -> f64 {
-        ALIKE.ln() + self.drawn(0, self.newest(), weight)
+        ALIKE.ln() + self.ln_drawn(0, self.newest_version(), weight)
     }
 
     /// Returns the logarithm of the probability of all kinds if good and bad versions fail differently.
-    fn apart(&self, good: usize, weight: f64) -> f64 {
-        let newest = self.newest();
-        let drawn = |from, to| self.drawn(from, to, weight);
+    fn ln_apart(&self, good: usize, weight: f64) -> f64 {
+        let newest = self.newest_version();
+        let drawn = |from, to| self.ln_drawn(from, to, weight);
         let changes = good + 1..newest;
         let rest = if changes.is_empty() {
             drawn(good, newest)
@@ -144,7 +144,7 @@ impl Sums {
     }
 
     /// Returns the logarithm of the probability that these failing versions draw their kinds from one distribution.
-    fn drawn(&self, from: usize, to: usize, weight: f64) -> f64 {
+    fn ln_drawn(&self, from: usize, to: usize, weight: f64) -> f64 {
         let each = weight / real(KINDS as u64);
         let mut all = 0;
         let of_kinds = self.0[from].iter().zip(&self.0[to]).map(|(before, after)| {
@@ -169,7 +169,7 @@ mod tests {
 
     /// Returns how many times as likely version 30 is to be bad, rather than good, after another run.
     fn odds(search: &Bisection) -> f64 {
-        let bad: f64 = search.posterior()[..=30].iter().sum();
+        let bad: f64 = search.posterior_masses()[..=30].iter().sum();
         bad / (1.0 - bad)
     }
 
@@ -194,13 +194,13 @@ mod tests {
         counts[0] = 3;
         counts[5] = 1;
         let sums = Sums::new([counts].iter());
-        assert!((sums.drawn(0, 1, 1.0) - drawn.ln()).abs() < 1e-12);
+        assert!((sums.ln_drawn(0, 1, 1.0) - drawn.ln()).abs() < 1e-12);
     }
 
     #[test]
     fn a_failure_like_those_of_the_newest_is_more_evidence_and_another_is_less() {
         let mut plain = begun();
-        plain.observe(30, true);
+        plain.observe_run(30, true);
         let mut alike = begun();
         alike.observe_with_features(30, true, of(0));
         let mut other = begun();
@@ -238,13 +238,13 @@ mod tests {
         for (version, kind) in runs.into_iter().rev() {
             other.observe_with_features(version, true, of(kind));
         }
-        one.observe(10, false);
+        one.observe_run(10, false);
         other.observe_many(10, 0, 1);
-        for (a, b) in one.posterior().iter().zip(other.posterior()) {
+        for (a, b) in one.posterior_masses().iter().zip(other.posterior_masses()) {
             assert!((a - b).abs() < 1e-9, "{a} {b}");
         }
         let anew = one.with_background();
-        for (a, b) in one.posterior().iter().zip(anew.posterior()) {
+        for (a, b) in one.posterior_masses().iter().zip(anew.posterior_masses()) {
             assert!((a - b).abs() < 1e-9, "{a} {b}");
         }
     }
@@ -258,8 +258,8 @@ mod tests {
         let mut plain = Bisection::new(64, &Model::default(), None);
         plain.observe_many(64, 10, 20);
         for version in [10, 20, 30, 40] {
-            plain.observe(version, true);
+            plain.observe_run(version, true);
         }
-        assert_eq!(search.contradiction(), plain.contradiction());
+        assert_eq!(search.find_contradiction(), plain.find_contradiction());
     }
 }

@@ -51,7 +51,7 @@ pub struct Cell {
 
 impl Cell {
     /// Returns the background as a share of the failure rate.
-    fn closeness(&self) -> f64 {
+    fn background_share(&self) -> f64 {
         self.q / self.p
     }
 }
@@ -71,12 +71,12 @@ pub struct Grid {
     good: Vec<Blocks>,
 }
 
-fn blocks(rate: f64) -> Blocks {
+fn block_failures(rate: f64) -> Blocks {
     BLOCKS.map(|m| -(real(m) * (-rate).ln_1p()).exp_m1())
 }
 
 /// Returns the failure rates with their prior weights: uniform on the scale of p^(1/2), and a share for "always".
-fn rates() -> Vec<(f64, f64)> {
+fn rate_weights() -> Vec<(f64, f64)> {
     let (low, high) = (LOWEST_RATE.ln(), HIGHEST_RATE.ln());
     let node = |i: u32| (low + (high - low) * f64::from(i) / f64::from(RATES - 1)).exp();
     let nodes: Vec<f64> = (0..RATES).map(node).collect();
@@ -86,7 +86,7 @@ fn rates() -> Vec<(f64, f64)> {
 }
 
 /// Returns the possible background rates at failure rate `p`: all are at most half of it.
-pub(super) fn backgrounds(p: f64) -> Vec<(f64, f64)> {
+pub(super) fn background_weights(p: f64) -> Vec<(f64, f64)> {
     let possible: Vec<f64> = BACKGROUNDS.into_iter().filter(|q| 2.0 * q <= p).collect();
     if possible.is_empty() {
         return vec![(0.0, 1.0)];
@@ -99,11 +99,11 @@ pub(super) fn backgrounds(p: f64) -> Vec<(f64, f64)> {
 impl Grid {
     pub fn new(model: &Model) -> Self {
         let mut cells = Vec::new();
-        for (p, of_p) in rates() {
+        for (p, of_p) in rate_weights() {
             let backgrounds = if model.clean {
                 vec![(0.0, 1.0)]
             } else {
-                backgrounds(p)
+                background_weights(p)
             };
             for (q, of_q) in backgrounds {
                 cells.push(Cell {
@@ -113,23 +113,23 @@ impl Grid {
                 });
             }
         }
-        Self::of(cells)
+        Self::of_cells(cells)
     }
 
     /// Returns the grid of these cells, in any order and with any sum of weights.
-    pub(super) fn of(mut cells: Vec<Cell>) -> Self {
-        cells.sort_by(|a, b| a.closeness().total_cmp(&b.closeness()));
+    pub(super) fn of_cells(mut cells: Vec<Cell>) -> Self {
+        cells.sort_by(|a, b| a.background_share().total_cmp(&b.background_share()));
         let total: f64 = cells.iter().map(|cell| cell.weight).sum();
         for cell in &mut cells {
             cell.weight /= total;
         }
         Self {
-            close: cells.partition_point(|cell| cell.closeness() < CLOSE),
+            close: cells.partition_point(|cell| cell.background_share() < CLOSE),
             with_background: cells.partition_point(|cell| cell.q <= 0.0),
             p: cells.iter().map(|cell| cell.p).collect(),
             q: cells.iter().map(|cell| cell.q).collect(),
-            bad: cells.iter().map(|cell| blocks(cell.p)).collect(),
-            good: cells.iter().map(|cell| blocks(cell.q)).collect(),
+            bad: cells.iter().map(|cell| block_failures(cell.p)).collect(),
+            good: cells.iter().map(|cell| block_failures(cell.q)).collect(),
             cells,
         }
     }
@@ -139,12 +139,12 @@ impl Grid {
     }
 
     /// Returns the cells in which good versions fail as well.
-    pub(super) fn background(&self) -> Range<usize> {
+    pub(super) fn background_cells(&self) -> Range<usize> {
         self.with_background..self.cells.len()
     }
 
     /// Returns the cells in which good versions fail nearly as often as bad ones.
-    pub(super) fn close(&self) -> Range<usize> {
+    pub(super) fn close_cells(&self) -> Range<usize> {
         self.close..self.cells.len()
     }
 
@@ -183,7 +183,7 @@ mod tests {
             let total: f64 = grid.cells().iter().map(|cell| cell.weight).sum();
             assert!((total - 1.0).abs() < 1e-12, "{total}");
             assert!(grid.cells().iter().all(|cell| 2.0 * cell.q <= cell.p));
-            assert_eq!(grid.background().is_empty(), clean);
+            assert_eq!(grid.background_cells().is_empty(), clean);
         }
     }
 }

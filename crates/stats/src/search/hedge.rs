@@ -10,7 +10,7 @@ use super::super::convert::real;
 const DOUBT: f64 = 0.5;
 
 /// Returns the mean of these weights and uniform ones.
-pub fn hedged(weights: &[f64]) -> Vec<f64> {
+pub fn hedge_weights(weights: &[f64]) -> Vec<f64> {
     let total: f64 = weights.iter().sum();
     let even = total / real(weights.len().max(1) as u64);
     let of = |weight: &f64| (1.0 - DOUBT) * weight + DOUBT * even;

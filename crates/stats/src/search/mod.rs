@@ -34,7 +34,7 @@
 //! # Rates that differ between bad versions
 //!
 //! All this assumes that bad versions fail at one rate. If an earlier version fails less often, a search that trusts
-//! the model takes it for good. [`Stop::checked`] requires evidence that needs no model (`check`).
+//! the model takes it for good. [`Stop::with_check`] requires evidence that needs no model (`check`).
 //!
 //! A rejected alternative puts rising rates (f = 1, .3, .1 of the newest's at the culprit, linear between) into the
 //! grid. With weights .8, .1, .1 it costs more (30.4 runs instead of 22.7) and has .10 wrong answers; with .5, .25,
@@ -58,7 +58,7 @@ pub use capacity::{Channel, bisect_runs};
 pub use contradiction::Contradiction;
 pub use features::Features;
 pub use grid::{Cell, Grid, Model};
-pub use hedge::hedged;
+pub use hedge::hedge_weights;
 pub use posterior::{Bisection, Tested};
 pub use query::{Costs, Query};
 pub use reduce::{Answer, Count, Rates, Reduction, stage_prior};

@@ -25,7 +25,7 @@ pub struct Tested {
 
 /// Returns the sum of some values, and their sums of products with two others, in four lanes that the compiler can
 /// vectorize.
-pub(super) fn sums(values: &[f64], a: &[f64], b: &[f64]) -> [f64; 3] {
+pub(super) fn sums_of_products(values: &[f64], a: &[f64], b: &[f64]) -> [f64; 3] {
     let mut lanes = [[0.0; 4]; 3];
     let mut add = |values: &[f64], a: &[f64], b: &[f64]| {
         for (i, ((value, a), b)) in values.iter().zip(a).zip(b).enumerate() {
@@ -43,7 +43,7 @@ pub(super) fn sums(values: &[f64], a: &[f64], b: &[f64]) -> [f64; 3] {
 }
 
 /// Returns the sum, in four lanes.
-pub(super) fn sum(a: &[f64]) -> f64 {
+pub(super) fn sum_in_lanes(a: &[f64]) -> f64 {
     let mut lanes = [0.0; 4];
     let a = a.chunks_exact(4);
     let rest: f64 = a.remainder().iter().sum();
@@ -74,18 +74,18 @@ pub(super) struct Rows {
     good: Vec<f64>,
 }
 
-fn outcome(rate: f64, failed: bool) -> f64 {
+fn outcome_chance(rate: f64, failed: bool) -> f64 {
     if failed { rate } else { 1.0 - rate }
 }
 
 /// Multiplies each cell with the probability of an outcome.
-fn multiply(factors: &mut [f64], rates: &[f64], failed: bool) {
+fn multiply_outcome(factors: &mut [f64], rates: &[f64], failed: bool) {
     for (factor, rate) in factors.iter_mut().zip(rates) {
-        *factor *= outcome(*rate, failed);
+        *factor *= outcome_chance(*rate, failed);
     }
 }
 
-fn times(values: &mut [f64], factors: &[f64]) {
+fn multiply_each(values: &mut [f64], factors: &[f64]) {
     for (value, factor) in values.iter_mut().zip(factors) {
         *value *= factor;
     }
@@ -116,23 +116,23 @@ impl Rows {
     fn of_counts(&self, grid: Arc<Grid>) -> Self {
         let mut rows = Self::new(grid, self.newest);
         for tested in &self.tested {
-            rows.count(tested.version, tested.failures, tested.runs);
+            rows.count_runs(tested.version, tested.failures, tested.runs);
         }
         rows.rebuild_all();
         rows
     }
 
-    pub(super) fn width(&self) -> usize {
+    pub(super) fn cell_count(&self) -> usize {
         self.grid.cells().len()
     }
 
-    pub(super) fn row(&self, segment: usize) -> &[f64] {
-        let width = self.width();
+    pub(super) fn segment_row(&self, segment: usize) -> &[f64] {
+        let width = self.cell_count();
         &self.values[segment * width..(segment + 1) * width]
     }
 
     /// Returns the hypotheses of a segment; the last segment includes "none".
-    pub(super) fn hypotheses(&self, segment: usize) -> Range<usize> {
+    pub(super) fn segment_hypotheses(&self, segment: usize) -> Range<usize> {
         let from = segment
             .checked_sub(1)
             .map_or(0, |i| self.tested[i].version + 1);
@@ -143,7 +143,7 @@ impl Rows {
         from..to
     }
 
-    pub(super) fn segments(&self) -> usize {
+    pub(super) fn segment_count(&self) -> usize {
         self.tested.len() + 1
     }
 
@@ -154,7 +154,7 @@ impl Rows {
     }
 
     /// Makes the version the end of a segment, and returns the index of the segment.
-    fn split(&mut self, version: usize) -> usize {
+    fn split_at(&mut self, version: usize) -> usize {
         let segment = self.segment_of(version);
         if self
             .tested
@@ -163,7 +163,7 @@ impl Rows {
         {
             return segment;
         }
-        let width = self.width();
+        let width = self.cell_count();
         let end = (segment + 1) * width;
         let before = self.values.len();
         // The row and all after it are copied, then those after it are moved down.
@@ -183,21 +183,21 @@ impl Rows {
     }
 
     /// Adds one run; `values` are not normalised afterwards.
-    pub(super) fn observe(&mut self, version: usize, failed: bool) {
-        let at = self.split(version);
+    pub(super) fn observe_run(&mut self, version: usize, failed: bool) {
+        let at = self.split_at(version);
         let tested = &mut self.tested[at];
         tested.runs += 1;
         tested.failures += u64::from(failed);
-        let width = self.width();
+        let width = self.cell_count();
         let grid = Arc::clone(&self.grid);
         let cells = grid.cells();
         self.good.clear();
         self.good
-            .extend(cells.iter().map(|cell| outcome(cell.q, failed)));
+            .extend(cells.iter().map(|cell| outcome_chance(cell.q, failed)));
         self.bad.clear();
         self.bad
-            .extend(cells.iter().map(|cell| outcome(cell.p, failed)));
-        for segment in 0..self.segments() {
+            .extend(cells.iter().map(|cell| outcome_chance(cell.p, failed)));
+        for segment in 0..self.segment_count() {
             let factors = if segment <= at { &self.bad } else { &self.good };
             let row = &mut self.values[segment * width..(segment + 1) * width];
             for (value, factor) in row.iter_mut().zip(factors) {
@@ -208,9 +208,9 @@ impl Rows {
 
     /// Adds the features of a failure whose run was already added.
     fn add_features(&mut self, version: usize, features: Features) {
-        self.seen.add(version, features);
+        self.seen.add_features(version, features);
         let ln_features = self.seen.ln_factors(&self.tested);
-        let width = self.width();
+        let width = self.cell_count();
         for (segment, ln) in ln_features.iter().enumerate() {
             let factor = (ln - self.ln_features[segment]).exp();
             for value in &mut self.values[segment * width..(segment + 1) * width] {
@@ -222,7 +222,7 @@ impl Rows {
     }
 
     /// Returns the probability that good and bad versions fail alike, if the culprit is in a segment.
-    pub(super) fn alike(&self, segment: usize) -> f64 {
+    pub(super) fn alike_probability(&self, segment: usize) -> f64 {
         let ln = |ln_alike: f64| ln_alike - self.ln_features[segment];
         self.ln_alike.map_or(1.0, |ln_alike| ln(ln_alike).exp())
     }
@@ -230,45 +230,45 @@ impl Rows {
     /// Adds several runs at the price of one.
     pub(super) fn observe_all(&mut self, runs: &[(usize, bool)]) {
         if let &[(version, failed)] = runs {
-            return self.observe(version, failed);
+            return self.observe_run(version, failed);
         }
         for &(version, failed) in runs {
-            self.count(version, u64::from(failed), 1);
+            self.count_runs(version, u64::from(failed), 1);
         }
         let grid = Arc::clone(&self.grid);
-        let width = self.width();
+        let width = self.cell_count();
         let mut sorted = runs.to_vec();
         sorted.sort_unstable();
         // The runs of a version imply that it is bad in the segments up to its own, and good in the rest: so the
         // factors accumulate from segment to segment, from either end.
         let (mut good, mut bad) = (vec![1.0; width], vec![1.0; width]);
         let mut from = 0;
-        for segment in 0..self.segments() {
-            let passed = self.hypotheses(segment).start;
+        for segment in 0..self.segment_count() {
+            let passed = self.segment_hypotheses(segment).start;
             while let Some((_, failed)) = sorted.get(from).filter(|run| run.0 < passed) {
-                multiply(&mut good, grid.good_rates(), *failed);
+                multiply_outcome(&mut good, grid.good_rates(), *failed);
                 from += 1;
             }
-            times(&mut self.values[segment * width..][..width], &good);
+            multiply_each(&mut self.values[segment * width..][..width], &good);
         }
         let mut to = sorted.len();
-        for segment in (0..self.segments()).rev() {
-            let first = self.hypotheses(segment).start;
+        for segment in (0..self.segment_count()).rev() {
+            let first = self.segment_hypotheses(segment).start;
             while let Some((_, failed)) = to
                 .checked_sub(1)
                 .map(|i| sorted[i])
                 .filter(|run| run.0 >= first)
             {
-                multiply(&mut bad, grid.bad_rates(), failed);
+                multiply_outcome(&mut bad, grid.bad_rates(), failed);
                 to -= 1;
             }
-            times(&mut self.values[segment * width..][..width], &bad);
+            multiply_each(&mut self.values[segment * width..][..width], &bad);
         }
     }
 
     /// Adds runs without updating the likelihoods.
-    fn count(&mut self, version: usize, failures: u64, runs: u64) {
-        let at = self.split(version);
+    fn count_runs(&mut self, version: usize, failures: u64, runs: u64) {
+        let at = self.split_at(version);
         self.tested[at].failures += failures;
         self.tested[at].runs += runs;
     }
@@ -295,7 +295,7 @@ impl Rows {
     fn rebuild_all(&mut self) {
         let grid = Arc::clone(&self.grid);
         let of_segment = |s| grid.cells().iter().map(move |cell| (s, cell));
-        let lns = (0..self.segments()).flat_map(of_segment);
+        let lns = (0..self.segment_count()).flat_map(of_segment);
         self.values = lns.map(|(s, cell)| self.ln_value(s, cell)).collect();
         let most = self.values.iter().copied().fold(f64::MIN, f64::max);
         for value in &mut self.values {
@@ -304,7 +304,7 @@ impl Rows {
         self.ln_scale = -most;
     }
 
-    pub(super) fn scale(&mut self, factor: f64) {
+    pub(super) fn scale_values(&mut self, factor: f64) {
         for value in &mut self.values {
             *value *= factor;
         }
@@ -312,22 +312,22 @@ impl Rows {
     }
 
     /// Rescales the values, which would otherwise underflow after many products.
-    pub(super) fn refresh(&mut self) {
+    pub(super) fn refresh_scale(&mut self) {
         let most = self.values.iter().copied().fold(0.0, f64::max);
         if most > 0.0 && most < 1e-100 {
-            self.scale(most.recip());
+            self.scale_values(most.recip());
         }
     }
 
     /// Returns the rows restricted to these cells.
-    pub(super) fn only(&self, cells: &[usize]) -> Self {
+    pub(super) fn only_cells(&self, cells: &[usize]) -> Self {
         let kept = cells.iter().map(|&i| self.grid.cells()[i]).collect();
-        let values = (0..self.segments())
+        let values = (0..self.segment_count())
             .flat_map(|segment| cells.iter().map(move |&i| (segment, i)))
-            .map(|(segment, i)| self.row(segment)[i])
+            .map(|(segment, i)| self.segment_row(segment)[i])
             .collect();
         Self {
-            grid: Arc::new(Grid::of(kept)),
+            grid: Arc::new(Grid::of_cells(kept)),
             newest: self.newest,
             tested: self.tested.clone(),
             values,
@@ -358,7 +358,7 @@ impl Bisection {
     /// Returns a search over the versions 0..=n, with a weight for each culprit 1..=n; without weights the prior is
     /// uniform.
     ///
-    /// The weights are trusted; pass weights that may be wrong through [`hedged`](super::hedged) first.
+    /// The weights are trusted; pass weights that may be wrong through [`hedged`](super::hedge_weights) first.
     pub fn new(n: usize, model: &Model, weights: Option<&[f64]>) -> Self {
         let even = vec![1.0; n];
         let weights = weights.unwrap_or(&even);
@@ -371,7 +371,7 @@ impl Bisection {
             .chain(of_culprits)
             .chain([model.none])
             .collect();
-        Self::with(Grid::new(model), &prior)
+        Self::with_grid(Grid::new(model), &prior)
     }
 
     /// Returns the same search with a possible background: good versions may fail as well.
@@ -393,18 +393,18 @@ impl Bisection {
             newest: self.newest,
             rows,
         };
-        search.normalise();
+        search.normalise_values();
         search
     }
 
     /// Returns whether good versions may fail.
     pub fn allows_background(&self) -> bool {
-        !self.grid().background().is_empty()
+        !self.grid().background_cells().is_empty()
     }
 
     /// Returns the same search without some of the runs of a version.
     #[must_use]
-    pub fn without(&self, version: usize, failures: u64, runs: u64) -> Self {
+    pub fn without_runs(&self, version: usize, failures: u64, runs: u64) -> Self {
         let mut rows = self.rows.of_counts(Arc::clone(&self.rows.grid));
         let mut tested = rows.tested.iter_mut();
         if let Some(tested) = tested.find(|one| one.version == version) {
@@ -415,7 +415,7 @@ impl Bisection {
     }
 
     /// Returns a search with these rates and these weights of all hypotheses, 0..=n+1.
-    pub(super) fn with(grid: Grid, prior: &[f64]) -> Self {
+    pub(super) fn with_grid(grid: Grid, prior: &[f64]) -> Self {
         let newest = prior.len() - 2;
         let mut sum = 0.0;
         let mut before = vec![0.0];
@@ -432,18 +432,18 @@ impl Bisection {
     }
 
     /// Adds one run.
-    pub fn observe(&mut self, version: usize, failed: bool) {
+    pub fn observe_run(&mut self, version: usize, failed: bool) {
         self.observe_with_features(version, failed, Features::default());
     }
 
     /// Adds one run with the features of its failure.
     pub fn observe_with_features(&mut self, version: usize, failed: bool, features: Features) {
         self.exclude_none(version, failed);
-        self.rows.observe(version, failed);
+        self.rows.observe_run(version, failed);
         if features != Features::default() {
             self.rows.add_features(version, features);
         }
-        self.normalise();
+        self.normalise_values();
     }
 
     /// Adds several runs of one version.
@@ -453,35 +453,35 @@ impl Bisection {
             return;
         }
         self.exclude_none(version, failures > 0);
-        self.rows.count(version, failures, runs);
+        self.rows.count_runs(version, failures, runs);
         self.rows.rebuild_all();
-        self.normalise();
+        self.normalise_values();
     }
 
     /// Marks a version as not testable.
     ///
     /// It stays a possible culprit, together with the neighbours that no run can distinguish from it.
-    pub fn untestable(&mut self, version: usize) {
+    pub fn mark_untestable(&mut self, version: usize) {
         self.untestable.insert(version);
     }
 
     /// Marks two versions as identical: none after the first of them, up to the second, is the culprit.
-    pub fn identical(&mut self, first: usize, second: usize) {
-        self.retain(|c| c <= first || c > second);
+    pub fn mark_identical(&mut self, first: usize, second: usize) {
+        self.retain_hypotheses(|c| c <= first || c > second);
     }
 
     /// Excludes all other hypotheses, unless nothing would be possible then.
-    pub(super) fn retain(&mut self, kept: impl Fn(usize) -> bool) {
+    pub(super) fn retain_hypotheses(&mut self, kept: impl Fn(usize) -> bool) {
         let mut other = self.clone();
         let mut sum = 0.0;
         for c in 0..=self.newest + 1 {
             if kept(c) {
-                sum += self.weight(&(c..c + 1));
+                sum += self.prior_weight(&(c..c + 1));
             }
             other.before[c + 1] = sum;
         }
-        if !other.impossible() {
-            other.normalise();
+        if !other.is_impossible() {
+            other.normalise_values();
             *self = other;
         }
     }
@@ -494,45 +494,47 @@ impl Bisection {
         }
     }
 
-    fn normalise(&mut self) {
-        let mut total = self.total();
+    fn normalise_values(&mut self) {
+        let mut total = self.total_mass();
         if total < UNDERFLOW {
             self.rows.rebuild_all();
-            total = self.total();
+            total = self.total_mass();
         }
         if total > 0.0 {
-            self.rows.scale(total.recip());
+            self.rows.scale_values(total.recip());
         }
     }
 
-    fn total(&self) -> f64 {
-        (0..self.rows.segments())
-            .map(|segment| self.prior(segment) * sum(self.rows.row(segment)))
+    fn total_mass(&self) -> f64 {
+        (0..self.rows.segment_count())
+            .map(|segment| {
+                self.segment_prior(segment) * sum_in_lanes(self.rows.segment_row(segment))
+            })
             .sum()
     }
 
     /// Returns the prior weight of a segment.
-    pub(super) fn prior(&self, segment: usize) -> f64 {
-        self.weight(&self.rows.hypotheses(segment))
+    pub(super) fn segment_prior(&self, segment: usize) -> f64 {
+        self.prior_weight(&self.rows.segment_hypotheses(segment))
     }
 
     /// Returns the prior weight of some hypotheses.
-    pub(super) fn weight(&self, hypotheses: &Range<usize>) -> f64 {
+    pub(super) fn prior_weight(&self, hypotheses: &Range<usize>) -> f64 {
         self.before[hypotheses.end] - self.before[hypotheses.start]
     }
 
     /// Returns the number of the newest version.
-    pub fn newest(&self) -> usize {
+    pub fn newest_version(&self) -> usize {
         self.newest
     }
 
     /// Returns the versions that have runs, in their order.
-    pub fn tested(&self) -> &[Tested] {
+    pub fn tested_versions(&self) -> &[Tested] {
         &self.rows.tested
     }
 
     /// Returns the failures and the runs of a version.
-    pub fn counts(&self, version: usize) -> (u64, u64) {
+    pub fn failures_and_runs(&self, version: usize) -> (u64, u64) {
         let at = self.rows.segment_of(version);
         match self.rows.tested.get(at) {
             Some(tested) if tested.version == version => (tested.failures, tested.runs),
@@ -546,20 +548,20 @@ impl Bisection {
             rows: self.rows.of_counts(Arc::clone(&self.rows.grid)),
             ..self.clone()
         };
-        counts.total().ln() - counts.rows.ln_scale
+        counts.total_mass().ln() - counts.rows.ln_scale
     }
 
     /// Returns whether the runs are impossible under every hypothesis of the model.
-    pub fn impossible(&self) -> bool {
-        self.total() <= 0.0
+    pub fn is_impossible(&self) -> bool {
+        self.total_mass() <= 0.0
     }
 
     /// Returns the posterior probability of each hypothesis, 0..=n+1.
-    pub fn posterior(&self) -> Vec<f64> {
+    pub fn posterior_masses(&self) -> Vec<f64> {
         let mut masses = Vec::with_capacity(self.newest + 2);
-        for segment in 0..self.rows.segments() {
-            let density = sum(self.rows.row(segment));
-            let hypotheses = self.rows.hypotheses(segment);
+        for segment in 0..self.rows.segment_count() {
+            let density = sum_in_lanes(self.rows.segment_row(segment));
+            let hypotheses = self.rows.segment_hypotheses(segment);
             masses.extend(hypotheses.map(|c| density * (self.before[c + 1] - self.before[c])));
         }
         masses
@@ -567,10 +569,10 @@ impl Bisection {
 
     /// Returns the posterior weight of each cell of the grid.
     pub(super) fn cell_masses(&self) -> Vec<f64> {
-        let mut masses = vec![0.0; self.rows.width()];
-        for segment in 0..self.rows.segments() {
-            let prior = self.prior(segment);
-            for (mass, value) in masses.iter_mut().zip(self.rows.row(segment)) {
+        let mut masses = vec![0.0; self.rows.cell_count()];
+        for segment in 0..self.rows.segment_count() {
+            let prior = self.segment_prior(segment);
+            for (mass, value) in masses.iter_mut().zip(self.rows.segment_row(segment)) {
                 *mass += prior * value;
             }
         }
@@ -605,21 +607,21 @@ mod tests {
         ];
         let mut one = Bisection::new(16, &Model::default(), None);
         for (version, failed) in runs {
-            one.observe(version, failed);
+            one.observe_run(version, failed);
         }
         let mut other = Bisection::new(16, &Model::default(), None);
         for (version, failed) in runs.into_iter().rev() {
-            other.observe(version, failed);
+            other.observe_run(version, failed);
         }
-        near(&one.posterior(), &other.posterior());
+        near(&one.posterior_masses(), &other.posterior_masses());
         let mut at_once = Bisection::new(16, &Model::default(), None);
         at_once.observe_many(8, 1, 3);
         at_once.observe_many(16, 1, 1);
         at_once.observe_many(5, 0, 1);
         at_once.observe_many(3, 0, 1);
-        near(&one.posterior(), &at_once.posterior());
-        assert_eq!(one.counts(8), (1, 3));
-        assert_eq!(one.counts(9), (0, 0));
+        near(&one.posterior_masses(), &at_once.posterior_masses());
+        assert_eq!(one.failures_and_runs(8), (1, 3));
+        assert_eq!(one.failures_and_runs(9), (0, 0));
     }
 
     #[test]
@@ -633,13 +635,13 @@ mod tests {
             (3, false),
         ];
         let mut one = Bisection::new(16, &Model::default(), None);
-        one.observe(9, false);
+        one.observe_run(9, false);
         let mut together = one.clone();
         for (version, failed) in runs {
-            one.rows.observe(version, failed);
+            one.rows.observe_run(version, failed);
         }
         together.rows.observe_all(&runs);
-        assert_eq!(one.tested(), together.tested());
+        assert_eq!(one.tested_versions(), together.tested_versions());
         near(&one.rows.values, &together.rows.values);
     }
 
@@ -649,23 +651,23 @@ mod tests {
         search.observe_many(100, 1_000_000, 2_000_000);
         search.observe_many(50, 0, 3_000_000);
         for _ in 0..5000 {
-            search.observe(75, false);
+            search.observe_run(75, false);
         }
-        let total: f64 = search.posterior().iter().sum();
+        let total: f64 = search.posterior_masses().iter().sum();
         assert!((total - 1.0).abs() < 1e-9, "{total}");
-        assert!(search.posterior()[..=75].iter().sum::<f64>() < 1e-9);
+        assert!(search.posterior_masses()[..=75].iter().sum::<f64>() < 1e-9);
     }
 
     #[test]
     fn a_failure_of_the_newest_excludes_that_none_is_bad() {
         let mut search = Bisection::new(4, &Model::default(), None);
-        assert!(search.posterior()[5] > 0.0);
-        search.observe(4, true);
-        assert!(search.posterior()[5] <= 0.0);
+        assert!(search.posterior_masses()[5] > 0.0);
+        search.observe_run(4, true);
+        assert!(search.posterior_masses()[5] <= 0.0);
         let mut clean = Bisection::new(4, &Model::default(), None);
         clean.observe_many(4, 0, 5000);
         assert!(matches!(
-            clean.verdict(&Stop::at(0.05)),
+            clean.current_verdict(&Stop::at_delta(0.05)),
             Verdict::NoneBad(_)
         ));
     }
@@ -682,13 +684,16 @@ mod tests {
             search.observe_many(16, 5, 10);
             search.observe_many(0, 1, 100);
             search.observe_many(8, 0, 20);
-            search.untestable(4);
+            search.mark_untestable(4);
         }
-        assert!(clean.posterior()[0] > 0.9);
+        assert!(clean.posterior_masses()[0] > 0.9);
         let with_background = clean.with_background();
         assert!(!clean.allows_background() && with_background.allows_background());
-        near(&with_background.posterior(), &other.posterior());
-        assert_eq!(with_background.tested(), other.tested());
+        near(
+            &with_background.posterior_masses(),
+            &other.posterior_masses(),
+        );
+        assert_eq!(with_background.tested_versions(), other.tested_versions());
     }
 
     #[test]
@@ -697,7 +702,7 @@ mod tests {
         search.observe_many(4, 10, 20);
         search.observe_many(0, 10, 20);
         assert!(matches!(
-            search.verdict(&Stop::at(0.05)),
+            search.current_verdict(&Stop::at_delta(0.05)),
             Verdict::AlreadyBad(_)
         ));
     }
@@ -705,13 +710,13 @@ mod tests {
     #[test]
     fn neighbours_of_an_untestable_version_are_a_group() {
         let mut search = Bisection::new(8, &Model::default(), None);
-        search.untestable(4);
-        search.untestable(5);
+        search.mark_untestable(4);
+        search.mark_untestable(5);
         search.observe_many(8, 10, 10);
         search.observe_many(6, 10, 10);
         search.observe_many(3, 0, 20);
-        let Verdict::Known(group) = search.verdict(&Stop::at(0.05)) else {
-            panic!("{:?}", search.verdict(&Stop::at(0.05)));
+        let Verdict::Known(group) = search.current_verdict(&Stop::at_delta(0.05)) else {
+            panic!("{:?}", search.current_verdict(&Stop::at_delta(0.05)));
         };
         assert_eq!((group.first, group.last), (4, 6));
     }

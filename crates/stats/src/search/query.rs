@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::super::convert::real;
 use super::grid::{BLOCKS, Blocks};
-use super::posterior::{Bisection, Rows, sum, sums};
+use super::posterior::{Bisection, Rows, sum_in_lanes, sums_of_products};
 
 /// Costs of a query, in any unit.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,7 @@ impl Costs<'_> {
         built: &[],
     };
 
-    fn of(&self, version: usize, block: f64) -> f64 {
+    fn cost_of_block(&self, version: usize, block: f64) -> f64 {
         let mut cost = block * self.run;
         if self.current != Some(version) {
             cost += self.switch;
@@ -72,7 +72,7 @@ fn x_ln_x(x: f64) -> f64 {
 }
 
 /// Returns the entropy of a Bernoulli variable with probability `part` of `whole`, times the whole.
-fn entropy(part: f64, whole: f64) -> f64 {
+fn coin_entropy(part: f64, whole: f64) -> f64 {
     if whole <= 0.0 {
         return 0.0;
     }
@@ -91,19 +91,19 @@ impl Sum {
     fn new(fails: f64, mass: f64) -> Self {
         Self {
             fails,
-            noise: entropy(fails, mass),
+            noise: coin_entropy(fails, mass),
         }
     }
 
-    fn plus(self, other: Self, times: f64) -> Self {
+    fn plus_times(self, other: Self, times: f64) -> Self {
         Self {
             fails: self.fails + times * other.fails,
             noise: self.noise + times * other.noise,
         }
     }
 
-    fn gain(self) -> f64 {
-        entropy(self.fails, 1.0) - self.noise
+    fn information_gain(self) -> f64 {
+        coin_entropy(self.fails, 1.0) - self.noise
     }
 }
 
@@ -125,30 +125,30 @@ pub(super) struct Inside {
 }
 
 impl Inside {
-    pub(super) fn gain(&self, share: f64) -> f64 {
+    pub(super) fn gain_at(&self, share: f64) -> f64 {
         self.rest
-            .plus(self.bad, share)
-            .plus(self.good, 1.0 - share)
-            .gain()
+            .plus_times(self.bad, share)
+            .plus_times(self.good, 1.0 - share)
+            .information_gain()
     }
 
     /// Returns the probability of a failure.
-    fn fails(&self, share: f64) -> f64 {
+    fn failure_chance(&self, share: f64) -> f64 {
         self.rest
-            .plus(self.bad, share)
-            .plus(self.good, 1.0 - share)
+            .plus_times(self.bad, share)
+            .plus_times(self.good, 1.0 - share)
             .fails
     }
 
     /// Returns the derivative of the gain with respect to the share.
-    pub(super) fn slope(&self, share: f64) -> f64 {
-        let fails = self.fails(share);
+    pub(super) fn slope_at(&self, share: f64) -> f64 {
+        let fails = self.failure_chance(share);
         let noise = self.bad.noise - self.good.noise;
         (self.bad.fails - self.good.fails) * ((1.0 - fails) / fails).ln() - noise
     }
 
     /// Returns the share with the largest gain.
-    fn best(&self) -> f64 {
+    fn best_share(&self) -> f64 {
         let fails = self.bad.fails - self.good.fails;
         if fails.abs() < f64::MIN_POSITIVE {
             return 0.0;
@@ -172,33 +172,37 @@ impl Outlook {
         let grid = &rows.grid;
         let bad = &grid.bad_blocks()[cells.clone()];
         let good = &grid.good_blocks()[cells.clone()];
-        let segments = (0..rows.segments()).map(|s| {
-            let row = &rows.row(s)[cells.clone()];
-            (sum(row), fails(row, bad), fails(row, good))
+        let segments = (0..rows.segment_count()).map(|s| {
+            let row = &rows.segment_row(s)[cells.clone()];
+            (
+                sum_in_lanes(row),
+                failing_parts(row, bad),
+                failing_parts(row, good),
+            )
         });
-        Self::of(&segments.collect::<Vec<_>>(), rows, before)
+        Self::of_segments(&segments.collect::<Vec<_>>(), rows, before)
     }
 
     /// Returns the gains of single runs by all cells.
     pub(super) fn of_runs(rows: &Rows, before: &[f64]) -> Self {
         let (bad, good) = (rows.grid.bad_rates(), rows.grid.good_rates());
-        let segments = (0..rows.segments()).map(|s| {
-            let [mass, bad, good] = sums(rows.row(s), bad, good);
+        let segments = (0..rows.segment_count()).map(|s| {
+            let [mass, bad, good] = sums_of_products(rows.segment_row(s), bad, good);
             (mass, [bad], [good])
         });
-        Self::of(&segments.collect::<Vec<_>>(), rows, before)
+        Self::of_segments(&segments.collect::<Vec<_>>(), rows, before)
     }
 
     /// Returns the gains from the sums of each segment's row: its mass, and its failures by block if the version is
     /// bad, and if it is good.
-    fn of<const BLOCKS: usize>(
+    fn of_segments<const BLOCKS: usize>(
         segments: &[(f64, [f64; BLOCKS], [f64; BLOCKS])],
         rows: &Rows,
         before: &[f64],
     ) -> Self {
         let blocks = BLOCKS;
         let prior = |s: usize| {
-            let hypotheses = rows.hypotheses(s);
+            let hypotheses = rows.segment_hypotheses(s);
             before[hypotheses.end] - before[hypotheses.start]
         };
         let priors: Vec<f64> = (0..segments.len()).map(prior).collect();
@@ -217,7 +221,7 @@ impl Outlook {
         let mut above = vec![Sum::default(); blocks];
         for segment in &expected {
             for (sum, good) in above.iter_mut().zip(&segment.good) {
-                *sum = sum.plus(*good, 1.0);
+                *sum = sum.plus_times(*good, 1.0);
             }
         }
         let mut outlook = Self {
@@ -228,31 +232,31 @@ impl Outlook {
         let mut below = vec![Sum::default(); blocks];
         for segment in &expected {
             for (above, good) in above.iter_mut().zip(&segment.good) {
-                *above = above.plus(*good, -1.0);
+                *above = above.plus_times(*good, -1.0);
             }
             for b in 0..blocks {
                 outlook.inside.push(Inside {
-                    rest: below[b].plus(above[b], 1.0),
+                    rest: below[b].plus_times(above[b], 1.0),
                     bad: segment.bad[b],
                     good: segment.good[b],
                 });
-                below[b] = below[b].plus(segment.bad[b], 1.0);
+                below[b] = below[b].plus_times(segment.bad[b], 1.0);
             }
         }
         outlook
     }
 
-    pub(super) fn inside(&self, segment: usize, block: usize) -> &Inside {
+    pub(super) fn inside_of(&self, segment: usize, block: usize) -> &Inside {
         &self.inside[segment * self.blocks + block]
     }
 
-    pub(super) fn mass(&self, segment: usize) -> f64 {
+    pub(super) fn mass_of(&self, segment: usize) -> f64 {
         self.mass[segment]
     }
 }
 
 /// Returns the failing part of each block, summed over the cells of a row.
-fn fails(row: &[f64], table: &[Blocks]) -> Blocks {
+fn failing_parts(row: &[f64], table: &[Blocks]) -> Blocks {
     let mut sums = [0.0; BLOCKS.len()];
     for (value, fails) in row.iter().zip(table) {
         for (sum, fails) in sums.iter_mut().zip(fails) {
@@ -265,29 +269,29 @@ fn fails(row: &[f64], table: &[Blocks]) -> Blocks {
 impl Bisection {
     /// Returns the information of a block about the culprit, in nats; `block` is an index into
     /// the powers of two from 1 to 256.
-    pub fn gain(&self, version: usize, block: usize) -> f64 {
-        let cells = 0..self.rows.width();
+    pub fn information_gain(&self, version: usize, block: usize) -> f64 {
+        let cells = 0..self.rows.cell_count();
         let outlook = Outlook::new(&self.rows, &self.before, &cells);
         let segment = self.rows.segment_of(version);
-        let share = self.share(segment, version);
-        outlook.inside(segment, block).gain(share)
+        let share = self.prior_share(segment, version);
+        outlook.inside_of(segment, block).gain_at(share)
     }
 
     /// Returns the share of a segment's prior at or below a version in it.
-    pub(super) fn share(&self, segment: usize, version: usize) -> f64 {
-        let hypotheses = self.rows.hypotheses(segment);
-        let all = self.weight(&hypotheses);
+    pub(super) fn prior_share(&self, segment: usize, version: usize) -> f64 {
+        let hypotheses = self.rows.segment_hypotheses(segment);
+        let all = self.prior_weight(&hypotheses);
         if all <= 0.0 {
             return 1.0;
         }
-        self.weight(&(hypotheses.start..version + 1)) / all
+        self.prior_weight(&(hypotheses.start..version + 1)) / all
     }
 
     /// Returns the testable versions next to this share of the prior of some hypotheses: one at or below it, and one
     /// above.
     pub(super) fn next_to(&self, hypotheses: &Range<usize>, share: f64) -> [Option<usize>; 2] {
         let versions = hypotheses.start..hypotheses.end.min(self.newest + 1);
-        let wanted = self.before[hypotheses.start] + share * self.weight(hypotheses);
+        let wanted = self.before[hypotheses.start] + share * self.prior_weight(hypotheses);
         let sums = &self.before[versions.start + 1..=versions.end];
         let above = versions.start + sums.partition_point(|&sum| sum < wanted);
         let testable = |version: &usize| !self.untestable.contains(version);
@@ -307,20 +311,25 @@ impl Bisection {
         let special = special.filter(|v| **v <= self.newest && !self.untestable.contains(v));
         for &version in special {
             let segment = self.rows.segment_of(version);
-            let share = self.share(segment, version);
+            let share = self.prior_share(segment, version);
             for b in 0..BLOCKS.len() {
-                best.offer(version, b, outlook.inside(segment, b).gain(share), costs);
+                best.offer_query(
+                    version,
+                    b,
+                    outlook.inside_of(segment, b).gain_at(share),
+                    costs,
+                );
             }
         }
-        for segment in 0..self.rows.segments() {
+        for segment in 0..self.rows.segment_count() {
             let little = outlook.mass[segment] < LITTLE;
             for b in 0..BLOCKS.len() {
-                let inside = outlook.inside(segment, b);
-                let share = if little { 1.0 } else { inside.best() };
-                let hypotheses = self.rows.hypotheses(segment);
+                let inside = outlook.inside_of(segment, b);
+                let share = if little { 1.0 } else { inside.best_share() };
+                let hypotheses = self.rows.segment_hypotheses(segment);
                 for version in self.next_to(&hypotheses, share).into_iter().flatten() {
-                    let gain = inside.gain(self.share(segment, version));
-                    best.offer(version, b, gain, costs);
+                    let gain = inside.gain_at(self.prior_share(segment, version));
+                    best.offer_query(version, b, gain, costs);
                 }
             }
         }
@@ -336,12 +345,12 @@ struct Best {
 }
 
 impl Best {
-    fn offer(&mut self, version: usize, block: usize, gain: f64, costs: &Costs) {
+    fn offer_query(&mut self, version: usize, block: usize, gain: f64, costs: &Costs) {
         if gain < NOTHING {
             return;
         }
         let m = BLOCKS[block];
-        let score = gain / costs.of(version, real(m));
+        let score = gain / costs.cost_of_block(version, real(m));
         let lower = self.query.is_some_and(|query| version < query.version);
         if score > self.score * (1.0 + TIE) || (lower && score >= self.score * (1.0 - TIE)) {
             self.score = score;

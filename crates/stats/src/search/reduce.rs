@@ -26,10 +26,10 @@ use std::collections::BTreeMap;
 use super::super::convert::real;
 use super::super::interval::{Interval, confidence_sequence};
 use super::super::{cheapest_baseline, clean_runs_needed, fisher};
-use super::batch::{Slots, drawn};
+use super::batch::{Slots, draw_uniform};
 use super::capacity::{Channel, bisect_runs};
 use super::contradiction::ln_sum;
-use super::grid::{Cell, Grid, Model, backgrounds};
+use super::grid::{Cell, Grid, Model, background_weights};
 use super::posterior::{Bisection, times_ln};
 use super::query::Costs;
 use super::stop::{Stop, Verdict};
@@ -185,7 +185,10 @@ impl Reduction {
             clean,
             delta,
             baseline,
-            search: Bisection::with(Grid::of(cells.clone()), &hypotheses(things, false, 0.0)),
+            search: Bisection::with_grid(
+                Grid::of_cells(cells.clone()),
+                &stage_hypotheses(things, false, 0.0),
+            ),
             unseen: cells.clone(),
             cells,
             order,
@@ -210,13 +213,13 @@ impl Reduction {
         new
     }
 
-    fn stop(&self) -> Stop {
+    fn stage_stop(&self) -> Stop {
         let stage = real(self.stage);
-        Stop::literally(self.delta / (stage * (stage + 1.0)))
+        Stop::without_margin(self.delta / (stage * (stage + 1.0)))
     }
 
     /// Returns the found items and the first `length` of the rest; one more is all items.
-    fn prefix(&self, length: usize) -> Vec<usize> {
+    fn prefix_set(&self, length: usize) -> Vec<usize> {
         if length > self.order.len() {
             return self.everything.clone();
         }
@@ -227,7 +230,7 @@ impl Reduction {
     }
 
     /// Returns the found items without one group.
-    fn without(&self, group: usize) -> Vec<usize> {
+    fn without_group(&self, group: usize) -> Vec<usize> {
         let others = self.found.iter().enumerate().filter(|(i, _)| *i != group);
         let mut set: Vec<usize> = others.flat_map(|(_, group)| group).copied().collect();
         set.sort_unstable();
@@ -235,21 +238,21 @@ impl Reduction {
     }
 
     /// Returns the length of the prefix that equals a set in this stage.
-    fn length(&self, set: &[usize]) -> Option<usize> {
+    fn prefix_length(&self, set: &[usize]) -> Option<usize> {
         if set == self.everything {
-            return Some(self.search.newest());
+            return Some(self.search.newest_version());
         }
         let found: usize = self.found.iter().map(Vec::len).sum();
         let length = set.len().checked_sub(found)?;
-        (length <= self.order.len() && self.prefix(length) == set).then_some(length)
+        (length <= self.order.len() && self.prefix_set(length) == set).then_some(length)
     }
 
-    fn count(&self, set: &[usize]) -> Count {
+    fn count_of(&self, set: &[usize]) -> Count {
         self.counts.get(set).copied().unwrap_or_default()
     }
 
     /// Returns the set to run next, in ascending order, or `None` at the end.
-    pub fn next(&self) -> Option<Vec<usize>> {
+    pub fn next_set(&self) -> Option<Vec<usize>> {
         self.next_batch(&[], 1, 0).pop()
     }
 
@@ -257,28 +260,28 @@ impl Reduction {
     pub fn next_batch(&self, in_flight: &[Vec<usize>], free: usize, seed: u64) -> Vec<Vec<usize>> {
         match self.phase {
             Phase::Over => Vec::new(),
-            Phase::Checking => self.checks(in_flight, free),
+            Phase::Checking => self.missing_checks(in_flight, free),
             Phase::Searching => {
-                let alone = self.alone().filter(|set| !in_flight.contains(set));
+                let alone = self.alone_set().filter(|set| !in_flight.contains(set));
                 let free = free - usize::from(alone.is_some());
                 alone
                     .into_iter()
-                    .chain(self.prefixes(in_flight, free, seed))
+                    .chain(self.choose_prefixes(in_flight, free, seed))
                     .collect()
             }
         }
     }
 
     /// Returns the prefixes with the most information.
-    fn prefixes(&self, in_flight: &[Vec<usize>], free: usize, seed: u64) -> Vec<Vec<usize>> {
+    fn choose_prefixes(&self, in_flight: &[Vec<usize>], free: usize, seed: u64) -> Vec<Vec<usize>> {
         let lengths = match free {
             0 => Vec::new(),
             1 if in_flight.is_empty() => {
-                let query = self.search.choose(&self.stop(), &Costs::RUNS);
+                let query = self.search.choose_query(&self.stage_stop(), &Costs::RUNS);
                 query.iter().map(|query| query.version).collect()
             }
             _ => {
-                let lengths = in_flight.iter().filter_map(|set| self.length(set));
+                let lengths = in_flight.iter().filter_map(|set| self.prefix_length(set));
                 let slots = Slots {
                     free,
                     in_flight: &lengths.collect::<Vec<_>>(),
@@ -286,16 +289,16 @@ impl Reduction {
                     builds: usize::MAX,
                     seed,
                 };
-                self.search.choose_batch(&self.stop(), &slots)
+                self.search.choose_batch(&self.stage_stop(), &slots)
             }
         };
-        let prefixes = lengths.into_iter().map(|length| self.prefix(length));
+        let prefixes = lengths.into_iter().map(|length| self.prefix_set(length));
         prefixes.collect()
     }
 
     /// Returns the found items together with the likeliest last item, if it is time to test whether they suffice.
-    fn alone(&self) -> Option<Vec<usize>> {
-        let likeliest = self.search.likeliest();
+    fn alone_set(&self) -> Option<Vec<usize>> {
+        let likeliest = self.search.likeliest_group();
         if !self.clean || likeliest.first < 2 || likeliest.mass < LIKELY {
             return None;
         }
@@ -304,59 +307,59 @@ impl Reduction {
         let mut set: Vec<usize> = found.chain(last).copied().collect();
         set.sort_unstable();
         let (alone, before) = (
-            self.count(&set),
-            self.count(&self.prefix(likeliest.first - 1)),
+            self.count_of(&set),
+            self.count_of(&self.prefix_set(likeliest.first - 1)),
         );
-        let (rate, _, _) = self.search.rate(self.delta);
+        let (rate, _, _) = self.search.rate_range(self.delta);
         let in_turn = alone.runs <= before.runs && real(alone.runs) * rate < TRIES;
         (alone.failures == 0 && in_turn && !self.untestable.contains(&set)).then_some(set)
     }
 
     /// Adds a run.
-    pub fn observe(&mut self, set: &[usize], failed: bool) {
+    pub fn observe_run(&mut self, set: &[usize], failed: bool) {
         let count = self.counts.entry(set.to_vec()).or_default();
         count.runs += 1;
         count.failures += u64::from(failed);
         match self.phase {
             Phase::Searching => {
-                if let Some(length) = self.length(set) {
-                    self.search.observe(length, failed);
-                    self.advance();
+                if let Some(length) = self.prefix_length(set) {
+                    self.search.observe_run(length, failed);
+                    self.advance_stage();
                 } else if failed
                     && self.clean
-                    && self.prefix(0).iter().all(|thing| set.contains(thing))
+                    && self.prefix_set(0).iter().all(|thing| set.contains(thing))
                 {
                     // The set holds the last needed item.
                     let thing = |last: usize| self.order.get(last.checked_sub(1)?);
                     let holds = |last| thing(last).is_none_or(|thing| set.contains(thing));
-                    self.search.retain(holds);
-                    self.advance();
+                    self.search.retain_hypotheses(holds);
+                    self.advance_stage();
                 }
             }
-            Phase::Checking => self.check(),
+            Phase::Checking => self.finish_check(),
             Phase::Over => {}
         }
     }
 
     /// Marks a set as not testable.
-    pub fn untestable(&mut self, set: &[usize]) {
+    pub fn mark_untestable(&mut self, set: &[usize]) {
         self.untestable.push(set.to_vec());
         match self.phase {
             Phase::Searching => {
-                if let Some(length) = self.length(set) {
-                    self.search.untestable(length);
-                    self.advance();
+                if let Some(length) = self.prefix_length(set) {
+                    self.search.mark_untestable(length);
+                    self.advance_stage();
                 }
             }
-            Phase::Checking => self.check(),
+            Phase::Checking => self.finish_check(),
             Phase::Over => {}
         }
     }
 
     /// Continues with the next stage if this one is decided.
-    fn advance(&mut self) {
+    fn advance_stage(&mut self) {
         while self.phase == Phase::Searching {
-            let group = match self.search.verdict(&self.stop()) {
+            let group = match self.search.current_verdict(&self.stage_stop()) {
                 Verdict::Known(group) => group,
                 Verdict::AlreadyBad(_) => {
                     self.begin_check();
@@ -372,15 +375,15 @@ impl Reduction {
                 self.go_back();
                 return;
             }
-            let masses = self.search.posterior();
+            let masses = self.search.posterior_masses();
             let left_out = masses[group.last + 1..].iter().sum();
             let first = group.first.max(1) - 1;
             self.found.push(self.order[first..group.last].to_vec());
             self.order.truncate(first);
             self.stage += 1;
-            self.cells = weighted(&self.search);
+            self.cells = weighted_cells(&self.search);
             self.begin_stage(false, left_out);
-            if self.order.is_empty() && self.search.newest() == 0 {
+            if self.order.is_empty() && self.search.newest_version() == 0 {
                 self.begin_check();
             }
         }
@@ -399,16 +402,16 @@ impl Reduction {
         self.phase = Phase::Searching;
         self.begin_stage(true, left_out);
         let longest = self.order.len();
-        self.learn(longest, &self.prefix(longest));
+        self.learn_length(longest, &self.prefix_set(longest));
         if longest < self.all.len() {
-            self.learn(self.search.newest(), &self.everything.clone());
+            self.learn_length(self.search.newest_version(), &self.everything.clone());
         }
-        self.advance();
+        self.advance_stage();
     }
 
     /// Adds the known counts of a set, as the prefix of this length.
-    fn learn(&mut self, length: usize, set: &[usize]) {
-        let known = self.count(set);
+    fn learn_length(&mut self, length: usize, set: &[usize]) {
+        let known = self.count_of(set);
         self.search.observe_many(length, known.failures, known.runs);
     }
 
@@ -432,43 +435,43 @@ impl Reduction {
     /// Begins a stage; `left_out` is the probability that an item which was left out is needed.
     fn begin_stage(&mut self, first: bool, left_out: f64) {
         let left_out = if self.clean { 0.0 } else { left_out };
-        let prior = hypotheses(self.order.len(), first, left_out);
-        self.search = Bisection::with(Grid::of(self.cells.clone()), &prior);
+        let prior = stage_hypotheses(self.order.len(), first, left_out);
+        self.search = Bisection::with_grid(Grid::of_cells(self.cells.clone()), &prior);
         // The longest prefix was tried before, too, so its runs are in the cells.
         for length in 0..self.order.len() {
-            self.learn(length, &self.prefix(length));
+            self.learn_length(length, &self.prefix_set(length));
         }
         for length in 0..=self.order.len() {
-            if self.untestable.contains(&self.prefix(length)) {
-                self.search.untestable(length);
+            if self.untestable.contains(&self.prefix_set(length)) {
+                self.search.mark_untestable(length);
             }
         }
     }
 
     fn begin_check(&mut self) {
         self.phase = Phase::Checking;
-        self.check();
+        self.finish_check();
     }
 
-    fn level(&self) -> f64 {
+    fn check_level(&self) -> f64 {
         self.delta / real(self.found.len().max(1) as u64)
     }
 
     /// Returns how many clean runs show that a group is needed.
     fn clean_runs(&self) -> Option<u64> {
-        let alone = self.count(&self.prefix(0));
+        let alone = self.count_of(&self.prefix_set(0));
         let (of, known) = self.wanted;
         if of == (alone, self.found.len()) {
             return known;
         }
         let reference = self.with_larger_sets(alone);
-        clean_runs_needed(reference.failures, reference.runs, self.level())
+        clean_runs_needed(reference.failures, reference.runs, self.check_level())
     }
 
     /// Returns the runs of the found set, together with the runs of all larger sets, which fail at the same rate. If the
     /// found set seems to fail less often than they do, only its own runs count.
     fn with_larger_sets(&self, alone: Count) -> Count {
-        let found = self.prefix(0);
+        let found = self.prefix_set(0);
         let larger = self.counts.iter().filter(|(set, _)| {
             set.len() > found.len() && found.iter().all(|thing| set.binary_search(thing).is_ok())
         });
@@ -487,23 +490,26 @@ impl Reduction {
     }
 
     /// Returns how many more runs each set of the end check needs.
-    fn missing(&self) -> Vec<(Vec<usize>, u64)> {
-        let whole = self.prefix(0);
-        let alone = self.count(&whole);
+    fn missing_runs(&self) -> Vec<(Vec<usize>, u64)> {
+        let whole = self.prefix_set(0);
+        let alone = self.count_of(&whole);
         if alone.failures < self.failures && !self.untestable.contains(&whole) {
             return vec![(whole, self.failures - alone.failures)];
         }
         let needed = self.clean_runs();
         let missing = (0..self.found.len()).filter_map(|group| {
-            let set = self.without(group);
+            let set = self.without_group(group);
             if self.untestable.contains(&set) {
                 return None;
             }
-            let count = self.count(&set);
+            let count = self.count_of(&set);
             let more = if count.failures == 0 {
                 needed?.saturating_sub(count.runs)
             } else {
-                u64::from(count.failures < MANY && self.improbable(count, true) > self.level())
+                u64::from(
+                    count.failures < MANY
+                        && self.improbability_of(count, true) > self.check_level(),
+                )
             };
             // The rate without any item is only distinguishable from the rate of the item if that rate is known as
             // well.
@@ -520,7 +526,7 @@ impl Reduction {
     /// the runs of that item alone.
     fn ln_likelihood(&self, count: Count, rate: impl Fn(&Cell) -> f64) -> f64 {
         let alone = if self.found.len() == 1 {
-            self.count(&self.prefix(0))
+            self.count_of(&self.prefix_set(0))
         } else {
             Count::default()
         };
@@ -532,7 +538,7 @@ impl Reduction {
     }
 
     /// Returns the probability that a set with these counts is bad, if `bad`, or good, with a prior of 1/2 for each.
-    fn improbable(&self, count: Count, bad: bool) -> f64 {
+    fn improbability_of(&self, count: Count, bad: bool) -> f64 {
         let if_bad = self.ln_likelihood(count, |cell| cell.p);
         let if_good = self.ln_likelihood(count, |cell| cell.q);
         let against = if bad {
@@ -551,13 +557,13 @@ impl Reduction {
     /// the weight is on no background.
     fn is_bad_at_any_background(&self, count: Count) -> bool {
         let likeliest = |cell: &Cell| {
-            let possible = backgrounds(cell.p).into_iter().map(|(q, _)| q);
+            let possible = background_weights(cell.p).into_iter().map(|(q, _)| q);
             let best =
                 possible.max_by(|a, b| ln_chance(count, *a).total_cmp(&ln_chance(count, *b)));
             best.unwrap_or(cell.q)
         };
         let if_good = self.ln_likelihood(count, likeliest);
-        self.ln_likelihood(count, |cell| cell.p) - if_good >= -self.level().ln()
+        self.ln_likelihood(count, |cell| cell.p) - if_good >= -self.check_level().ln()
     }
 
     /// Returns whether the runs without a group show that it is not needed.
@@ -567,15 +573,15 @@ impl Reduction {
             if self.found.len() == 1 {
                 self.is_bad_at_any_background(without)
             } else {
-                self.improbable(without, false) <= self.level()
+                self.improbability_of(without, false) <= self.check_level()
             }
         };
         without.failures > 0 && (self.clean || shown())
     }
 
-    fn checks(&self, in_flight: &[Vec<usize>], free: usize) -> Vec<Vec<usize>> {
+    fn missing_checks(&self, in_flight: &[Vec<usize>], free: usize) -> Vec<Vec<usize>> {
         let mut sets = Vec::new();
-        for (set, more) in self.missing() {
+        for (set, more) in self.missing_runs() {
             let under_way = in_flight.iter().filter(|other| **other == set).count() as u64;
             for _ in under_way..more {
                 if sets.len() == free {
@@ -588,16 +594,16 @@ impl Reduction {
     }
 
     /// Ends the check if nothing is missing, or begins anew if a group is not needed.
-    fn check(&mut self) {
-        let alone = self.count(&self.prefix(0));
+    fn finish_check(&mut self) {
+        let alone = self.count_of(&self.prefix_set(0));
         self.wanted = ((alone, self.found.len()), self.clean_runs());
         let baseline = self.baseline;
-        let lost = clean_runs_needed(baseline.failures, baseline.runs, self.level());
+        let lost = clean_runs_needed(baseline.failures, baseline.runs, self.check_level());
         if alone.failures == 0 && lost.is_some_and(|lost| alone.runs >= lost) {
             return self.go_back();
         }
-        let needless =
-            (0..self.found.len()).find(|&group| self.is_needless(self.count(&self.without(group))));
+        let needless = (0..self.found.len())
+            .find(|&group| self.is_needless(self.count_of(&self.without_group(group))));
         match needless {
             // Without the only group no item is left, and the program still fails.
             Some(_) if self.found.len() == 1 => {
@@ -612,15 +618,15 @@ impl Reduction {
                 self.stage += 1;
                 self.begin_anew(order);
             }
-            _ if self.missing().is_empty() => self.end(),
+            _ if self.missing_runs().is_empty() => self.end_search(),
             _ => {}
         }
     }
 
     /// Ends the search, unless another order may divide a group.
-    fn end(&mut self) {
+    fn end_search(&mut self) {
         if let Some(before) = self.settled.take() {
-            if unsettled(&before) <= unsettled(&self.found) {
+            if unsettled_items(&before) <= unsettled_items(&self.found) {
                 self.found = before;
                 self.in_vain += 1;
             } else {
@@ -633,7 +639,7 @@ impl Reduction {
         }
         self.orders += 1;
         let mut order = self.found.concat();
-        let place = |thing: &usize| drawn(0, self.orders, *thing as u64);
+        let place = |thing: &usize| draw_uniform(0, self.orders, *thing as u64);
         order.sort_by(|a, b| place(a).total_cmp(&place(b)));
         self.settled = Some(std::mem::take(&mut self.found));
         self.stage += 1;
@@ -655,7 +661,12 @@ impl Reduction {
 
     /// Returns the approximate number of remaining runs if at most one of the undecided items is needed.
     pub fn runs_left(&self) -> f64 {
-        let missing = || self.missing().iter().map(|(_, more)| real(*more)).sum();
+        let missing = || {
+            self.missing_runs()
+                .iter()
+                .map(|(_, more)| real(*more))
+                .sum()
+        };
         match self.phase {
             Phase::Over => 0.0,
             Phase::Checking => missing(),
@@ -664,7 +675,7 @@ impl Reduction {
                 let p = real(failures) / real(runs.max(1));
                 let open = self.search.credible_set(1.0 - self.delta).len() as u64;
                 let groups = real(self.found.len() as u64 + 1);
-                let clean = clean_runs_needed(failures, runs, self.level()).unwrap_or(0);
+                let clean = clean_runs_needed(failures, runs, self.check_level()).unwrap_or(0);
                 let search = bisect_runs(open, &Channel { p, q: 0.0 }, true, self.delta);
                 search + groups * real(clean) + real(self.failures) / p
             }
@@ -682,16 +693,16 @@ impl Reduction {
     }
 
     /// Returns the present answer.
-    pub fn answer(&self) -> Answer {
+    pub fn current_answer(&self) -> Answer {
         let this = self.as_settled();
-        let alone = this.count(&this.prefix(0));
+        let alone = this.count_of(&this.prefix_set(0));
         let needed = this.clean_runs();
         let is_open = |group: &usize| {
-            let count = this.count(&this.without(*group));
+            let count = this.count_of(&this.without_group(*group));
             match (count.failures, needed) {
                 (0, Some(needed)) => count.runs < needed,
                 (0, None) => true,
-                _ => this.clean || this.improbable(count, true) > this.level(),
+                _ => this.clean || this.improbability_of(count, true) > this.check_level(),
             }
         };
         Answer {
@@ -703,12 +714,12 @@ impl Reduction {
 
     /// Returns the rates of the found set and of all items together; each interval holds at all times with probability
     /// 1 - alpha/2, so both do with 1 - alpha.
-    pub fn rates(&self, alpha: f64) -> Rates {
+    pub fn found_rates(&self, alpha: f64) -> Rates {
         let this = self.as_settled();
         let interval = |count: Count| confidence_sequence(count.failures, count.runs, alpha / 2.0);
         Rates {
             of_all: interval(self.baseline),
-            of_found: interval(this.count(&this.prefix(0))),
+            of_found: interval(this.count_of(&this.prefix_set(0))),
         }
     }
 }
@@ -719,14 +730,14 @@ fn ln_chance(count: Count, rate: f64) -> f64 {
 }
 
 /// Returns the size of an answer for comparison: its number of items, then the number of items in undivided groups.
-fn unsettled(found: &[Vec<usize>]) -> (usize, usize) {
+fn unsettled_items(found: &[Vec<usize>]) -> (usize, usize) {
     let things: usize = found.iter().map(Vec::len).sum();
     (things, things - found.len())
 }
 
 /// Returns the prior of a stage as that of a bisection: "not even all items fail" has weight 0. With a probability for
 /// items that were left out, the set of all items is one more candidate, after the longest prefix.
-fn hypotheses(remaining: usize, first: bool, left_out: f64) -> Vec<f64> {
+fn stage_hypotheses(remaining: usize, first: bool, left_out: f64) -> Vec<f64> {
     let mut prior = stage_prior(remaining, first);
     let total: f64 = prior.iter().sum();
     for prior in &mut prior {
@@ -738,7 +749,7 @@ fn hypotheses(remaining: usize, first: bool, left_out: f64) -> Vec<f64> {
 }
 
 /// Returns the cells with their present weights.
-fn weighted(search: &Bisection) -> Vec<Cell> {
+fn weighted_cells(search: &Bisection) -> Vec<Cell> {
     let cells = search.grid().cells().iter().zip(search.cell_masses());
     cells
         .map(|(&cell, weight)| Cell { weight, ..cell })
@@ -758,19 +769,19 @@ mod tests {
     fn reduce(n: usize, untestable: &[&[usize]], fails: impl Fn(&[usize]) -> bool) -> Reduction {
         let mut search = Reduction::new((0..n).collect(), true, BASELINE, 0.05);
         for set in untestable {
-            search.untestable(set);
+            search.mark_untestable(set);
         }
         for _ in 0..1000 {
-            let Some(set) = search.next() else {
+            let Some(set) = search.next_set() else {
                 return search;
             };
-            search.observe(&set, fails(&set));
+            search.observe_run(&set, fails(&set));
         }
         panic!("no end");
     }
 
     fn sorted(search: &Reduction) -> Vec<usize> {
-        let mut found = search.answer().needed.concat();
+        let mut found = search.current_answer().needed.concat();
         found.sort_unstable();
         found
     }
@@ -779,11 +790,15 @@ mod tests {
     fn things_that_are_needed_together_are_found_and_each_is_shown_to_be_needed() {
         let search = reduce(16, &[], |set| set.contains(&3) && set.contains(&11));
         assert_eq!(sorted(&search), [3, 11]);
-        let answer = search.answer();
+        let answer = search.current_answer();
         assert!(answer.sufficient && answer.open.is_empty(), "{answer:?}");
         let all = reduce(3, &[], |set| set.len() == 3);
         assert_eq!(sorted(&all), [0, 1, 2]);
-        assert!(all.answer().open.is_empty(), "{:?}", all.answer());
+        assert!(
+            all.current_answer().open.is_empty(),
+            "{:?}",
+            all.current_answer()
+        );
     }
 
     #[test]
@@ -808,22 +823,22 @@ mod tests {
         let hidden = |set: &[usize]| set.contains(&1) && (!set.contains(&2) || set.contains(&5));
         let search = reduce(8, &[], hidden);
         assert_eq!(sorted(&search), [1]);
-        assert!(search.answer().open.is_empty());
+        assert!(search.current_answer().open.is_empty());
     }
 
     #[test]
     fn a_single_thing_and_none_at_all_are_searched_too() {
         let search = reduce(1, &[], |set| set == [0]);
-        assert_eq!(search.answer().needed, [vec![0]]);
-        assert!(search.answer().open.is_empty());
+        assert_eq!(search.current_answer().needed, [vec![0]]);
+        assert!(search.current_answer().open.is_empty());
         let none = reduce(0, &[], |_| true);
-        assert!(none.answer().sufficient && none.answer().needed.is_empty());
+        assert!(none.current_answer().sufficient && none.current_answer().needed.is_empty());
     }
 
     #[test]
     fn where_nothing_is_needed_that_is_found() {
         let search = reduce(8, &[], |_| true);
-        let answer = search.answer();
+        let answer = search.current_answer();
         assert!(answer.sufficient && answer.needed.is_empty(), "{answer:?}");
     }
 
@@ -832,14 +847,14 @@ mod tests {
         let mut sets: Vec<&[usize]> = vec![&[0, 1, 2], &[0, 1, 2, 3]];
         sets.extend([&[2][..], &[3], &[4], &[2, 3], &[2, 4], &[3, 4]]);
         let search = reduce(8, &sets, |set| set.contains(&3));
-        assert_eq!(search.answer().needed, [vec![2, 3, 4]]);
-        assert!(search.answer().open.is_empty());
+        assert_eq!(search.current_answer().needed, [vec![2, 3, 4]]);
+        assert!(search.current_answer().open.is_empty());
     }
 
     #[test]
     fn another_order_takes_a_group_apart() {
         let search = reduce(8, &[&[0, 1, 2], &[0, 1, 2, 3]], |set| set.contains(&3));
-        assert_eq!(search.answer().needed, [vec![3]]);
+        assert_eq!(search.current_answer().needed, [vec![3]]);
     }
 
     #[test]
@@ -849,16 +864,16 @@ mod tests {
             runs: 50,
         };
         let mut search = Reduction::new((0..8).collect(), true, baseline, 0.05);
-        search.observe(&[0, 1, 2, 3, 4, 5], true);
+        search.observe_run(&[0, 1, 2, 3, 4, 5], true);
         let mut runs = 0;
-        while search.next() != Some(vec![5]) {
-            search.observe(&search.next().unwrap(), false);
+        while search.next_set() != Some(vec![5]) {
+            search.observe_run(&search.next_set().unwrap(), false);
             runs += 1;
         }
         assert!(!search.is_found() && runs < 50, "{runs}");
-        search.observe(&[5], true);
+        search.observe_run(&[5], true);
         assert!(search.is_found());
-        assert_eq!(search.answer().needed, [vec![5]]);
+        assert_eq!(search.current_answer().needed, [vec![5]]);
     }
 
     #[test]
@@ -870,14 +885,14 @@ mod tests {
         let misled = |seed: &u64| {
             let mut search = Reduction::new((0..4).collect(), false, baseline, 0.05);
             for run in 0.. {
-                let Some(set) = search.next() else {
+                let Some(set) = search.next_set() else {
                     break;
                 };
                 assert!(run < 3000, "{seed}: no end");
                 // At first it fails without item 3 as well.
                 let bad = set.contains(&1) && (set.contains(&3) || run < 8);
                 let rate = if bad { 0.5 } else { 0.05 };
-                search.observe(&set, drawn(*seed, run, 1) < rate);
+                search.observe_run(&set, draw_uniform(*seed, run, 1) < rate);
             }
             sorted(&search) != [1, 3]
         };
@@ -895,13 +910,13 @@ mod tests {
         let needless = |seed: &u64| {
             let mut search = Reduction::new(vec![0], false, baseline, 0.05);
             for run in 0..20_000 {
-                let Some(set) = search.next() else {
+                let Some(set) = search.next_set() else {
                     break;
                 };
                 let rate = if set.is_empty() { q } else { 0.5 };
-                search.observe(&set, drawn(*seed, run, 0) < rate);
+                search.observe_run(&set, draw_uniform(*seed, run, 0) < rate);
             }
-            search.answer().needed.is_empty()
+            search.current_answer().needed.is_empty()
         };
         (0..300).filter(needless).count()
     }
@@ -918,13 +933,13 @@ mod tests {
     #[test]
     fn a_set_that_fails_much_more_rarely_is_told() {
         let mut search = reduce(4, &[], |set| set.contains(&2));
-        assert_eq!(search.rates(0.05).times_rarer(), None);
+        assert_eq!(search.found_rates(0.05).times_rarer(), None);
         let rarely = Count {
             failures: 10,
             runs: 100,
         };
         search.counts.insert(vec![2], rarely);
-        let (least, most) = search.rates(0.05).times_rarer().unwrap();
+        let (least, most) = search.found_rates(0.05).times_rarer().unwrap();
         assert!(
             least > 2.0 && least < 10.0 && most > 10.0,
             "{least}, {most}"

@@ -33,20 +33,20 @@ impl Screen {
     }
 
     /// Returns the set to run next, in ascending order, unless it is in flight.
-    pub fn next(&self, in_flight: &[Vec<usize>]) -> Option<Vec<usize>> {
-        let sets = self.open.iter().map(|out| self.without(out));
+    pub fn next_set(&self, in_flight: &[Vec<usize>]) -> Option<Vec<usize>> {
+        let sets = self.open.iter().map(|out| self.set_without(out));
         let mut sets = sets.filter(|set| !in_flight.contains(set));
         sets.next()
     }
 
-    fn without(&self, out: &[usize]) -> Vec<usize> {
+    fn set_without(&self, out: &[usize]) -> Vec<usize> {
         let kept = |thing: &usize| out.binary_search(thing).is_err();
         (0..self.things).filter(kept).collect()
     }
 
     /// Adds a run: `ran` says whether the program ran as usual, with any outcome.
-    pub fn observe(&mut self, set: &[usize], ran: bool) {
-        let Some(out) = self.asked(set) else {
+    pub fn observe_run(&mut self, set: &[usize], ran: bool) {
+        let Some(out) = self.take_asked(set) else {
             return;
         };
         match out.as_slice() {
@@ -55,26 +55,29 @@ impl Screen {
                 self.doubtful.push(*one);
                 self.open.push(out);
             }
-            _ => self.divide(&out),
+            _ => self.divide_items(&out),
         }
         self.free.sort_unstable();
     }
 
     /// Marks a set as not testable, however often it is tried.
-    pub fn untestable(&mut self, set: &[usize]) {
-        if let Some(out) = self.asked(set) {
-            self.divide(&out);
+    pub fn mark_untestable(&mut self, set: &[usize]) {
+        if let Some(out) = self.take_asked(set) {
+            self.divide_items(&out);
         }
     }
 
     /// Removes and returns the items that are left out of a set, if the screen asked for that set.
-    fn asked(&mut self, set: &[usize]) -> Option<Vec<usize>> {
-        let asked = self.open.iter().position(|out| self.without(out) == set);
+    fn take_asked(&mut self, set: &[usize]) -> Option<Vec<usize>> {
+        let asked = self
+            .open
+            .iter()
+            .position(|out| self.set_without(out) == set);
         asked.map(|at| self.open.remove(at))
     }
 
     /// Splits a set of items that cannot be left out together.
-    fn divide(&mut self, out: &[usize]) {
+    fn divide_items(&mut self, out: &[usize]) {
         if let [one] = out {
             self.required.push(*one);
             self.required.sort_unstable();
@@ -90,12 +93,12 @@ impl Screen {
     }
 
     /// Returns the items that can be left out.
-    pub fn free(&self) -> &[usize] {
+    pub fn free_items(&self) -> &[usize] {
         &self.free
     }
 
     /// Returns the items without which the program does not run.
-    pub fn required(&self) -> &[usize] {
+    pub fn required_items(&self) -> &[usize] {
         &self.required
     }
 }
@@ -107,11 +110,11 @@ mod tests {
     fn screened(things: usize, required: &[usize]) -> (Screen, usize) {
         let mut screen = Screen::new(things);
         for runs in 0.. {
-            let Some(set) = screen.next(&[]) else {
+            let Some(set) = screen.next_set(&[]) else {
                 return (screen, runs);
             };
             let ran = required.iter().all(|thing| set.contains(thing));
-            screen.observe(&set, ran);
+            screen.observe_run(&set, ran);
         }
         unreachable!("the numbers do not end")
     }
@@ -125,8 +128,8 @@ mod tests {
             ((0..64).collect(), 191),
         ] {
             let (screen, runs) = screened(64, &required);
-            assert_eq!(screen.required(), required);
-            assert_eq!(screen.free().len(), 64 - required.len());
+            assert_eq!(screen.required_items(), required);
+            assert_eq!(screen.free_items().len(), 64 - required.len());
             assert!(runs <= most, "{required:?}: {runs}");
         }
     }
@@ -135,31 +138,34 @@ mod tests {
     fn a_single_run_that_ends_otherwise_keeps_nothing() {
         let mut screen = Screen::new(2);
         for set in [vec![], vec![1]] {
-            assert_eq!(screen.next(&[]), Some(set.clone()));
-            screen.observe(&set, false);
+            assert_eq!(screen.next_set(&[]), Some(set.clone()));
+            screen.observe_run(&set, false);
         }
-        screen.observe(&[0], true);
-        assert_eq!(screen.next(&[]), Some(vec![1]));
-        screen.observe(&[1], true);
-        assert!(screen.is_over() && screen.required().is_empty());
+        screen.observe_run(&[0], true);
+        assert_eq!(screen.next_set(&[]), Some(vec![1]));
+        screen.observe_run(&[1], true);
+        assert!(screen.is_over() && screen.required_items().is_empty());
     }
 
     #[test]
     fn what_cannot_be_run_at_all_is_not_tried_again() {
         let mut screen = Screen::new(1);
-        screen.untestable(&[]);
-        assert_eq!((screen.is_over(), screen.required()), (true, &[0][..]));
+        screen.mark_untestable(&[]);
+        assert_eq!(
+            (screen.is_over(), screen.required_items()),
+            (true, &[0][..])
+        );
     }
 
     #[test]
     fn several_are_tried_at_once_and_none_twice() {
         let mut screen = Screen::new(4);
-        let all = screen.next(&[]).unwrap();
+        let all = screen.next_set(&[]).unwrap();
         assert_eq!(all, Vec::<usize>::new());
-        assert_eq!(screen.next(std::slice::from_ref(&all)), None);
-        screen.observe(&all, false);
-        let first = screen.next(&[]).unwrap();
-        let second = screen.next(std::slice::from_ref(&first)).unwrap();
+        assert_eq!(screen.next_set(std::slice::from_ref(&all)), None);
+        screen.observe_run(&all, false);
+        let first = screen.next_set(&[]).unwrap();
+        let second = screen.next_set(std::slice::from_ref(&first)).unwrap();
         assert_eq!((first, second), (vec![2, 3], vec![0, 1]));
     }
 }

@@ -7,7 +7,7 @@
 //! probability of the class: in wrong searches, an improbable class that was entirely for another answer took
 //! background failures for the bug. (64 versions, p = .03, q = .01: .058 wrong; if a class below .02 is ignored, .08.)
 
-use super::posterior::{Bisection, sum};
+use super::posterior::{Bisection, sum_in_lanes};
 use super::query::{Costs, Query};
 use std::ops::Range;
 
@@ -60,7 +60,7 @@ const EARLY: f64 = 0.2;
 
 impl Stop {
     /// Assumes that all bad versions fail at one rate; the answer is wrong with probability `delta`.
-    pub fn at(delta: f64) -> Self {
+    pub fn at_delta(delta: f64) -> Self {
         Self {
             rest: delta,
             strict: OPTIMISM * delta,
@@ -70,19 +70,19 @@ impl Stop {
     }
 
     /// Allows different rates of bad versions: the versions before the culprit are checked.
-    pub fn checked(delta: f64) -> Self {
+    pub fn with_check(delta: f64) -> Self {
         Self {
             early: EARLY,
             check: Some(delta),
-            ..Self::at(delta)
+            ..Self::at_delta(delta)
         }
     }
 
     /// Trusts the posterior without correction.
-    pub(super) fn literally(delta: f64) -> Self {
+    pub(super) fn without_margin(delta: f64) -> Self {
         Self {
             strict: delta,
-            ..Self::at(delta)
+            ..Self::at_delta(delta)
         }
     }
 }
@@ -101,16 +101,16 @@ pub(super) enum Lacks {
 
 impl Bisection {
     /// Returns the group with the most probability; of equals, the first.
-    pub fn likeliest(&self) -> Group {
+    pub fn likeliest_group(&self) -> Group {
         let mut best = Group {
             first: 0,
             last: 0,
             mass: -1.0,
         };
-        for segment in 0..self.rows.segments() {
-            let density = sum(self.rows.row(segment));
-            if density * self.prior(segment) > best.mass {
-                let group = self.heaviest(segment, density);
+        for segment in 0..self.rows.segment_count() {
+            let density = sum_in_lanes(self.rows.segment_row(segment));
+            if density * self.segment_prior(segment) > best.mass {
+                let group = self.heaviest_group(segment, density);
                 if group.mass > best.mass * (1.0 + 1e-12) {
                     best = group;
                 }
@@ -120,8 +120,8 @@ impl Bisection {
     }
 
     /// Returns the heaviest group of a segment.
-    fn heaviest(&self, segment: usize, density: f64) -> Group {
-        let hypotheses = self.rows.hypotheses(segment);
+    fn heaviest_group(&self, segment: usize, density: f64) -> Group {
+        let hypotheses = self.rows.segment_hypotheses(segment);
         let mut best = Group {
             first: hypotheses.start,
             last: hypotheses.start,
@@ -142,26 +142,26 @@ impl Bisection {
     }
 
     /// Returns the group that holds 1 - delta, if there is one.
-    fn settled(&self, delta: f64) -> Option<Group> {
-        let heavy = (0..self.rows.segments()).find_map(|segment| {
-            let density = sum(self.rows.row(segment));
-            (density * self.prior(segment) >= 1.0 - delta).then_some((segment, density))
+    fn settled_group(&self, delta: f64) -> Option<Group> {
+        let heavy = (0..self.rows.segment_count()).find_map(|segment| {
+            let density = sum_in_lanes(self.rows.segment_row(segment));
+            (density * self.segment_prior(segment) >= 1.0 - delta).then_some((segment, density))
         });
         let (segment, density) = heavy?;
-        let group = self.heaviest(segment, density);
+        let group = self.heaviest_group(segment, density);
         (group.mass >= 1.0 - delta).then_some(group)
     }
 
     /// Returns the group that holds enough of the probability, with a background as well; otherwise what keeps the
     /// search open.
-    fn answer(&self, stop: &Stop) -> Result<Group, Lacks> {
-        let (background, close) = (self.grid().background(), self.grid().close());
+    fn sufficient_group(&self, stop: &Stop) -> Result<Group, Lacks> {
+        let (background, close) = (self.grid().background_cells(), self.grid().close_cells());
         let rest = if background.is_empty() {
             stop.strict
         } else {
             stop.rest
         };
-        let Some(group) = self.settled(rest) else {
+        let Some(group) = self.settled_group(rest) else {
             return Err(Lacks::Mass);
         };
         let objects = |(inside, of_group): (f64, f64)| {
@@ -169,8 +169,10 @@ impl Bisection {
             against >= TRIFLE * stop.rest && against > stop.strict * inside
         };
         for class in [background, close] {
-            let any = self.class(&class, &group, |_| 1.0);
-            let alike = self.class(&class, &group, |segment| self.rows.alike(segment));
+            let any = self.class_mass(&class, &group, |_| 1.0);
+            let alike = self.class_mass(&class, &group, |segment| {
+                self.rows.alike_probability(segment)
+            });
             if objects(any) || objects(alike) {
                 return Err(Lacks::MassInside(class));
             }
@@ -178,11 +180,11 @@ impl Bisection {
         Ok(group)
     }
 
-    pub(super) fn lacks(&self, stop: &Stop) -> Lacks {
-        let answer = self.answer(stop);
+    pub(super) fn what_lacks(&self, stop: &Stop) -> Lacks {
+        let answer = self.sufficient_group(stop);
         let group = answer.as_ref().ok().copied();
-        let group = group.or_else(|| stop.check.and_then(|_| self.settled(stop.early)));
-        let check = group.and_then(|group| self.check(stop, &group));
+        let group = group.or_else(|| stop.check.and_then(|_| self.settled_group(stop.early)));
+        let check = group.and_then(|group| self.check_group(stop, &group));
         match (check, answer) {
             (Some((version, about)), _) => Lacks::Runs { version, about },
             (None, Ok(_)) => Lacks::Nothing,
@@ -192,40 +194,40 @@ impl Bisection {
 
     /// Returns the probability of a class of cells, and that of the class and the group together. `share` is the
     /// counted share of each segment.
-    fn class(
+    fn class_mass(
         &self,
         cells: &Range<usize>,
         group: &Group,
         share: impl Fn(usize) -> f64,
     ) -> (f64, f64) {
         let density = |segment: usize| {
-            let row = &self.rows.row(segment)[cells.clone()];
-            share(segment) * sum(row)
+            let row = &self.rows.segment_row(segment)[cells.clone()];
+            share(segment) * sum_in_lanes(row)
         };
-        let segments = 0..self.rows.segments();
-        let inside = segments.map(|segment| self.prior(segment) * density(segment));
-        let prior = self.weight(&(group.first..group.last + 1));
+        let segments = 0..self.rows.segment_count();
+        let inside = segments.map(|segment| self.segment_prior(segment) * density(segment));
+        let prior = self.prior_weight(&(group.first..group.last + 1));
         let of_group = prior * density(self.rows.segment_of(group.first));
         (inside.sum(), of_group)
     }
 
     /// Returns the present verdict.
-    pub fn verdict(&self, stop: &Stop) -> Verdict {
-        if self.impossible() {
+    pub fn current_verdict(&self, stop: &Stop) -> Verdict {
+        if self.is_impossible() {
             return Verdict::Impossible;
         }
-        match self.answer(stop) {
+        match self.sufficient_group(stop) {
             Ok(group) if group.last == 0 => Verdict::AlreadyBad(group.mass),
             Ok(group) if group.first > self.newest => Verdict::NoneBad(group.mass),
             Ok(group) => Verdict::Known(group),
-            Err(_) => Verdict::Open(self.likeliest()),
+            Err(_) => Verdict::Open(self.likeliest_group()),
         }
     }
 
     /// Returns the next query, or `None` if the search is over or no run gives more information.
-    pub fn choose(&self, stop: &Stop, costs: &Costs) -> Option<Query> {
-        let all = 0..self.rows.width();
-        match self.lacks(stop) {
+    pub fn choose_query(&self, stop: &Stop, costs: &Costs) -> Option<Query> {
+        let all = 0..self.rows.cell_count();
+        match self.what_lacks(stop) {
             Lacks::Mass => self.best_query(costs, &all),
             Lacks::MassInside(class) => self.best_query(costs, &class),
             Lacks::Runs { version, .. } => Some(Query {
@@ -239,7 +241,7 @@ impl Bisection {
 
     /// Returns the fewest hypotheses, the likeliest first, that hold this share of the probability.
     pub fn credible_set(&self, share: f64) -> Vec<usize> {
-        let masses = self.posterior();
+        let masses = self.posterior_masses();
         let mut order: Vec<usize> = (0..masses.len()).collect();
         order.sort_by(|&a, &b| masses[b].total_cmp(&masses[a]).then(a.cmp(&b)));
         let mut held = 0.0;
@@ -253,7 +255,7 @@ impl Bisection {
 
     /// Returns the mean failure rate of the newest version and the range that holds `1 - alpha` of the
     /// probability.
-    pub fn rate(&self, alpha: f64) -> (f64, f64, f64) {
+    pub fn rate_range(&self, alpha: f64) -> (f64, f64, f64) {
         let mut of_rates: Vec<(f64, f64)> = Vec::new();
         for (cell, mass) in self.grid().cells().iter().zip(self.cell_masses()) {
             of_rates.push((cell.p, mass));
@@ -273,7 +275,7 @@ impl Bisection {
 
     /// Returns the probability that good versions never fail this way.
     pub fn no_background(&self) -> f64 {
-        self.cell_masses()[..self.grid().background().start]
+        self.cell_masses()[..self.grid().background_cells().start]
             .iter()
             .sum()
     }
@@ -293,7 +295,10 @@ mod tests {
             search.observe_many(8, 5, 100);
             search.observe_many(6, 5, 164);
             search.observe_many(5, 0, clean_before);
-            (search.verdict(&Stop::at(0.05)), search.likeliest().mass)
+            (
+                search.current_verdict(&Stop::at_delta(0.05)),
+                search.likeliest_group().mass,
+            )
         };
         let (open, mass) = verdict(235);
         assert!(matches!(open, Verdict::Open(_)) && mass > 0.98, "{open:?}");

@@ -1,4 +1,4 @@
-use provoke_stats::{clean_runs_needed_effective, clumps};
+use provoke_stats::{clean_runs_needed_effective, find_clumps};
 
 use super::chance::{Chance, share};
 
@@ -58,7 +58,7 @@ impl Blocks {
                 continue;
             }
             seen += 1;
-            let found = clumps(&places, trials, matches!(end, End::Failures(_)));
+            let found = find_clumps(&places, trials, matches!(end, End::Failures(_)));
             let warned = found.filter(|found| found.p_value <= 0.01);
             warnings += u32::from(warned.is_some());
             let effect = warned.map_or(1.0, |found| found.design_effect);
@@ -95,7 +95,7 @@ fn thousands_of_independent_failures_are_seldom_called_clumped() {
     let mut chance = Chance::new(71);
     let warnings = (0..60).map(|_| {
         let (places, trials) = Blocks(1, 1.0, 0.3).baseline(&mut chance, End::Trials(5000));
-        u32::from(clumps(&places, trials, false).unwrap().p_value <= 0.01)
+        u32::from(find_clumps(&places, trials, false).unwrap().p_value <= 0.01)
     });
     assert!(warnings.sum::<u32>() <= 3);
 }

@@ -200,8 +200,8 @@ fn clumped(p: f64, batches: usize, failures: u32) -> Clumped {
             seen.push(chance.clumped(8, p, ICC));
         }
         let baseline: Batches = seen.into_iter().map(|failures| (8, failures)).collect();
-        let (k0, n0) = (baseline.failures(), baseline.runs());
-        let warned = baseline.dependence().filter(Dependence::warns);
+        let (k0, n0) = (baseline.failure_count(), baseline.run_count());
+        let warned = baseline.measure_dependence().filter(Dependence::warns);
         let effect = warned.map_or(1.0, |dependence| dependence.design_effect);
         let m = clean_runs_needed(k0, n0, ALPHA).unwrap();
         let more = clean_runs_needed_effective(k0, n0, effect, ALPHA).unwrap();

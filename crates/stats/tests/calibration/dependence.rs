@@ -13,7 +13,7 @@ fn warnings(trials: u32, batches: u32, runs: u32, p: f64, icc: f64) -> u32 {
     let mut chance = Chance::new(u64::from(batches * 1000 + runs));
     (0..trials)
         .map(|_| {
-            let seen = draw(&mut chance, batches, runs, p, icc).dependence();
+            let seen = draw(&mut chance, batches, runs, p, icc).measure_dependence();
             u32::from(seen.is_some_and(|dependence| dependence.warns()))
         })
         .sum()
@@ -53,8 +53,8 @@ fn the_design_effect_restores_most_of_the_coverage() {
     let (mut plain, mut adjusted) = (0, 0);
     for _ in 0..TRIALS {
         let seen = draw(&mut chance, 40, 16, 0.1, 0.2);
-        let (k, n) = (seen.failures(), seen.runs());
-        let effect = seen.dependence().map_or(1.0, |d| d.design_effect);
+        let (k, n) = (seen.failure_count(), seen.run_count());
+        let effect = seen.measure_dependence().map_or(1.0, |d| d.design_effect);
         plain += u32::from(clopper_pearson(k, n, 0.05).contains(0.1));
         adjusted += u32::from(clopper_pearson_effective(k, n, effect, 0.05).contains(0.1));
     }
@@ -76,10 +76,10 @@ fn the_approximation_raises_as_few_false_alarms() {
         for _ in 0..TRIALS {
             let seen = draw(&mut chance, batches, runs, 0.5, 0.0);
             // In some draws, the failures or passes are just below the twenty thousand that are needed.
-            let Some(dependence) = seen.dependence() else {
+            let Some(dependence) = seen.measure_dependence() else {
                 continue;
             };
-            assert!(seen.failures() < 20_001 || dependence.method == Method::Approximate);
+            assert!(seen.failure_count() < 20_001 || dependence.method == Method::Approximate);
             alarms += u32::from(dependence.p_value <= 0.01);
             halves += u32::from(dependence.p_value <= 0.5);
         }
@@ -92,7 +92,7 @@ fn the_approximation_raises_as_few_false_alarms() {
 fn a_million_trials_are_answered() {
     let mut chance = Chance::new(9);
     let batches = draw(&mut chance, 62_000, 16, 0.1, 0.0);
-    let dependence = batches.dependence().unwrap();
+    let dependence = batches.measure_dependence().unwrap();
     assert_eq!(dependence.runs, 992_000);
     assert_eq!(dependence.method, Method::Approximate);
     assert!(!dependence.warns(), "{dependence:?}");

@@ -1,4 +1,4 @@
-use provoke_stats::growth::{Point, growth};
+use provoke_stats::growth::{Point, measure_growth};
 
 use super::chance::{Chance, share};
 
@@ -27,7 +27,9 @@ fn alarms(
     tested: usize,
     mut make: impl FnMut(&mut Chance) -> Vec<Point>,
 ) -> (f64, f64) {
-    let warns = |_: &u32| growth(&make(chance), 0.05).is_some_and(|found| found.warns(tested));
+    let warns = |_: &u32| {
+        measure_growth(&make(chance), 0.05).is_some_and(|found| found.warns_among(tested))
+    };
     let hits = (0..trials).filter(warns).count();
     let nominal = 0.01 / f64::from(u32::try_from(tested).unwrap());
     share(u32::try_from(hits).unwrap(), trials, nominal)
@@ -108,7 +110,7 @@ fn the_interval_holds_the_true_growth_about_as_often_as_promised() {
     for (alike, promised) in [(0.0, 0.95), (0.6, 0.93)] {
         let held = (0..500).filter(|_| {
             let points = series(&mut chance, 200, alike, |x| 0.05 * x);
-            let slope = growth(&points, 0.05).unwrap().slope;
+            let slope = measure_growth(&points, 0.05).unwrap().slope;
             slope.low <= 0.05 && 0.05 <= slope.high
         });
         let (held, error) = share(u32::try_from(held.count()).unwrap(), 500, promised);

@@ -59,7 +59,7 @@ impl Search {
             false => cell.p,
         };
         let failed = self.chance.fails(rate);
-        self.ramp.observe(level, failed);
+        self.ramp.observe_life(level, failed);
         self.lives += 1.0;
     }
 }
@@ -90,16 +90,16 @@ fn the_level_is_narrowed_down_in_few_lives() {
         for seed in 0..u64::from(cell.searches) {
             let mut search = Search::new(seed);
             let top = LEVELS.len() - 1;
-            while search.ramp.lives()[top].failures < 5 {
+            while search.ramp.lives_by_level()[top].failures < 5 {
                 search.live(top, &cell);
             }
             search.lives = 0.0;
             let found = loop {
-                let (group, never) = search.ramp.likeliest();
+                let (group, never) = search.ramp.likeliest_group();
                 if group.mass >= 1.0 - DELTA {
                     break (!never).then(|| *group.levels.end());
                 }
-                let level = search.ramp.choose().unwrap();
+                let level = search.ramp.choose_level().unwrap();
                 search.live(level, &cell);
             };
             wrong += u32::from(found != Some(search.first));
@@ -127,7 +127,7 @@ fn a_whole_search_keeps_its_promise_down_to_the_rate_that_is_asked_for() {
         for seed in 0..u64::from(cell.searches) {
             let mut search = Search::new(seed);
             let found = loop {
-                match search.ramp.next(&RULE) {
+                match search.ramp.next_step(&RULE) {
                     Next::Try(level) => search.live(level, &cell),
                     over => break over,
                 }

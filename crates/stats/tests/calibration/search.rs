@@ -2,7 +2,7 @@
 
 use provoke_stats::search::{
     Answer, Bisection, Channel, Costs, Count, Features, Model, Reduction, Slots, Stop, Verdict,
-    bisect_runs, hedged,
+    bisect_runs, hedge_weights,
 };
 
 use super::chance::Chance;
@@ -49,13 +49,13 @@ fn finish(
 ) -> Ending {
     let mut runs = 0.0;
     let mut alarm = false;
-    while let Some(query) = search.choose(stop, &Costs::RUNS) {
-        search.observe(query.version, chance.fails(rate(query.version)));
-        alarm |= search.contradiction().is_some();
+    while let Some(query) = search.choose_query(stop, &Costs::RUNS) {
+        search.observe_run(query.version, chance.fails(rate(query.version)));
+        alarm |= search.find_contradiction().is_some();
         runs += 1.0;
         assert!(runs < 20_000.0, "a search without an end");
     }
-    let wrong = match search.verdict(stop) {
+    let wrong = match search.current_verdict(stop) {
         Verdict::Known(group) => (group.first, group.last) != (culprit, culprit),
         _ => true,
     };
@@ -95,7 +95,13 @@ fn a_search_finds_the_culprit_at_the_stated_price() {
             let culprit = culprit(cell.n, &mut chance);
             let mut search = begun(cell.n, cell.clean, cell.p, &mut chance);
             let rate = |v: usize| if v >= culprit { cell.p } else { cell.q };
-            let ending = finish(&mut search, &Stop::at(0.05), culprit, &mut chance, rate);
+            let ending = finish(
+                &mut search,
+                &Stop::at_delta(0.05),
+                culprit,
+                &mut chance,
+                rate,
+            );
             runs += ending.runs;
             wrong += u32::from(ending.wrong);
             alarms += u32::from(ending.alarm);
@@ -126,7 +132,7 @@ fn a_search_finds_the_culprit_at_the_stated_price() {
 /// warning. Some of the background failures have the signature of the bug, the others have another one.
 fn with_signatures(share_alike: f64) -> (f64, u32) {
     let mut chance = Chance::new(75);
-    let stop = Stop::checked(0.05);
+    let stop = Stop::with_check(0.05);
     let (mut runs, mut unsaid) = (0, 0);
     for _ in 0..100 {
         let culprit = culprit(64, &mut chance);
@@ -142,19 +148,19 @@ fn with_signatures(share_alike: f64) -> (f64, u32) {
             };
             search.observe_with_features(version, failed, features);
             runs += 1;
-            next = if search.counts(64).0 < 3 {
+            next = if search.failures_and_runs(64).0 < 3 {
                 Some(64)
             } else {
-                let query = search.choose(&stop, &Costs::RUNS);
+                let query = search.choose_query(&stop, &Costs::RUNS);
                 query.map(|query| query.version)
             };
         }
-        let Verdict::Known(group) = search.verdict(&stop) else {
-            panic!("{:?}", search.verdict(&stop));
+        let Verdict::Known(group) = search.current_verdict(&stop) else {
+            panic!("{:?}", search.current_verdict(&stop));
         };
         let is_wrong = (group.first, group.last) != (culprit, culprit);
         let warns = search.earlier_failing(&group).is_some()
-            || search.contradiction().is_some()
+            || search.find_contradiction().is_some()
             || search.newest_fails_more_often(&stop, &group);
         unsaid += u32::from(is_wrong && !warns);
     }
@@ -175,7 +181,7 @@ fn signatures_save_runs_where_they_differ_and_do_not_mislead_where_they_are_alik
 #[test]
 fn many_slots_take_few_rounds() {
     let mut chance = Chance::new(71);
-    let stop = Stop::at(0.05);
+    let stop = Stop::at_delta(0.05);
     let (mut rounds, mut runs, mut wrong) = (0, 0, 0);
     for seed in 0..30 {
         let culprit = culprit(64, &mut chance);
@@ -195,11 +201,10 @@ fn many_slots_take_few_rounds() {
             rounds += 1;
             runs += chosen.len();
             for version in chosen {
-                search.observe(version, version >= culprit && chance.fails(0.5));
+                search.observe_run(version, version >= culprit && chance.fails(0.5));
             }
         }
-        let right =
-            matches!(search.verdict(&stop), Verdict::Known(group) if group.first == culprit);
+        let right = matches!(search.current_verdict(&stop), Verdict::Known(group) if group.first == culprit);
         wrong += u32::from(!right);
     }
     // One run at a time takes 32 rounds.
@@ -230,7 +235,13 @@ fn weighted(told: Option<&[f64]>, real: &[f64]) -> (f64, u32) {
         let mut search = Bisection::new(n, &model, told);
         search.observe_many(n, 5, chance.runs_until_failures(5, 0.5));
         let rate = |v: usize| if v >= culprit { 0.5 } else { 0.0 };
-        let ending = finish(&mut search, &Stop::at(0.05), culprit, &mut chance, rate);
+        let ending = finish(
+            &mut search,
+            &Stop::at_delta(0.05),
+            culprit,
+            &mut chance,
+            rate,
+        );
         runs += ending.runs;
         wrong += u32::from(ending.wrong);
     }
@@ -244,7 +255,7 @@ fn hedged_weights_save_runs_where_they_are_right_and_do_no_harm_where_they_are_w
         .map(|i| f64::from(37 * i % 64 + 1).powi(-3))
         .collect();
     let even = vec![1.0; 64];
-    let hedged = hedged(&weights);
+    let hedged = hedge_weights(&weights);
     let (usual, _) = weighted(None, &even);
     let (right, _) = weighted(Some(&hedged), &weights);
     let (wrong, of_them) = weighted(Some(&hedged), &even);
@@ -276,17 +287,17 @@ fn reduced(
         };
         let clean = q <= 0.0;
         let mut search = Reduction::new((0..n).collect(), clean, baseline, 0.05);
-        while let Some(set) = search.next() {
+        while let Some(set) = search.next_set() {
             if refuses(&set, trial) {
-                search.untestable(&set);
+                search.mark_untestable(&set);
                 continue;
             }
             let bad = needed.iter().all(|thing| set.contains(thing));
-            search.observe(&set, chance.fails(if bad { p } else { q }));
+            search.observe_run(&set, chance.fails(if bad { p } else { q }));
             runs += 1.0;
             assert!(runs < 1e5, "a reduction without an end");
         }
-        answers.push(search.answer());
+        answers.push(search.current_answer());
     }
     (runs / f64::from(u32::try_from(trials).unwrap()), answers)
 }
@@ -356,12 +367,12 @@ fn a_reduction_finds_what_is_needed_at_the_stated_price() {
             };
             let mut search = Reduction::new((0..n).collect(), true, baseline, 0.05);
             while !search.is_found() {
-                let set = search.next().expect("a set to run");
+                let set = search.next_set().expect("a set to run");
                 let bad = needed.iter().all(|thing| set.contains(thing));
-                search.observe(&set, bad && chance.fails(p));
+                search.observe_run(&set, bad && chance.fails(p));
                 runs += 1.0;
             }
-            let mut found = search.answer().needed.concat();
+            let mut found = search.current_answer().needed.concat();
             found.sort_unstable();
             wrong += u32::from(found != needed);
         }

@@ -1,4 +1,4 @@
-use provoke_stats::laplace;
+use provoke_stats::laplace_trend;
 
 use super::chance::{Chance, share};
 
@@ -15,7 +15,7 @@ fn positions(chance: &mut Chance, n: u32, from: f64, to: f64) -> Vec<f64> {
 fn warns(positions: &[f64]) -> bool {
     let k = u32::try_from(positions.len()).unwrap();
     let mean = positions.iter().sum::<f64>() / f64::from(k.max(1));
-    laplace(k.into(), mean, 1.0).is_some_and(|trend| trend.warns())
+    laplace_trend(k.into(), mean, 1.0).is_some_and(|trend| trend.warns())
 }
 
 #[test]
