@@ -8,13 +8,13 @@
 #![expect(clippy::print_stdout, reason = "an example says what it found")]
 
 use provoke::driver::{Driver, drive_run};
-use provoke::exec::{Answer, Executor, Halt};
+use provoke::exec::{Executor, ExecutorFuture, StopUrgency};
 use provoke::model::{
-    ActorSeen, Ending, Event, FORMAT, Host, Lane, Observation, Plan, Survey, Trial,
+    ActorObservation, Ending, Event, FORMAT, Host, Observation, Plan, SlotId, Survey, Trial,
 };
 use provoke::policy;
 use provoke::report::{Report, words};
-use provoke::scenario::{Scenario, Surroundings};
+use provoke::scenario::{PlanContext, Scenario};
 use provoke::state::State;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -48,18 +48,18 @@ fn count() -> (u32, String) {
 struct Threads;
 
 impl Executor for Threads {
-    fn run_trial(&self, _: Trial, _: watch::Receiver<Halt>) -> Answer<Observation> {
+    fn run_trial(&self, _: Trial, _: watch::Receiver<StopUrgency>) -> ExecutorFuture<Observation> {
         Box::pin(async {
             let begun = Instant::now();
             let (counted, words) = count();
-            let main = ActorSeen {
+            let main = ActorObservation {
                 ending: Ending::Exited((counted != 2 * EACH).into()),
                 last_words: if counted == 2 * EACH {
                     String::new()
                 } else {
                     words
                 },
-                ..ActorSeen::default()
+                ..ActorObservation::default()
             };
             Observation {
                 elapsed: begun.elapsed(),
@@ -69,7 +69,7 @@ impl Executor for Threads {
         })
     }
 
-    fn keep_output(&self, _: Lane, _: PathBuf) -> Answer<()> {
+    fn keep_output(&self, _: SlotId, _: PathBuf) -> ExecutorFuture<()> {
         Box::pin(std::future::ready(()))
     }
 }
@@ -77,7 +77,7 @@ impl Executor for Threads {
 /// Returns the plan of a scenario; the command is never run here.
 fn plan() -> Plan {
     let scenario: Scenario = toml::from_str("command = ['count']\nruns = 500").expect("a scenario");
-    let around = Surroundings {
+    let around = PlanContext {
         environment: Vec::new(),
         base: PathBuf::from("."),
         seed: 1,

@@ -8,12 +8,12 @@
 #![expect(clippy::print_stdout, reason = "it is a program of its own")]
 
 use provoke::driver::{Driver, drive_run};
-use provoke::exec::Fake;
-use provoke::model::{ActorSeen, Ending, Event, FORMAT, Host, Observation, Signal, Trial};
-use provoke::policy::Repeat;
-use provoke::scenario::{Scenario, Surroundings};
+use provoke::exec::FakeExecutor;
+use provoke::model::{ActorObservation, Ending, Event, FORMAT, Host, Observation, Signal, Trial};
+use provoke::policy::RepeatPolicy;
+use provoke::scenario::{PlanContext, Scenario};
 use provoke::state::State;
-use provoke::store::{Folder, Journal};
+use provoke::store::{Journal, RunFolder};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,12 +27,12 @@ fn outcome(trial: &Trial) -> (Duration, Observation) {
     } else {
         Ending::Exited(0)
     };
-    let actor = ActorSeen {
+    let actor = ActorObservation {
         ending,
         elapsed: time,
         cpu: time,
         max_rss: 2400,
-        ..ActorSeen::default()
+        ..ActorObservation::default()
     };
     (
         Duration::ZERO,
@@ -59,7 +59,7 @@ fn main() {
         jobs: 2.try_into().ok(),
         ..Scenario::default()
     };
-    let around = Surroundings {
+    let around = PlanContext {
         environment: Vec::new(),
         base: PathBuf::from("/"),
         seed: 1,
@@ -67,7 +67,7 @@ fn main() {
         searched: None,
     };
     let plan = scenario.to_plan(around).expect("a complete scenario");
-    let folder = Folder::create_run(Some(&out), &out).expect("a new folder");
+    let folder = RunFolder::create_run(Some(&out), &out).expect("a new folder");
     let mut journal = Journal::open_for_append(&folder.journal_path()).expect("a new journal");
     let started = Event::RunStarted {
         format: FORMAT,
@@ -91,8 +91,8 @@ fn main() {
         let (_sender, mut signals) = tokio::sync::mpsc::unbounded_channel();
         let mut driver = Driver {
             state: &mut state,
-            policy: &Repeat,
-            executor: Arc::new(Fake::new(outcome)),
+            policy: &RepeatPolicy,
+            executor: Arc::new(FakeExecutor::new(outcome)),
             sinks: vec![&mut journal],
             signals: &mut signals,
             evidence: PathBuf::new(),

@@ -8,13 +8,13 @@
 #![expect(clippy::print_stdout, reason = "an example says what it found")]
 
 use provoke::driver::{Driver, drive_run};
-use provoke::exec::Fake;
+use provoke::exec::FakeExecutor;
 use provoke::model::{
-    ActorSeen, Ending, Event, FORMAT, Host, Observation, Outcome, Survey, Trial, VariantId,
+    ActorObservation, Ending, Event, FORMAT, Host, Observation, Outcome, Survey, Trial, VariantId,
 };
 use provoke::policy::{Policy, Step, StopRule, Verdict};
-use provoke::scenario::{Scenario, Surroundings};
-use provoke::state::{Sink, State};
+use provoke::scenario::{PlanContext, Scenario};
+use provoke::state::{EventSink, State};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +57,7 @@ struct Series {
     longest: u64,
 }
 
-impl Sink for Series {
+impl EventSink for Series {
     fn on_event(&mut self, event: &Event, _: &State) {
         if let Event::TrialFinished { outcome, .. } = event {
             self.now = match outcome {
@@ -71,9 +71,9 @@ impl Sink for Series {
 
 /// One trial in seven fails, depending on its seed.
 fn world(trial: &Trial) -> (Duration, Observation) {
-    let main = ActorSeen {
+    let main = ActorObservation {
         ending: Ending::Exited(trial.seed.is_multiple_of(7).into()),
-        ..ActorSeen::default()
+        ..ActorObservation::default()
     };
     let seen = Observation {
         actors: vec![main],
@@ -85,7 +85,7 @@ fn world(trial: &Trial) -> (Duration, Observation) {
 fn main() {
     let scenario: Scenario =
         toml::from_str("command = ['x']\nruns = 1_000_000").expect("a scenario");
-    let around = Surroundings {
+    let around = PlanContext {
         environment: Vec::new(),
         base: PathBuf::from("."),
         seed: 1,
@@ -113,7 +113,7 @@ fn main() {
         drive_run(&mut Driver {
             state: &mut state,
             policy: &UntilTen,
-            executor: Arc::new(Fake::new(world)),
+            executor: Arc::new(FakeExecutor::new(world)),
             sinks: vec![&mut series],
             signals: &mut signals,
             evidence: PathBuf::new(),

@@ -8,8 +8,11 @@
     reason = "an example talks"
 )]
 
-use provoke::load::{self, Life, Live};
-use provoke::model::{Amount, Http, Load, Owner, Pace, Ready, RequestPlan, Target, WarmUp};
+use provoke::load::{self, LoadProgress, ServiceTrial};
+use provoke::model::{
+    HttpVersion, LoadLimit, LoadPlan, ReadyCondition, RequestPace, RequestPlan, ServiceOwner,
+    TargetPlan, WarmUp,
+};
 use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,19 +24,19 @@ fn main() {
         eprintln!("pound URL CLIENTS SECONDS [1.1|2|2-prior-knowledge]");
         std::process::exit(2);
     };
-    let load = Load {
-        owner: Owner::Somebody,
-        target: Target {
+    let load = LoadPlan {
+        owner: ServiceOwner::Somebody,
+        target: TargetPlan {
             base: url.clone(),
             connect_limit: Duration::from_secs(5),
             request_limit: Duration::from_secs(10),
             http: match rest {
-                [http] if http == "2" => Http::Two,
-                [http] if http == "2-prior-knowledge" => Http::TwoPrior,
-                _ => Http::One,
+                [http] if http == "2" => HttpVersion::Two,
+                [http] if http == "2-prior-knowledge" => HttpVersion::TwoPrior,
+                _ => HttpVersion::One,
             },
             insecure: true,
-            ..Target::default()
+            ..TargetPlan::default()
         },
         requests: vec![RequestPlan {
             name: String::from("get"),
@@ -43,17 +46,17 @@ fn main() {
             ..RequestPlan::default()
         }],
         rows: None,
-        pace: Pace::Closed {
+        pace: RequestPace::Closed {
             clients: clients.parse().expect("a number of clients"),
         },
-        amount: Amount::Time(Duration::from_secs_f64(
+        amount: LoadLimit::Time(Duration::from_secs_f64(
             seconds.parse().expect("a number of seconds"),
         )),
         warm_up: WarmUp::default(),
         think: Duration::ZERO,
         spread: Duration::ZERO,
         settle: Duration::ZERO,
-        ready: Ready::Connects,
+        ready: ReadyCondition::Connects,
         ready_limit: Duration::from_secs(5),
         hang_after: Duration::from_secs(30),
         log_all: false,
@@ -62,7 +65,7 @@ fn main() {
     let (_said, said) = watch::channel(false);
     let (_death, death) = watch::channel(None);
     let (_halt, halt) = watch::channel(false);
-    let life = Life {
+    let life = ServiceTrial {
         load: Arc::new(load),
         clients: None,
         seed: 1,
@@ -74,7 +77,7 @@ fn main() {
         death,
         halt,
         folder: folder.clone(),
-        live: Arc::new(Live::default()),
+        live: Arc::new(LoadProgress::default()),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -9,8 +9,8 @@
 #[path = "common/simulated.rs"]
 mod simulated;
 
-use provoke::model::{Baseline, Confirm, Outcome, Plan, Question, VariantId};
-use provoke::policy::{self, Progress};
+use provoke::model::{Baseline, ConfirmQuestion, Outcome, Plan, Question, VariantId};
+use provoke::policy::{self, ConfirmProgress};
 use provoke::report::Report;
 use provoke::state::State;
 use rand::{Rng as _, SeedableRng as _};
@@ -133,7 +133,7 @@ fn row(name: &str, rule: &str, before: World, after: World, repetitions: u64) {
         shares.covered += u32::from((low..=high).contains(&mean));
         let measured = policy::measure_variant(&state, VariantId(0), tally.failures);
         let confirm = simulated::begin(Plan {
-            question: Question::Confirm(Confirm {
+            question: Question::Confirm(ConfirmQuestion {
                 baseline: Baseline::Measured(Box::new(measured)),
                 accept_conditions: false,
                 earlier_attempts: 0,
@@ -143,7 +143,7 @@ fn row(name: &str, rule: &str, before: World, after: World, repetitions: u64) {
             }),
             ..simulated::plan("ask = 'confirm'\nassume-rate = 0.1")
         });
-        match Progress::of_state(&confirm).and_then(|progress| progress.needed) {
+        match ConfirmProgress::of_state(&confirm).and_then(|progress| progress.needed) {
             None => shares.unknown += 1,
             Some(needed) => {
                 shares.needed.push(needed);

@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use provoke::model::{
-    Depth, Event, FORMAT, Failure, Host, Kind, Lane, Observation, Outcome, Plan, Signature,
-    SignatureId, Survey, Trial,
+    Event, EvidenceDepth, FORMAT, Failure, FailureKind, Host, Observation, Outcome, Plan,
+    Signature, SignatureId, SlotId, Survey, Trial,
 };
 use provoke::policy::{self, Step};
-use provoke::scenario::{Scenario, Surroundings};
+use provoke::scenario::{PlanContext, Scenario};
 use provoke::state::State;
 
 /// Returns the plan of a scenario whose command does not matter.
 pub(crate) fn plan(text: &str) -> Plan {
     let text = format!("command = ['x']\n{text}");
     let scenario: Scenario = toml::from_str(&text).expect("a scenario");
-    let surroundings = Surroundings {
+    let surroundings = PlanContext {
         environment: Vec::new(),
         base: "/".into(),
         seed: 1,
@@ -41,11 +41,11 @@ pub(crate) fn begin(plan: Plan) -> State {
 /// Returns a failure with this signature.
 pub(crate) fn failure(signature: u32) -> Outcome {
     Outcome::Fail(Box::new(Failure {
-        kind: Kind::Exit { code: 1 },
+        kind: FailureKind::Exit { code: 1 },
         signature: Signature {
             id: SignatureId(signature),
             title: String::new(),
-            depth: Depth::Output,
+            depth: EvidenceDepth::Output,
             also: Vec::new(),
             placed: false,
             family: None,
@@ -76,7 +76,7 @@ pub(crate) fn answer(
         let trial = Trial {
             id: state.next_id(),
             variant,
-            lane: Lane(0),
+            lane: SlotId(0),
             seed: 0,
             timeout: Duration::from_secs(1),
             capture: false,

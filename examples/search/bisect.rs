@@ -1,6 +1,6 @@
 //! Simulates one bisection, and compares all cells with the promised numbers of runs.
 
-use provoke_stats::search::{Bisection, Costs, Model, Stop, Verdict};
+use provoke_stats::search::{Bisection, Costs, SearchPrior, SearchVerdict, StopConditions};
 
 use super::chance::{Chance, means, share};
 
@@ -23,8 +23,8 @@ impl Truth {
 
 #[derive(Clone)]
 pub(crate) struct Setup {
-    pub(crate) model: Model,
-    pub(crate) stop: Stop,
+    pub(crate) model: SearchPrior,
+    pub(crate) stop: StopConditions,
     pub(crate) switch: f64,
     pub(crate) build: f64,
 }
@@ -79,9 +79,9 @@ pub(crate) fn searched(
 }
 
 /// Returns whether the search has found exactly this culprit.
-pub(crate) fn is_found(search: &Bisection, stop: &Stop, culprit: usize) -> bool {
+pub(crate) fn is_found(search: &Bisection, stop: &StopConditions, culprit: usize) -> bool {
     match search.current_verdict(stop) {
-        Verdict::Known(group) => group.first == culprit && group.last == culprit,
+        SearchVerdict::Known(group) => group.first == culprit && group.last == culprit,
         _ => false,
     }
 }
@@ -107,11 +107,11 @@ pub(crate) fn report(name: &str, truth: &Truth, setup: &Setup, trials: u64, targ
 
 pub(crate) fn setup(clean: bool, switch: f64) -> Setup {
     Setup {
-        model: Model {
+        model: SearchPrior {
             clean,
-            ..Model::default()
+            ..SearchPrior::default()
         },
-        stop: Stop::at_delta(0.05),
+        stop: StopConditions::at_delta(0.05),
         switch,
         build: 0.0,
     }

@@ -1,6 +1,6 @@
 //! Measures the check for a single boundary.
 
-use provoke_stats::search::{Bisection, Costs, Stop};
+use provoke_stats::search::{Bisection, Costs, StopConditions};
 
 use super::bisect::{Truth, cell, setup};
 use super::chance::Chance;
@@ -61,7 +61,7 @@ fn alarm(
             current,
             ..Costs::RUNS
         };
-        let query = search.choose_query(&Stop::with_check(0.05), &costs)?;
+        let query = search.choose_query(&StopConditions::with_check(0.05), &costs)?;
         let rate = if bad(query.version) { truth.p } else { truth.q };
         search.observe_run(query.version, chance.uniform() < rate);
         current = Some(query.version);

@@ -1,6 +1,6 @@
 //! Measures searches with several concurrent runs: rounds and runs.
 
-use provoke_stats::search::{Bisection, Slots};
+use provoke_stats::search::{BatchOptions, Bisection};
 
 use super::bisect::{cell, is_found, setup};
 use super::chance::{means, share};
@@ -24,7 +24,7 @@ pub(crate) fn rounds(trials: u64) {
                 search.observe_many(truth.n, failures, baseline);
                 let (mut rounds, mut runs) = (0, 0);
                 loop {
-                    let slots = Slots {
+                    let slots = BatchOptions {
                         free,
                         in_flight: &[],
                         built: &[],

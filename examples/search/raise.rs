@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use provoke::model::{Choice, Event, Lane, Observation, Outcome, Plan, Setting, Trial, VariantId};
+use provoke::model::{
+    Event, Observation, Outcome, ParallelSetting, Plan, SlotId, Trial, VariantChoice, VariantId,
+};
 use provoke::policy::{self, Step};
 use provoke::state::State;
 
@@ -28,7 +30,7 @@ struct World {
 }
 
 impl World {
-    fn rate(&self, setting: Setting) -> f64 {
+    fn rate(&self, setting: ParallelSetting) -> f64 {
         let [copies, parallel, waves] = self.raised;
         match (setting.copies, setting.jobs, setting.waves) {
             (Some(_), ..) => copies,
@@ -59,7 +61,7 @@ fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> St
             Step::Launch(variant) => Event::TrialStarted(Trial {
                 id: state.next_id(),
                 variant,
-                lane: Lane(0),
+                lane: SlotId(0),
                 seed: 0,
                 timeout: Duration::from_secs(1),
                 capture: false,
@@ -75,7 +77,7 @@ fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> St
         let chosen = chosen.and_then(|id| state.plan.variant_plan(id).setting);
         let setting = variant.setting.or(chosen).unwrap_or_default();
         let place = match variant.choice {
-            Some(Choice::Place(place)) => place as usize,
+            Some(VariantChoice::Place(place)) => place as usize,
             _ => LAST,
         };
         let rate = if place >= culprit {

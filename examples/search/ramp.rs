@@ -1,6 +1,6 @@
 //! Measures the cost and the error rate of the search for the lowest failing load level.
 
-use provoke_stats::ramp::{Next, Ramp, Rule};
+use provoke_stats::ramp::{Ramp, RampRule, RampStep};
 use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
@@ -60,15 +60,15 @@ impl Search<'_> {
     }
 
     fn whole(&mut self, above: bool) -> Option<usize> {
-        let rule = Rule {
+        let rule = RampRule {
             delta: DELTA,
             above,
         };
         loop {
             match self.ramp.next_step(&rule) {
-                Next::Try(level) => self.live(level),
-                Next::From(level) => return Some(level),
-                Next::Never | Next::Stuck => return None,
+                RampStep::Try(level) => self.live(level),
+                RampStep::From(level) => return Some(level),
+                RampStep::Never | RampStep::Stuck => return None,
             }
         }
     }

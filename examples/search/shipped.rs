@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use provoke::model::{Choice, EarlierTrials, Outcome, Plan, Question};
+use provoke::model::{EarlierTrials, Outcome, Plan, Question, VariantChoice};
 use provoke::policy::Verdict;
 use provoke::report::{Answer, Report};
 use provoke::state::State;
@@ -57,7 +57,8 @@ pub(crate) fn search(
     features: impl Fn(usize, &mut Chance) -> (u32, f64),
 ) -> State {
     simulated::answer(plan, u64::MAX, |state, trial| {
-        let Some(Choice::Place(place)) = state.plan.variant_plan(trial.variant).choice else {
+        let Some(VariantChoice::Place(place)) = state.plan.variant_plan(trial.variant).choice
+        else {
             panic!("a search has places");
         };
         let place = place as usize;

@@ -1,6 +1,6 @@
 //! Measures the duration of a choice.
 
-use provoke_stats::search::{Bisection, Costs, Slots};
+use provoke_stats::search::{BatchOptions, Bisection, Costs};
 
 use super::bisect::setup;
 use super::chance::Chance;
@@ -28,7 +28,7 @@ pub(crate) fn timings() {
                 runs += 1;
                 if runs % 40 == 1 {
                     let begun = std::time::Instant::now();
-                    let slots = |free, in_flight| Slots {
+                    let slots = |free, in_flight| BatchOptions {
                         free,
                         in_flight,
                         built: &[],

@@ -1,16 +1,16 @@
 //! Reads the message that the C library keeps in memory when it aborts.
 
+use super::address_space::AddressSpace;
 use super::bytes::{text_before_nul, u32_at};
-use super::modules::Modules;
-use super::scene::Memory as _;
-use super::shelf::Shelf;
-use super::space::Space;
+use super::fault_context::MemoryReader as _;
+use super::file_cache::FileCache;
+use super::modules::LoadedModules;
 
 const SYMBOL: &str = "__abort_msg";
 const LONGEST: u32 = 4096;
 
 /// Returns the address of the C library's pointer to its abort message.
-pub(super) fn message_place(modules: &Modules, shelf: &Shelf) -> Option<u64> {
+pub(super) fn message_place(modules: &LoadedModules, shelf: &FileCache) -> Option<u64> {
     let library = |name: &str| name.starts_with("libc.so") || name.starts_with("libc-2");
     let mut libraries = modules.list.iter().filter(|module| library(&module.name));
     // A statically linked program contains the C library.
@@ -21,7 +21,7 @@ pub(super) fn message_place(modules: &Modules, shelf: &Shelf) -> Option<u64> {
 }
 
 /// Returns the abort message without its final newline.
-pub(super) fn read_message(space: &Space<'_>, place: u64) -> Option<String> {
+pub(super) fn read_message(space: &AddressSpace<'_>, place: u64) -> Option<String> {
     let at = space.word_at(place).filter(|at| *at != 0)?;
     // The message begins with its total size; the text follows.
     let mut size = [0; 4];

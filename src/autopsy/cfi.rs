@@ -4,7 +4,7 @@
 //! not find the caller of a function that computes its frame from another register, as the dynamic
 //! loader and hand-written code do. `docs/design/unwinder.md` has the details.
 
-use super::elf::{self, Elf, Layout};
+use super::elf::{self, ElfObject, Layout};
 use gimli::{
     BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameHdr, EhFrameOffset, Encoding, EndianSlice,
     EvaluationResult, Expression, FrameDescriptionEntry, LittleEndian, Location, ParsedEhFrameHdr,
@@ -12,10 +12,10 @@ use gimli::{
 };
 
 /// Bytes of a file that is never unmapped.
-pub(super) type Slice = EndianSlice<'static, LittleEndian>;
+pub(super) type FileBytes = EndianSlice<'static, LittleEndian>;
 
 /// Registers by their DWARF numbers; the last one is the return address.
-pub(super) type Bank = [u64; 17];
+pub(super) type RegisterBank = [u64; 17];
 /// Frame pointer.
 pub(super) const RBP: usize = 6;
 /// Stack pointer.
@@ -29,16 +29,16 @@ const MOST_STEPS: u32 = 1000;
 
 /// The call frame information of one file.
 pub(super) struct Cfi {
-    frames: EhFrame<Slice>,
+    frames: EhFrame<FileBytes>,
     size: usize,
     frames_at: u64,
-    index: Option<ParsedEhFrameHdr<Slice>>,
+    index: Option<ParsedEhFrameHdr<FileBytes>>,
     bases: BaseAddresses,
 }
 
 /// Rules that compute the caller's registers from those at an instruction.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct UnwindRow {
     cfa: CfaRule<usize>,
     registers: Vec<(Register, RegisterRule<usize>)>,
     encoding: Encoding,
@@ -46,7 +46,7 @@ pub(super) struct Row {
 
 impl Cfi {
     /// Finds the call frame information in a file; returns `None` if the file has none.
-    pub(super) fn of_file(elf: &Elf, layout: &Layout, bytes: &'static [u8]) -> Option<Self> {
+    pub(super) fn of_file(elf: &ElfObject, layout: &Layout, bytes: &'static [u8]) -> Option<Self> {
         Self::from_index(layout, bytes).or_else(|| Self::from_section(elf))
     }
 
@@ -66,7 +66,7 @@ impl Cfi {
         Some(Self::new(frames, frames_at, Some(index), bases))
     }
 
-    fn from_section(elf: &Elf) -> Option<Self> {
+    fn from_section(elf: &ElfObject) -> Option<Self> {
         use object::{Object as _, ObjectSection as _};
         let at = elf.section_by_name(".eh_frame")?.address();
         let frames = elf::section_content(elf, ".eh_frame")?;
@@ -76,7 +76,7 @@ impl Cfi {
     fn new(
         frames: &'static [u8],
         frames_at: u64,
-        index: Option<ParsedEhFrameHdr<Slice>>,
+        index: Option<ParsedEhFrameHdr<FileBytes>>,
         bases: BaseAddresses,
     ) -> Self {
         let size = frames.len();
@@ -92,13 +92,13 @@ impl Cfi {
     }
 
     /// Returns the rules for the instruction at this link-time address.
-    pub(super) fn row_at(&self, address: u64) -> Option<Row> {
+    pub(super) fn row_at(&self, address: u64) -> Option<UnwindRow> {
         let entry = self.find_entry(address)?;
         let mut context = UnwindContext::new();
         let row = entry
             .unwind_info_for_address(&self.frames, &self.bases, &mut context, address)
             .ok()?;
-        Some(Row {
+        Some(UnwindRow {
             cfa: row.cfa().clone(),
             registers: row
                 .registers()
@@ -108,7 +108,7 @@ impl Cfi {
         })
     }
 
-    fn find_entry(&self, address: u64) -> Option<FrameDescriptionEntry<Slice>> {
+    fn find_entry(&self, address: u64) -> Option<FrameDescriptionEntry<FileBytes>> {
         let found = match self.index.as_ref().and_then(ParsedEhFrameHdr::table) {
             Some(table) => {
                 let found = table.lookup(address, &self.bases).ok()?.direct().ok()?;
@@ -125,7 +125,7 @@ impl Cfi {
         found.contains(address).then_some(found)
     }
 
-    fn scan_entries(&self, address: u64) -> Option<FrameDescriptionEntry<Slice>> {
+    fn scan_entries(&self, address: u64) -> Option<FrameDescriptionEntry<FileBytes>> {
         let mut entries = self.frames.entries(&self.bases);
         while let Some(entry) = entries.next().ok()? {
             if let CieOrFde::Fde(partial) = entry
@@ -140,21 +140,21 @@ impl Cfi {
 
     /// Returns the registers of the caller, or `None` if the stack ends here.
     ///
-    /// Returns [`Lost::Memory`] with an address if the memory at that address is needed but
+    /// Returns [`UnwindError::Memory`] with an address if the memory at that address is needed but
     /// unknown.
     pub(super) fn step_to_caller(
         &self,
-        row: &Row,
-        bank: &Bank,
+        row: &UnwindRow,
+        bank: &RegisterBank,
         read: &dyn Fn(u64) -> Option<u64>,
-    ) -> Result<Option<Bank>, Lost> {
+    ) -> Result<Option<RegisterBank>, UnwindError> {
         let frame = match &row.cfa {
             CfaRule::RegisterAndOffset { register, offset } => {
                 register_value(bank, *register)?.wrapping_add_signed(*offset)
             }
             CfaRule::Expression(code) => self.evaluate_expression(row, code, bank, None, read)?,
         };
-        let fetch = |address| read(address).ok_or(Lost::Memory(address));
+        let fetch = |address| read(address).ok_or(UnwindError::Memory(address));
         let mut caller = *bank;
         caller[RSP] = frame;
         let mut returns = false;
@@ -185,13 +185,13 @@ impl Cfi {
 
     fn evaluate_expression(
         &self,
-        row: &Row,
+        row: &UnwindRow,
         code: &UnwindExpression<usize>,
-        bank: &Bank,
+        bank: &RegisterBank,
         initial: Option<u64>,
         read: &dyn Fn(u64) -> Option<u64>,
-    ) -> Result<u64, Lost> {
-        let code: Expression<Slice> = code.get(&self.frames).map_err(|_| Lost::Rules)?;
+    ) -> Result<u64, UnwindError> {
+        let code: Expression<FileBytes> = code.get(&self.frames).map_err(|_| UnwindError::Rules)?;
         let mut evaluation = code.evaluation(row.encoding);
         evaluation.set_max_iterations(MOST_STEPS);
         if let Some(value) = initial {
@@ -199,40 +199,40 @@ impl Cfi {
         }
         let mut state = evaluation.evaluate();
         loop {
-            state = match state.map_err(|_| Lost::Rules)? {
+            state = match state.map_err(|_| UnwindError::Rules)? {
                 EvaluationResult::Complete => break,
                 EvaluationResult::RequiresMemory { address, size, .. } => {
-                    let word = read(address).ok_or(Lost::Memory(address))?;
+                    let word = read(address).ok_or(UnwindError::Memory(address))?;
                     let bits = 64 - 8 * u32::from(size.clamp(1, 8));
                     evaluation.resume_with_memory(Value::Generic(word << bits >> bits))
                 }
                 EvaluationResult::RequiresRegister { register, .. } => {
                     evaluation.resume_with_register(Value::Generic(register_value(bank, register)?))
                 }
-                _ => return Err(Lost::Rules),
+                _ => return Err(UnwindError::Rules),
             };
         }
         match evaluation.as_result() {
             [piece] => match piece.location {
                 Location::Address { address } => Ok(address),
-                _ => Err(Lost::Rules),
+                _ => Err(UnwindError::Rules),
             },
-            _ => Err(Lost::Rules),
+            _ => Err(UnwindError::Rules),
         }
     }
 }
 
 /// Reason why no caller was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lost {
+pub(super) enum UnwindError {
     /// The rules are invalid.
     Rules,
     /// The memory at this address is unknown.
     Memory(u64),
 }
 
-fn register_value(bank: &Bank, register: Register) -> Result<u64, Lost> {
+fn register_value(bank: &RegisterBank, register: Register) -> Result<u64, UnwindError> {
     bank.get(usize::from(register.0))
         .copied()
-        .ok_or(Lost::Rules)
+        .ok_or(UnwindError::Rules)
 }

@@ -1,6 +1,6 @@
 //! Finds separate files with debug information.
 
-use super::elf::{Elf, Layout, encode_hex};
+use super::elf::{ElfObject, Layout, encode_hex};
 use crate::sys::files;
 use object::Object as _;
 use std::ffi::OsStr;
@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// Opens a file as an ELF file.
-pub(super) fn open_elf(path: &Path) -> Option<Elf> {
-    Elf::parse(files::map_program(path).ok()?).ok()
+pub(super) fn open_elf(path: &Path) -> Option<ElfObject> {
+    ElfObject::parse(files::map_program(path).ok()?).ok()
 }
 
 /// Finds the debug file of a program, by its build id or by the name in its debug link.
@@ -18,9 +18,9 @@ pub(super) fn open_elf(path: &Path) -> Option<Elf> {
 pub(super) fn find_debug_file(
     folders: &[PathBuf],
     path: &Path,
-    elf: Option<&Elf>,
+    elf: Option<&ElfObject>,
     build_id: Option<&[u8]>,
-) -> Option<Elf> {
+) -> Option<ElfObject> {
     if let Some(id) = build_id
         && let Some(found) = by_identity(folders, id)
     {
@@ -41,12 +41,12 @@ pub(super) fn find_debug_file(
             (Some(wanted), Some(found)) => wanted == found,
             _ => crc32_checksum(bytes) == checksum,
         };
-        same.then(|| Elf::parse(bytes).ok())?
+        same.then(|| ElfObject::parse(bytes).ok())?
     })
 }
 
 /// Finds the file with debug information that several debug files share.
-pub(super) fn find_supplement(folders: &[PathBuf], elf: &Elf) -> Option<Elf> {
+pub(super) fn find_supplement(folders: &[PathBuf], elf: &ElfObject) -> Option<ElfObject> {
     let (name, id) = elf.gnu_debugaltlink().ok()??;
     by_identity(folders, id).or_else(|| {
         let name = Path::new(OsStr::from_bytes(name));
@@ -56,7 +56,7 @@ pub(super) fn find_supplement(folders: &[PathBuf], elf: &Elf) -> Option<Elf> {
     })
 }
 
-fn by_identity(folders: &[PathBuf], id: &[u8]) -> Option<Elf> {
+fn by_identity(folders: &[PathBuf], id: &[u8]) -> Option<ElfObject> {
     let (first, rest) = id.split_first()?;
     let name = format!(
         ".build-id/{}/{}.debug",

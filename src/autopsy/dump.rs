@@ -4,7 +4,7 @@
 //! is neither read whole nor mapped.
 
 use super::bytes::{u16_at, u32_at, u64_at};
-use super::error::Error;
+use super::error::CoreError;
 use crate::sys::files;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -64,7 +64,7 @@ impl Segment {
     }
 }
 
-struct Header {
+struct SegmentHeader {
     kind: u32,
     flags: u32,
     offset: u64,
@@ -74,16 +74,16 @@ struct Header {
 }
 
 impl Dump {
-    pub(super) fn open_core(path: &Path) -> Result<Self, Error> {
-        let unreadable = |reason| Error::Unreadable {
+    pub(super) fn open_core(path: &Path) -> Result<Self, CoreError> {
+        let unreadable = |reason| CoreError::Unreadable {
             path: path.to_owned(),
             reason,
         };
-        let no_core = |why| Error::NoCore {
+        let no_core = |why| CoreError::NoCore {
             path: path.to_owned(),
             why,
         };
-        let broken = |why| Error::Broken {
+        let broken = |why| CoreError::Broken {
             path: path.to_owned(),
             why,
         };
@@ -135,14 +135,14 @@ impl Dump {
     }
 
     /// Returns the error for a program of an unsupported architecture.
-    pub(super) fn foreign_error(&self, path: &Path) -> Error {
-        Error::Foreign {
+    pub(super) fn foreign_error(&self, path: &Path) -> CoreError {
+        CoreError::Foreign {
             path: path.to_owned(),
             what: self.foreign.clone().unwrap_or_default(),
         }
     }
 
-    fn read_headers(&self, head: &[u8]) -> Option<Vec<Header>> {
+    fn read_headers(&self, head: &[u8]) -> Option<Vec<SegmentHeader>> {
         let word = |wide: usize, narrow: usize| {
             if self.wide {
                 u64_at(head, wide)
@@ -177,10 +177,10 @@ impl Dump {
             .collect()
     }
 
-    fn parse_header(&self, bytes: &[u8]) -> Option<Header> {
+    fn parse_header(&self, bytes: &[u8]) -> Option<SegmentHeader> {
         let narrow = |at| u32_at(bytes, at).map(u64::from);
         Some(if self.wide {
-            Header {
+            SegmentHeader {
                 kind: u32_at(bytes, 0)?,
                 flags: u32_at(bytes, 4)?,
                 offset: u64_at(bytes, 8)?,
@@ -189,7 +189,7 @@ impl Dump {
                 size: u64_at(bytes, 40)?,
             }
         } else {
-            Header {
+            SegmentHeader {
                 kind: u32_at(bytes, 0)?,
                 offset: narrow(4)?,
                 start: narrow(8)?,
@@ -200,7 +200,7 @@ impl Dump {
         })
     }
 
-    fn take_headers(&mut self, headers: &[Header]) {
+    fn take_headers(&mut self, headers: &[SegmentHeader]) {
         for header in headers {
             let there = self.length.saturating_sub(header.offset);
             let filled = header.file_size.min(there);

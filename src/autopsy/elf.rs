@@ -8,14 +8,14 @@ use std::borrow::Cow;
 const PAGE: u64 = 4096;
 
 /// An executable, a library, or a debug file of one.
-pub(super) type Elf = ElfFile64<'static, LittleEndian>;
+pub(super) type ElfObject = ElfFile64<'static, LittleEndian>;
 
 /// Memory layout and build id of a file.
 ///
 /// Both are in the first page of the file, which a core contains for every library.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
-    loads: Vec<Load>,
+    loads: Vec<LoadSegment>,
     pub(super) build_id: Option<Vec<u8>>,
     /// Link-time address of the index of unwind information.
     pub(super) unwind_index: Option<(u64, u64)>,
@@ -26,7 +26,7 @@ pub(super) struct Layout {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Load {
+struct LoadSegment {
     offset: u64,
     file_size: u64,
     address: u64,
@@ -44,7 +44,7 @@ impl Layout {
         let mut layout = Self::default();
         for segment in header.program_headers(endian, bytes).ok()? {
             match segment.p_type(endian) {
-                PT_LOAD => layout.loads.push(Load {
+                PT_LOAD => layout.loads.push(LoadSegment {
                     offset: segment.p_offset(endian),
                     file_size: segment.p_filesz(endian),
                     address: segment.p_vaddr(endian),
@@ -90,7 +90,7 @@ impl Layout {
     ///
     /// An address in the process minus the bias is the link-time address.
     pub(super) fn load_bias(&self, start: u64, offset: u64, executable: bool) -> Option<u64> {
-        let holds = |load: &&Load| {
+        let holds = |load: &&LoadSegment| {
             let first = load.offset / PAGE * PAGE;
             let end = load.offset.saturating_add(load.file_size);
             (first..end).contains(&offset)
@@ -106,7 +106,7 @@ impl Layout {
 
     /// Returns the link-time address of an offset in the file.
     pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
-        let holds = |load: &&Load| {
+        let holds = |load: &&LoadSegment| {
             offset
                 .checked_sub(load.offset)
                 .is_some_and(|into| into < load.file_size)
@@ -131,7 +131,7 @@ impl Layout {
 /// Returns a section of the file, or `None` if it is missing or empty.
 ///
 /// The decompressed content of a section stays in memory for ever, like the files.
-pub(super) fn section_content(elf: &Elf, name: &str) -> Option<&'static [u8]> {
+pub(super) fn section_content(elf: &ElfObject, name: &str) -> Option<&'static [u8]> {
     let section = elf.section_by_name(name)?;
     let packed = section.compressed_data().ok()?;
     if packed.format != CompressionFormat::None && packed.uncompressed_size > 8 << 30 {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// analysis.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
-pub enum Error {
+pub enum CoreError {
     #[error("cannot read `{}`: {reason}", path.to_safe())]
     Unreadable { path: PathBuf, reason: io::Error },
     #[error("`{}` is not a core file: {why}", path.to_safe())]
@@ -25,7 +25,7 @@ pub enum Error {
     Foreign { path: PathBuf, what: String },
 }
 
-impl Error {
+impl CoreError {
     /// Returns the error for a core that does not name its process.
     pub(super) fn without_owner(path: &Path) -> Self {
         Self::Broken {

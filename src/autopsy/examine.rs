@@ -1,19 +1,19 @@
 //! Combines all findings of a core into one analysis.
 
 use super::abort;
-use super::collapse::collapse_repeats;
+use super::address_space::{AddressSpace, core_mappings};
 use super::dump::Dump;
 use super::fault;
-use super::modules::Modules;
-use super::notes::{Notes, Status};
+use super::fault_context::{FaultContext, Registers};
+use super::file_cache::{self, FileCache};
+use super::modules::LoadedModules;
+use super::notes::{ParsedNotes, ThreadNote};
+use super::original_fault::{OriginalState, find_origin};
 use super::phase::phase_of_stack;
-use super::recover::{Origin, find_origin};
-use super::scene::{Registers, Scene};
-use super::shelf::{self, Shelf};
-use super::space::{Space, core_mappings};
-use super::unwind::{DEEPEST, Place, Stack, Unwinder};
-use super::{Settings, modules};
-use crate::model::{Autopsy, Crash, Fault, Frame, Module, Phase, Thread};
+use super::recursion::collapse_repeats;
+use super::unwind::{AddressStack, CodeAddress, DEEPEST, Unwinder};
+use super::{ExaminerSettings, modules};
+use crate::model::{Autopsy, Crash, Fault, Frame, Module, ProcessPhase, Thread};
 
 /// Frames in the short form of a crash.
 const MOST_IN_CRASH: usize = 40;
@@ -30,11 +30,11 @@ const MOST_FOLLOWED: usize = 2_000_000;
 pub(super) fn examine_crash(
     autopsy: &mut Autopsy,
     dump: &Dump,
-    notes: &Notes,
-    settings: &Settings,
-    shelf: &mut Shelf,
+    notes: &ParsedNotes,
+    settings: &ExaminerSettings,
+    shelf: &mut FileCache,
 ) {
-    let modules = Modules::of_core(notes, dump, shelf, settings, &mut autopsy.gaps);
+    let modules = LoadedModules::of_core(notes, dump, shelf, settings, &mut autopsy.gaps);
     let Some(first) = notes.threads.first() else {
         autopsy.gaps.push("the core contains no threads".to_owned());
         return;
@@ -48,7 +48,7 @@ pub(super) fn examine_crash(
     let earlier = notes.threads.iter().filter(|other| other.tid < first.tid);
     autopsy.crash.thread = u32::try_from(earlier.count() + 1).unwrap_or(u32::MAX);
 
-    let mut namer = Namer {
+    let mut namer = AddressResolver {
         modules: &modules,
         shelf,
         room: MOST_IN_ALL,
@@ -75,24 +75,24 @@ pub(super) fn examine_crash(
 }
 
 /// Findings before addresses are resolved to names.
-struct Seen {
+struct UnresolvedFindings {
     fault: Fault,
     abort: Option<String>,
     registers: Registers,
-    stacks: Vec<Stack>,
+    stacks: Vec<AddressStack>,
     /// Number of places of the first stack that belong to a signal handler.
     skip: usize,
 }
 
 fn examine_dump(
     dump: &Dump,
-    notes: &Notes,
-    first: &Status,
-    modules: &Modules,
-    settings: &Settings,
-    shelf: &Shelf,
-) -> Seen {
-    let space = Space {
+    notes: &ParsedNotes,
+    first: &ThreadNote,
+    modules: &LoadedModules,
+    settings: &ExaminerSettings,
+    shelf: &FileCache,
+) -> UnresolvedFindings {
+    let space = AddressSpace {
         dump,
         modules,
         shelf,
@@ -114,7 +114,7 @@ fn examine_dump(
     let skip = origin.map_or(0, |origin| origin.skip);
     let registers = origin.map_or(first.registers, |origin| origin.registers);
     let mappings = core_mappings(dump);
-    let mut scene = Scene {
+    let mut scene = FaultContext {
         signal,
         code,
         address: notes.info.and_then(|info| info.touched_address()),
@@ -126,7 +126,7 @@ fn examine_dump(
         processor: settings.processor.as_ref(),
         depth: (stacks[0].places.len() - skip) as u64,
     };
-    if let Some(Origin {
+    if let Some(OriginalState {
         fault: Some(cause), ..
     }) = origin
     {
@@ -136,7 +136,7 @@ fn examine_dump(
         scene.trap = Some(cause.trap);
         scene.sender = None;
     }
-    Seen {
+    UnresolvedFindings {
         fault: if signal > 0 {
             fault::explain_fault(&scene)
         } else {
@@ -151,15 +151,15 @@ fn examine_dump(
 }
 
 /// Resolves places to functions and lines.
-struct Namer<'a> {
-    modules: &'a Modules,
-    shelf: &'a mut Shelf,
+struct AddressResolver<'a> {
+    modules: &'a LoadedModules,
+    shelf: &'a mut FileCache,
     /// Number of frames that may still be listed.
     room: usize,
 }
 
-impl Namer<'_> {
-    fn name_crash(&mut self, crash: &mut Crash, places: &[Place]) {
+impl AddressResolver<'_> {
+    fn name_crash(&mut self, crash: &mut Crash, places: &[CodeAddress]) {
         let short = collapse_repeats(places);
         let innermost = &short[..short.len().min(MOST_LISTED)];
         let outermost = &short[innermost.len().max(short.len().saturating_sub(OUTERMOST))..];
@@ -170,13 +170,13 @@ impl Namer<'_> {
         crash.phase = if crash.signal.is_some() {
             phase_of_stack(functions.by_ref())
         } else {
-            Phase::Run
+            ProcessPhase::Run
         };
         frames.truncate(MOST_IN_CRASH);
         crash.frames = frames;
     }
 
-    fn name_thread(&mut self, status: &Status, stack: Stack) -> Thread {
+    fn name_thread(&mut self, status: &ThreadNote, stack: AddressStack) -> Thread {
         let short = collapse_repeats(&stack.places);
         let listed = &short[..short.len().min(MOST_LISTED).min(self.room)];
         let left = short.len() - listed.len();
@@ -194,7 +194,7 @@ impl Namer<'_> {
         }
     }
 
-    fn name_frames(&mut self, places: &[(Place, u64)]) -> Vec<Frame> {
+    fn name_frames(&mut self, places: &[(CodeAddress, u64)]) -> Vec<Frame> {
         let mut frames = Vec::new();
         for (place, repeated) in places {
             let before = frames.len();
@@ -206,7 +206,7 @@ impl Namer<'_> {
         frames
     }
 
-    fn push_frames(&mut self, place: Place, frames: &mut Vec<Frame>) {
+    fn push_frames(&mut self, place: CodeAddress, frames: &mut Vec<Frame>) {
         let within = place.instruction_address();
         let module = self.modules.number_at(within);
         let Some(module) = module.map(|number| &self.modules.list[number]) else {
@@ -232,12 +232,12 @@ impl Namer<'_> {
     }
 }
 
-fn describe_module(module: &modules::Module, shelf: &Shelf) -> Module {
+fn describe_module(module: &modules::LoadedModule, shelf: &FileCache) -> Module {
     let book = module.book.map(|book| shelf.book_at(book));
     Module {
         path: module.path.clone(),
         base: module.base,
-        build_id: shelf::build_identity(&module.layout),
+        build_id: file_cache::build_identity(&module.layout),
         symbols: book
             .map_or("nothing", |book| book.symbols.naming_quality())
             .to_owned(),

@@ -1,6 +1,6 @@
 //! Decodes the instruction at a fault and the memory that it accesses.
 
-use super::scene::{Memory, Registers, Scene};
+use super::fault_context::{FaultContext, MemoryReader, Registers};
 use iced_x86::{
     Decoder, DecoderOptions, Formatter as _, Instruction, InstructionInfoFactory, IntelFormatter,
     OpAccess, OpKind, Register,
@@ -14,14 +14,14 @@ const PAGE: u64 = 4096;
 
 /// Memory that an instruction accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Touch {
+pub(super) struct MemoryAccess {
     pub(super) address: u64,
     pub(super) size: u64,
     pub(super) writes: bool,
 }
 
 /// The bytes of an instruction, and the decoded instruction.
-pub(super) struct Decoded {
+pub(super) struct DecodedInstruction {
     /// `None` if the bytes are not a valid instruction.
     pub(super) instruction: Option<Instruction>,
     /// The bytes that could be read, up to the length of the longest instruction.
@@ -29,18 +29,18 @@ pub(super) struct Decoded {
 }
 
 /// Decodes the instruction at an address; returns `None` if the memory there is unknown.
-pub(super) fn decode_at(memory: &dyn Memory, address: u64) -> Option<Decoded> {
+pub(super) fn decode_at(memory: &dyn MemoryReader, address: u64) -> Option<DecodedInstruction> {
     let bytes = read_code(memory, address)?;
     // Some valid instructions of AMD processors are invalid on Intel's, and the reverse.
     let instruction = [DecoderOptions::NONE, DecoderOptions::AMD]
         .into_iter()
         .map(|options| Decoder::with_ip(64, &bytes, address, options).decode())
         .find(|instruction| !instruction.is_invalid());
-    Some(Decoded { instruction, bytes })
+    Some(DecodedInstruction { instruction, bytes })
 }
 
 /// Reads the bytes at an address, up to the length of the longest instruction.
-fn read_code(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
+fn read_code(memory: &dyn MemoryReader, address: u64) -> Option<Vec<u8>> {
     let mut bytes = vec![0; LONGEST];
     if memory.read_memory(address, &mut bytes) {
         return Some(bytes);
@@ -66,7 +66,7 @@ pub(super) fn format_instruction(instruction: &Instruction) -> String {
 
 /// Returns the memory that an instruction accesses, including the stack, as far as the registers
 /// determine it.
-pub(super) fn touched_by(instruction: &Instruction, registers: &Registers) -> Vec<Touch> {
+pub(super) fn touched_by(instruction: &Instruction, registers: &Registers) -> Vec<MemoryAccess> {
     let mut factory = InstructionInfoFactory::new();
     let info = factory.info(instruction);
     let touched = info
@@ -74,7 +74,7 @@ pub(super) fn touched_by(instruction: &Instruction, registers: &Registers) -> Ve
         .iter()
         .filter(|memory| !matches!(memory.access(), OpAccess::None | OpAccess::NoMemAccess));
     let touched = touched.filter_map(|memory| {
-        Some(Touch {
+        Some(MemoryAccess {
             address: memory.virtual_address(0, |name, _, _| register_value(registers, name))?,
             size: memory.memory_size().size() as u64,
             writes: matches!(
@@ -93,7 +93,7 @@ pub(super) fn touched_by(instruction: &Instruction, registers: &Registers) -> Ve
 pub(super) fn operand_value(
     instruction: &Instruction,
     number: u32,
-    scene: &Scene<'_>,
+    scene: &FaultContext<'_>,
 ) -> Option<u64> {
     let (raw, size) = match instruction.op_kind(number) {
         OpKind::Register => {

@@ -3,11 +3,11 @@
 //! Emulators write cores without the kernel's list of mapped files. The loader keeps a list for
 //! debuggers, which the program's dynamic section points to.
 
-use super::Settings;
+use super::ExaminerSettings;
 use super::bytes::{text_before_nul, u64_at};
 use super::dump::Dump;
 use super::elf::Layout;
-use super::notes::{MappedFile, Notes};
+use super::notes::{MappedFile, ParsedNotes};
 use crate::sys::files;
 
 /// In the auxiliary vector: address of the program headers of the program.
@@ -22,7 +22,11 @@ const MOST_ENTRIES: u64 = 256;
 const LONGEST_PATH: usize = 4096;
 
 /// Returns the mapped files, each with the ranges of its segments.
-pub(super) fn mapped_files(notes: &Notes, dump: &Dump, settings: &Settings) -> Vec<MappedFile> {
+pub(super) fn mapped_files(
+    notes: &ParsedNotes,
+    dump: &Dump,
+    settings: &ExaminerSettings,
+) -> Vec<MappedFile> {
     let mut found = Vec::new();
     let Some((program, mut next)) = first_entry(notes, dump, settings) else {
         return found;
@@ -61,7 +65,11 @@ pub(super) fn mapped_files(notes: &Notes, dump: &Dump, settings: &Settings) -> V
 
 /// Returns the path of the program, and the address of the program's entry, which is the first of
 /// the list.
-fn first_entry(notes: &Notes, dump: &Dump, settings: &Settings) -> Option<(String, u64)> {
+fn first_entry(
+    notes: &ParsedNotes,
+    dump: &Dump,
+    settings: &ExaminerSettings,
+) -> Option<(String, u64)> {
     let program = read_path(dump, notes.auxv_value(AT_EXECFN)?, settings)?;
     let layout = match &settings.program {
         Some(elsewhere) => Layout::from_bytes(files::map_program(elsewhere).ok()?)?,
@@ -78,7 +86,7 @@ fn first_entry(notes: &Notes, dump: &Dump, settings: &Settings) -> Option<(Strin
     Some((program, first))
 }
 
-fn read_layout(settings: &Settings, path: &str) -> Option<Layout> {
+fn read_layout(settings: &ExaminerSettings, path: &str) -> Option<Layout> {
     Layout::from_bytes(files::map_program(&settings.file_place(path)).ok()?)
 }
 
@@ -93,7 +101,7 @@ fn read_words<const N: usize>(dump: &Dump, address: u64) -> Option<[u64; N]> {
 }
 
 /// Returns the path at an address, made absolute as the process would have resolved it.
-fn read_path(dump: &Dump, address: u64, settings: &Settings) -> Option<String> {
+fn read_path(dump: &Dump, address: u64, settings: &ExaminerSettings) -> Option<String> {
     let mut bytes = vec![0; LONGEST_PATH];
     let size = dump.read_memory(address, &mut bytes);
     let path = text_before_nul(&bytes[..size]);

@@ -14,38 +14,38 @@
 //! becomes a gap in the analysis.
 
 mod abort;
+mod address_space;
 mod bytes;
 mod cfi;
-mod collapse;
+pub mod cpu_features;
+mod cpu_models;
 mod debug;
 mod dump;
 mod elf;
 mod error;
 mod examine;
 pub mod fault;
+pub mod fault_context;
+mod file_cache;
 mod instruction;
 mod link_map;
-mod models;
 mod modules;
 mod notes;
+mod original_fault;
 mod phase;
-pub mod processor;
-mod recover;
-pub mod scene;
-mod shelf;
+mod recursion;
 mod signal_frame;
-mod space;
 mod symbols;
 pub mod tools;
 mod unwind;
 
-pub use error::Error;
+pub use error::CoreError;
 
 use crate::model::{Autopsy, Signal};
 use dump::Dump;
-use modules::Modules;
-use notes::Notes;
-use shelf::Shelf;
+use file_cache::FileCache;
+use modules::LoadedModules;
+use notes::ParsedNotes;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ const CUT_SHORT: &str =
 
 /// Folders in which files are searched, and the system on which the program ran.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ExaminerSettings {
     /// Folders of debug files.
     pub debug_dirs: Vec<PathBuf>,
     /// The program's root directory if it ran in a container.
@@ -67,7 +67,7 @@ pub struct Settings {
     pub processor: Option<BTreeSet<String>>,
 }
 
-impl Default for Settings {
+impl Default for ExaminerSettings {
     fn default() -> Self {
         Self {
             debug_dirs: vec![PathBuf::from("/usr/lib/debug")],
@@ -79,7 +79,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl ExaminerSettings {
     /// Returns the present path of one of the program's files.
     fn file_place(&self, path: &str) -> PathBuf {
         match &self.root {
@@ -91,16 +91,16 @@ impl Settings {
 
 /// Reads cores, and caches the symbols and debug information of their files.
 pub struct Examiner {
-    settings: Settings,
-    shelf: Shelf,
+    settings: ExaminerSettings,
+    shelf: FileCache,
 }
 
 impl Examiner {
     /// Creates an examiner with an empty cache.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: ExaminerSettings) -> Self {
         Self {
             settings,
-            shelf: Shelf::default(),
+            shelf: FileCache::default(),
         }
     }
 
@@ -133,9 +133,9 @@ impl Examiner {
         if dump.foreign.is_some() {
             return none;
         }
-        let notes = Notes::from_bytes(&dump.notes, dump.wide);
+        let notes = ParsedNotes::from_bytes(&dump.notes, dump.wide);
         let (settings, shelf) = (&self.settings, &mut self.shelf);
-        let modules = Modules::of_core(&notes, &dump, shelf, settings, &mut Vec::new());
+        let modules = LoadedModules::of_core(&notes, &dump, shelf, settings, &mut Vec::new());
         let name = |address: &u64| {
             // Zeroed data lies behind the mapped part of the file.
             let below = modules.list.iter().filter(|module| module.base <= *address);
@@ -147,12 +147,12 @@ impl Examiner {
     }
 
     /// Reads a core.
-    pub fn examine_core(&mut self, core: &Path) -> Result<Autopsy, Error> {
+    pub fn examine_core(&mut self, core: &Path) -> Result<Autopsy, CoreError> {
         let dump = Dump::open_core(core)?;
-        let notes = Notes::from_bytes(&dump.notes, dump.wide);
+        let notes = ParsedNotes::from_bytes(&dump.notes, dump.wide);
         let owner = notes
             .core_owner(dump.truncated)
-            .ok_or_else(|| Error::without_owner(core))?;
+            .ok_or_else(|| CoreError::without_owner(core))?;
         let mut autopsy = Autopsy::default();
         autopsy.crash.pid = owner.pid;
         autopsy.crash.program = owner.program;
@@ -171,7 +171,7 @@ impl Examiner {
 
 /// Process that a core belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
+pub struct CoreOwner {
     /// Process id.
     pub pid: i32,
     /// Process id of the parent.
@@ -187,9 +187,9 @@ pub struct Owner {
 }
 
 /// Returns the mapped files that a core lists.
-pub fn mapped_paths(core: &Path) -> Result<BTreeSet<PathBuf>, Error> {
+pub fn mapped_paths(core: &Path) -> Result<BTreeSet<PathBuf>, CoreError> {
     let dump = Dump::open_core(core)?;
-    let notes = Notes::from_bytes(&dump.notes, dump.wide);
+    let notes = ParsedNotes::from_bytes(&dump.notes, dump.wide);
     let files = notes.files.iter().map(|file| PathBuf::from(&file.path));
     Ok(files.filter(|file| file.is_absolute()).collect())
 }
@@ -203,7 +203,7 @@ const VARIABLES: usize = 256 * 1024;
 /// Returns the value that an environment variable had when the process of a core started.
 pub fn start_variable(core: &Path, name: &str) -> Option<String> {
     let dump = Dump::open_core(core).ok()?;
-    let end = Notes::from_bytes(&dump.notes, dump.wide).auxv_value(AT_EXECFN)?;
+    let end = ParsedNotes::from_bytes(&dump.notes, dump.wide).auxv_value(AT_EXECFN)?;
     let begin = dump
         .segment_at(end)?
         .start
@@ -216,10 +216,10 @@ pub fn start_variable(core: &Path, name: &str) -> Option<String> {
 }
 
 /// Returns the owner of a core, without unwinding any stack.
-pub fn core_owner(core: &Path) -> Result<Owner, Error> {
+pub fn core_owner(core: &Path) -> Result<CoreOwner, CoreError> {
     let dump = Dump::open_core(core)?;
-    let notes = Notes::from_bytes(&dump.notes, dump.wide);
+    let notes = ParsedNotes::from_bytes(&dump.notes, dump.wide);
     notes
         .core_owner(dump.truncated)
-        .ok_or_else(|| Error::without_owner(core))
+        .ok_or_else(|| CoreError::without_owner(core))
 }

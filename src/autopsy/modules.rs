@@ -2,9 +2,9 @@
 
 use super::dump::Dump;
 use super::elf::Layout;
-use super::notes::{MappedFile, Notes};
-use super::shelf::Shelf;
-use super::{Settings, link_map};
+use super::file_cache::FileCache;
+use super::notes::{MappedFile, ParsedNotes};
+use super::{ExaminerSettings, link_map};
 use crate::untrusted::Untrusted as _;
 
 /// In the auxiliary vector: address of the vDSO.
@@ -18,7 +18,7 @@ const MOST_INLINE: u64 = 64 << 10;
 const MOST_MODULES: usize = 1 << 14;
 
 /// A file that was mapped as code.
-pub(super) struct Module {
+pub(super) struct LoadedModule {
     pub(super) path: String,
     /// Path without its folder.
     pub(super) name: String,
@@ -31,7 +31,7 @@ pub(super) struct Module {
     pub(super) book: Option<usize>,
 }
 
-impl Module {
+impl LoadedModule {
     /// Returns the link-time address, which `objdump` and `nm` show.
     pub(super) fn link_offset(&self, address: u64) -> u64 {
         address.wrapping_sub(self.bias)
@@ -52,21 +52,21 @@ impl Module {
 
 /// All files with code in a process, ordered by address.
 #[derive(Default)]
-pub(super) struct Modules {
-    pub(super) list: Vec<Module>,
+pub(super) struct LoadedModules {
+    pub(super) list: Vec<LoadedModule>,
     /// Start, end and module index of every mapping, in order.
     ranges: Vec<(u64, u64, usize)>,
     /// Index of the program itself.
     pub(super) program: Option<usize>,
 }
 
-impl Modules {
+impl LoadedModules {
     /// Finds the files of a core, and adds their problems to the gaps.
     pub(super) fn of_core(
-        notes: &Notes,
+        notes: &ParsedNotes,
         dump: &Dump,
-        shelf: &mut Shelf,
-        settings: &Settings,
+        shelf: &mut FileCache,
+        settings: &ExaminerSettings,
         gaps: &mut Vec<String>,
     ) -> Self {
         let mut modules = Self::default();
@@ -136,12 +136,12 @@ fn is_code(parts: &[MappedFile], dump: &Dump) -> bool {
 
 fn make_module(
     parts: Vec<MappedFile>,
-    notes: &Notes,
+    notes: &ParsedNotes,
     dump: &Dump,
-    shelf: &mut Shelf,
-    settings: &Settings,
+    shelf: &mut FileCache,
+    settings: &ExaminerSettings,
     gaps: &mut Vec<String>,
-) -> Option<Module> {
+) -> Option<LoadedModule> {
     let first = parts.first()?;
     let base = first.start;
     let known = path_without_mark(&first.path);
@@ -186,7 +186,7 @@ fn make_module(
     {
         return None;
     }
-    Some(Module {
+    Some(LoadedModule {
         bias: module_bias(&parts, &layout, dump).unwrap_or(base),
         path: known.to_owned(),
         name,
@@ -229,11 +229,11 @@ fn module_bias(parts: &[MappedFile], layout: &Layout, dump: &Dump) -> Option<u64
 
 /// Returns the vDSO, which the kernel maps into every process; the core contains it.
 fn kernels_own(
-    notes: &Notes,
+    notes: &ParsedNotes,
     dump: &Dump,
-    shelf: &mut Shelf,
-    settings: &Settings,
-) -> Option<Module> {
+    shelf: &mut FileCache,
+    settings: &ExaminerSettings,
+) -> Option<LoadedModule> {
     let base = notes.auxv_value(AT_SYSINFO_EHDR)?;
     let segment = dump.segment_at(base)?;
     let size = segment.end.saturating_sub(base).min(MOST_INLINE);
@@ -242,7 +242,7 @@ fn kernels_own(
     bytes.truncate(there);
     let book = shelf.take_inline(settings, &bytes)?;
     let layout = shelf.book_at(book).layout.clone();
-    Some(Module {
+    Some(LoadedModule {
         path: "[vdso]".to_owned(),
         name: "[vdso]".to_owned(),
         base,

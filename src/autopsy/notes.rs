@@ -1,8 +1,8 @@
 //! Reads the kernel's notes in a core: threads, signal, files.
 
-use super::Owner;
+use super::CoreOwner;
 use super::bytes::{i32_at, text_before_nul, u16_at, u32_at, u64_at};
-use super::scene::Registers;
+use super::fault_context::Registers;
 
 const PRSTATUS: u32 = 1;
 const PRPSINFO: u32 = 3;
@@ -15,11 +15,11 @@ const MOST_FILES: u64 = 1 << 18;
 
 /// Content of all notes.
 #[derive(Debug, Default)]
-pub(super) struct Notes {
+pub(super) struct ParsedNotes {
     /// Threads; the one that crashed comes first.
-    pub(super) threads: Vec<Status>,
-    pub(super) process: Option<Process>,
-    pub(super) info: Option<Info>,
+    pub(super) threads: Vec<ThreadNote>,
+    pub(super) process: Option<ProcessNote>,
+    pub(super) info: Option<SignalInfo>,
     /// Mapped files, ordered by address.
     pub(super) files: Vec<MappedFile>,
     /// Auxiliary vector that the kernel passed to the program.
@@ -28,7 +28,7 @@ pub(super) struct Notes {
 
 /// A thread.
 #[derive(Debug)]
-pub(super) struct Status {
+pub(super) struct ThreadNote {
     pub(super) tid: i32,
     pub(super) ppid: i32,
     pub(super) session: i32,
@@ -38,7 +38,7 @@ pub(super) struct Status {
 }
 
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct ProcessNote {
     pub(super) pid: i32,
     pub(super) ppid: i32,
     pub(super) session: i32,
@@ -47,14 +47,14 @@ pub(super) struct Process {
 
 /// Signal information (`siginfo_t`).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Info {
+pub(super) struct SignalInfo {
     pub(super) signal: i32,
     pub(super) code: i32,
     /// `si_addr` or `si_pid`, depending on signal and code.
     union: u64,
 }
 
-impl Info {
+impl SignalInfo {
     /// Returns the accessed address.
     ///
     /// A general protection fault, to which the kernel gives the code 128, has no address.
@@ -79,7 +79,7 @@ pub(super) struct MappedFile {
     pub(super) path: String,
 }
 
-impl Notes {
+impl ParsedNotes {
     /// Reads the notes, and skips invalid ones.
     pub(super) fn from_bytes(bytes: &[u8], wide: bool) -> Self {
         let mut notes = Self::default();
@@ -113,10 +113,10 @@ impl Notes {
     }
 
     /// Returns the process that the core belongs to.
-    pub(super) fn core_owner(&self, truncated: bool) -> Option<Owner> {
+    pub(super) fn core_owner(&self, truncated: bool) -> Option<CoreOwner> {
         let first = self.threads.first();
         let process = self.process.as_ref();
-        Some(Owner {
+        Some(CoreOwner {
             pid: process.map(|it| it.pid).or(first.map(|it| it.tid))?,
             ppid: process.map(|it| it.ppid).or(first.map(|it| it.ppid))?,
             session: process
@@ -149,10 +149,10 @@ fn parse_note(bytes: &[u8]) -> Option<(u32, bool, &[u8], &[u8])> {
     Some((kind, name.starts_with(b"CORE\0"), body, rest))
 }
 
-fn parse_status(body: &[u8], wide: bool) -> Option<Status> {
+fn parse_status(body: &[u8], wide: bool) -> Option<ThreadNote> {
     // Two signal masks precede the process ids, one word each.
     let pid = if wide { 32 } else { 24 };
-    Some(Status {
+    Some(ThreadNote {
         signal: u16_at(body, 12)?.into(),
         tid: i32_at(body, pid)?,
         ppid: i32_at(body, pid + 4)?,
@@ -190,9 +190,9 @@ fn parse_registers(body: &[u8]) -> Option<Registers> {
     })
 }
 
-fn parse_process(body: &[u8], wide: bool) -> Option<Process> {
+fn parse_process(body: &[u8], wide: bool) -> Option<ProcessNote> {
     let pid = if wide { 24 } else { 12 };
-    Some(Process {
+    Some(ProcessNote {
         pid: i32_at(body, pid)?,
         ppid: i32_at(body, pid + 4)?,
         session: i32_at(body, pid + 12)?,
@@ -200,8 +200,8 @@ fn parse_process(body: &[u8], wide: bool) -> Option<Process> {
     })
 }
 
-fn parse_info(body: &[u8]) -> Option<Info> {
-    Some(Info {
+fn parse_info(body: &[u8]) -> Option<SignalInfo> {
+    Some(SignalInfo {
         signal: i32_at(body, 0)?,
         code: i32_at(body, 8)?,
         union: u64_at(body, 16).unwrap_or(0),

@@ -1,8 +1,8 @@
 //! Reads the frame that the kernel writes on a stack when it calls a signal handler.
 
-use super::cfi::{Bank, RBP, RIP, RSP};
-use super::scene::{Memory as _, Registers};
-use super::space::Space;
+use super::address_space::AddressSpace;
+use super::cfi::{RBP, RIP, RSP, RegisterBank};
+use super::fault_context::{MemoryReader as _, Registers};
 
 /// Code that signal handlers return to on x86-64: `mov $15, %rax; syscall`.
 const TRAMPOLINE: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
@@ -13,7 +13,7 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// The state of a thread when a signal interrupted it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Interrupted {
+pub(super) struct InterruptedState {
     pub(super) registers: Registers,
     /// CPU's last trap number, followed by error code and accessed address.
     pub(super) trap: u64,
@@ -22,13 +22,13 @@ pub(super) struct Interrupted {
 }
 
 /// Returns whether the code at this address is the return trampoline of signal handlers.
-pub(super) fn is_trampoline(space: &Space<'_>, address: u64) -> bool {
+pub(super) fn is_trampoline(space: &AddressSpace<'_>, address: u64) -> bool {
     let mut bytes = [0; TRAMPOLINE.len()];
     space.is_code(address) && space.read_memory(address, &mut bytes) && bytes == TRAMPOLINE
 }
 
 /// Reads the context that the kernel saved at this stack address.
-pub(super) fn read_interrupted(space: &Space<'_>, context: u64) -> Option<Interrupted> {
+pub(super) fn read_interrupted(space: &AddressSpace<'_>, context: u64) -> Option<InterruptedState> {
     let mut words = [0; REGISTERS];
     for (number, word) in words.iter_mut().enumerate() {
         let at = context.checked_add(REGISTERS_AT + 8 * number as u64)?;
@@ -49,7 +49,7 @@ pub(super) fn read_interrupted(space: &Space<'_>, context: u64) -> Option<Interr
         _,
         address,
     ] = words;
-    Some(Interrupted {
+    Some(InterruptedState {
         registers: Registers {
             rax,
             rbx,
@@ -80,7 +80,7 @@ pub(super) fn read_interrupted(space: &Space<'_>, context: u64) -> Option<Interr
 
 /// Returns the signal that the thread has just sent by a system call to itself or to its process,
 /// if its instruction pointer is behind such a call.
-pub(super) fn just_raised(space: &Space<'_>, registers: &Registers) -> Option<u64> {
+pub(super) fn just_raised(space: &AddressSpace<'_>, registers: &Registers) -> Option<u64> {
     let mut before = [0; 2];
     let call = registers.rip.checked_sub(2)?;
     let is_call = space.is_code(call) && space.read_memory(call, &mut before) && before == SYSCALL;
@@ -93,7 +93,7 @@ pub(super) fn just_raised(space: &Space<'_>, registers: &Registers) -> Option<u6
 }
 
 /// Returns the general registers by their DWARF numbers.
-pub(super) fn register_bank(registers: &Registers) -> Bank {
+pub(super) fn register_bank(registers: &Registers) -> RegisterBank {
     let mut bank = [0; 17];
     bank[..6].copy_from_slice(&[
         registers.rax,

@@ -1,8 +1,8 @@
 //! Resolves addresses in one file to functions and lines, each once.
 
-use super::cfi::Slice;
+use super::cfi::FileBytes;
 use super::debug;
-use super::elf::{self, Elf};
+use super::elf::{self, ElfObject};
 use crate::model::Frame;
 use addr2line::Context;
 use gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
@@ -17,9 +17,9 @@ const LONGEST_GUESS: u64 = 1 << 16;
 /// Symbols of a file and of its debug file.
 pub(super) struct Symbols {
     /// Files with symbols: the debug file first, then the file itself.
-    files: Vec<Elf>,
-    supplement: Option<Elf>,
-    lines: OnceCell<Option<Context<Slice>>>,
+    files: Vec<ElfObject>,
+    supplement: Option<ElfObject>,
+    lines: OnceCell<Option<Context<FileBytes>>>,
     table: OnceCell<Vec<Symbol>>,
     known: HashMap<u64, Vec<Frame>>,
 }
@@ -31,8 +31,12 @@ struct Symbol {
 }
 
 impl Symbols {
-    pub(super) fn new(folders: &[PathBuf], elf: Option<Elf>, companion: Option<Elf>) -> Self {
-        let files: Vec<Elf> = companion.into_iter().chain(elf).collect();
+    pub(super) fn new(
+        folders: &[PathBuf],
+        elf: Option<ElfObject>,
+        companion: Option<ElfObject>,
+    ) -> Self {
+        let files: Vec<ElfObject> = companion.into_iter().chain(elf).collect();
         let supplement = files
             .iter()
             .find_map(|file| debug::find_supplement(folders, file));
@@ -47,7 +51,7 @@ impl Symbols {
 
     /// Returns the quality of the symbols in the terms of [`crate::model::Module::symbols`].
     pub(super) fn naming_quality(&self) -> &'static str {
-        let any = |test: fn(&Elf) -> bool| self.files.iter().any(test);
+        let any = |test: fn(&ElfObject) -> bool| self.files.iter().any(test);
         if any(has_lines) {
             "lines"
         } else if any(|file| file.symbols().next().is_some()) {
@@ -143,9 +147,9 @@ impl Symbols {
         Some(frames)
     }
 
-    fn line_context(&self) -> Option<Context<Slice>> {
+    fn line_context(&self) -> Option<Context<FileBytes>> {
         let file = self.files.iter().find(|file| has_lines(file))?;
-        let load = |file: &Elf, id: SectionId| {
+        let load = |file: &ElfObject, id: SectionId| {
             let bytes = elf::section_content(file, id.name()).unwrap_or_default();
             Ok::<_, gimli::Error>(EndianSlice::new(bytes, LittleEndian))
         };
@@ -201,7 +205,7 @@ impl Symbols {
     }
 }
 
-fn has_lines(file: &Elf) -> bool {
+fn has_lines(file: &ElfObject) -> bool {
     let section = file.section_by_name(".debug_info");
     let range = section.and_then(|section| section.file_range());
     range.is_some_and(|(_, size)| size > 0)

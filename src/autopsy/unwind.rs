@@ -1,9 +1,9 @@
 //! Unwinds the stack of a thread, from the innermost instruction to the outermost call.
 
-use super::cfi::{Bank, Lost, RBP, RIP, RSP, Row};
-use super::scene::Registers;
-use super::signal_frame::{Interrupted, is_trampoline, read_interrupted, register_bank};
-use super::space::Space;
+use super::address_space::AddressSpace;
+use super::cfi::{RBP, RIP, RSP, RegisterBank, UnwindError, UnwindRow};
+use super::fault_context::Registers;
+use super::signal_frame::{InterruptedState, is_trampoline, read_interrupted, register_bank};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -14,13 +14,13 @@ pub(super) const DEEPEST: usize = 600_000;
 
 /// Code address on a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct CodeAddress {
     pub(super) address: u64,
     /// The address is the instruction itself, not the return address behind a call.
     pub(super) exact: bool,
 }
 
-impl Place {
+impl CodeAddress {
     /// Returns an address within the executing instruction: the call, if the address is its return
     /// address.
     pub(super) fn instruction_address(self) -> u64 {
@@ -29,24 +29,24 @@ impl Place {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Stack {
+pub(super) struct AddressStack {
     /// Code addresses, innermost first.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<CodeAddress>,
     /// Interruptions by signals: number of places further in, and the state at the interruption.
-    pub(super) signals: Vec<(usize, Interrupted)>,
+    pub(super) signals: Vec<(usize, InterruptedState)>,
     /// Reason why the stack ends before the outermost call, if it does.
     pub(super) cut: Option<String>,
 }
 
 /// Unwinds stacks, and caches the rules of each instruction.
 pub(super) struct Unwinder<'a> {
-    space: &'a Space<'a>,
-    rows: RefCell<HashMap<u64, Option<Rc<Row>>>>,
+    space: &'a AddressSpace<'a>,
+    rows: RefCell<HashMap<u64, Option<Rc<UnwindRow>>>>,
     trampolines: RefCell<HashMap<u64, bool>>,
 }
 
 impl<'a> Unwinder<'a> {
-    pub(super) fn new(space: &'a Space<'a>) -> Self {
+    pub(super) fn new(space: &'a AddressSpace<'a>) -> Self {
         Self {
             space,
             rows: RefCell::default(),
@@ -55,12 +55,12 @@ impl<'a> Unwinder<'a> {
     }
 
     /// Unwinds the stack of a thread from these registers, up to `most` calls.
-    pub(super) fn follow_stack(&self, registers: &Registers, most: usize) -> Stack {
-        let mut stack = Stack::default();
+    pub(super) fn follow_stack(&self, registers: &Registers, most: usize) -> AddressStack {
+        let mut stack = AddressStack::default();
         let mut now = register_bank(registers);
         let mut exact = true;
         loop {
-            let place = Place {
+            let place = CodeAddress {
                 address: now[RIP],
                 exact,
             };
@@ -76,8 +76,9 @@ impl<'a> Unwinder<'a> {
                 };
                 // A handler may run on an alternate stack, so the stack pointer may jump anywhere.
                 // But a state that occurs twice is a cycle.
-                let known =
-                    |(_, other): &(usize, Interrupted)| other.registers.rsp == state.registers.rsp;
+                let known = |(_, other): &(usize, InterruptedState)| {
+                    other.registers.rsp == state.registers.rsp
+                };
                 if stack.signals.iter().any(known) {
                     stack.cut = Some("the stack contains a cycle".to_owned());
                     return stack;
@@ -115,7 +116,11 @@ impl<'a> Unwinder<'a> {
             .or_insert_with(|| is_trampoline(self.space, address))
     }
 
-    fn find_caller(&self, now: &Bank, place: Place) -> Result<Option<Bank>, String> {
+    fn find_caller(
+        &self,
+        now: &RegisterBank,
+        place: CodeAddress,
+    ) -> Result<Option<RegisterBank>, String> {
         let within = place.instruction_address();
         let read = |address| self.space.word_at(address);
         let module = self.space.modules.number_at(within);
@@ -129,8 +134,8 @@ impl<'a> Unwinder<'a> {
         {
             return match cfi.step_to_caller(&row, now, &read) {
                 Ok(caller) => Ok(caller),
-                Err(Lost::Memory(address)) => Err(missing_stack(address)),
-                Err(Lost::Rules) => Err("its unwind information is invalid".to_owned()),
+                Err(UnwindError::Memory(address)) => Err(missing_stack(address)),
+                Err(UnwindError::Rules) => Err("its unwind information is invalid".to_owned()),
             };
         }
         if let Some(caller) = self.guess_caller(now, place) {
@@ -142,7 +147,11 @@ impl<'a> Unwinder<'a> {
         })
     }
 
-    fn cached_row(&self, address: u64, find: impl FnOnce() -> Option<Row>) -> Option<Rc<Row>> {
+    fn cached_row(
+        &self,
+        address: u64,
+        find: impl FnOnce() -> Option<UnwindRow>,
+    ) -> Option<Rc<UnwindRow>> {
         let mut rows = self.rows.borrow_mut();
         let row = rows.entry(address).or_insert_with(|| find().map(Rc::new));
         row.clone()
@@ -150,7 +159,7 @@ impl<'a> Unwinder<'a> {
 
     /// Guesses the caller without unwind information: after a call to an invalid address, the
     /// return address is on top of the stack; otherwise the frame pointer may be valid.
-    fn guess_caller(&self, now: &Bank, place: Place) -> Option<Bank> {
+    fn guess_caller(&self, now: &RegisterBank, place: CodeAddress) -> Option<RegisterBank> {
         let on_top = || {
             let mut caller = *now;
             caller[RIP] = self.space.word_at(now[RSP])?;

@@ -1,9 +1,9 @@
 //! Flags of `run`, and their effect on a [`Scenario`].
 
-use crate::model::{Capture, CoreSize, Keep, Leaks};
+use crate::model::{CaptureMode, CoreSize, KeepRule, LeakRule};
 use crate::scenario::{
-    Amount, Codes, Confidence, EnvValue, Expectation, OnlyRule, Pattern, Rate, ResourceName,
-    Scenario, Span, TimeoutValue, Variable,
+    Codes, Confidence, DurationValue, EnvValue, Expectation, LimitValue, MatrixVariable, OnlyRule,
+    Pattern, RateValue, ResourceName, Scenario, TimeoutValue,
 };
 use clap::{Args, ValueEnum};
 use std::num::NonZeroU32;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 ///
 /// `-h` shows the flags used daily, `--help` all of them.
 #[derive(Args, Clone, Debug, Default)]
-pub(super) struct Flags {
+pub(super) struct ExperimentFlags {
     /// Run this many trials of each variant [default: 100]
     ///
     /// Without a limit, a plain run ends after 100 trials or 10 minutes, whichever comes first.
@@ -44,7 +44,7 @@ pub(super) struct Flags {
     warmup: Option<u64>,
     /// Wait this long before each trial
     #[arg(long, value_name = "TIME", help_heading = TRIALS, hide_short_help = true)]
-    delay: Option<Span>,
+    delay: Option<DurationValue>,
     /// Derive the seeds of all trials from this number [default: random]
     ///
     /// The number is reported in either case.
@@ -59,13 +59,13 @@ pub(super) struct Flags {
     timeout: Option<TimeoutValue>,
     /// Wait this long between SIGTERM and SIGKILL for a hung trial [default: 5s]
     #[arg(long, value_name = "TIME", help_heading = STOP, hide_short_help = true)]
-    grace: Option<Span>,
+    grace: Option<DurationValue>,
     /// Stop after this long, such as 30s, 10m or 8h
     ///
     /// Limits the time of all trials together. Trials that are running may finish; a service under
     /// load is stopped. A plain run without -n stops after 10 minutes.
     #[arg(short, long, value_name = "TIME", help_heading = STOP)]
-    duration: Option<Span>,
+    duration: Option<DurationValue>,
     /// Stop at the first failure
     #[arg(short = 'x', long, help_heading = STOP)]
     fail_fast: bool,
@@ -76,7 +76,7 @@ pub(super) struct Flags {
     max_fail: Option<u64>,
     /// Stop when the confidence interval is narrower than W, such as 0.1 or 10%
     #[arg(long, value_name = "W", help_heading = STOP, hide_short_help = true)]
-    width: Option<Rate>,
+    width: Option<RateValue>,
     /// Confidence of every interval and answer, in percent [default: 95]
     #[arg(long, value_name = "PERCENT", help_heading = STOP, hide_short_help = true)]
     conf: Option<Confidence>,
@@ -103,7 +103,7 @@ pub(super) struct Flags {
     only: Vec<OnlyRule>,
     /// How to treat processes still running after a trial [default: fail]
     #[arg(long, value_name = "off|report|fail", value_parser = parse_leaks, help_heading = JUDGE, hide_short_help = true)]
-    leaks: Option<Leaks>,
+    leaks: Option<LeakRule>,
     /// Treat containers, volumes and networks that a trial leaves behind as leaks
     ///
     /// They are removed after the trial.
@@ -114,7 +114,7 @@ pub(super) struct Flags {
     ignore_child_crashes: bool,
     /// Wait this long for descendants of the main process before they count as leaked [default: 2s]
     #[arg(long, value_name = "TIME", help_heading = JUDGE, hide_short_help = true)]
-    leak_grace: Option<Span>,
+    leak_grace: Option<DurationValue>,
     /// Exit with 0 if the failure is reproduced (`fail`) or if no trial fails (`pass`)
     #[arg(long, value_name = "pass|fail", help_heading = JUDGE, hide_short_help = true)]
     expect: Option<Expectation>,
@@ -123,7 +123,7 @@ pub(super) struct Flags {
     /// Exit with 0 if the failure rate is at most P, with 1 if it is higher, and with 3 if the trials
     /// cannot decide.
     #[arg(long, value_name = "P", help_heading = JUDGE)]
-    max_rate: Option<Rate>,
+    max_rate: Option<RateValue>,
 
     /// Run a line of shell instead of a command: './a | ./b'
     #[arg(long, value_name = "LINE", help_heading = TRIAL)]
@@ -138,7 +138,7 @@ pub(super) struct Flags {
     /// Several -L make all combinations. If {VAR} appears nowhere, the environment variable VAR is
     /// set instead.
     #[arg(short = 'L', long, value_name = "VAR=a,b", help_heading = TRIAL)]
-    matrix: Vec<Variable>,
+    matrix: Vec<MatrixVariable>,
     /// Start from an empty environment
     #[arg(long, help_heading = TRIAL, hide_short_help = true)]
     env_clear: bool,
@@ -180,12 +180,12 @@ pub(super) struct Flags {
     ///
     /// Above the limit, the kernel kills one of them (outcome `oom`).
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, help_heading = TRIAL, hide_short_help = true)]
-    memory: Option<Amount>,
+    memory: Option<LimitValue>,
     /// Limit a resource of every process: as=4G, nofile=64
     ///
     /// core=4G also turns on the capture of cores.
     #[arg(long, value_name = "NAME=N", value_delimiter = ',', value_parser = parse_limit, help_heading = TRIAL, hide_short_help = true)]
-    rlimit: Vec<(ResourceName, Amount)>,
+    rlimit: Vec<(ResourceName, LimitValue)>,
     /// Run this shell command once before all trials
     ///
     /// Processes that it leaves running are stopped at the end of the run.
@@ -203,7 +203,7 @@ pub(super) struct Flags {
 
     /// Keep the output of failing trials, of all trials, or none [default: fail]
     #[arg(long, value_name = "fail|all|none", value_parser = parse_keep, help_heading = RESULT, hide_short_help = true)]
-    keep: Option<Keep>,
+    keep: Option<KeepRule>,
     /// Keep all evidence of N trials per crash signature [default: 5]
     #[arg(long, value_name = "N", help_heading = RESULT, hide_short_help = true)]
     keep_per_sig: Option<u64>,
@@ -212,7 +212,7 @@ pub(super) struct Flags {
     /// `auto` dumps them in a few extra trials after the measurement, `on` in every trial, `off` never;
     /// `trace` follows every process with a tracer.
     #[arg(long, value_name = "auto|off|on|trace", value_parser = parse_capture, help_heading = RESULT, hide_short_help = true)]
-    capture: Option<Capture>,
+    capture: Option<CaptureMode>,
     /// Core contents: `light` omits the memory of huge processes [default: full]
     #[arg(long, value_name = "full|light", value_parser = parse_core_size, help_heading = RESULT, hide_short_help = true)]
     cores: Option<CoreSize>,
@@ -237,19 +237,19 @@ pub(super) const RESULT: &str = "Results";
 
 /// Flags for the output of a run.
 #[derive(Args, Clone, Debug, Default)]
-pub(super) struct Output {
+pub(super) struct OutputFlags {
     /// Write this run to DIR [default: a new directory in provoke-out or PROVOKE_HOME]
     #[arg(short, long, value_name = "DIR", help_heading = RESULT, hide_short_help = true)]
     pub(super) out: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) talk: Talk,
+    pub(super) talk: VerbosityFlags,
     #[command(flatten)]
-    pub(super) exports: Exports,
+    pub(super) exports: ExportFlags,
 }
 
 /// Flags for the amount of output.
 #[derive(Args, Clone, Debug, Default)]
-pub(super) struct Talk {
+pub(super) struct VerbosityFlags {
     /// Print only the result
     #[arg(short, long, help_heading = RESULT)]
     pub(super) quiet: bool,
@@ -258,15 +258,15 @@ pub(super) struct Talk {
     pub(super) verbose: bool,
     /// Show a live line, a tick or cross per trial, or plain lines
     #[arg(long, value_enum, default_value_t, help_heading = RESULT, hide_short_help = true)]
-    pub(super) style: Style,
+    pub(super) style: DisplayStyle,
     /// Show progress as a live line, as plain lines, or not at all
     #[arg(long, value_enum, default_value_t, help_heading = RESULT, hide_short_help = true)]
-    pub(super) progress: Progress,
+    pub(super) progress: ProgressKind,
 }
 
 /// Style of the progress display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Style {
+pub(super) enum DisplayStyle {
     /// Show a live line; failures scroll by above it
     #[default]
     Line,
@@ -278,7 +278,7 @@ pub(super) enum Style {
 
 /// Kind of the progress display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Progress {
+pub(super) enum ProgressKind {
     /// Show a live line if stderr is a terminal
     #[default]
     Auto,
@@ -290,7 +290,7 @@ pub(super) enum Progress {
 
 /// Flags for the files of reports.
 #[derive(Args, Clone, Debug, Default)]
-pub(super) struct Exports {
+pub(super) struct ExportFlags {
     /// Write the report as JSON to FILE [default: stdout]
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
     pub(super) json: Option<PathBuf>,
@@ -307,13 +307,13 @@ pub(super) struct Exports {
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT, hide_short_help = true)]
     pub(super) md: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) earlier: EarlierNames,
+    pub(super) earlier: EarlierFlagNames,
 }
 
 /// Earlier names of the flags for reports.
 #[derive(Args, Clone, Debug, Default)]
 #[expect(clippy::struct_field_names, reason = "the names of the flags")]
-pub(super) struct EarlierNames {
+pub(super) struct EarlierFlagNames {
     #[arg(long, value_name = "FILE", hide = true, conflicts_with = "json")]
     pub(super) export_json: Option<PathBuf>,
     #[arg(long, value_name = "FILE", hide = true, conflicts_with = "jsonl")]
@@ -326,7 +326,7 @@ pub(super) struct EarlierNames {
     pub(super) export_md: Option<PathBuf>,
 }
 
-impl Flags {
+impl ExperimentFlags {
     /// Returns errors in the flags that the parser cannot detect.
     pub(super) fn refusal_hint(&self) -> Option<String> {
         let value = self.p.as_ref()?;
@@ -447,32 +447,32 @@ fn parse_variable(text: &str) -> Result<(String, EnvValue), String> {
     Ok((name.to_owned(), EnvValue(value)))
 }
 
-fn parse_memory(text: &str) -> Result<Amount, String> {
+fn parse_memory(text: &str) -> Result<LimitValue, String> {
     let amount = text.parse().ok();
-    let limit = amount.filter(|amount: &Amount| amount.0.is_some());
+    let limit = amount.filter(|amount: &LimitValue| amount.0.is_some());
     limit.ok_or_else(|| format!("`{text}` is not a size such as `500M` or `2G`"))
 }
 
-fn parse_limit(text: &str) -> Result<(ResourceName, Amount), String> {
+fn parse_limit(text: &str) -> Result<(ResourceName, LimitValue), String> {
     let (name, amount) = text.split_once('=').ok_or("write NAME=N, such as as=4G")?;
     Ok((name.parse()?, amount.parse()?))
 }
 
-fn parse_leaks(text: &str) -> Result<Leaks, String> {
+fn parse_leaks(text: &str) -> Result<LeakRule, String> {
     match text {
-        "off" => Ok(Leaks::Off),
-        "report" => Ok(Leaks::Report),
-        "fail" => Ok(Leaks::Fail),
+        "off" => Ok(LeakRule::Off),
+        "report" => Ok(LeakRule::Report),
+        "fail" => Ok(LeakRule::Fail),
         _ => Err("write `off`, `report` or `fail`".to_owned()),
     }
 }
 
-fn parse_capture(text: &str) -> Result<Capture, String> {
+fn parse_capture(text: &str) -> Result<CaptureMode, String> {
     match text {
-        "auto" => Ok(Capture::Auto),
-        "off" => Ok(Capture::Off),
-        "on" => Ok(Capture::On),
-        "trace" => Ok(Capture::Trace),
+        "auto" => Ok(CaptureMode::Auto),
+        "off" => Ok(CaptureMode::Off),
+        "on" => Ok(CaptureMode::On),
+        "trace" => Ok(CaptureMode::Trace),
         _ => Err("write `auto`, `off`, `on` or `trace`".to_owned()),
     }
 }
@@ -485,11 +485,11 @@ fn parse_core_size(text: &str) -> Result<CoreSize, String> {
     }
 }
 
-fn parse_keep(text: &str) -> Result<Keep, String> {
+fn parse_keep(text: &str) -> Result<KeepRule, String> {
     match text {
-        "fail" => Ok(Keep::Fail),
-        "all" => Ok(Keep::All),
-        "none" => Ok(Keep::None),
+        "fail" => Ok(KeepRule::Fail),
+        "all" => Ok(KeepRule::All),
+        "none" => Ok(KeepRule::None),
         _ => Err("write `fail`, `all` or `none`".to_owned()),
     }
 }

@@ -1,47 +1,47 @@
 //! Reads the baseline: counts such as `3/30`, or a run.
 
-use super::earlier;
+use super::earlier_runs;
 use super::error::CliError;
 use crate::model::{
-    self, Bug, Confirm, Depth, Event, Failure, Host, Kind, Measured, Only, Plan, Question,
-    Signature, SignatureId, StopCause, VariantId,
+    self, BugFilter, ConfirmQuestion, Event, EvidenceDepth, Failure, FailureKind, Host, KnownBug,
+    MeasuredBaseline, Plan, Question, Signature, SignatureId, StopCause, VariantId,
 };
 use crate::policy;
 use crate::report;
-use crate::scenario::{Ask, MEASURE_FIRST, Refusal, Scenario};
-use crate::state::{Group, State, Tally};
-use crate::store::{self, Folder, StoreError, default_root};
+use crate::scenario::{MEASURE_FIRST, PlanError, QuestionSettings, Scenario};
+use crate::state::{SignatureFailures, State, Tally};
+use crate::store::{self, RunFolder, StoreError, default_root};
 use crate::survey;
-use crate::term::Pooled;
+use crate::term::PooledBaseline;
 use crate::untrusted::Untrusted as _;
 use provoke_stats as stats;
 
 /// The failures of a baseline that are the bug.
 #[derive(Clone)]
-pub(super) enum LookedFor {
+pub(super) enum BaselineFilter {
     /// The failures that were the bug in its run.
     AsThere,
     /// All failures.
     Any,
     /// Failures of these kinds.
-    Only(Vec<Only>),
+    Only(Vec<BugFilter>),
     /// Failures that share a name with one of these.
-    Like(Vec<Bug>),
+    Like(Vec<KnownBug>),
 }
 
 /// A baseline, with the settings of its trials.
 #[derive(Debug, Default)]
-pub(super) struct Baseline {
-    pub(super) measured: Measured,
+pub(super) struct ResolvedBaseline {
+    pub(super) measured: MeasuredBaseline,
     /// The settings of its trials, if it is a run of provoke.
     pub(super) scenario: Option<Scenario>,
     /// The run, if it is one of provoke.
-    pub(super) chosen: Option<Chosen>,
+    pub(super) chosen: Option<BaselineRun>,
 }
 
 /// The run that is the baseline.
 #[derive(Debug)]
-pub(super) struct Chosen {
+pub(super) struct BaselineRun {
     /// Name of the run.
     pub(super) run: String,
     /// Command of its trials.
@@ -53,7 +53,7 @@ pub(super) struct Chosen {
     pub(super) is_newest: bool,
 }
 
-impl Chosen {
+impl BaselineRun {
     /// Prints the baseline of a fix, unless the user named it and the command is the same.
     pub(super) fn print_choice(&self, command: &str) {
         if !self.is_newest && self.command == command {
@@ -74,16 +74,17 @@ impl Chosen {
     }
 }
 
-impl Baseline {
+impl ResolvedBaseline {
     /// Reads the baseline that a scenario names, if it names one.
-    pub(super) fn of_scenario(scenario: &Scenario) -> Result<Option<Self>, Refusal> {
+    pub(super) fn of_scenario(scenario: &Scenario) -> Result<Option<Self>, PlanError> {
         let looked_for = match scenario.only.as_slice() {
-            _ if scenario.takes_any_failure() => LookedFor::Any,
-            [] => LookedFor::AsThere,
-            only => LookedFor::Only(only.iter().map(|only| only.0).collect()),
+            _ if scenario.takes_any_failure() => BaselineFilter::Any,
+            [] => BaselineFilter::AsThere,
+            only => BaselineFilter::Only(only.iter().map(|only| only.0).collect()),
         };
         let Some(text) = &scenario.baseline else {
-            let confirms = scenario.ask == Some(Ask::Confirm) && scenario.assume_rate.is_none();
+            let confirms =
+                scenario.ask == Some(QuestionSettings::Confirm) && scenario.assume_rate.is_none();
             return Ok(confirms
                 .then(|| Self::find_newest_failing(scenario, &looked_for))
                 .flatten());
@@ -107,7 +108,7 @@ impl Baseline {
         text: &str,
         of: Option<&str>,
         ignore_earlier_runs: bool,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, PlanError> {
         let scenario = Scenario {
             baseline: Some(text.to_owned()),
             of: of.map(str::to_owned),
@@ -126,12 +127,12 @@ impl Baseline {
             ignore_earlier_runs: Some(ignore_earlier_runs),
             ..Scenario::default()
         };
-        Self::find_newest_failing(&scenario, &LookedFor::AsThere)
+        Self::find_newest_failing(&scenario, &BaselineFilter::AsThere)
     }
 
     /// Finds the newest run with failures that measured a rate, if one exists.
-    fn find_newest_failing(asked: &Scenario, looked_for: &LookedFor) -> Option<Self> {
-        let folders = Folder::all_runs(&default_root()).unwrap_or_default();
+    fn find_newest_failing(asked: &Scenario, looked_for: &BaselineFilter) -> Option<Self> {
+        let folders = RunFolder::all_runs(&default_root()).unwrap_or_default();
         let mut newest_first = folders.iter().rev();
         newest_first.find_map(|folder| {
             let Ok(Event::RunStarted { plan, .. }) = store::first_event(&folder.journal_path())
@@ -150,7 +151,7 @@ impl Baseline {
             let found = Self::of_run(&folder.run_name(), asked, looked_for).ok()?;
             let chosen = found.chosen.filter(|chosen| chosen.failures > 0)?;
             Some(Self {
-                chosen: Some(Chosen {
+                chosen: Some(BaselineRun {
                     is_newest: true,
                     ..chosen
                 }),
@@ -159,8 +160,12 @@ impl Baseline {
         })
     }
 
-    fn of_run(name: &str, asked: &Scenario, looked_for: &LookedFor) -> Result<Self, Refusal> {
-        let read = Folder::find_run(name, &default_root())
+    fn of_run(
+        name: &str,
+        asked: &Scenario,
+        looked_for: &BaselineFilter,
+    ) -> Result<Self, PlanError> {
+        let read = RunFolder::find_run(name, &default_root())
             .and_then(|folder| folder.check_trust(asked.trust))
             .and_then(|folder| {
                 let state = store::read_run(&folder.journal_path(), policy::is_done, |_, _| {})?;
@@ -180,7 +185,7 @@ impl Baseline {
         }
         let (folder, state) = read.map_err(|error| {
             let none_is_stored =
-                Folder::all_runs(&default_root()).map_or(true, |runs| runs.is_empty());
+                RunFolder::all_runs(&default_root()).map_or(true, |runs| runs.is_empty());
             let hint = match error {
                 StoreError::NoRun { .. } if none_is_stored => Some(MEASURE_FIRST.to_owned()),
                 _ => error.hint(),
@@ -201,10 +206,10 @@ impl Baseline {
             _ if alone => measure_variant(&state, variant, looked_for),
             _ => {
                 let base = measure_variant(&state, variant, looked_for);
-                earlier::add_to(base, &state, variant, &folder, looked_for)
+                earlier_runs::add_to(base, &state, variant, &folder, looked_for)
             }
         };
-        let chosen = Chosen {
+        let chosen = BaselineRun {
             run: folder.run_name(),
             command: report::command_line(&state.plan, variant),
             failures: measured.failures,
@@ -219,8 +224,8 @@ impl Baseline {
     }
 }
 
-fn refuse_field(field: &str, what: impl Into<String>, hint: impl Into<String>) -> Refusal {
-    Refusal {
+fn refuse_field(field: &str, what: impl Into<String>, hint: impl Into<String>) -> PlanError {
+    PlanError {
         what: what.into(),
         at: vec![field.to_owned()],
         hint: hint.into(),
@@ -228,7 +233,7 @@ fn refuse_field(field: &str, what: impl Into<String>, hint: impl Into<String>) -
 }
 
 /// Reads `3/30`; returns `None` for text of any other form.
-fn parse_counts(text: &str) -> Option<Result<Measured, Refusal>> {
+fn parse_counts(text: &str) -> Option<Result<MeasuredBaseline, PlanError>> {
     let (failures, trials) = text.split_once('/')?;
     let (failures, trials): (u64, u64) = (failures.parse().ok()?, trials.parse().ok()?);
     Some(if failures > trials || trials == 0 {
@@ -236,16 +241,19 @@ fn parse_counts(text: &str) -> Option<Result<Measured, Refusal>> {
         let hint = "write it as 3/30: 3 failures in 30 trials";
         Err(refuse_field("baseline", what, hint))
     } else {
-        Ok(Measured {
+        Ok(MeasuredBaseline {
             failures,
             trials,
-            ..Measured::default()
+            ..MeasuredBaseline::default()
         })
     })
 }
 
 /// Returns the baseline of a run of `confirm`.
-fn baseline_of_confirm(state: &State, asked: &Confirm) -> Result<Measured, Refusal> {
+fn baseline_of_confirm(
+    state: &State,
+    asked: &ConfirmQuestion,
+) -> Result<MeasuredBaseline, PlanError> {
     match &asked.baseline {
         model::Baseline::Measured(measured) => Ok(measured.as_ref().clone()),
         model::Baseline::Assumed(_) => Err(refuse_field(
@@ -260,7 +268,7 @@ fn baseline_of_confirm(state: &State, asked: &Confirm) -> Result<Measured, Refus
 }
 
 /// Returns the variant with this name.
-fn find_variant(state: &State, of: Option<&str>) -> Result<VariantId, Refusal> {
+fn find_variant(state: &State, of: Option<&str>) -> Result<VariantId, PlanError> {
     let variants = || (0..).map(VariantId).zip(&state.plan.variants);
     let names = || {
         let names = variants().map(|(_, variant)| format!("`{}`", variant.name));
@@ -288,25 +296,26 @@ fn find_variant(state: &State, of: Option<&str>) -> Result<VariantId, Refusal> {
 pub(super) fn measure_variant(
     state: &State,
     variant: VariantId,
-    looked_for: &LookedFor,
-) -> Measured {
+    looked_for: &BaselineFilter,
+) -> MeasuredBaseline {
     let tally = state.tally_of(variant);
-    let as_a_bug =
-        |group: &Group| bug_names(group, state.captured_tally(variant), &state.plan.rules.only);
-    let is_bug = |group: &Group| {
+    let as_a_bug = |group: &SignatureFailures| {
+        bug_names(group, state.captured_tally(variant), &state.plan.rules.only)
+    };
+    let is_bug = |group: &SignatureFailures| {
         let failure = Failure {
             kind: group.kind.clone(),
             signature: group.signature.clone(),
             sites: group.sites.clone(),
         };
         match looked_for {
-            LookedFor::Any => true,
-            LookedFor::AsThere => group.is_the_bug,
-            LookedFor::Only(only) => only.iter().any(|only| only.covers_failure(&failure)),
-            LookedFor::Like(bugs) => bugs.iter().any(|known| is_same(known, &as_a_bug(group))),
+            BaselineFilter::Any => true,
+            BaselineFilter::AsThere => group.is_the_bug,
+            BaselineFilter::Only(only) => only.iter().any(|only| only.covers_failure(&failure)),
+            BaselineFilter::Like(bugs) => bugs.iter().any(|known| is_same(known, &as_a_bug(group))),
         }
     };
-    let bugs: Vec<&Group> = tally
+    let bugs: Vec<&SignatureFailures> = tally
         .groups
         .values()
         .filter(|group| is_bug(group))
@@ -316,7 +325,7 @@ pub(super) fn measure_variant(
     let others = others.filter(|group| !is_bug(group));
     let failures = bugs.iter().map(|group| group.trials.len() as u64).sum();
     let pass = tally.pass_times.quantile_at(0.5);
-    Measured {
+    MeasuredBaseline {
         one_life: state.shares_a_life(),
         pass_us: pass
             .and_then(|time| u64::try_from((time + state.mean_overhead()).as_micros()).ok()),
@@ -337,22 +346,22 @@ pub(super) fn measure_variant(
 
 /// Returns the number of passing trials that a fix of a run needs if other runs of the same program count, too, as they
 /// do in `confirm`.
-pub(super) fn with_other_runs(state: &State, folder: &Folder) -> Option<Pooled> {
+pub(super) fn with_other_runs(state: &State, folder: &RunFolder) -> Option<PooledBaseline> {
     let [_] = state.plan.variants.as_slice() else {
         return None;
     };
-    let alone = measure_variant(state, VariantId(0), &LookedFor::AsThere);
+    let alone = measure_variant(state, VariantId(0), &BaselineFilter::AsThere);
     let alike = state.stopped == Some(StopCause::AllAlike);
     if alone.failures == 0 || alone.one_life || alike {
         return None;
     }
-    let base = earlier::add_to(alone, state, VariantId(0), folder, &LookedFor::AsThere);
+    let base = earlier_runs::add_to(alone, state, VariantId(0), folder, &BaselineFilter::AsThere);
     let ((failures, trials), alpha) = (base.reference_counts(), state.plan.alpha.to_probability());
     let effect = base.design_effect();
     let least = stats::clean_runs_needed_effective(failures, trials, effect, alpha)?;
     let half = stats::clean_runs_to_exclude_half(failures, trials, effect, alpha)?;
     let needed = policy::needed_by_default(least, half, state.plan.jobs, base.pass_seconds());
-    (base.runs.len() > 1).then_some(Pooled {
+    (base.runs.len() > 1).then_some(PooledBaseline {
         needed,
         runs: base.runs.len() as u64,
     })
@@ -360,17 +369,17 @@ pub(super) fn with_other_runs(state: &State, folder: &Folder) -> Option<Pooled> 
 
 /// Returns whether two failures share a name. If only the exit status of one is known, they count as the same: an
 /// interrupted run has no stacks, and must not count as if it had only passed.
-fn is_same(known: &Bug, seen: &Bug) -> bool {
-    let is_only_status = |bug: &Bug| bug.names == [bug.widest];
+fn is_same(known: &KnownBug, seen: &KnownBug) -> bool {
+    let is_only_status = |bug: &KnownBug| bug.names == [bug.widest];
     let by_status = is_only_status(known) || is_only_status(seen);
     by_status && known.widest == seen.widest
         || known.names.iter().any(|name| seen.names.contains(name))
 }
 
 /// Counts the stored runs that tested a fix against the same baseline.
-fn earlier_attempts(baseline: &Measured) -> u64 {
-    let folders = Folder::all_runs(&default_root()).unwrap_or_default();
-    let same = |folder: &Folder| match store::first_event(&folder.journal_path()) {
+fn earlier_attempts(baseline: &MeasuredBaseline) -> u64 {
+    let folders = RunFolder::all_runs(&default_root()).unwrap_or_default();
+    let same = |folder: &RunFolder| match store::first_event(&folder.journal_path()) {
         Ok(Event::RunStarted { plan, .. }) => match &plan.question {
             Question::Confirm(asked) => {
                 matches!(&asked.baseline, model::Baseline::Measured(base) if base.run.as_ref().is_some_and(|run| baseline.has_run(run)))
@@ -421,7 +430,7 @@ pub(super) fn complete_question(plan: &mut Plan, host: &Host) -> Result<(), CliE
 }
 
 /// Refuses a baseline whose rate changed, if its half that counts has no failure.
-fn refuse_drift(base: &Measured) -> Result<(), CliError> {
+fn refuse_drift(base: &MeasuredBaseline) -> Result<(), CliError> {
     let Some(drift) = base.drift.filter(|drift| drift.failures == 0) else {
         return Ok(());
     };
@@ -443,29 +452,31 @@ fn refuse_drift(base: &Measured) -> Result<(), CliError> {
 /// in a file; and to a hang, whose threads may be anywhere in their loop when their stacks are read.
 ///
 /// If the run searched for a family, any failure of that family is the bug.
-fn bug_names(group: &Group, captured: &Tally, only: &[Only]) -> Bug {
+fn bug_names(group: &SignatureFailures, captured: &Tally, only: &[BugFilter]) -> KnownBug {
     let seen = &group.signature;
     let weak = (seen.depth, seen.id);
     let deeper = captured.groups.values().map(|group| &group.signature);
     let deeper: Vec<&Signature> = deeper
-        .filter(|one| seen.depth == Depth::Kernel && one.also.contains(&weak))
+        .filter(|one| seen.depth == EvidenceDepth::Kernel && one.also.contains(&weak))
         .collect();
     let best = match deeper.as_slice() {
         [] => vec![seen],
         _ => deeper,
     };
-    let widest = of_depth(seen, Depth::Status).next().unwrap_or(seen.id);
-    let hangs = matches!(group.kind, Kind::Hang { .. });
+    let widest = of_depth(seen, EvidenceDepth::Status)
+        .next()
+        .unwrap_or(seen.id);
+    let hangs = matches!(group.kind, FailureKind::Hang { .. });
     let known = !hangs && best.iter().all(|one| one.is_same_in_any_build());
     let families = best.iter().flat_map(|one| &one.families);
     let families = families.map(|family| family.id);
-    let families = families.filter(|id| only.contains(&Only::Signature(*id)));
+    let families = families.filter(|id| only.contains(&BugFilter::Signature(*id)));
     let names = best.iter().flat_map(|one| of_depth(one, one.depth));
     let names = names.chain(families);
-    Bug {
+    KnownBug {
         title: best[0].title.clone(),
         names: if known { names.collect() } else { vec![widest] },
-        by_core: known && best[0].depth == Depth::Stack && group.kind.is_crash(),
+        by_core: known && best[0].depth == EvidenceDepth::Stack && group.kind.is_crash(),
         widest,
     }
 }
@@ -475,11 +486,11 @@ fn all_names(signature: &Signature) -> impl Iterator<Item = SignatureId> {
     let names = [(signature.depth, signature.id)].into_iter();
     let names = names.chain(signature.also.iter().copied());
     names
-        .filter(|(of, _)| *of != Depth::Status)
+        .filter(|(of, _)| *of != EvidenceDepth::Status)
         .map(|(_, id)| id)
 }
 
-fn of_depth(signature: &Signature, depth: Depth) -> impl Iterator<Item = SignatureId> {
+fn of_depth(signature: &Signature, depth: EvidenceDepth) -> impl Iterator<Item = SignatureId> {
     let names = [(signature.depth, signature.id)].into_iter();
     let names = names.chain(signature.also.iter().copied());
     names.filter(move |(of, _)| *of == depth).map(|(_, id)| id)

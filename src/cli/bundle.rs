@@ -3,7 +3,7 @@
 use super::error::CliError;
 use crate::exec::STORY;
 use crate::report::{Format, Report, export_report};
-use crate::store::{Folder, Secrets, Shared, copy_to_share};
+use crate::store::{RunFolder, Secrets, SharedData, copy_to_share};
 use crate::sys::files;
 use crate::term;
 use crate::untrusted::Untrusted as _;
@@ -20,14 +20,14 @@ const LARGEST: u64 = 64 << 20;
 /// The reports in a bundle, for people and for programs.
 const REPORTS: [(&str, Format); 2] = [("report.md", Format::Md), ("report.json", Format::Json)];
 
-type Archive = tar::Builder<GzEncoder<File>>;
+type BundleArchive = tar::Builder<GzEncoder<File>>;
 
 /// Writes a run into a compressed archive. Unpacked, it is the directory of a run that `report`, `list`, `explain` and
 /// `diff` read. Secrets are masked, and data that are not `shared` are left out.
 pub(super) fn write_bundle(
-    folder: &Folder,
+    folder: &RunFolder,
     report: &Report,
-    shared: Shared,
+    shared: SharedData,
     file: &Path,
 ) -> Result<(), CliError> {
     let cannot_write = |error: anyhow::Error| {
@@ -68,10 +68,10 @@ pub(super) fn write_bundle(
 }
 
 fn fill_archive(
-    archive: &mut Archive,
-    folder: &Folder,
+    archive: &mut BundleArchive,
+    folder: &RunFolder,
     report: &Report,
-    shared: Shared,
+    shared: SharedData,
     secrets: &Secrets,
 ) -> Result<(), anyhow::Error> {
     let top = PathBuf::from(folder.run_name());
@@ -99,18 +99,18 @@ fn fill_archive(
 
 /// Adds the evidence of a trial.
 fn add_trial(
-    archive: &mut Archive,
+    archive: &mut BundleArchive,
     trial: &Path,
     inside: &Path,
-    shared: Shared,
+    shared: SharedData,
     secrets: &Secrets,
 ) -> Result<(), anyhow::Error> {
     for path in folder_entries(trial)? {
         let name = path.file_name().unwrap_or_default();
         let inside = inside.join(name);
-        match Sort::of_file_name(name) {
-            Some(Sort::Output) => add_text(archive, &path, &inside, secrets)?,
-            Some(Sort::Story) => {
+        match EvidenceFileKind::of_file_name(name) {
+            Some(EvidenceFileKind::Output) => add_text(archive, &path, &inside, secrets)?,
+            Some(EvidenceFileKind::Story) => {
                 // A truncated file is no longer valid JSON.
                 if let Some(json) = read_regular(&path).filter(|json| json.len() as u64 <= LARGEST)
                 {
@@ -118,21 +118,21 @@ fn add_trial(
                     append_file(archive, &inside, &serde_json::to_vec(&story)?)?;
                 }
             }
-            Some(Sort::Request) if shared.requests && is_folder(&path) => {
+            Some(EvidenceFileKind::Request) if shared.requests && is_folder(&path) => {
                 for file in folder_entries(&path)? {
                     let name = file.file_name().unwrap_or_default();
                     add_text(archive, &file, &inside.join(name), secrets)?;
                 }
             }
-            Some(Sort::Request) if shared.requests => {
+            Some(EvidenceFileKind::Request) if shared.requests => {
                 add_text(archive, &path, &inside, secrets)?;
             }
-            Some(Sort::Core) if shared.cores => {
+            Some(EvidenceFileKind::Core) if shared.cores => {
                 if let Ok(mut core) = files::regular_itself(&path) {
                     archive.append_file(&inside, &mut core)?;
                 }
             }
-            Some(Sort::Request | Sort::Core) | None => {}
+            Some(EvidenceFileKind::Request | EvidenceFileKind::Core) | None => {}
         }
     }
     Ok(())
@@ -140,14 +140,14 @@ fn add_trial(
 
 /// A kind of evidence file. The trial's own directory is never shared, because it may contain anything.
 #[derive(Clone, Copy)]
-enum Sort {
+enum EvidenceFileKind {
     Output,
     Story,
     Core,
     Request,
 }
 
-impl Sort {
+impl EvidenceFileKind {
     fn of_file_name(name: &OsStr) -> Option<Self> {
         let name = name.to_str()?;
         let end = name.rsplit('.').next().unwrap_or_default();
@@ -165,7 +165,7 @@ impl Sort {
 }
 
 fn add_text(
-    archive: &mut Archive,
+    archive: &mut BundleArchive,
     path: &Path,
     inside: &Path,
     secrets: &Secrets,
@@ -182,7 +182,11 @@ fn add_text(
     }
 }
 
-fn append_file(archive: &mut Archive, inside: &Path, text: &[u8]) -> Result<(), anyhow::Error> {
+fn append_file(
+    archive: &mut BundleArchive,
+    inside: &Path,
+    text: &[u8],
+) -> Result<(), anyhow::Error> {
     let mut header = tar::Header::new_gnu();
     header.set_size(text.len() as u64);
     header.set_mode(0o600);

@@ -5,9 +5,10 @@ use super::exit::Exit;
 use crate::policy;
 use crate::report;
 use crate::state::State;
-use crate::store::{self, Folder, default_root};
+use crate::store::{self, RunFolder, default_root};
 use crate::survey::{
-    Compared, Difference, Group, Parted, Run, Side, find_differences, find_distinguishing_facts,
+    ComparedRun, FactDifference, FactGroup, RunComparison, RunFacts, RunsWithDistinguishingFacts,
+    find_differences, find_distinguishing_facts,
 };
 use crate::term;
 use clap::Args;
@@ -23,7 +24,7 @@ use clap::Args;
 /// no relevant differences, and with 1 otherwise.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Diff {
+pub(super) struct DiffArgs {
     /// A run: its directory, its name, the start or end of the name, or `last`
     #[arg(value_name = "RUN")]
     left: String,
@@ -48,20 +49,20 @@ Examples:
   Compare runs from several machines, copied to one directory:
     provoke diff runs/host1 runs/host2 runs/host3";
 
-impl Diff {
+impl DiffArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         if !self.more.is_empty() {
             return self.compare_many();
         }
         let (left, right) = (read_state(&self.left)?, read_state(&self.right)?);
         let found = find_differences(side_of_state(&left), side_of_state(&right)).into_iter();
-        let found: Vec<Difference> = found
+        let found: Vec<FactDifference> = found
             .map(|one| if self.all { one } else { one.hide_secrets() })
             .collect();
-        let matters = found.iter().any(|one| one.group != Group::Trifle);
+        let matters = found.iter().any(|one| one.group != FactGroup::Trifle);
         let chance = report::chance_of_difference(&left, &right);
-        let compared = Compared {
-            format: Compared::FORMAT,
+        let compared = RunComparison {
+            format: RunComparison::FORMAT,
             left: run_of_state(&left),
             right: run_of_state(&right),
             p_value: chance.as_ref().ok().copied(),
@@ -78,19 +79,19 @@ impl Diff {
     }
 }
 
-impl Diff {
+impl DiffArgs {
     /// Compares failing with passing runs.
     fn compare_many(self) -> Result<Exit, CliError> {
         let names = [self.left, self.right].into_iter().chain(self.more);
         let states = names
             .map(|name| read_state(&name))
             .collect::<Result<Vec<State>, _>>()?;
-        let runs: Vec<Run> = states.iter().map(run_of_state).collect();
+        let runs: Vec<ComparedRun> = states.iter().map(run_of_state).collect();
         if let Some(empty) = runs.iter().find(|run| run.trials == 0) {
             let error = anyhow::anyhow!("all trials of the run {} were inconclusive", empty.run);
             return Err(CliError::usage(error).with_hint("leave it out"));
         }
-        let failed = |run: &Run| run.failures > 0;
+        let failed = |run: &ComparedRun| run.failures > 0;
         let sides: Vec<_> = states
             .iter()
             .map(side_of_state)
@@ -98,14 +99,14 @@ impl Diff {
             .collect();
         let failing = runs.iter().filter(|run| failed(run)).count() as u64;
         let others = runs.len() as u64 - failing;
-        let parted = Parted {
-            format: Compared::FORMAT,
+        let parted = RunsWithDistinguishingFacts {
+            format: RunComparison::FORMAT,
             by: if failing > 0 && others > 0 {
                 find_distinguishing_facts(&sides)
             } else {
                 Vec::new()
             },
-            chance: report::partings::chance_of_coincidence(failing, others),
+            chance: report::distinguishing::chance_of_coincidence(failing, others),
             runs,
         };
         let text = if self.json {
@@ -123,7 +124,7 @@ impl Diff {
 }
 
 fn read_state(name: &str) -> Result<State, CliError> {
-    let folder = Folder::find_run(name, &default_root())?;
+    let folder = RunFolder::find_run(name, &default_root())?;
     Ok(store::read_run(
         &folder.journal_path(),
         policy::is_done,
@@ -131,19 +132,19 @@ fn read_state(name: &str) -> Result<State, CliError> {
     )?)
 }
 
-fn side_of_state(state: &State) -> Side<'_> {
-    Side {
+fn side_of_state(state: &State) -> RunFacts<'_> {
+    RunFacts {
         plan: &state.plan,
         host: &state.host,
         survey: &state.survey,
     }
 }
 
-fn run_of_state(state: &State) -> Run {
+fn run_of_state(state: &State) -> ComparedRun {
     let (failures, trials) = state.all_tallies().fold((0, 0), |(k, n), (_, tally)| {
         (k + tally.failures, n + tally.counted_trials())
     });
-    Run {
+    ComparedRun {
         run: state.run.clone(),
         failures,
         trials,

@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use super::exit::Exit;
-use crate::doctor::{Machine, crash_victim, run_checkup};
+use crate::doctor::{MachineFacts, crash_victim, run_checkup};
 use crate::term;
 use clap::Args;
 
@@ -13,17 +13,17 @@ use clap::Args;
 /// cores can be captured, and with 1 if not.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  provoke doctor")]
-pub(super) struct Doctor {
+pub(super) struct DoctorArgs {
     /// Print every check and what can be captured as JSON
     #[arg(long)]
     json: bool,
 }
 
-impl Doctor {
+impl DoctorArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let here = std::env::current_dir().map_err(CliError::could_not)?;
         let ourselves = std::env::current_exe().map_err(CliError::could_not)?;
-        let found = run_checkup(&Machine::look_from(&here, crash_victim(&ourselves)));
+        let found = run_checkup(&MachineFacts::look_from(&here, crash_victim(&ourselves)));
         let text = if self.json {
             found.to_json()
         } else {

@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use crate::model::{ActorPlan, Container, Plan, Text};
-use crate::scenario::Refusal;
+use crate::scenario::PlanError;
 use crate::sys::engine::Engine;
 use crate::sys::engine::daemon::Daemon;
 use crate::term;
@@ -17,21 +17,21 @@ const LIMITS: [&str; 5] = ["cpus", "memory", "memory-swap", "cpuset-cpus", "pids
 const NAMED: usize = 12;
 
 /// Why no engine or no image is available, with a hint.
-pub(super) struct Trouble {
+pub(super) struct EngineError {
     what: String,
     hint: String,
 }
 
-impl From<Trouble> for CliError {
-    fn from(Trouble { what, hint }: Trouble) -> Self {
+impl From<EngineError> for CliError {
+    fn from(EngineError { what, hint }: EngineError) -> Self {
         Self::could_not(anyhow::Error::msg(what)).with_hint(hint)
     }
 }
 
-impl Trouble {
+impl EngineError {
     /// Converts it to a refusal of the scenario.
-    pub(super) fn into_refusal(self) -> Refusal {
-        Refusal {
+    pub(super) fn into_refusal(self) -> PlanError {
+        PlanError {
             what: self.what,
             at: vec!["image".to_owned()],
             hint: self.hint,
@@ -40,7 +40,7 @@ impl Trouble {
 }
 
 /// Returns the engine that responds: the named one, or the first.
-pub(super) fn find_engine(named: Option<&str>) -> Result<&str, Trouble> {
+pub(super) fn find_engine(named: Option<&str>) -> Result<&str, EngineError> {
     let mut silent = None;
     for name in named.map_or_else(|| ENGINES.to_vec(), |name| vec![name]) {
         match ask_engine(name, &["version", "--format", "{{.Server.Version}}"]) {
@@ -50,17 +50,17 @@ pub(super) fn find_engine(named: Option<&str>) -> Result<&str, Trouble> {
         }
     }
     Err(match (silent, named) {
-        (Some((name, why)), _) => Trouble {
+        (Some((name, why)), _) => EngineError {
             what: format!("`{name}` does not respond: {why}"),
             hint: format!(
                 "check with `{name} version` that its daemon runs and that you have permission to use it"
             ),
         },
-        (None, Some(name)) => Trouble {
+        (None, Some(name)) => EngineError {
             what: format!("`{name}` is not in PATH"),
             hint: "install it, or choose another engine: docker, podman".to_owned(),
         },
-        (None, None) => Trouble {
+        (None, None) => EngineError {
             what: "there is no container engine: docker and podman are not in PATH".to_owned(),
             hint: "install one, or run without an image".to_owned(),
         },
@@ -68,7 +68,7 @@ pub(super) fn find_engine(named: Option<&str>) -> Result<&str, Trouble> {
 }
 
 /// Checks that an image is on this machine.
-pub(super) fn has_image(engine: &str, image: &str) -> Result<(), Trouble> {
+pub(super) fn has_image(engine: &str, image: &str) -> Result<(), EngineError> {
     if ask_engine(engine, &["image", "inspect", "--format", "{{.Id}}", image]).is_ok() {
         return Ok(());
     }
@@ -85,7 +85,7 @@ pub(super) fn has_image(engine: &str, image: &str) -> Result<(), Trouble> {
         (_, 0) => format!("there are {named}"),
         (_, more) => format!("there are {named} and {more} more"),
     };
-    Err(Trouble {
+    Err(EngineError {
         what: format!("the image `{image}` is not on this machine: {which}"),
         hint: format!("pull it first (provoke does not): {engine} pull {image}"),
     })

@@ -1,8 +1,8 @@
 //! Error type of the command line: message, cause, hint and exit code.
 
 use super::exit::Exit;
-use crate::prepare::Unready;
-use crate::scenario::Refusal;
+use crate::prepare::PreparationError;
+use crate::scenario::PlanError;
 use crate::store::StoreError;
 use crate::term::{print_message, say_as_it_is};
 use crate::untrusted::SafeText;
@@ -12,12 +12,12 @@ use console::style;
 #[derive(Debug)]
 pub(super) struct CliError {
     pub(super) exit: Exit,
-    what: Shown,
+    what: ErrorText,
     hint: Option<String>,
 }
 
 #[derive(Debug)]
-enum Shown {
+enum ErrorText {
     Chain(anyhow::Error),
     /// Complete text with its own layout.
     Rendered(String),
@@ -28,7 +28,7 @@ impl CliError {
     pub(super) fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self {
             exit: Exit::Usage,
-            what: Shown::Chain(error.into()),
+            what: ErrorText::Chain(error.into()),
             hint: None,
         }
     }
@@ -37,7 +37,7 @@ impl CliError {
     pub(super) fn undecided(error: impl Into<anyhow::Error>) -> Self {
         Self {
             exit: Exit::Undecided,
-            what: Shown::Chain(error.into()),
+            what: ErrorText::Chain(error.into()),
             hint: None,
         }
     }
@@ -46,7 +46,7 @@ impl CliError {
     pub(super) fn could_not(error: impl Into<anyhow::Error>) -> Self {
         Self {
             exit: Exit::CouldNotTest,
-            what: Shown::Chain(error.into()),
+            what: ErrorText::Chain(error.into()),
             hint: None,
         }
     }
@@ -55,7 +55,7 @@ impl CliError {
     pub(super) fn already_rendered(text: String) -> Self {
         Self {
             exit: Exit::Usage,
-            what: Shown::Rendered(text),
+            what: ErrorText::Rendered(text),
             hint: None,
         }
     }
@@ -69,8 +69,8 @@ impl CliError {
     /// Returns the error in one line: the message, and the innermost cause.
     pub(super) fn in_a_line(&self) -> String {
         match &self.what {
-            Shown::Rendered(text) => text.clone(),
-            Shown::Chain(error) => {
+            ErrorText::Rendered(text) => text.clone(),
+            ErrorText::Chain(error) => {
                 let cause = error.chain().nth(1).map(ToString::to_string);
                 let cause = cause.as_deref().and_then(|cause| cause.lines().last());
                 cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
@@ -81,8 +81,8 @@ impl CliError {
     /// Prints it to stderr.
     pub(super) fn print_to_stderr(&self) {
         match &self.what {
-            Shown::Rendered(text) => say_as_it_is(text.trim_end()),
-            Shown::Chain(error) => {
+            ErrorText::Rendered(text) => say_as_it_is(text.trim_end()),
+            ErrorText::Chain(error) => {
                 let what = SafeText::from_lines(&error.to_string());
                 print_message(&format!("{} {what}", style("error:").red().bold()));
                 for cause in error.chain().skip(1) {
@@ -114,22 +114,22 @@ impl From<StoreError> for CliError {
     }
 }
 
-impl From<Unready> for CliError {
-    fn from(unready: Unready) -> Self {
+impl From<PreparationError> for CliError {
+    fn from(unready: PreparationError) -> Self {
         let hint = unready.hint().map(str::to_owned);
         let error = match unready {
-            Unready::Refused { .. } => Self::usage(unready),
-            Unready::Io { .. } => Self::could_not(unready),
+            PreparationError::Refused { .. } => Self::usage(unready),
+            PreparationError::Io { .. } => Self::could_not(unready),
         };
         Self { hint, ..error }
     }
 }
 
 /// Converts it to a refusal of the scenario.
-pub(super) fn into_refusal(unready: Unready) -> Refusal {
+pub(super) fn into_refusal(unready: PreparationError) -> PlanError {
     match unready {
-        Unready::Refused { what, at, hint } => Refusal { what, at, hint },
-        io @ Unready::Io { .. } => Refusal {
+        PreparationError::Refused { what, at, hint } => PlanError { what, at, hint },
+        io @ PreparationError::Io { .. } => PlanError {
             what: io.to_string(),
             at: Vec::new(),
             hint: io.hint().unwrap_or_default().to_owned(),
@@ -137,8 +137,8 @@ pub(super) fn into_refusal(unready: Unready) -> Refusal {
     }
 }
 
-impl From<Refusal> for CliError {
-    fn from(refusal: Refusal) -> Self {
+impl From<PlanError> for CliError {
+    fn from(refusal: PlanError) -> Self {
         let hint = refusal.hint.clone();
         Self::usage(refusal).with_hint(hint)
     }

@@ -1,6 +1,6 @@
 //! Exit codes: chosen so that `git bisect run provoke ...` needs no wrapper.
 
-use crate::model::{Expect, Signal};
+use crate::model::{ExpectedResult, Signal};
 use crate::policy::Verdict;
 use std::process::ExitCode;
 
@@ -23,10 +23,10 @@ pub(super) enum Exit {
 
 impl Exit {
     /// Returns the exit of a verdict, given the expected result.
-    pub(super) fn of_verdict(verdict: Verdict, expect: Expect) -> Self {
+    pub(super) fn of_verdict(verdict: Verdict, expect: ExpectedResult) -> Self {
         match verdict {
-            Verdict::Clean if expect == Expect::Fail => Self::OtherWay,
-            Verdict::Failing if expect == Expect::Fail => Self::Hoped,
+            Verdict::Clean if expect == ExpectedResult::Fail => Self::OtherWay,
+            Verdict::Failing if expect == ExpectedResult::Fail => Self::Hoped,
             Verdict::Clean | Verdict::BelowMaxRate | Verdict::Fixed | Verdict::Found => Self::Hoped,
             Verdict::Failing
             | Verdict::AboveMaxRate

@@ -1,33 +1,33 @@
 //! Runs an experiment from its first event to its summary.
 
-use super::args::{Output, Progress, Style, Talk};
+use super::args::{DisplayStyle, OutputFlags, ProgressKind, VerbosityFlags};
 use super::baseline;
-use super::bundles::Bundles;
-use super::earlier;
+use super::earlier_runs;
 use super::engine;
 use super::error::CliError;
 use super::exit::Exit;
-use super::merge::Merge;
+use super::further_searches;
+use super::merge::CulpritMerge;
 use super::preflight::{check_commands, check_plan, find_ourselves};
+use super::request_scenarios::RequestScenarios;
 use super::results;
 use super::signals::{Signals, listen_for_signals, signal_came};
-use super::stretch;
 use super::user;
 use crate::driver::{Driver, drive_run};
-use crate::exec::{Halt, Local};
+use crate::exec::{LocalExecutor, StopUrgency};
 use crate::model::{
-    Capture, Event, FORMAT, HookSeen, Host, Level, Plan, Question, Signal, StopCause, Survey, Text,
-    TrialId, VariantId, VariantPlan,
+    CaptureMode, Event, FORMAT, FailedHook, Host, NoteLevel, Plan, Question, Signal, StopCause,
+    Survey, Text, TrialId, VariantId, VariantPlan,
 };
 use crate::policy::{self, Verdict};
-use crate::prepare::{self, Unready};
+use crate::prepare::{self, PreparationError};
 use crate::report::{self, Report, words};
-use crate::scenario::{self, DEFAULT_DURATION, Refusal, Surroundings};
-use crate::state::{Sink, State};
-use crate::store::{Folder, Journal, default_root};
+use crate::scenario::{self, DEFAULT_DURATION, PlanContext, PlanError};
+use crate::state::{EventSink, State};
+use crate::store::{Journal, RunFolder, default_root};
 use crate::survey;
 use crate::sys::{cgroup, core_pattern, host, signals};
-use crate::term::{self, Live, Ticks};
+use crate::term::{self, LiveDisplay, TrialTicks};
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -37,19 +37,19 @@ use tokio::sync::watch;
 /// A run with its resources.
 pub(super) struct Experiment<'a> {
     pub(super) state: State,
-    pub(super) folder: Folder,
+    pub(super) folder: RunFolder,
     pub(super) journal: Journal,
-    pub(super) output: &'a Output,
+    pub(super) output: &'a OutputFlags,
     /// Notes that were printed before the first trial. The summary does not repeat them.
     pub(super) printed: Vec<String>,
 }
 
 /// Returns the facts of this place that a plan needs.
-pub(super) fn current_surroundings(base: PathBuf) -> Surroundings {
+pub(super) fn current_surroundings(base: PathBuf) -> PlanContext {
     let environment = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
     // As random as the keys of the standard library's maps; 53 bits, as for trials.
     let seed = std::hash::RandomState::new().build_hasher().finish() >> 11;
-    Surroundings {
+    PlanContext {
         environment: environment.collect(),
         base,
         seed,
@@ -59,8 +59,8 @@ pub(super) fn current_surroundings(base: PathBuf) -> Surroundings {
 }
 
 /// The result of a run.
-struct Told {
-    folder: Folder,
+struct RunResult {
+    folder: RunFolder,
     report: Report,
     exit: Exit,
     /// The next question.
@@ -72,12 +72,16 @@ struct Told {
 
 impl<'a> Experiment<'a> {
     /// Makes all checks that are possible before anything runs, and writes the first line of the journal.
-    pub(super) fn begin_run(plan: Plan, output: &'a Output) -> Result<Self, CliError> {
+    pub(super) fn begin_run(plan: Plan, output: &'a OutputFlags) -> Result<Self, CliError> {
         Self::begin_in(plan, output.out.as_deref(), output)
     }
 
     /// Does the same in this directory, or in a new one.
-    fn begin_in(mut plan: Plan, out: Option<&Path>, output: &'a Output) -> Result<Self, CliError> {
+    fn begin_in(
+        mut plan: Plan,
+        out: Option<&Path>,
+        output: &'a OutputFlags,
+    ) -> Result<Self, CliError> {
         signals::survive_file_size_limit();
         check_plan(&plan)?;
         engine::choose_engine(&mut plan)?;
@@ -97,7 +101,7 @@ impl<'a> Experiment<'a> {
         baseline::complete_question(&mut plan, &host)?;
         output.exports.create_files()?;
         user::become_user(&mut plan)?;
-        let folder = Folder::create_run(out, &root)?;
+        let folder = RunFolder::create_run(out, &root)?;
         if plan.user.is_some() {
             folder.let_through(&root).map_err(CliError::could_not)?;
         }
@@ -106,7 +110,7 @@ impl<'a> Experiment<'a> {
         let coarse = do_not_queue_for_cores(&mut plan);
         plan.widen_bug_rules();
         let survey = output.record_survey(&plan, &[&root, folder.path()]);
-        earlier::add_to_search(&mut plan, &host, &survey);
+        earlier_runs::add_to_search(&mut plan, &host, &survey);
         // The time of the journal file and that of its first event are compared before its commands are run again.
         let at = jiff::Timestamp::now().as_second();
         let mut journal = Journal::open_for_append(&folder.journal_path())?;
@@ -137,10 +141,10 @@ impl<'a> Experiment<'a> {
         if asked.is_some_and(|asked| asked.raise_rate) && experiment.state.raise.is_none() {
             let text =
                 "--raise-rate has no other setting to try: -j and --copies are high enough already";
-            experiment.record_note(Level::Info, text.to_owned());
+            experiment.record_note(NoteLevel::Info, text.to_owned());
         }
         if let Some(coarse) = coarse {
-            experiment.record_note(Level::Info, coarse);
+            experiment.record_note(NoteLevel::Info, coarse);
         }
         Ok(experiment)
     }
@@ -149,13 +153,13 @@ impl<'a> Experiment<'a> {
     fn note_cautions(&mut self) {
         for (level, text) in survey::plan_cautions(&self.state.plan) {
             let text = words::sanitize_line(&text);
-            if level == Level::Warning {
+            if level == NoteLevel::Warning {
                 self.printed.push(text.clone());
             }
             self.record_note(level, text);
         }
         if let Some(text) = engine::unheeded_limit(&self.state.plan) {
-            self.record_note(Level::Warning, text);
+            self.record_note(NoteLevel::Warning, text);
         }
     }
 
@@ -179,7 +183,7 @@ impl<'a> Experiment<'a> {
             let further = Self::begin_in(plan, within.as_deref(), output).and_then(&mut once);
             match further {
                 // The result of an interrupted search is less informative than the earlier ones.
-                Ok(Told {
+                Ok(RunResult {
                     exit: exit @ Exit::Stopped(_),
                     ..
                 }) => told.exit = exit,
@@ -204,7 +208,7 @@ impl<'a> Experiment<'a> {
                 "note: killed {killed} processes that earlier runs left behind"
             )),
         }
-        let executor = Local::new(&self.state.plan, &self.folder.trials_path());
+        let executor = LocalExecutor::new(&self.state.plan, &self.folder.trials_path());
         let executor = Arc::new(executor.map_err(CliError::could_not)?);
         let done = self.between_hooks(&executor, signals).await;
         for complaint in executor.close_slots().await {
@@ -222,15 +226,15 @@ impl<'a> Experiment<'a> {
     /// Runs `setup`, the trials, and always `cleanup`.
     async fn between_hooks(
         &mut self,
-        executor: &Arc<Local>,
+        executor: &Arc<LocalExecutor>,
         signals: &mut Signals,
     ) -> Result<(), CliError> {
         let hooks = self.state.plan.hooks.clone();
         if let Some(setup) = &hooks.setup {
             match run_hook(executor, None, setup, signals).await? {
-                Hooked::Done => {}
-                Hooked::Failed(seen) => return Err(hook_failed(&seen)),
-                Hooked::Stopped(signal) => return self.stopped_by(signal),
+                RunHookResult::Done => {}
+                RunHookResult::Failed(seen) => return Err(hook_failed(&seen)),
+                RunHookResult::Stopped(signal) => return self.stopped_by(signal),
             }
         }
         let mut set_up = Vec::new();
@@ -267,7 +271,7 @@ impl<'a> Experiment<'a> {
     /// variants that were set up.
     async fn set_up(
         &mut self,
-        executor: &Arc<Local>,
+        executor: &Arc<LocalExecutor>,
         signals: &mut Signals,
         done: &mut Vec<VariantId>,
     ) -> Result<bool, CliError> {
@@ -280,12 +284,14 @@ impl<'a> Experiment<'a> {
         for &id in &ids {
             if let Some(setup) = self.state.plan.variant_plan(id).hooks.setup.clone() {
                 match run_hook(executor, Some(id), &setup, signals).await? {
-                    Hooked::Done => {}
-                    Hooked::Failed(seen) => {
+                    RunHookResult::Done => {}
+                    RunHookResult::Failed(seen) => {
                         failed.push((id, hook_failed(&seen)));
                         continue;
                     }
-                    Hooked::Stopped(signal) => return self.stopped_by(signal).map(|()| false),
+                    RunHookResult::Stopped(signal) => {
+                        return self.stopped_by(signal).map(|()| false);
+                    }
                 }
             }
             done.push(id);
@@ -316,47 +322,51 @@ impl<'a> Experiment<'a> {
 
     async fn clean_up(
         &mut self,
-        executor: &Arc<Local>,
+        executor: &Arc<LocalExecutor>,
         signals: &mut Signals,
         variant: Option<VariantId>,
         command: &Text,
         name: &str,
     ) {
         match run_hook(executor, variant, command, signals).await {
-            Ok(Hooked::Done) => {}
-            Ok(Hooked::Failed(seen)) => self.warn_user(format!("{name} failed: {}", seen.ending)),
-            Ok(Hooked::Stopped(_)) => {
+            Ok(RunHookResult::Done) => {}
+            Ok(RunHookResult::Failed(seen)) => {
+                self.warn_user(format!("{name} failed: {}", seen.ending));
+            }
+            Ok(RunHookResult::Stopped(_)) => {
                 self.warn_user(format!("{name} did not finish: it was stopped"));
             }
             Err(error) => self.warn_user(format!("{name} did not finish: {}", error.in_a_line())),
         }
     }
 
-    async fn repeat_trials(&mut self, executor: Arc<Local>, signals: &mut Signals) {
-        let Talk {
+    async fn repeat_trials(&mut self, executor: Arc<LocalExecutor>, signals: &mut Signals) {
+        let VerbosityFlags {
             quiet,
             verbose,
             style,
             progress,
         } = self.output.talk;
         let policy = policy::policy_of_plan(&self.state.plan);
-        let mut ticks = (style == Style::Ticks).then(|| Ticks::new(&self.state));
+        let mut ticks = (style == DisplayStyle::Ticks).then(|| TrialTicks::new(&self.state));
         let terminal = console::user_attended_stderr();
         let mut live = match (style, progress) {
             _ if quiet => None,
-            (Style::Ticks, _) => None,
-            (Style::Line, Progress::Auto) if terminal => Some(Live::with_moving_line(verbose)),
-            (_, Progress::None) => Some(Live::failures_only(verbose)),
-            _ => Some(Live::with_plain_lines(verbose)),
+            (DisplayStyle::Ticks, _) => None,
+            (DisplayStyle::Line, ProgressKind::Auto) if terminal => {
+                Some(LiveDisplay::with_moving_line(verbose))
+            }
+            (_, ProgressKind::None) => Some(LiveDisplay::failures_only(verbose)),
+            _ => Some(LiveDisplay::with_plain_lines(verbose)),
         };
         live = live.map(|line| {
             line.with_trial_status(executor.live_load().map(super::load::watch_progress))
                 .with_forecast(executor.live_load().map(super::load::watch_rate))
         });
-        let mut bundles = Bundles::new(self.folder.trials_path());
-        let mut sinks: Vec<&mut dyn Sink> = vec![&mut self.journal, &mut bundles];
-        sinks.extend(ticks.as_mut().map(|sink| sink as &mut dyn Sink));
-        sinks.extend(live.as_mut().map(|sink| sink as &mut dyn Sink));
+        let mut bundles = RequestScenarios::new(self.folder.trials_path());
+        let mut sinks: Vec<&mut dyn EventSink> = vec![&mut self.journal, &mut bundles];
+        sinks.extend(ticks.as_mut().map(|sink| sink as &mut dyn EventSink));
+        sinks.extend(live.as_mut().map(|sink| sink as &mut dyn EventSink));
         let evidence = self.folder.trials_path();
         let mut driver = Driver {
             state: &mut self.state,
@@ -412,14 +422,14 @@ impl<'a> Experiment<'a> {
     }
 
     fn warn_user(&mut self, text: String) {
-        self.record_note(Level::Warning, text);
+        self.record_note(NoteLevel::Warning, text);
     }
 
-    fn record_note(&mut self, level: Level, text: String) {
+    fn record_note(&mut self, level: NoteLevel, text: String) {
         match level {
-            Level::Warning => term::print_message(&format!("warning: {text}")),
-            Level::Info if self.output.talk.quiet => {}
-            Level::Info => term::print_message(&format!("note: {text}")),
+            NoteLevel::Warning => term::print_message(&format!("warning: {text}")),
+            NoteLevel::Info if self.output.talk.quiet => {}
+            NoteLevel::Info => term::print_message(&format!("note: {text}")),
         }
         let note = Event::Note { level, text };
         self.journal.on_event(&note, &self.state);
@@ -436,7 +446,7 @@ impl<'a> Experiment<'a> {
     }
 
     /// Prints the result, and returns the next question if the run continues.
-    fn report_result(self, journal_complete: bool, goes_on: bool) -> Result<Told, CliError> {
+    fn report_result(self, journal_complete: bool, goes_on: bool) -> Result<RunResult, CliError> {
         let Self {
             state,
             folder,
@@ -476,10 +486,11 @@ impl<'a> Experiment<'a> {
         } else {
             term::print_result(&summary).map_err(CliError::could_not)?;
         }
-        let merge = Merge::from_answer(&state, &report);
+        let merge = CulpritMerge::from_answer(&state, &report);
         let next = merge.as_ref().filter(|_| goes_on);
         let next = next.and_then(|merge| merge.plan_merged_search(&state, &report));
-        let stretch = stretch::next_search(&state, &report).filter(|_| goes_on && next.is_none());
+        let stretch =
+            further_searches::next_search(&state, &report).filter(|_| goes_on && next.is_none());
         let exit = match state.stopped {
             Some(StopCause::Signal(signal)) => Exit::Stopped(signal),
             Some(StopCause::NothingCounts | StopCause::CannotMake | StopCause::AllAlike) | None => {
@@ -491,13 +502,14 @@ impl<'a> Experiment<'a> {
             output.export_reports(&folder, &report)?;
             return Err(error);
         }
-        let adds_nothing = report.verdict == Verdict::NotThere && stretch::follows_boundary(&state);
+        let adds_nothing =
+            report.verdict == Verdict::NotThere && further_searches::follows_boundary(&state);
         let merge = merge.map(|merge| merge.describe_next(next.is_some()));
         let (stretch, text) = stretch.unzip();
         for line in merge.iter().chain(&text) {
             term::print_message(line);
         }
-        Ok(Told {
+        Ok(RunResult {
             folder,
             report,
             exit,
@@ -523,10 +535,10 @@ fn check_program(plan: &Plan) -> Result<(), CliError> {
 }
 
 /// Shows why a variant cannot be prepared, with the position in the scenario, if there is one.
-fn locate_refusal(plan: &Plan, unready: Unready) -> CliError {
+fn locate_refusal(plan: &Plan, unready: PreparationError) -> CliError {
     match (unready, &plan.scenario) {
-        (Unready::Refused { what, at, hint }, Some(file)) => {
-            let refusal = Refusal { what, at, hint };
+        (PreparationError::Refused { what, at, hint }, Some(file)) => {
+            let refusal = PlanError { what, at, hint };
             let complaint = scenario::complain_about(Path::new(file.as_os_str()), refusal);
             CliError::already_rendered(complaint.render_message(console::colors_enabled_stderr()))
         }
@@ -538,18 +550,18 @@ fn locate_refusal(plan: &Plan, unready: Unready) -> CliError {
 /// trials: the load under which the program failed matters more than the stack of a failure.
 fn do_not_queue_for_cores(plan: &mut Plan) -> Option<String> {
     let confirms = matches!(plan.question, Question::Confirm(_));
-    let queues = plan.capture == Capture::On && plan.no_cores.is_none() && plan.jobs > 1;
+    let queues = plan.capture == CaptureMode::On && plan.no_cores.is_none() && plan.jobs > 1;
     if !(confirms && queues && core_pattern::cores_overwrite_each_other()) {
         return None;
     }
-    plan.capture = Capture::Auto;
+    plan.capture = CaptureMode::Auto;
     Some("cores of parallel trials would overwrite each other on this machine, so failures are identified by exit status only; `provoke doctor` shows how to change that".to_owned())
 }
 
 /// Returns why no core of the main processes can be captured here.
 fn no_cores(plan: &Plan) -> Option<String> {
     // A tracer writes its own cores.
-    if plan.capture == Capture::Trace {
+    if plan.capture == CaptureMode::Trace {
         return None;
     }
     let destination = match core_pattern::read_destination() {
@@ -582,7 +594,7 @@ fn no_cores(plan: &Plan) -> Option<String> {
     })
 }
 
-impl Output {
+impl OutputFlags {
     /// Records the environment of the trials. Files at these paths and reports are not files of the program.
     fn record_survey(&self, plan: &Plan, ours: &[&Path]) -> Survey {
         let mut survey = survey::survey_plan(plan);
@@ -594,48 +606,48 @@ impl Output {
     }
 
     /// Writes the requested reports.
-    fn export_reports(&self, folder: &Folder, report: &Report) -> Result<(), CliError> {
+    fn export_reports(&self, folder: &RunFolder, report: &Report) -> Result<(), CliError> {
         self.exports.write_reports(folder, report, self.talk.quiet)
     }
 }
 
 /// Result of a hook of the whole run.
-enum Hooked {
+enum RunHookResult {
     Done,
-    Failed(HookSeen),
+    Failed(FailedHook),
     /// provoke received a signal, and stopped the hook.
     Stopped(Signal),
 }
 
 /// Runs a hook of the whole run to its end: others may follow it.
 async fn run_hook(
-    executor: &Arc<Local>,
+    executor: &Arc<LocalExecutor>,
     variant: Option<VariantId>,
     command: &Text,
     signals: &mut Signals,
-) -> Result<Hooked, CliError> {
-    let (halt, halted) = watch::channel(Halt::No);
+) -> Result<RunHookResult, CliError> {
+    let (halt, halted) = watch::channel(StopUrgency::No);
     let mut running = pin!(executor.run_hook(variant, command, halted));
     tokio::select! {
         seen = &mut running => Ok(match seen.map_err(CliError::could_not)? {
-            None => Hooked::Done,
-            Some(seen) => Hooked::Failed(seen),
+            None => RunHookResult::Done,
+            Some(seen) => RunHookResult::Failed(seen),
         }),
         Some(signal) = signals.recv() => {
-            halt.send_replace(Halt::Gently);
+            halt.send_replace(StopUrgency::Gently);
             tokio::select! {
                 _ = &mut running => {}
                 Some(_) = signals.recv() => {
-                    halt.send_replace(Halt::Now);
+                    halt.send_replace(StopUrgency::Now);
                     drop(running.await);
                 }
             }
-            Ok(Hooked::Stopped(signal))
+            Ok(RunHookResult::Stopped(signal))
         }
     }
 }
 
-fn hook_failed(seen: &HookSeen) -> CliError {
+fn hook_failed(seen: &FailedHook) -> CliError {
     let output = seen.output.trim();
     let error = anyhow::anyhow!(
         "{}",

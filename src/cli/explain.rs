@@ -1,19 +1,21 @@
 //! `explain`: shows the analysis of a core, or of a trial.
 
-use super::bundles::json_lines;
 use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::run_and_trial;
-use crate::autopsy::processor::flags_of_model;
+use super::request_scenarios::json_lines;
+use crate::autopsy::cpu_features::flags_of_model;
 use crate::autopsy::tools::{self, Tool};
-use crate::autopsy::{Error, Examiner, Settings};
+use crate::autopsy::{CoreError, Examiner, ExaminerSettings};
 use crate::exec::STORY;
-use crate::model::{Autopsy, Event, Observation, Outcome, Signature, TrialId, VariantId, Void};
+use crate::model::{
+    Autopsy, Event, InconclusiveReason, Observation, Outcome, Signature, TrialId, VariantId,
+};
 use crate::oracle;
 use crate::policy;
-use crate::report::story::{InFlight, Told, crash_story, trial_story};
+use crate::report::story::{RequestInFlight, TrialDetails, crash_story, trial_story};
 use crate::report::{Report, words};
-use crate::store::{self, Folder, StoreError, default_root};
+use crate::store::{self, RunFolder, StoreError, default_root};
 use crate::sys::host;
 use crate::term;
 use crate::untrusted::{safe_json, shell_word};
@@ -30,7 +32,7 @@ use std::path::{Path, PathBuf};
 /// --root with a copy of its file system. No debugger is needed.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Explain {
+pub(super) struct ExplainArgs {
     /// A trial (last#17), a run (its failure with the best evidence), or a core file
     #[arg(value_name = "CORE|RUN[#TRIAL]")]
     what: PathBuf,
@@ -66,14 +68,14 @@ Examples:
   Explain a core file:
     provoke explain core.1234";
 
-impl Explain {
+impl ExplainArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let name = self.what.to_string_lossy();
         if !self.what.is_file() {
             if name.contains('#') {
                 return self.explain_trial(&name);
             }
-            return match Folder::find_run(&name, &default_root()) {
+            return match RunFolder::find_run(&name, &default_root()) {
                 Ok(folder) => self.explain_trial(&best_of(&folder)?),
                 Err(no_run @ StoreError::NoRun { .. }) => {
                     let error = anyhow::anyhow!("found neither a core file nor a run `{name}`");
@@ -89,11 +91,11 @@ impl Explain {
     }
 
     fn read_core(&self, core: &Path) -> Result<Autopsy, CliError> {
-        let mut settings = Settings {
+        let mut settings = ExaminerSettings {
             root: self.root.clone(),
             program: self.program.clone(),
             processor: self.cpu.clone().or_else(host::processor_flags),
-            ..Settings::default()
+            ..ExaminerSettings::default()
         };
         settings
             .debug_dirs
@@ -119,7 +121,7 @@ impl Explain {
 
     fn explain_trial(&self, name: &str) -> Result<Exit, CliError> {
         let (run, id) = run_and_trial(name)?;
-        let folder = Folder::find_run(run, &default_root())?;
+        let folder = RunFolder::find_run(run, &default_root())?;
         let mut known: Vec<(TrialId, Signature)> = Vec::new();
         let mut finished: Vec<u64> = Vec::new();
         let mut found: Option<(Box<Observation>, Outcome)> = None;
@@ -163,11 +165,11 @@ impl Explain {
             })
         });
         let stories = self.trial_stories(&folder, id, &seen)?;
-        let was_stopped = outcome == Outcome::Void(Void::Interrupted);
+        let was_stopped = outcome == Outcome::Void(InconclusiveReason::Interrupted);
         let seeming_hang = was_stopped
             .then(|| oracle::seeming_hang(state.plan.variant_plan(variant), &seen))
             .flatten();
-        let told = Told {
+        let told = TrialDetails {
             trial: id,
             outcome: &outcome,
             seeming_hang: seeming_hang.as_ref(),
@@ -187,7 +189,7 @@ impl Explain {
     /// Returns the analyses of the cores of a trial: the stored ones, or new ones if another tool is requested.
     fn trial_stories(
         &self,
-        folder: &Folder,
+        folder: &RunFolder,
         id: TrialId,
         seen: &Observation,
     ) -> Result<Vec<Autopsy>, CliError> {
@@ -254,7 +256,7 @@ fn no_trial(run: &str, id: TrialId, mut finished: Vec<u64>, mut failed: Vec<u64>
 const REQUEST_LINE: u64 = 8192;
 
 /// Returns the requests that were in flight when the service of a trial crashed.
-fn in_flight(folder: &Folder, id: TrialId) -> Vec<InFlight> {
+fn in_flight(folder: &RunFolder, id: TrialId) -> Vec<RequestInFlight> {
     let place = folder.trials_path().join(id.0.to_string());
     let first_line = |line: &serde_json::Value| {
         let file = Path::new(line["request"].as_str()?).file_name()?;
@@ -266,7 +268,7 @@ fn in_flight(folder: &Folder, id: TrialId) -> Vec<InFlight> {
         let line = line.rsplit_once(" HTTP/").map_or(line, |(line, _)| line);
         Some(line.to_owned())
     };
-    let request = |line: serde_json::Value| InFlight {
+    let request = |line: serde_json::Value| RequestInFlight {
         request: first_line(&line)
             .or_else(|| line["kind"].as_str().map(str::to_owned))
             .unwrap_or_default(),
@@ -283,7 +285,7 @@ fn in_flight(folder: &Folder, id: TrialId) -> Vec<InFlight> {
 const LAST_LINES: usize = 15;
 
 /// Returns the last lines that a trial wrote to stderr, or else to stdout.
-fn last_output(folder: &Folder, id: TrialId) -> Vec<String> {
+fn last_output(folder: &RunFolder, id: TrialId) -> Vec<String> {
     let place = folder.trials_path().join(id.0.to_string());
     let last_lines = |name: &str| {
         let text = fs::read(place.join(name)).unwrap_or_default();
@@ -301,7 +303,7 @@ fn last_output(folder: &Folder, id: TrialId) -> Vec<String> {
 }
 
 /// Returns the reference of the trial of a run with the best evidence of its failure.
-fn best_of(folder: &Folder) -> Result<String, CliError> {
+fn best_of(folder: &RunFolder) -> Result<String, CliError> {
     let state = store::read_run(&folder.journal_path(), policy::is_done, |_, _| {})?;
     let report = Report::new(&state, true);
     let path = folder.path().to_string_lossy();
@@ -326,14 +328,14 @@ fn parse_tool(name: &str) -> Result<Tool, String> {
     known.ok_or_else(|| "write gdb, eu-stack, pystack or py-spy".to_owned())
 }
 
-impl From<Error> for CliError {
-    fn from(error: Error) -> Self {
+impl From<CoreError> for CliError {
+    fn from(error: CoreError) -> Self {
         match error {
-            Error::NoCore { .. } => Self::usage(error).with_hint(
+            CoreError::NoCore { .. } => Self::usage(error).with_hint(
                 "a core is what the kernel writes when a program crashes: `ulimit -c unlimited`",
             ),
-            Error::Unreadable { .. } => Self::usage(error),
-            Error::Broken { .. } | Error::Foreign { .. } => Self::could_not(error),
+            CoreError::Unreadable { .. } => Self::usage(error),
+            CoreError::Broken { .. } | CoreError::Foreign { .. } => Self::could_not(error),
         }
     }
 }

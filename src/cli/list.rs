@@ -3,8 +3,8 @@
 use super::error::CliError;
 use super::exit::Exit;
 use crate::policy;
-use crate::report::{Listing, relative_time};
-use crate::store::{self, Folder, StoreError, default_root};
+use crate::report::{RunListing, relative_time};
+use crate::store::{self, RunFolder, StoreError, default_root};
 use crate::term::{self, StoredRun};
 use crate::untrusted::{Untrusted as _, shell_word};
 use clap::Args;
@@ -15,18 +15,18 @@ use jiff::{Timestamp, Zoned, tz::TimeZone};
 /// The first column is the shortest text that names the run in other commands.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  provoke list")]
-pub(super) struct List {}
+pub(super) struct ListArgs {}
 
-impl List {
+impl ListArgs {
     #[expect(clippy::unused_self, reason = "every command is executed alike")]
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let root = default_root();
-        let folders = Folder::all_runs(&root).unwrap_or_default();
+        let folders = RunFolder::all_runs(&root).unwrap_or_default();
         if folders.is_empty() {
             term::print_message(&format!("there are no runs in `{}`", root.to_safe()));
             return Ok(Exit::Hoped);
         }
-        let references = Folder::shortest_references(&folders, &root);
+        let references = RunFolder::shortest_references(&folders, &root);
         let now = Zoned::now();
         let mut errors: Vec<StoreError> = Vec::new();
         let mut runs = Vec::new();
@@ -38,7 +38,7 @@ impl List {
                 when: state
                     .as_ref()
                     .map_or(String::new(), |state| format_start_time(state.begun, &now)),
-                listing: state.as_ref().map(Listing::new),
+                listing: state.as_ref().map(RunListing::new),
             });
         }
         term::print_result(&term::format_runs(&runs)).map_err(CliError::could_not)?;

@@ -1,14 +1,14 @@
 //! `load`: puts a service under HTTP load, and counts its crashes as failures.
 
-use super::ask::Rest;
 use super::error::CliError;
 use super::exit::Exit;
-use crate::load::Live;
-use crate::model::{Http, Stage};
+use super::questions::ExperimentArgs;
+use crate::load::LoadProgress;
+use crate::model::{HttpVersion, LoadStage};
 use crate::report::words;
 use crate::scenario::{
-    Ask, Attach, Clients, Frequency, Load as Said, Rate, ReadyWhen, Request, Scenario, Span,
-    Variant,
+    AttachedProcess, Concurrency, DurationValue, Frequency, Load as Said, QuestionSettings,
+    RateValue, ReadyWhen, Request, Scenario, Variant,
 };
 use crate::untrusted::Untrusted as _;
 use clap::Args;
@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 #[command(mut_arg("runs", describe_trials_flag))]
 // The first word is the URL.
 #[command(mut_arg("command", |command| command.trailing_var_arg(false).last(true)))]
-pub(super) struct Load {
+pub(super) struct LoadArgs {
     /// The URL to send requests to, such as http://127.0.0.1:8080/; or a scenario file
     #[arg(value_name = "URL|FILE")]
     target: Option<String>,
@@ -50,7 +50,7 @@ pub(super) struct Load {
     #[command(flatten)]
     about: LoadFlags,
     #[command(flatten)]
-    rest: Rest,
+    rest: ExperimentArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -83,7 +83,7 @@ struct LoadFlags {
     fixed: Option<String>,
     /// Load a service that is already running: a PID, or `listener` for the process at the URL
     #[arg(long, value_name = "PID|listener", conflicts_with_all = ["serve", "fixed"], help_heading = SERVICE)]
-    attach: Option<Attach>,
+    attach: Option<AttachedProcess>,
     /// When the service is ready for requests [default: tcp]
     ///
     /// `tcp`: it accepts connections; a path such as /healthz: it answers there; `log:REGEX`: it prints a
@@ -92,20 +92,20 @@ struct LoadFlags {
     ready: Option<ReadyWhen>,
     /// Wait at most this long until the service is ready [default: 60s]
     #[arg(long, value_name = "TIME", help_heading = SERVICE, hide_short_help = true)]
-    ready_limit: Option<Span>,
+    ready_limit: Option<DurationValue>,
     /// Treat the service as hung after this long without a response [default: 10s]
     #[arg(long, value_name = "TIME", help_heading = SERVICE)]
-    hang_after: Option<Span>,
+    hang_after: Option<DurationValue>,
     /// Wait this long after the load before the trial passes [default: 500ms]
     #[arg(long, value_name = "TIME", help_heading = SERVICE, hide_short_help = true)]
-    quiet_time: Option<Span>,
+    quiet_time: Option<DurationValue>,
 
     /// Number of concurrent clients, or levels such as 1..64 or 8,9,10 [default: 10]
     ///
     /// Each client sends its next request when the previous one is answered. With several levels, provoke
     /// searches for the lowest level that crashes the service, and tests the level right below it.
     #[arg(short, long, value_name = "N|A..B", help_heading = LOAD)]
-    clients: Option<Clients>,
+    clients: Option<Concurrency>,
     /// Send requests at a fixed rate, such as 50/s, instead of with a fixed number of clients
     ///
     /// An open loop: requests are sent on time even if earlier ones are not answered yet.
@@ -128,26 +128,26 @@ struct LoadFlags {
     requests: Option<NonZeroU64>,
     /// Time under load per trial, instead of a number of requests
     #[arg(long, value_name = "TIME", conflicts_with = "requests", help_heading = LOAD)]
-    time: Option<Span>,
+    time: Option<DurationValue>,
     /// Send N requests first, from one client, and do not count them [default: 20]
     #[arg(long, value_name = "N", help_heading = LOAD, hide_short_help = true)]
     warm_requests: Option<u64>,
     /// Pause of a client between a response and its next request
     #[arg(long, value_name = "TIME", help_heading = LOAD, hide_short_help = true)]
-    think: Option<Span>,
+    think: Option<DurationValue>,
     /// Start the clients over this time [default: all at once]
     #[arg(long, value_name = "TIME", help_heading = LOAD, hide_short_help = true)]
-    spread: Option<Span>,
+    spread: Option<DurationValue>,
     /// Failure rate at which a load level counts as failing [default: 10%]
     #[arg(long, value_name = "P", help_heading = LOAD, hide_short_help = true)]
-    detect: Option<Rate>,
+    detect: Option<RateValue>,
     /// Accepted without effect: every load level is a candidate
     #[arg(long, hide = true)]
     exact: bool,
 
     /// HTTP version [default: 1.1]
     #[arg(long, value_name = "1.1|2|2-prior-knowledge", value_parser = parse_http, help_heading = CONNECTION, hide_short_help = true)]
-    http: Option<Http>,
+    http: Option<HttpVersion>,
     /// Connect to this Unix socket instead of host and port
     #[arg(long, value_name = "SOCKET", help_heading = CONNECTION, hide_short_help = true)]
     unix: Option<PathBuf>,
@@ -156,10 +156,10 @@ struct LoadFlags {
     requests_per_connection: Option<NonZeroU32>,
     /// Connect timeout [default: 1s]
     #[arg(long, value_name = "TIME", help_heading = CONNECTION, hide_short_help = true)]
-    connect_limit: Option<Span>,
+    connect_limit: Option<DurationValue>,
     /// Request timeout [default: 10s]
     #[arg(long, value_name = "TIME", help_heading = CONNECTION, hide_short_help = true)]
-    request_limit: Option<Span>,
+    request_limit: Option<DurationValue>,
     /// Trust the certificates in FILE, in addition to the system's
     #[arg(long, value_name = "FILE", help_heading = CONNECTION, hide_short_help = true)]
     ca: Option<PathBuf>,
@@ -181,7 +181,7 @@ const SERVICE: &str = "Service";
 const LOAD: &str = "Load";
 const CONNECTION: &str = "Connections";
 
-impl Load {
+impl LoadArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let Self {
             target,
@@ -237,15 +237,15 @@ fn split_words(command: &str) -> Result<Vec<String>, CliError> {
 }
 
 /// Describes the progress of the running trial.
-pub(super) fn watch_progress(live: Arc<Live>) -> Box<dyn Fn() -> String> {
+pub(super) fn watch_progress(live: Arc<LoadProgress>) -> Box<dyn Fn() -> String> {
     let last = Cell::new((Instant::now(), 0_u64, 0.0));
     Box::new(move || {
         let of = |what: &AtomicU64| what.load(Ordering::Relaxed);
         let stage = match live.current_stage() {
-            Stage::Starting => return "starting".to_owned(),
-            Stage::WarmUp => "warm-up",
-            Stage::Loading => "load",
-            Stage::Settling | Stage::Over => return "quiet time".to_owned(),
+            LoadStage::Starting => return "starting".to_owned(),
+            LoadStage::WarmUp => "warm-up",
+            LoadStage::Loading => "load",
+            LoadStage::Settling | LoadStage::Over => return "quiet time".to_owned(),
         };
         let (then, before, rate) = last.get();
         let (now, served) = (Instant::now(), of(&live.served));
@@ -271,10 +271,10 @@ pub(super) fn watch_progress(live: Arc<Live>) -> Box<dyn Fn() -> String> {
 const MEASURED: Duration = Duration::from_secs(1);
 
 /// Returns a function for the responses per second of the first service trial, once they are known.
-pub(super) fn watch_rate(live: Arc<Live>) -> Box<dyn Fn() -> Option<f64>> {
+pub(super) fn watch_rate(live: Arc<LoadProgress>) -> Box<dyn Fn() -> Option<f64>> {
     let began: Cell<Option<(Instant, u64)>> = Cell::new(None);
     Box::new(move || {
-        if live.current_stage() != Stage::Loading {
+        if live.current_stage() != LoadStage::Loading {
             return None;
         }
         let served = live.served.load(Ordering::Relaxed);
@@ -324,7 +324,7 @@ impl LoadFlags {
                 command,
                 ..Variant::default()
             };
-            scenario.ask = Some(Ask::Compare);
+            scenario.ask = Some(QuestionSettings::Compare);
             scenario.fixed = Some(true);
             scenario.variants = vec![variant("old", None), variant("fixed", Some(words))];
         }
@@ -383,11 +383,11 @@ fn parse_header(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-fn parse_http(text: &str) -> Result<Http, String> {
+fn parse_http(text: &str) -> Result<HttpVersion, String> {
     match text {
-        "1.1" => Ok(Http::One),
-        "2" => Ok(Http::Two),
-        "2-prior-knowledge" => Ok(Http::TwoPrior),
+        "1.1" => Ok(HttpVersion::One),
+        "2" => Ok(HttpVersion::Two),
+        "2-prior-knowledge" => Ok(HttpVersion::TwoPrior),
         _ => Err("write `1.1`, `2` or `2-prior-knowledge`".to_owned()),
     }
 }

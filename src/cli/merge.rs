@@ -1,7 +1,7 @@
 //! Continues a search inside the merge commit that a search found.
 
-use crate::model::{Choices, Only, Place, Plan, Question};
-use crate::policy::{Search, Verdict};
+use crate::model::{BugFilter, Candidate, Plan, Question, VariantChoices};
+use crate::policy::{BisectProgress, Verdict};
 use crate::prepare;
 use crate::report::{Answer, Report};
 use crate::state::State;
@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A merge that is the culprit.
-pub(super) struct Merge {
+pub(super) struct CulpritMerge {
     /// The commit.
-    place: Place,
+    place: Candidate,
     /// The merged commits, as `BASE..TIP` for each branch.
     ranges: Vec<String>,
 }
 
-impl Merge {
+impl CulpritMerge {
     /// Returns the merge if it is the culprit.
     pub(super) fn from_answer(state: &State, report: &Report) -> Option<Self> {
         let space = state.plan.space.as_ref()?;
@@ -47,21 +47,22 @@ impl Merge {
         }
         let root = Path::new(space.repository.as_ref()?.as_os_str());
         let line = prepare::commit_line(root, range, false).ok()?;
-        let mut places: Vec<Place> = line.commits.into_iter().map(Into::into).collect();
+        let mut places: Vec<Candidate> = line.commits.into_iter().map(Into::into).collect();
         let Question::Bisect(asked) = &mut plan.question else {
             return None;
         };
         if asked.fixed {
             places.reverse();
         }
-        space.choices = Choices::Places(places);
+        space.choices = VariantChoices::Places(places);
         space.merge = Some(self.place.clone());
         // The counts and weights are for other candidates; the setting of this search is kept.
         asked.raise_rate = false;
         (space.known, space.weights) = (Vec::new(), Vec::new());
         // A branch that does not fail in this many trials does not fail at the rate of the merge.
         let alpha = plan.alpha.to_probability();
-        let clean = Search::of_state(state).and_then(|search| search.clean_trials_needed(alpha));
+        let clean =
+            BisectProgress::of_state(state).and_then(|search| search.clean_trials_needed(alpha));
         asked.reproduce = asked.reproduce.max(clean.unwrap_or(0));
         if plan.rules.only.is_empty() && !asked.any_failure {
             plan.rules.only = searched_bugs(state);
@@ -100,11 +101,11 @@ pub(super) fn with_what_is_left(mut plan: Plan, state: &State) -> Option<Plan> {
 }
 
 /// Returns the searched failures: a following search looks for the same ones.
-pub(super) fn searched_bugs(state: &State) -> Vec<Only> {
+pub(super) fn searched_bugs(state: &State) -> Vec<BugFilter> {
     let groups = state.tally_of(State::FAILING).groups.values();
     let bugs = groups.filter(|group| group.is_the_bug);
-    let bugs: BTreeMap<String, Only> = bugs
-        .map(|group| (group.kind.name(), Only::of_kind(&group.kind)))
+    let bugs: BTreeMap<String, BugFilter> = bugs
+        .map(|group| (group.kind.name(), BugFilter::of_kind(&group.kind)))
         .collect();
     bugs.into_values().collect()
 }

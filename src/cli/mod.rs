@@ -1,26 +1,27 @@
 //! Command line: the list of commands and their dispatch.
 
-mod again;
 mod args;
-mod ask;
 mod baseline;
 mod bundle;
-mod bundles;
 mod diff;
 mod doctor;
-mod earlier;
+mod earlier_runs;
 mod engine;
 mod error;
 mod exit;
 mod experiment;
 mod explain;
+mod further_searches;
 mod list;
 mod load;
 mod merge;
 mod plan;
 mod preflight;
+mod questions;
 mod replay;
+mod replay_outcome;
 mod report;
+mod request_scenarios;
 mod rerun;
 mod results;
 mod run;
@@ -29,7 +30,6 @@ mod seeds;
 mod shrink;
 mod signals;
 mod source_file;
-mod stretch;
 mod typo;
 mod user;
 
@@ -93,21 +93,21 @@ Exit codes:
 
 #[derive(Subcommand)]
 enum Command {
-    Run(run::Run),
-    Confirm(ask::Confirm),
-    Compare(ask::Compare),
-    Bisect(ask::Bisect),
-    Reduce(ask::Reduce),
-    Load(Box<load::Load>),
-    Scenario(run::FromFile),
-    Resume(run::Resume),
-    Report(report::Make),
-    Replay(replay::Replay),
-    Explain(explain::Explain),
-    List(list::List),
-    Diff(diff::Diff),
-    Doctor(doctor::Doctor),
-    Plan(plan::Planner),
+    Run(run::RunArgs),
+    Confirm(questions::ConfirmArgs),
+    Compare(questions::CompareArgs),
+    Bisect(questions::BisectArgs),
+    Reduce(questions::ReduceArgs),
+    Load(Box<load::LoadArgs>),
+    Scenario(run::ScenarioArgs),
+    Resume(run::ResumeArgs),
+    Report(report::ReportArgs),
+    Replay(replay::ReplayArgs),
+    Explain(explain::ExplainArgs),
+    List(list::ListArgs),
+    Diff(diff::DiffArgs),
+    Doctor(doctor::DoctorArgs),
+    Plan(plan::PlanArgs),
     /// Crash, hang or leak on demand, to try provoke
     #[command(after_help = "Examples:\n  provoke run -n 30 -- provoke victim segv --rate 10%")]
     Victim(provoke_victim::VictimArgs),

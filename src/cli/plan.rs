@@ -1,11 +1,11 @@
 //! `plan`: calculates how many trials each question needs, and how long they take.
 
-use super::baseline::Baseline;
+use super::baseline::ResolvedBaseline;
 use super::error::CliError;
 use super::exit::Exit;
-use crate::model::{Alpha, Measured};
+use crate::model::{Alpha, MeasuredBaseline};
 use crate::report::words;
-use crate::scenario::{Confidence, Rate, Span};
+use crate::scenario::{Confidence, DurationValue, RateValue};
 use crate::term::{self, Screen};
 use crate::untrusted::Untrusted as _;
 use clap::Args;
@@ -21,10 +21,10 @@ use std::num::NonZeroU32;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 #[group(skip)]
-pub(super) struct Planner {
+pub(super) struct PlanArgs {
     /// Failure rate, such as 10% or 0.1
     #[arg(long, value_name = "P", conflicts_with = "baseline")]
-    rate: Option<Rate>,
+    rate: Option<RateValue>,
     /// Measured failure rate: a run, or counts such as 3/30 [default: the newest run with failures]
     #[arg(long, value_name = "K/N|RUN")]
     baseline: Option<String>,
@@ -36,13 +36,13 @@ pub(super) struct Planner {
     ignore_earlier_runs: bool,
     /// Also plan for a confidence interval of this width, such as 2%
     #[arg(long, value_name = "W")]
-    width: Option<Rate>,
+    width: Option<RateValue>,
     /// Confidence in percent
     #[arg(long, value_name = "PERCENT", default_value = "95")]
     conf: Confidence,
     /// Duration of one trial
     #[arg(long, value_name = "TIME")]
-    time: Option<Span>,
+    time: Option<DurationValue>,
     /// Parallel trials
     #[arg(short, long, value_name = "N", default_value = "1")]
     jobs: NonZeroU32,
@@ -70,13 +70,13 @@ const POWER: f64 = 0.8;
 const LONG_SEARCH: f64 = 150.0;
 
 /// The failure rate and other inputs of the calculation.
-struct Prospect {
+struct PlanInputs {
     rate: f64,
-    baseline: Option<Measured>,
+    baseline: Option<MeasuredBaseline>,
     confidence: Alpha,
 }
 
-impl Planner {
+impl PlanArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let baseline = self.baseline()?;
         let seconds = self.time.map(|span| span.0.as_secs_f64());
@@ -90,14 +90,14 @@ impl Planner {
             format!("measured by the newest run with failures, {run}: {command}")
         });
         let measured = baseline.map(|found| found.measured);
-        let prospect = Prospect::new(self.rate, measured, self.conf.0)?;
+        let prospect = PlanInputs::new(self.rate, measured, self.conf.0)?;
         let mut screen = Screen::on_stdout();
         screen.push_text(0, &prospect.describe_basis());
         if let Some(line) = chosen {
             screen.push_text(2, &line);
         }
         screen.push_gap();
-        let mut table = Table {
+        let mut table = PlanTable {
             seconds,
             jobs: u64::from(self.jobs.get()),
             rows: Vec::new(),
@@ -134,15 +134,15 @@ impl Planner {
     }
 
     /// Returns the baseline of the calculation; `None` if the rate is assumed.
-    fn baseline(&self) -> Result<Option<Baseline>, CliError> {
+    fn baseline(&self) -> Result<Option<ResolvedBaseline>, CliError> {
         let (of, alone) = (self.of.as_deref(), self.ignore_earlier_runs);
         if self.rate.is_some() {
             return Ok(None);
         }
         if let Some(text) = &self.baseline {
-            return Ok(Some(Baseline::read_measured(text, of, alone)?));
+            return Ok(Some(ResolvedBaseline::read_measured(text, of, alone)?));
         }
-        let newest = Baseline::newest_failing(of, alone).ok_or_else(|| {
+        let newest = ResolvedBaseline::newest_failing(of, alone).ok_or_else(|| {
             CliError::usage(anyhow::anyhow!(
                 "no failure rate is given, and no run stored here has failures"
             ))
@@ -154,15 +154,15 @@ impl Planner {
     }
 }
 
-impl Prospect {
+impl PlanInputs {
     fn new(
-        rate: Option<Rate>,
-        baseline: Option<Measured>,
+        rate: Option<RateValue>,
+        baseline: Option<MeasuredBaseline>,
         confidence: Alpha,
     ) -> Result<Self, CliError> {
         let alpha = confidence.to_probability();
         let rate = match (rate, &baseline) {
-            (Some(Rate(millionths)), _) => f64::from(millionths) / 1e6,
+            (Some(RateValue(millionths)), _) => f64::from(millionths) / 1e6,
             (None, Some(base)) if base.failures > 0 => real(base.failures) / real(base.trials),
             (None, base) => {
                 let trials = base.as_ref().map_or(0, |base| base.trials);
@@ -208,8 +208,8 @@ impl Prospect {
     /// Adds the questions; returns the number of trials of a bisection.
     fn add_rows(
         &self,
-        table: &mut Table,
-        width: Option<Rate>,
+        table: &mut PlanTable,
+        width: Option<RateValue>,
         variants: u64,
         versions: u64,
     ) -> f64 {
@@ -222,7 +222,7 @@ impl Prospect {
                 stats::runs_to_see_one(least, 1.0 - alpha),
             );
         }
-        if let Some(Rate(millionths)) = width {
+        if let Some(RateValue(millionths)) = width {
             let width = f64::from(millionths) / 1e6;
             table.add_exact(
                 &format!(
@@ -283,20 +283,20 @@ impl Prospect {
 }
 
 /// A question, and its number of trials.
-struct Row {
+struct PlanRow {
     question: String,
     trials: String,
     time: String,
 }
 
 /// The rows so far.
-struct Table {
+struct PlanTable {
     seconds: Option<f64>,
     jobs: u64,
-    rows: Vec<Row>,
+    rows: Vec<PlanRow>,
 }
 
-impl Table {
+impl PlanTable {
     /// Adds a number that is sufficient.
     fn add_exact(&mut self, question: &str, trials: Option<u64>) {
         let text = trials.map_or("impossible".to_owned(), |trials| trials.to_string());
@@ -315,7 +315,7 @@ impl Table {
             let time = real(count.div_ceil(self.jobs)) * seconds;
             words::format_seconds(time)
         });
-        self.rows.push(Row {
+        self.rows.push(PlanRow {
             question: question.to_owned(),
             trials,
             time: time.unwrap_or_default(),
@@ -324,17 +324,17 @@ impl Table {
 
     /// Returns the table with a header.
     fn formatted_lines(&self) -> Vec<String> {
-        let head = Row {
+        let head = PlanRow {
             question: String::new(),
             trials: "trials".to_owned(),
             time: self.seconds.map_or(String::new(), |_| "time".to_owned()),
         };
         let rows = || std::iter::once(&head).chain(&self.rows);
         let width =
-            |cell: fn(&Row) -> &String| rows().map(|row| cell(row).len()).max().unwrap_or(0);
+            |cell: fn(&PlanRow) -> &String| rows().map(|row| cell(row).len()).max().unwrap_or(0);
         let question = width(|row| &row.question);
         let (trials, time) = (width(|row| &row.trials), width(|row| &row.time));
-        let line = |row: &Row| {
+        let line = |row: &PlanRow| {
             format!(
                 "  {:question$}   {:>trials$}   {:>time$}",
                 row.question, row.trials, row.time

@@ -2,12 +2,12 @@
 
 use super::engine;
 use super::error::CliError;
-use super::source_file::{SourceFile, compile_command};
+use super::source_file::{SourceFileRunner, compile_command};
 use super::typo;
 use crate::load;
-use crate::model::{ActorPlan, Owner, Plan, Text, VariantId, VariantPlan};
+use crate::model::{ActorPlan, Plan, ServiceOwner, Text, VariantId, VariantPlan};
 use crate::survey;
-use crate::sys::cgroup::{self, SlotGroup, Version};
+use crate::sys::cgroup::{self, CgroupVersion, SlotGroup};
 use crate::sys::{limits, spawn};
 use crate::untrusted::{Untrusted as _, shell_word};
 use std::ffi::OsStr;
@@ -60,7 +60,7 @@ fn check_memory_limit(plan: &Plan) -> Result<(), CliError> {
     };
     let here = |variant: &VariantPlan| variant.actors.iter().all(|one| one.container.is_none());
     let load = plan.load.as_ref();
-    if load.is_some_and(|load| load.owner != Owner::Provoke) {
+    if load.is_some_and(|load| load.owner != ServiceOwner::Provoke) {
         let error =
             anyhow::anyhow!("cannot limit the memory of a service that provoke does not start");
         return Err(CliError::usage(error).with_hint("leave out --memory"));
@@ -71,10 +71,10 @@ fn check_memory_limit(plan: &Plan) -> Result<(), CliError> {
     let error =
         anyhow::anyhow!("cannot limit the memory of a trial: cannot create a memory control group");
     let way_out = match cgroup::memory_version() {
-        Some(Version::Two) => {
+        Some(CgroupVersion::Two) => {
             "run provoke in its own group: systemd-run --user --scope -p Delegate=yes provoke ..."
         }
-        Some(Version::One) => "run provoke as root",
+        Some(CgroupVersion::One) => "run provoke as root",
         None => "mount a control group file system with the memory controller",
     };
     Err(CliError::could_not(error).with_hint(format!(
@@ -95,10 +95,10 @@ fn check_load(plan: &Plan) -> Result<(), CliError> {
     });
     load::check_target(load, &fill).map_err(|error| {
         let hint = match &error {
-            load::Error::Elsewhere { host, .. } => Some(format!(
+            load::LoadError::Elsewhere { host, .. } => Some(format!(
                 "load on a machine that you do not own is an attack; if you own it, add --i-own-this-target {host}"
             )),
-            load::Error::NoProcess(_) => Some(
+            load::LoadError::NoProcess(_) => Some(
                 "--attach listener finds the process that listens at the URL".to_owned(),
             ),
             _ => None,
@@ -117,7 +117,7 @@ pub(super) fn check_commands(plan: &Plan, variant: VariantId) -> Result<(), CliE
     if plan
         .load
         .as_ref()
-        .is_some_and(|load| load.owner != Owner::Provoke)
+        .is_some_and(|load| load.owner != ServiceOwner::Provoke)
     {
         return Ok(());
     }
@@ -168,8 +168,8 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
         return error("it is not a program").with_hint(format!("did you mean `{flag}`?"));
     }
     let is_executable = spawn::find_program(here.as_os_str(), path_of(plan, actor), cwd).is_ok();
-    match SourceFile::of_path(&here).filter(|_| here.is_file()) {
-        Some(SourceFile::Script(_)) if is_executable => {}
+    match SourceFileRunner::of_path(&here).filter(|_| here.is_file()) {
+        Some(SourceFileRunner::Script(_)) if is_executable => {}
         Some(source) => return as_source(name, actor, source),
         None => {}
     }
@@ -248,11 +248,11 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
 }
 
 /// Explains that a file is source code, and how to run it.
-fn as_source(name: &Text, actor: &ActorPlan, source: SourceFile) -> CliError {
+fn as_source(name: &Text, actor: &ActorPlan, source: SourceFileRunner) -> CliError {
     let error = |why: &str| CliError::could_not(anyhow::anyhow!("cannot run `{name}`: {why}"));
     let typed = name.as_os_str();
     match source {
-        SourceFile::Compiled(language, compiler) => {
+        SourceFileRunner::Compiled(language, compiler) => {
             let error = error(&format!("it is source code in {language}"));
             let hint = match compiler {
                 Some(compiler) => {
@@ -264,7 +264,7 @@ fn as_source(name: &Text, actor: &ActorPlan, source: SourceFile) -> CliError {
             };
             error.with_hint(hint)
         }
-        SourceFile::Script(interpreter) => {
+        SourceFileRunner::Script(interpreter) => {
             let command = format!("{interpreter} {}", shell_word(typed));
             error("it is a script that is not executable").with_hint(format!(
                 "name its interpreter: {}",
@@ -349,9 +349,11 @@ fn check_executable(
     }
     let is_text = !header.contains(&0);
     if is_text {
-        let (line, interpreter) = match SourceFile::of_path(program) {
-            Some(source @ SourceFile::Compiled(..)) => return Err(as_source(name, actor, source)),
-            Some(SourceFile::Script(interpreter)) if interpreter != "sh" => {
+        let (line, interpreter) = match SourceFileRunner::of_path(program) {
+            Some(source @ SourceFileRunner::Compiled(..)) => {
+                return Err(as_source(name, actor, source));
+            }
+            Some(SourceFileRunner::Script(interpreter)) if interpreter != "sh" => {
                 (format!("#!/usr/bin/env {interpreter}"), interpreter)
             }
             _ => ("#!/bin/sh".to_owned(), "sh"),

@@ -1,18 +1,18 @@
 //! `replay`: runs one trial again.
 
-use super::again::Again;
 use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::run_and_trial;
-use super::rerun::{Limits, build_runtime, make_variant};
+use super::replay_outcome::TrialReplay;
+use super::rerun::{RerunLimits, build_runtime, make_variant};
 use super::seeds;
-use crate::exec::Local;
+use crate::exec::LocalExecutor;
 use crate::model::{ActorPlan, Event, Outcome, Plan, Trial, TrialId};
 use crate::policy;
-use crate::scenario::{DEFAULT_DURATION, DEFAULT_RUNS, Span};
-use crate::slot::{CommandLine, Numbers, words_by_hand};
+use crate::scenario::{DEFAULT_DURATION, DEFAULT_RUNS, DurationValue};
+use crate::slot::{CommandLine, PlaceholderValues, words_by_hand};
 use crate::state::State;
-use crate::store::{self, Folder, StoreError, default_root, let_through};
+use crate::store::{self, RunFolder, StoreError, default_root, let_through};
 use crate::sys::files::PrivateFolder;
 use crate::term;
 use crate::untrusted::{Untrusted as _, shell_lines};
@@ -33,7 +33,7 @@ use std::process::{Command, Stdio};
 /// Exits with 0 if the trial passes, with 1 if it fails, and with 125 if it is inconclusive.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Replay {
+pub(super) struct ReplayArgs {
     /// The trial, as RUN#TRIAL, such as last#17; of a RUN alone, its first failing trial
     #[arg(value_name = "RUN[#TRIAL]")]
     trial: String,
@@ -48,7 +48,7 @@ pub(super) struct Replay {
     runs: Option<NonZeroU64>,
     /// With --until-fail, stop after this time, such as 30s or 2h [default: 10m]
     #[arg(short, long, value_name = "TIME", requires = "until_fail")]
-    duration: Option<Span>,
+    duration: Option<DurationValue>,
     /// Rerun N failing and N passing trials with their seeds [default: 5]
     ///
     /// Reports whether the seed determines the outcome.
@@ -84,21 +84,22 @@ Examples:
     provoke replay last --seeds";
 
 /// A trial of a run, and its outcome.
-struct Chosen {
-    folder: Folder,
+struct SelectedTrial {
+    folder: RunFolder,
     state: State,
     trial: Trial,
     /// `None` if it did not end.
     outcome: Option<Outcome>,
 }
 
-impl Replay {
+impl ReplayArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         if let Some(most) = self.seeds {
-            let folder = Folder::find_run(&self.trial, &default_root())?.check_trust(self.trust)?;
+            let folder =
+                RunFolder::find_run(&self.trial, &default_root())?.check_trust(self.trust)?;
             return seeds::replay_seeds(&folder, most.get());
         }
-        let Chosen {
+        let SelectedTrial {
             folder,
             state,
             trial,
@@ -115,9 +116,9 @@ impl Replay {
         if let Some(wrap) = &self.wrap {
             return in_terminal(&state.plan, &trial, wrap, scratch.path());
         }
-        let again = Again::new(&state, trial, outcome, run_of(&self.trial));
+        let again = TrialReplay::new(&state, trial, outcome, run_of(&self.trial));
         if self.until_fail {
-            let limits = Limits {
+            let limits = RerunLimits {
                 trials: self.runs.map_or(DEFAULT_RUNS, NonZeroU64::get),
                 time: self.duration.map_or(DEFAULT_DURATION, |span| span.0),
             };
@@ -129,13 +130,13 @@ impl Replay {
 }
 
 /// Finds a trial; for a run without a number, the first that failed.
-fn choose_trial(text: &str) -> Result<Chosen, CliError> {
+fn choose_trial(text: &str) -> Result<SelectedTrial, CliError> {
     let (run, id) = if text.contains('#') {
         run_and_trial(text).map(|(run, id)| (run, Some(id)))?
     } else {
         (text, None)
     };
-    let folder = Folder::find_run(run, &default_root()).map_err(|error| match error {
+    let folder = RunFolder::find_run(run, &default_root()).map_err(|error| match error {
         StoreError::NoRun { .. } if text.parse::<u64>().is_ok() => CliError::usage(error)
             .with_hint(format!("a trial of the last run is written last#{text}")),
         error => error.into(),
@@ -176,7 +177,7 @@ fn choose_trial(text: &str) -> Result<Chosen, CliError> {
             state.run.to_safe()
         ));
     }
-    Ok(Chosen {
+    Ok(SelectedTrial {
         folder,
         state,
         trial,
@@ -206,7 +207,7 @@ fn not_there(state: &State, id: Option<TrialId>) -> CliError {
 /// Runs the main command in this terminal, for example under a debugger.
 fn in_terminal(plan: &Plan, trial: &Trial, wrap: &str, scratch: &Path) -> Result<Exit, CliError> {
     build_runtime()?.block_on(async {
-        let executor = Local::new(plan, scratch).map_err(CliError::could_not)?;
+        let executor = LocalExecutor::new(plan, scratch).map_err(CliError::could_not)?;
         let made = make_variant(&executor, plan, trial).await;
         executor.close_slots().await;
         made
@@ -295,14 +296,14 @@ fn main_actor<'a>(
     plan: &'a Plan,
     trial: &Trial,
     scratch: Option<&Path>,
-) -> (Numbers, &'a ActorPlan) {
+) -> (PlaceholderValues, &'a ActorPlan) {
     let variant = plan.variant_plan(trial.variant);
     let main = variant
         .actors
         .iter()
         .find(|actor| actor.role.decides_outcome());
     (
-        Numbers::new(trial, &variant.name, scratch),
+        PlaceholderValues::new(trial, &variant.name, scratch),
         main.expect("every plan has one"),
     )
 }

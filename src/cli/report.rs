@@ -1,12 +1,12 @@
 //! `report`: writes the result of a run in the chosen format.
 
-use super::args::{Exports, RESULT};
+use super::args::{ExportFlags, RESULT};
 use super::error::CliError;
 use super::exit::Exit;
 use super::{baseline, bundle, typo};
 use crate::policy;
 use crate::report::{Answer, Format, Report, export_report};
-use crate::store::{self, Folder, Shared, default_root};
+use crate::store::{self, RunFolder, SharedData, default_root};
 use crate::term;
 use crate::untrusted::{Untrusted as _, shell_word};
 use clap::{Args, ValueEnum};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// Report a run as a summary, JSON, CSV, JUnit or Markdown
 #[derive(Args)]
 #[command(after_help = EXAMPLES, mut_args(in_short_help))]
-pub(super) struct Make {
+pub(super) struct ReportArgs {
     /// Runs: directories, names, starts or ends of names, or `last`
     #[arg(default_value = "last")]
     runs: Vec<String>,
@@ -29,12 +29,12 @@ pub(super) struct Make {
     bundle: Option<PathBuf>,
     /// Add these to the bundle
     #[arg(long, value_name = "environment|cores|requests", value_delimiter = ',', hide_possible_values = true, requires = "bundle", help_heading = RESULT)]
-    with: Vec<Extra>,
+    with: Vec<BundleExtra>,
     /// Print only the result
     #[arg(short, long, help_heading = RESULT)]
     quiet: bool,
     #[command(flatten)]
-    exports: Exports,
+    exports: ExportFlags,
 }
 
 const EXAMPLES: &str = "\
@@ -53,13 +53,13 @@ fn in_short_help(flag: clap::Arg) -> clap::Arg {
 
 /// Contents of a bundle that must be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Extra {
+enum BundleExtra {
     Environment,
     Cores,
     Requests,
 }
 
-impl Make {
+impl ReportArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let mut exports = self.exports.wanted_formats();
         let to_files = self.bundle.is_some() || exports.any(|(_, path)| is_file(path));
@@ -70,7 +70,7 @@ impl Make {
             );
         }
         for run in &self.runs {
-            let folder = Folder::find_run(run, &default_root()).map_err(|error| {
+            let folder = RunFolder::find_run(run, &default_root()).map_err(|error| {
                 let error = CliError::from(error);
                 match typo::file_of_flag(run.as_ref()) {
                     Some(flag) => error.with_hint(format!("did you mean `{flag}`?")),
@@ -85,10 +85,10 @@ impl Make {
                 ..Report::new(&state, complete)
             };
             if let Some(file) = &self.bundle {
-                let shared = Shared {
-                    environment: self.with.contains(&Extra::Environment),
-                    cores: self.with.contains(&Extra::Cores),
-                    requests: self.with.contains(&Extra::Requests),
+                let shared = SharedData {
+                    environment: self.with.contains(&BundleExtra::Environment),
+                    cores: self.with.contains(&BundleExtra::Cores),
+                    requests: self.with.contains(&BundleExtra::Requests),
                 };
                 bundle::write_bundle(&folder, &report, shared, file)?;
             }
@@ -136,7 +136,7 @@ fn name_failing_run(report: &Report) {
     }
 }
 
-impl Exports {
+impl ExportFlags {
     /// Returns the requested formats, each with its file, or `-` for stdout.
     pub(super) fn wanted_formats(&self) -> impl Iterator<Item = (Format, &Path)> {
         let Self {
@@ -181,7 +181,7 @@ impl Exports {
     /// Writes the requested reports, and prints the names of their files.
     pub(super) fn write_reports(
         &self,
-        folder: &Folder,
+        folder: &RunFolder,
         report: &Report,
         quiet: bool,
     ) -> Result<(), CliError> {
@@ -204,7 +204,7 @@ fn is_file(path: &Path) -> bool {
 fn write_report(
     format: Format,
     path: &Path,
-    folder: &Folder,
+    folder: &RunFolder,
     report: &Report,
 ) -> Result<(), CliError> {
     let done = if is_file(path) {

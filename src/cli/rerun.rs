@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use super::signals::{Signals, listen_for_signals};
-use crate::exec::{Executor as _, Halt, Local, Made};
+use crate::exec::{Executor as _, LocalExecutor, PreparationResult, StopUrgency};
 use crate::model::{Observation, Plan, Signal, Trial};
 use crate::report::words;
 use crate::state::State;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// Limits of repeating a trial.
-pub(super) struct Limits {
+pub(super) struct RerunLimits {
     pub(super) trials: u64,
     pub(super) time: Duration,
 }
@@ -28,7 +28,7 @@ pub(super) fn rerun_trial(
 ) -> Result<Observation, CliError> {
     let mut seen = None;
     with_executor(plan, trial, scratch, async |executor| {
-        let (_halt, halted) = watch::channel(Halt::No);
+        let (_halt, halted) = watch::channel(StopUrgency::No);
         seen = Some(executor.run_trial(trial.clone(), halted).await);
         Ok(())
     })?;
@@ -41,7 +41,7 @@ pub(super) fn repeat_trial(
     plan: &Plan,
     trial: &Trial,
     scratch: &Path,
-    limits: &Limits,
+    limits: &RerunLimits,
     mut each: impl FnMut(&Observation) -> ControlFlow<()>,
 ) -> Result<Option<Signal>, CliError> {
     let mut stopped = None;
@@ -69,23 +69,23 @@ pub(super) fn repeat_trial(
 
 /// Runs the trial once; returns an error if a signal or the time limit ended it.
 async fn run_once(
-    executor: &Local,
+    executor: &LocalExecutor,
     trial: &Trial,
     signals: &mut Signals,
     left: Duration,
 ) -> Result<Observation, Option<Signal>> {
-    let (halt, halted) = watch::channel(Halt::No);
+    let (halt, halted) = watch::channel(StopUrgency::No);
     let mut running = executor.run_trial(trial.clone(), halted);
     let signal = tokio::select! {
         seen = &mut running => return Ok(seen),
         signal = signals.recv() => signal,
         () = tokio::time::sleep(left) => None,
     };
-    halt.send_replace(Halt::Gently);
+    halt.send_replace(StopUrgency::Gently);
     tokio::select! {
         _ = &mut running => {}
         Some(_) = signals.recv() => {
-            halt.send_replace(Halt::Now);
+            halt.send_replace(StopUrgency::Now);
             running.await;
         }
     }
@@ -97,12 +97,12 @@ fn with_executor(
     plan: &Plan,
     trial: &Trial,
     scratch: &Path,
-    run: impl AsyncFnOnce(&Local) -> Result<(), CliError>,
+    run: impl AsyncFnOnce(&LocalExecutor) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let mut plan = plan.clone();
     plan.jobs = trial.lane.0.saturating_add(1).min(4096);
     build_runtime()?.block_on(async {
-        let executor = Local::new(&plan, scratch).map_err(CliError::could_not)?;
+        let executor = LocalExecutor::new(&plan, scratch).map_err(CliError::could_not)?;
         let done = match make_variant(&executor, &plan, trial).await {
             Ok(()) => run(&executor).await,
             Err(error) => Err(error),
@@ -133,7 +133,7 @@ pub(super) fn say_output(scratch: &Path) {
 
 /// Prepares the variant of a trial again, if it belongs to a search: its directory may have been removed.
 pub(super) async fn make_variant(
-    executor: &Local,
+    executor: &LocalExecutor,
     plan: &Plan,
     trial: &Trial,
 ) -> Result<(), CliError> {
@@ -146,13 +146,13 @@ pub(super) async fn make_variant(
     if !variant.is_made() {
         return Ok(());
     }
-    let (_halt, halted) = watch::channel(Halt::No);
+    let (_halt, halted) = watch::channel(StopUrgency::No);
     match executor.make_variant(id, halted).await {
-        Made::Failed(why) | Made::Broken(why) => {
+        PreparationResult::Failed(why) | PreparationResult::Broken(why) => {
             let what = format!("the variant `{}` cannot be tested: {why}", variant.name);
             Err(CliError::could_not(anyhow::Error::msg(what)))
         }
-        Made::Ready { .. } | Made::Halted => Ok(()),
+        PreparationResult::Ready { .. } | PreparationResult::Halted => Ok(()),
     }
 }
 

@@ -1,14 +1,14 @@
 //! Writes the log or the patch of a search.
 
 use super::error::CliError;
-use crate::model::{Change, Edit, Space, Text, VariantPlan};
+use crate::model::{EditPlan, FileChange, SearchSpace, Text, VariantPlan};
 use crate::policy::{self, Verdict};
 use crate::prepare;
 use crate::report::{self, Report, words};
 use crate::scenario::under_load;
 use crate::state::State;
-use crate::store::Folder;
-use crate::term::{Command, relative_to_cwd};
+use crate::store::RunFolder;
+use crate::term::{SuggestedCommand, relative_to_cwd};
 use crate::untrusted::{Untrusted as _, shell_word};
 use std::fs;
 use std::path::Path;
@@ -17,21 +17,21 @@ use std::path::Path;
 pub(super) fn write_results(
     state: &State,
     report: &Report,
-    folder: &Folder,
-) -> Result<Vec<Command>, CliError> {
+    folder: &RunFolder,
+) -> Result<Vec<SuggestedCommand>, CliError> {
     let mut lines = Vec::new();
     if let Some(log) = report::bisect_log(report) {
         let path = folder.path().join("bisect.log");
         fs::write(&path, log).map_err(|error| cannot_write(&path, error))?;
         lines.push(
-            Command::new(
+            SuggestedCommand::new(
                 "log of the search",
                 relative_to_cwd(&path).to_safe().to_string(),
             )
             .with_remark("edit it, and continue with --log FILE"),
         );
     }
-    if let (Verdict::Found, Some(known)) = (report.verdict, policy::Shrinking::of_state(state))
+    if let (Verdict::Found, Some(known)) = (report.verdict, policy::ShrinkProgress::of_state(state))
         && let Some(load) = &state.plan.load
     {
         let about = format!("The reduced load of {}", state.run);
@@ -44,7 +44,7 @@ pub(super) fn write_results(
                 "provoke load {}",
                 shell_word(relative_to_cwd(&path).as_os_str())
             );
-            lines.push(Command::new("send the smallest load", line));
+            lines.push(SuggestedCommand::new("send the smallest load", line));
         }
     }
     if let (Verdict::Found, Some(space)) = (report.verdict, &state.plan.space)
@@ -58,7 +58,10 @@ pub(super) fn write_results(
         if space.apply {
             for one in &reduced {
                 one.write_file()?;
-                lines.push(Command::new("reduced", one.path.to_safe().to_string()));
+                lines.push(SuggestedCommand::new(
+                    "reduced",
+                    one.path.to_safe().to_string(),
+                ));
             }
         } else if !patch.is_empty() {
             let path = folder.path().join("reduced.patch");
@@ -67,7 +70,7 @@ pub(super) fn write_results(
                 "patch -p1 < {}",
                 shell_word(relative_to_cwd(&path).as_os_str())
             );
-            lines.push(Command::new("remove the unneeded parts", line));
+            lines.push(SuggestedCommand::new("remove the unneeded parts", line));
         }
     }
     Ok(lines)
@@ -75,11 +78,11 @@ pub(super) fn write_results(
 
 /// Removes the files that are not needed, or lists them; returns the path of the list.
 fn write_removed_files(
-    space: &Space,
+    space: &SearchSpace,
     variant: &VariantPlan,
-    folder: &Folder,
-) -> Result<Option<Command>, CliError> {
-    let removed = |edit: &Edit| (edit.change == Change::Remove).then(|| edit.file.clone());
+    folder: &RunFolder,
+) -> Result<Option<SuggestedCommand>, CliError> {
+    let removed = |edit: &EditPlan| (edit.change == FileChange::Remove).then(|| edit.file.clone());
     let files: Vec<Text> = variant.edits.iter().filter_map(removed).collect();
     let root = variant.make.as_ref().and_then(|make| make.copy.as_ref());
     let Some(root) = root.filter(|_| !files.is_empty()) else {
@@ -91,7 +94,7 @@ fn write_removed_files(
             fs::remove_file(&path).map_err(|error| cannot_write(&path, error))?;
         }
         let count = words::format_count(files.len() as u64, "file");
-        return Ok(Some(Command::new(
+        return Ok(Some(SuggestedCommand::new(
             "removed",
             format!("{count} that are not needed"),
         )));
@@ -99,7 +102,7 @@ fn write_removed_files(
     let path = folder.path().join("unneeded.txt");
     let all = Text::join_texts(&files, b"\n");
     fs::write(&path, all.as_bytes()).map_err(|error| cannot_write(&path, error))?;
-    Ok(Some(Command::new(
+    Ok(Some(SuggestedCommand::new(
         "files that are not needed",
         relative_to_cwd(&path).to_safe().to_string(),
     )))

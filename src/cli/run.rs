@@ -1,17 +1,17 @@
 //! `run`, `scenario` and `resume`: three ways to start an experiment.
 
-use super::args::{Flags, Output, STOP};
-use super::baseline::{Baseline, Chosen};
+use super::args::{ExperimentFlags, OutputFlags, STOP};
+use super::baseline::{BaselineRun, ResolvedBaseline};
 use super::error::CliError;
 use super::exit::Exit;
 use super::experiment::{Experiment, current_surroundings};
 use super::search::find_searched;
-use crate::model::{Event, Limits, Plan, Question};
+use crate::model::{Event, Plan, Question, ResumeLimits};
 use crate::policy::{self, Step};
 use crate::report::words;
-use crate::scenario::{Actor, Ask, Refusal, Scenario, Span, Surroundings};
+use crate::scenario::{Actor, DurationValue, PlanContext, PlanError, QuestionSettings, Scenario};
 use crate::state::State;
-use crate::store::{self, Folder, Journal, default_root};
+use crate::store::{self, Journal, RunFolder, default_root};
 use clap::Args;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 /// -n stops, because the command is probably wrong (--keep-going runs all trials).
 #[derive(Args)]
 #[command(override_usage = "provoke run [OPTIONS] [--] CMD...", after_help = RUN_EXAMPLES)]
-pub(super) struct Run {
+pub(super) struct RunArgs {
     /// Do not stop if the first trials all fail in the same way
     ///
     /// Without -n, --max-fail, --width, --expect and --max-rate, a run of one variant stops if its first
@@ -32,9 +32,9 @@ pub(super) struct Run {
     #[arg(long, help_heading = STOP, hide_short_help = true)]
     keep_going: bool,
     #[command(flatten)]
-    flags: Flags,
+    flags: ExperimentFlags,
     #[command(flatten)]
-    output: Output,
+    output: OutputFlags,
     /// The command and its arguments
     #[arg(trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -54,13 +54,13 @@ Examples:
 /// Flags given here override the file.
 #[derive(Args)]
 #[command(after_help = SCENARIO_EXAMPLES)]
-pub(super) struct FromFile {
+pub(super) struct ScenarioArgs {
     /// The scenario file (TOML)
     file: PathBuf,
     #[command(flatten)]
-    flags: Flags,
+    flags: ExperimentFlags,
     #[command(flatten)]
-    output: Output,
+    output: OutputFlags,
     /// Run this command instead of the command in the file
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -76,7 +76,7 @@ Examples:
 /// Resume an interrupted run
 #[derive(Args)]
 #[command(after_help = RESUME_EXAMPLES)]
-pub(super) struct Resume {
+pub(super) struct ResumeArgs {
     /// The run: its directory, its name, the start or end of the name, or `last`
     run: String,
     /// Go on until each variant has this many trials in all
@@ -84,7 +84,7 @@ pub(super) struct Resume {
     runs: Option<u64>,
     /// Go on until the run has taken this long in all
     #[arg(short, long, value_name = "TIME", help_heading = LIMITS)]
-    duration: Option<Span>,
+    duration: Option<DurationValue>,
     /// Go on until a fix that merely halves the failure rate is ruled out
     #[arg(long, help_heading = LIMITS)]
     exclude_half: bool,
@@ -92,7 +92,7 @@ pub(super) struct Resume {
     #[arg(long)]
     trust: bool,
     #[command(flatten)]
-    output: Output,
+    output: OutputFlags,
 }
 
 const LIMITS: &str = "New limits, instead of those of the run";
@@ -106,7 +106,7 @@ Examples:
   Continue a finished run until it has 500 trials:
     provoke resume last -n 500";
 
-impl Run {
+impl RunArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         refuse_flags(&self.flags)?;
         let command = super::utf8_words(self.command)?;
@@ -120,7 +120,7 @@ impl Run {
     }
 }
 
-impl FromFile {
+impl ScenarioArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         refuse_flags(&self.flags)?;
         let command = super::utf8_words(self.command)?;
@@ -136,14 +136,14 @@ impl FromFile {
 /// baseline, if no flag names it.
 pub(super) fn from_words(
     overlay: impl Fn(&mut Scenario),
-) -> Result<(Plan, Option<Chosen>), CliError> {
+) -> Result<(Plan, Option<BaselineRun>), CliError> {
     let here = std::env::current_dir().map_err(CliError::could_not)?;
     let mut scenario = Scenario::default();
     overlay(&mut scenario);
-    let baseline = Baseline::of_scenario(&scenario)?;
+    let baseline = ResolvedBaseline::of_scenario(&scenario)?;
     if let Some(again) = baseline.as_ref().and_then(|found| found.scenario.clone()) {
         let typed = scenario.command.is_some() || scenario.shell.is_some();
-        let same_question = scenario.ask == Some(Ask::Confirm);
+        let same_question = scenario.ask == Some(QuestionSettings::Confirm);
         let any_failure = scenario.any_failure;
         scenario = again;
         scenario.any_failure = any_failure;
@@ -163,7 +163,7 @@ pub(super) fn from_words(
         }
     }
     let (measured, chosen) = baseline.map(|found| (found.measured, found.chosen)).unzip();
-    let around = Surroundings {
+    let around = PlanContext {
         baseline: measured,
         searched: find_searched(&scenario, &here)?,
         ..current_surroundings(here)
@@ -210,18 +210,18 @@ pub(super) fn from_file(
     Ok(plan)
 }
 
-fn scenario_surroundings(scenario: &Scenario, base: &Path) -> Result<Surroundings, Refusal> {
-    let baseline = Baseline::of_scenario(scenario)?;
-    Ok(Surroundings {
+fn scenario_surroundings(scenario: &Scenario, base: &Path) -> Result<PlanContext, PlanError> {
+    let baseline = ResolvedBaseline::of_scenario(scenario)?;
+    Ok(PlanContext {
         baseline: baseline.map(|found| found.measured),
         searched: find_searched(scenario, base)?,
         ..current_surroundings(base.to_owned())
     })
 }
 
-impl Resume {
+impl ResumeArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
-        let folder = Folder::find_run(&self.run, &default_root())?.check_trust(self.trust)?;
+        let folder = RunFolder::find_run(&self.run, &default_root())?.check_trust(self.trust)?;
         let mut journal = Journal::open_for_append(&folder.journal_path())?;
         let mut state = store::read_run(&folder.journal_path(), policy::is_done, |_, _| {})?;
         if let Some(limits) = self.chosen_limits(&state)? {
@@ -257,10 +257,10 @@ impl Resume {
     }
 
     /// Returns the limits that the flags set, if they set any.
-    fn chosen_limits(&self, state: &State) -> Result<Option<Limits>, CliError> {
-        let limits = Limits {
+    fn chosen_limits(&self, state: &State) -> Result<Option<ResumeLimits>, CliError> {
+        let limits = ResumeLimits {
             trials: self.runs,
-            duration_us: self.duration.map(Span::to_micros),
+            duration_us: self.duration.map(DurationValue::to_micros),
             exclude_half: self.exclude_half,
             answered_by: state.decided.then_some(state.last_counted),
         };
@@ -295,7 +295,7 @@ impl Resume {
     }
 }
 
-pub(super) fn refuse_flags(flags: &Flags) -> Result<(), CliError> {
+pub(super) fn refuse_flags(flags: &ExperimentFlags) -> Result<(), CliError> {
     match flags.refusal_hint() {
         Some(hint) => {
             Err(CliError::usage(anyhow::anyhow!("there is no flag `-p` here")).with_hint(hint))
@@ -304,6 +304,6 @@ pub(super) fn refuse_flags(flags: &Flags) -> Result<(), CliError> {
     }
 }
 
-pub(super) fn begin_experiment(plan: Plan, output: &Output) -> Result<Exit, CliError> {
+pub(super) fn begin_experiment(plan: Plan, output: &OutputFlags) -> Result<Exit, CliError> {
     Experiment::begin_run(plan, output)?.run_to_end()
 }

@@ -8,7 +8,7 @@ use crate::model::{Event, Outcome, Plan, Trial, TrialId, VariantId};
 use crate::oracle;
 use crate::report::words;
 use crate::state::State;
-use crate::store::{self, Folder, let_through};
+use crate::store::{self, RunFolder, let_through};
 use crate::sys::files::PrivateFolder;
 use crate::term;
 use provoke_stats as stats;
@@ -19,20 +19,20 @@ const SMALL: f64 = 0.05;
 
 /// Trials with one outcome, and the outcomes of their replays.
 #[derive(Debug, Default)]
-struct Again {
+struct ReplayedTrials {
     trials: Vec<Trial>,
     failed: u64,
     passed: u64,
 }
 
-impl Again {
+impl ReplayedTrials {
     fn runs_done(&self) -> u64 {
         self.failed + self.passed
     }
 }
 
 /// Replays up to this many failing and passing trials of a run, and reports whether the seed determines the outcome.
-pub(super) fn replay_seeds(folder: &Folder, most: usize) -> Result<Exit, CliError> {
+pub(super) fn replay_seeds(folder: &RunFolder, most: usize) -> Result<Exit, CliError> {
     let (state, mut failing, mut passing) = first_trials(folder, most)?;
     if failing.trials.is_empty() || passing.trials.is_empty() {
         let what = format!(
@@ -43,7 +43,7 @@ pub(super) fn replay_seeds(folder: &Folder, most: usize) -> Result<Exit, CliErro
             .with_hint("run more trials: `provoke run -n 100 -- CMD`"));
     }
     let mut plan = state.plan;
-    plan.keep = crate::model::Keep::None;
+    plan.keep = crate::model::KeepRule::None;
     for (again, before) in [(&mut failing, "failed"), (&mut passing, "passed")] {
         for trial in std::mem::take(&mut again.trials) {
             let outcome = replay_outcome(&plan, &trial)?;
@@ -81,9 +81,12 @@ fn replay_outcome(plan: &Plan, trial: &Trial) -> Result<Outcome, CliError> {
 }
 
 /// Returns the first failing and the first passing trials of the first variant that has both.
-fn first_trials(folder: &Folder, most: usize) -> Result<(State, Again, Again), CliError> {
+fn first_trials(
+    folder: &RunFolder,
+    most: usize,
+) -> Result<(State, ReplayedTrials, ReplayedTrials), CliError> {
     let mut started: BTreeMap<TrialId, Trial> = BTreeMap::new();
-    let mut ended: BTreeMap<VariantId, (Again, Again)> = BTreeMap::new();
+    let mut ended: BTreeMap<VariantId, (ReplayedTrials, ReplayedTrials)> = BTreeMap::new();
     let state = store::read_run(
         &folder.journal_path(),
         |_| false,
@@ -108,7 +111,7 @@ fn first_trials(folder: &Folder, most: usize) -> Result<(State, Again, Again), C
             _ => {}
         },
     )?;
-    let both = |(failing, passing): &(Again, Again)| {
+    let both = |(failing, passing): &(ReplayedTrials, ReplayedTrials)| {
         !failing.trials.is_empty() && !passing.trials.is_empty()
     };
     let (failing, passing) = ended.into_values().find(both).unwrap_or_default();
@@ -116,7 +119,7 @@ fn first_trials(folder: &Folder, most: usize) -> Result<(State, Again, Again), C
 }
 
 /// Describes whether the seed determines the outcome.
-fn seed_verdict(failing: &Again, passing: &Again) -> (String, Exit) {
+fn seed_verdict(failing: &ReplayedTrials, passing: &ReplayedTrials) -> (String, Exit) {
     let seeds = |count| words::format_count(count, "seed");
     let counts = format!(
         "{} of {} from failing trials failed again, {} of {} from passing trials passed again",
@@ -167,8 +170,8 @@ fn seed_verdict(failing: &Again, passing: &Again) -> (String, Exit) {
 mod tests {
     use super::*;
 
-    fn again(failed: u64, passed: u64) -> Again {
-        Again {
+    fn again(failed: u64, passed: u64) -> ReplayedTrials {
+        ReplayedTrials {
             trials: Vec::new(),
             failed,
             passed,

@@ -3,11 +3,11 @@
 use super::error::CliError;
 use super::experiment::{current_surroundings, run_and_trial};
 use super::run::become_main;
-use crate::model::{Event, Kind, Only, Plan, Signal, TrialId, VariantId};
+use crate::model::{BugFilter, Event, FailureKind, Plan, Signal, TrialId, VariantId};
 use crate::policy;
 use crate::scenario::{Scenario, shrink_plan};
-use crate::state::{Group, State};
-use crate::store::{self, Folder, default_root};
+use crate::state::{SignatureFailures, State};
+use crate::store::{self, RunFolder, default_root};
 use provoke_stats::real;
 
 /// Signals by which a process with damaged memory may die: it depends on chance whether the allocator or the CPU
@@ -26,7 +26,7 @@ pub(super) fn plan_shrinking(
     };
     let mut asked = Scenario::default();
     overlay(&mut asked);
-    let folder = Folder::find_run(run, &default_root())?.check_trust(asked.trust)?;
+    let folder = RunFolder::find_run(run, &default_root())?.check_trust(asked.trust)?;
     let mut of = None;
     let state = store::read_run(
         &folder.journal_path(),
@@ -71,12 +71,12 @@ pub(super) fn plan_shrinking(
         plan.rules.only = meant_failures(&kinds);
     }
     // The evidence of the crash is known from the run; dumping cores makes trials longer.
-    plan.capture = crate::model::Capture::Off;
+    plan.capture = crate::model::CaptureMode::Off;
     Ok(plan)
 }
 
 /// Returns the variant of a run that crashes most often, and its kinds of crash.
-fn of_run(state: &State) -> Result<(VariantId, Vec<Kind>), CliError> {
+fn of_run(state: &State) -> Result<(VariantId, Vec<FailureKind>), CliError> {
     let rate = |id: VariantId| {
         let tally = state.tally_of(id);
         real(tally.failures) / real(tally.counted_trials().max(1))
@@ -98,14 +98,14 @@ fn of_life(
     state: &State,
     of: Option<VariantId>,
     trial: TrialId,
-) -> Result<(VariantId, Vec<Kind>), CliError> {
+) -> Result<(VariantId, Vec<FailureKind>), CliError> {
     let Some(variant) = of else {
         let last = state.next_id().0 - 1;
         let what = format!("the run {} has no trial {trial}", state.run);
         return Err(CliError::usage(anyhow::Error::msg(what))
             .with_hint(format!("choose a trial from #1 to #{last}")));
     };
-    let is_it = |group: &&Group| group.trials.contains(&trial);
+    let is_it = |group: &&SignatureFailures| group.trials.contains(&trial);
     let mut groups = state.tally_of(variant).groups.values();
     match groups.find(is_it) {
         Some(group) => Ok((variant, vec![group.kind.clone()])),
@@ -117,16 +117,16 @@ fn of_life(
 }
 
 /// Returns the rules for the observed failures.
-fn meant_failures(kinds: &[Kind]) -> Vec<Only> {
+fn meant_failures(kinds: &[FailureKind]) -> Vec<BugFilter> {
     let damage = || DAMAGE.iter().filter_map(|name| Signal::from_name(name));
-    let mut all: Vec<Only> = Vec::new();
+    let mut all: Vec<BugFilter> = Vec::new();
     for kind in kinds {
         let damaged = match kind {
-            Kind::Signal { signal, .. } => damage().any(|one| one == *signal),
+            FailureKind::Signal { signal, .. } => damage().any(|one| one == *signal),
             _ => false,
         };
-        let more = damage().filter(|_| damaged).map(Only::Signal);
-        for only in std::iter::once(Only::of_kind(kind)).chain(more) {
+        let more = damage().filter(|_| damaged).map(BugFilter::Signal);
+        for only in std::iter::once(BugFilter::of_kind(kind)).chain(more) {
             if !all.contains(&only) {
                 all.push(only);
             }

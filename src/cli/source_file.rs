@@ -5,16 +5,16 @@ use std::path::Path;
 
 /// The program that runs a source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SourceFile {
+pub(super) enum SourceFileRunner {
     /// The language, and its usual compiler if that writes a program.
     Compiled(&'static str, Option<&'static str>),
     /// The interpreter.
     Script(&'static str),
 }
 
-use SourceFile::{Compiled, Script};
+use SourceFileRunner::{Compiled, Script};
 
-const EXTENSIONS: &[(&[&str], SourceFile)] = &[
+const EXTENSIONS: &[(&[&str], SourceFileRunner)] = &[
     (&["c"], Compiled("C", Some("cc -g -o"))),
     (
         &["cc", "cpp", "cxx", "c++", "C"],
@@ -57,7 +57,7 @@ const EXTENSIONS: &[(&[&str], SourceFile)] = &[
     (&["zsh"], Script("zsh")),
 ];
 
-impl SourceFile {
+impl SourceFileRunner {
     /// Returns how to run a file, by its extension.
     pub(super) fn of_path(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?;

@@ -1,9 +1,9 @@
 //! Collects facts about a machine, without judging them.
 
-use super::Proof;
-use crate::survey::{self, Around};
-use crate::sys::cgroup::{self, MemoryGroup, SlotGroup, Version};
-use crate::sys::core_pattern::{self, Destination};
+use super::CaptureProof;
+use crate::survey::{self, CommandEnvironment};
+use crate::sys::cgroup::{self, CgroupVersion, MemoryGroup, SlotGroup};
+use crate::sys::core_pattern::{self, CoreDestination};
 use crate::sys::host::{self, field_of};
 use crate::sys::limits;
 use crate::sys::spawn;
@@ -24,19 +24,19 @@ const CAP_SYS_PTRACE: u32 = 19;
 
 /// The observed facts about a machine.
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub struct MachineFacts {
     /// The hard limit for core files, in bytes.
     pub core_limit: Option<u64>,
     /// The kernel's `core_pattern`, unchanged.
     pub core_pattern: Option<String>,
     /// Meaning of that pattern.
-    pub destination: Option<Destination>,
+    pub destination: Option<CoreDestination>,
     /// Directory of core files.
     pub core_folder: Option<CoreFolder>,
     /// Whether the program that receives core files exists.
     pub helper_exists: bool,
     /// Result of a real crash.
-    pub proof: Proof,
+    pub proof: CaptureProof,
     /// The kind of container in which provoke runs.
     pub container: Option<String>,
     /// Name of PID 1.
@@ -56,7 +56,7 @@ pub struct Machine {
     /// Whether provoke can create memory cgroups.
     pub memory_group: bool,
     /// Version of cgroups.
-    pub cgroup: Option<Version>,
+    pub cgroup: Option<CgroupVersion>,
     /// The installed tools.
     pub tools: Vec<&'static str>,
     /// Whether the debug symbols of the C library are installed; `None` if the library has no build ID.
@@ -80,16 +80,16 @@ pub struct CoreFolder {
     pub writable: bool,
 }
 
-impl Machine {
+impl MachineFacts {
     /// Examines this machine from this directory. `proof` is the result of a real crash.
-    pub fn look_from(cwd: &Path, proof: Proof) -> Self {
+    pub fn look_from(cwd: &Path, proof: CaptureProof) -> Self {
         let destination = core_pattern::read_destination().ok();
         let core_folder = destination.as_ref().map(|destination| {
             let template = destination.core_template();
             let folder = template.and_then(|template| template.folder.clone());
             CoreFolder::new(folder.unwrap_or_else(|| cwd.to_owned()))
         });
-        let helper_exists = matches!(&destination, Some(Destination::Helper { command, .. })
+        let helper_exists = matches!(&destination, Some(CoreDestination::Helper { command, .. })
             if Path::new(command.split(' ').next().unwrap_or_default()).exists());
         let space = core_folder.as_ref().map(|folder| folder.path.as_path());
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -159,7 +159,7 @@ fn is_there(name: &str) -> bool {
 
 /// Returns whether the debug symbols of the C library are installed, for exactly this build.
 fn libc_symbols() -> Option<bool> {
-    let libraries = survey::find_libraries(Path::new("/bin/sh"), &Around::default());
+    let libraries = survey::find_libraries(Path::new("/bin/sh"), &CommandEnvironment::default());
     let id = libraries.get("libc.so.6")?.elf.build_id.as_ref()?;
     let (folder, name) = id.split_at_checked(2)?;
     let file = format!("/usr/lib/debug/.build-id/{folder}/{name}.debug");

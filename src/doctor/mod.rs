@@ -1,21 +1,21 @@
 //! Reports which evidence of crashes, hangs and kills a machine can capture, and what to change.
 //!
-//! [`Machine::look_from`] collects facts, each check judges them, and a test program really crashes, because a captured core
+//! [`MachineFacts::look_from`] collects facts, each check judges them, and a test program really crashes, because a captured core
 //! proves more than any setting. The machine is not changed; if a change would help, the command for it is shown.
 
 mod checks;
 mod machine;
-mod proof;
+mod test_crash;
 
-pub use machine::{CoreFolder, Machine};
-pub use proof::{Proof, crash_victim};
+pub use machine::{CoreFolder, MachineFacts};
+pub use test_crash::{CaptureProof, crash_victim};
 
 use serde::Serialize;
 
 /// State of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum CheckState {
     /// No problem.
     Ok,
     /// provoke works without it, but could capture more evidence with it.
@@ -26,11 +26,11 @@ pub enum State {
 
 /// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Check {
+pub struct CheckResult {
     /// Its name, which is stable.
     pub name: &'static str,
     /// Its state.
-    pub state: State,
+    pub state: CheckState,
     /// The observed fact.
     pub seen: String,
     /// The command to run or the setting to change; null if there is nothing to do.
@@ -39,7 +39,7 @@ pub struct Check {
 
 /// The evidence that this machine can capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Can {
+pub struct CaptureAbilities {
     /// Core files of crashes: one was captured.
     pub cores: bool,
     /// Stacks of hung processes.
@@ -52,16 +52,16 @@ pub struct Can {
 
 /// Results of all checks; `provoke doctor --json` prints them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Checkup {
+pub struct DoctorReport {
     /// The version of this format; it changes when a field changes its name or its meaning.
     pub format: u32,
     /// The evidence that this machine can capture.
-    pub can: Can,
+    pub can: CaptureAbilities,
     /// Each check, in a fixed order.
-    pub checks: Vec<Check>,
+    pub checks: Vec<CheckResult>,
 }
 
-impl Checkup {
+impl DoctorReport {
     /// The version of the format.
     pub const FORMAT: u32 = 1;
 
@@ -73,11 +73,11 @@ impl Checkup {
 }
 
 /// Judges the facts about a machine.
-pub fn run_checkup(machine: &Machine) -> Checkup {
-    Checkup {
-        format: Checkup::FORMAT,
-        can: Can {
-            cores: matches!(machine.proof, Proof::Core(_)),
+pub fn run_checkup(machine: &MachineFacts) -> DoctorReport {
+    DoctorReport {
+        format: DoctorReport::FORMAT,
+        can: CaptureAbilities {
+            cores: matches!(machine.proof, CaptureProof::Core(_)),
             stacks_of_hangs: machine.may_trace(),
             kernel_lines: machine.kernel_log,
             oom_for_certain: machine.memory_group,

@@ -1,20 +1,22 @@
 //! Loop that runs all trials: asks the policy, launches trials and records events.
 //!
-//! Only this loop creates events. Every event goes into the [`State`] first, then to each [`Sink`], so every number on
+//! Only this loop creates events. Every event goes into the [`State`] first, then to each [`EventSink`], so every number on
 //! the screen comes from an event.
 
-mod alike;
+mod identical_failures;
 mod pace;
 
-use crate::exec::{Answer, Executor, Halt, KeptCores, Made, STORY, remove_cores};
+use crate::exec::{
+    Executor, ExecutorFuture, KeptCores, PreparationResult, STORY, StopUrgency, remove_cores,
+};
 use crate::model::{
-    Ending, Event, Lane, Level, Observation, Outcome, Plan, Question, Signal, StopCause, Timeout,
-    Trial, TrialId, VariantId, Void, trial_seed,
+    Ending, Event, InconclusiveReason, NoteLevel, Observation, Outcome, Plan, Question, Signal,
+    SlotId, StopCause, Timeout, Trial, TrialId, VariantId, trial_seed,
 };
 use crate::oracle;
-use crate::policy::{Collect, Policy, Step};
-use crate::state::{Sink, State};
-use pace::Pace;
+use crate::policy::{CapturePolicy, Policy, Step};
+use crate::state::{EventSink, State};
+use pace::PassDurations;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +51,7 @@ pub struct Driver<'a> {
     /// Executor, which runs the trials.
     pub executor: Arc<dyn Executor>,
     /// Receivers of the events.
-    pub sinks: Vec<&'a mut dyn Sink>,
+    pub sinks: Vec<&'a mut dyn EventSink>,
     /// Signals to provoke itself.
     pub signals: &'a mut mpsc::UnboundedReceiver<Signal>,
     /// Directory for the output of trials.
@@ -57,20 +59,20 @@ pub struct Driver<'a> {
 }
 
 /// State of the loop.
-struct Run<'a, 'b> {
+struct LoopState<'a, 'b> {
     driver: &'b mut Driver<'a>,
     begun: Instant,
     worked_before: Duration,
-    free: Vec<Lane>,
-    under_way: BTreeMap<TrialId, UnderWay>,
-    tasks: JoinSet<Ended>,
+    free: Vec<SlotId>,
+    under_way: BTreeMap<TrialId, RunningTrial>,
+    tasks: JoinSet<TaskResult>,
     /// Variants in preparation, with their starting times.
     making: BTreeMap<tokio::task::Id, (VariantId, Instant)>,
     /// How urgently trials were requested to end.
-    halt: Halt,
-    pace: Pace,
+    halt: StopUrgency,
+    pace: PassDurations,
     /// The same for the preparation of variants, which is not waited for when no further trial is launched.
-    halt_making: watch::Sender<Halt>,
+    halt_making: watch::Sender<StopUrgency>,
     /// Whether the machine could not prepare a variant.
     cannot_make: bool,
     /// Number of trials that may still be launched in the present wave.
@@ -91,25 +93,25 @@ struct Run<'a, 'b> {
 }
 
 /// Result of a task.
-enum Ended {
+enum TaskResult {
     Trial(Box<Observation>),
-    Making(Made),
+    Making(PreparationResult),
 }
 
 /// A running trial.
-struct UnderWay {
+struct RunningTrial {
     trial: Trial,
     task: tokio::task::Id,
     since: Instant,
     /// Whether it was reported as slow.
     called_slow: bool,
     /// Requests its end.
-    halt: watch::Sender<Halt>,
+    halt: watch::Sender<StopUrgency>,
 }
 
-impl UnderWay {
+impl RunningTrial {
     /// Requests the end of the trial, unless it was requested as urgently before.
-    fn raise_halt(&self, level: Halt) {
+    fn raise_halt(&self, level: StopUrgency) {
         self.halt.send_if_modified(|halt| {
             let more = *halt < level;
             *halt = level.max(*halt);
@@ -121,17 +123,17 @@ impl UnderWay {
 /// Runs trials until the question is answered or the run is interrupted.
 pub async fn drive_run(driver: &mut Driver<'_>) {
     let plan = &driver.state.plan;
-    let lanes = (0..plan.most_jobs()).rev().map(Lane).collect();
-    let mut run = Run {
+    let lanes = (0..plan.most_jobs()).rev().map(SlotId).collect();
+    let mut run = LoopState {
         begun: Instant::now(),
         worked_before: driver.state.worked,
         free: lanes,
         under_way: BTreeMap::new(),
         tasks: JoinSet::new(),
         making: BTreeMap::new(),
-        halt: Halt::No,
-        pace: Pace::default(),
-        halt_making: watch::Sender::new(Halt::No),
+        halt: StopUrgency::No,
+        pace: PassDurations::default(),
+        halt_making: watch::Sender::new(StopUrgency::No),
         cannot_make: false,
         wave: 0,
         last_void: BTreeMap::new(),
@@ -141,13 +143,14 @@ pub async fn drive_run(driver: &mut Driver<'_>) {
         first_words: BTreeMap::new(),
         slow_notes: 0,
         // By resuming, the user confirmed that a run with equal failures continues.
-        looks_for_alike: driver.state.plan.stop.all_alike && !alike::is_due(driver.state),
+        looks_for_alike: driver.state.plan.stop.all_alike
+            && !identical_failures::is_due(driver.state),
         driver,
     };
     run.measure_and_capture().await;
 }
 
-impl Run<'_, '_> {
+impl LoopState<'_, '_> {
     /// Runs the measurement, then captures evidence of its failures.
     async fn measure_and_capture(&mut self) {
         let mut broken_off = None;
@@ -161,15 +164,15 @@ impl Run<'_, '_> {
             if self.wants_evidence(broken_off) {
                 let at = self.working_time();
                 self.emit_event(&Event::CaptureBegun { at });
-                self.halt = Halt::No;
-                self.halt_making = watch::Sender::new(Halt::No);
+                self.halt = StopUrgency::No;
+                self.halt_making = watch::Sender::new(StopUrgency::No);
             }
         }
         if self.driver.state.capturing {
             let time = match broken_off {
                 // The answer is known: a user who does not want to wait for evidence can end the run.
-                None => Collect::time_limit(self.driver.state),
-                Some(_) => Collect::TIME_AFTER_STOP,
+                None => CapturePolicy::time_limit(self.driver.state),
+                Some(_) => CapturePolicy::TIME_AFTER_STOP,
             };
             self.run_stage(Instant::now().checked_add(time)).await;
         }
@@ -184,12 +187,12 @@ impl Run<'_, '_> {
     /// Returns whether extra trials should capture evidence now.
     fn wants_evidence(&self, broken_off: Option<StopCause>) -> bool {
         let state = &*self.driver.state;
-        Collect::is_wanted(state)
+        CapturePolicy::is_wanted(state)
             && match broken_off {
                 None => true,
                 // A user in a hurry presses Ctrl-C again.
                 Some(StopCause::Signal(Signal::INT)) => {
-                    self.halt != Halt::Now && Collect::is_quick(state)
+                    self.halt != StopUrgency::Now && CapturePolicy::is_quick(state)
                 }
                 Some(_) => false,
             }
@@ -221,10 +224,10 @@ impl Run<'_, '_> {
                 self.inspect_late_trials();
             }
             if self.driver.state.decided || broken_off.is_some() || self.stops_service_runs() {
-                self.raise_halt(Halt::Gently);
+                self.raise_halt(StopUrgency::Gently);
             }
-            if self.driver.state.budget_spent || self.halt != Halt::No {
-                self.halt_making.send_replace(Halt::Now);
+            if self.driver.state.budget_spent || self.halt != StopUrgency::No {
+                self.halt_making.send_replace(StopUrgency::Now);
             }
             self.notify_before_wait();
             if self.tasks.is_empty() {
@@ -235,7 +238,7 @@ impl Run<'_, '_> {
                 biased;
                 Some(signal) = self.driver.signals.recv() => {
                     if broken_off.is_some() || self.driver.state.decided {
-                        self.raise_halt(Halt::Now);
+                        self.raise_halt(StopUrgency::Now);
                     }
                     broken_off.get_or_insert(StopCause::Signal(signal));
                 }
@@ -243,18 +246,18 @@ impl Run<'_, '_> {
                     let (task, ended) = match done {
                         Ok(done) => done,
                         // Only a bug of provoke causes this; only this trial is lost.
-                        Err(error) => (error.id(), Ended::Trial(Box::new(Observation {
+                        Err(error) => (error.id(), TaskResult::Trial(Box::new(Observation {
                             lost: Some(error.to_string()),
                             ..Observation::default()
                         }))),
                     };
                     match (self.making.remove(&task), ended) {
-                        (Some((id, since)), Ended::Making(made)) => self.variant_made(id, since, made),
-                        (Some((id, _)), Ended::Trial(lost)) => {
+                        (Some((id, since)), TaskResult::Making(made)) => self.variant_made(id, since, made),
+                        (Some((id, _)), TaskResult::Trial(lost)) => {
                             self.give_up(id, lost.lost.unwrap_or_default());
                         }
-                        (None, Ended::Trial(seen)) => self.finish_trial(task, *seen).await,
-                        (None, Ended::Making(_)) => {}
+                        (None, TaskResult::Trial(seen)) => self.finish_trial(task, *seen).await,
+                        (None, TaskResult::Making(_)) => {}
                     }
                 }
                 () = sleep_until(ends), if !over => {
@@ -308,7 +311,7 @@ impl Run<'_, '_> {
         }
     }
 
-    fn raise_halt(&mut self, level: Halt) {
+    fn raise_halt(&mut self, level: StopUrgency) {
         self.halt = level.max(self.halt);
         for one in self.under_way.values() {
             one.raise_halt(level);
@@ -317,13 +320,13 @@ impl Run<'_, '_> {
 
     /// Ends the trials that run unusually long, if the user stops the run: they may hang, and their stacks show where.
     fn inspect_late_trials(&mut self) {
-        if self.halt != Halt::No {
+        if self.halt != StopUrgency::No {
             return;
         }
         let late = self.pace.late_after(self.driver.state);
         for one in self.under_way.values() {
             if one.since.elapsed() > late {
-                one.raise_halt(Halt::Inspect);
+                one.raise_halt(StopUrgency::Inspect);
             }
         }
     }
@@ -351,9 +354,9 @@ impl Run<'_, '_> {
             let attempt = run_after_delay(delay, halt.subscribe(), running);
             let task = self
                 .tasks
-                .spawn(async { Ended::Trial(Box::new(attempt.await)) });
+                .spawn(async { TaskResult::Trial(Box::new(attempt.await)) });
             let since = Instant::now() + delay;
-            let under_way = UnderWay {
+            let under_way = RunningTrial {
                 task: task.id(),
                 since,
                 called_slow: false,
@@ -409,7 +412,7 @@ impl Run<'_, '_> {
             }
             let capturing = state.capturing;
             let step = if capturing {
-                Collect.next_step(state)
+                CapturePolicy.next_step(state)
             } else {
                 self.driver.policy.next_step(state)
             };
@@ -459,7 +462,7 @@ impl Run<'_, '_> {
                 self.emit_event(&Event::MakingBegun(*id));
                 let halt = self.halt_making.subscribe();
                 let making = self.driver.executor.make_variant(*id, halt);
-                let task = self.tasks.spawn(async { Ended::Making(making.await) });
+                let task = self.tasks.spawn(async { TaskResult::Making(making.await) });
                 self.making.insert(task.id(), (*id, Instant::now()));
                 true
             }
@@ -475,10 +478,10 @@ impl Run<'_, '_> {
         }
     }
 
-    fn variant_made(&mut self, variant: VariantId, since: Instant, made: Made) {
+    fn variant_made(&mut self, variant: VariantId, since: Instant, made: PreparationResult) {
         let at = self.working_time();
         match made {
-            Made::Ready { build } => {
+            PreparationResult::Ready { build } => {
                 let gone = self.driver.executor.make_room();
                 let took = since.elapsed();
                 self.emit_event(&Event::VariantMade {
@@ -489,13 +492,13 @@ impl Run<'_, '_> {
                     at,
                 });
             }
-            Made::Failed(why) => self.give_up(variant, why),
-            Made::Broken(why) => {
+            PreparationResult::Failed(why) => self.give_up(variant, why),
+            PreparationResult::Broken(why) => {
                 let name = &self.driver.state.plan.variant_plan(variant).name;
                 self.emit_warning(format!("cannot build `{name}`: {why}"));
                 self.cannot_make = true;
             }
-            Made::Halted => {}
+            PreparationResult::Halted => {}
         }
     }
 
@@ -505,7 +508,8 @@ impl Run<'_, '_> {
             .values()
             .find(|one| one.task == task)
             .map(|one| one.trial.id);
-        let Some(UnderWay { trial, .. }) = found.and_then(|id| self.under_way.remove(&id)) else {
+        let Some(RunningTrial { trial, .. }) = found.and_then(|id| self.under_way.remove(&id))
+        else {
             return;
         };
         let state = &*self.driver.state;
@@ -514,8 +518,10 @@ impl Run<'_, '_> {
             state.plan.variant_plan(trial.variant),
             &seen,
         );
-        if trial.id.0 <= state.plan.warmup && !matches!(outcome, Outcome::Void(Void::Interrupted)) {
-            outcome = Outcome::Void(Void::Warmup);
+        if trial.id.0 <= state.plan.warmup
+            && !matches!(outcome, Outcome::Void(InconclusiveReason::Interrupted))
+        {
+            outcome = Outcome::Void(InconclusiveReason::Warmup);
         }
         if let Outcome::Fail(failure) = &outcome
             && !state.is_the_bug(&trial, failure)
@@ -575,8 +581,8 @@ impl Run<'_, '_> {
             let name = state.plan.variant_plan(variant).display_label();
             // In a reduction, many sets are not testable.
             let level = match state.plan.question {
-                Question::Reduce(_) => Level::Info,
-                _ => Level::Warning,
+                Question::Reduce(_) => NoteLevel::Info,
+                _ => NoteLevel::Warning,
             };
             let text = format!("cannot test the variant `{name}`: {why}");
             self.emit_event(&Event::Note { level, text });
@@ -586,18 +592,21 @@ impl Run<'_, '_> {
     }
 
     fn worth_keeping(&self, trial: &Trial, seen: &Observation, outcome: &Outcome) -> bool {
-        use crate::model::Keep;
+        use crate::model::KeepRule;
         let state = &*self.driver.state;
-        if matches!(outcome, Outcome::Void(Void::Interrupted | Void::Lost)) {
-            return seen.hang.is_some() && state.plan.keep != Keep::None;
+        if matches!(
+            outcome,
+            Outcome::Void(InconclusiveReason::Interrupted | InconclusiveReason::Lost)
+        ) {
+            return seen.hang.is_some() && state.plan.keep != KeepRule::None;
         }
         match (state.plan.keep, outcome) {
-            (Keep::All, _) => true,
-            (Keep::Fail, Outcome::Fail(failure) | Outcome::Other(failure)) => {
+            (KeepRule::All, _) => true,
+            (KeepRule::Fail, Outcome::Fail(failure) | Outcome::Other(failure)) => {
                 let known = state.arrived_failures(trial.variant, failure.signature.id);
                 known < state.plan.keep_per_sig
             }
-            (Keep::Fail, Outcome::Pass | Outcome::Void(_)) | (Keep::None, _) => false,
+            (KeepRule::Fail, Outcome::Pass | Outcome::Void(_)) | (KeepRule::None, _) => false,
         }
     }
 
@@ -618,7 +627,8 @@ impl Run<'_, '_> {
         let one_service = matches!(state.plan.question, Question::Ramp(_));
         if !several || one_service || state.capturing {
             let mut tallies = state.all_tallies().map(|(_, tally)| tally);
-            let skipped = tallies.any(|tally| tally.void.contains_key(&Void::Skipped));
+            let skipped =
+                tallies.any(|tally| tally.void.contains_key(&InconclusiveReason::Skipped));
             let patience = if self.cannot_start {
                 1
             } else {
@@ -654,19 +664,19 @@ impl Run<'_, '_> {
     /// Returns the cause of a stop if the first trials all failed alike; checks this once.
     fn all_alike(&mut self) -> Option<StopCause> {
         let state = &*self.driver.state;
-        if !self.looks_for_alike || state.decided || !alike::is_due(state) {
+        if !self.looks_for_alike || state.decided || !identical_failures::is_due(state) {
             return None;
         }
         self.looks_for_alike = false;
         let words = std::mem::take(&mut self.first_words);
-        let text = alike::explain_alike_failures(state, &words)?;
+        let text = identical_failures::explain_alike_failures(state, &words)?;
         self.emit_warning(text);
         Some(StopCause::AllAlike)
     }
 
     fn emit_warning(&mut self, text: String) {
         self.emit_event(&Event::Note {
-            level: Level::Warning,
+            level: NoteLevel::Warning,
             text,
         });
     }
@@ -680,7 +690,7 @@ impl Run<'_, '_> {
         let timeout = self.pace.hang_timeout(state);
         for one in self.under_way.values() {
             if one.since.elapsed() > timeout {
-                one.raise_halt(Halt::TimedOut);
+                one.raise_halt(StopUrgency::TimedOut);
             }
         }
     }
@@ -698,7 +708,7 @@ impl Run<'_, '_> {
             let timeout = self.pace.hang_timeout(state);
             let has_load = state.plan.load.is_some();
             let mut slow = Vec::new();
-            for UnderWay {
+            for RunningTrial {
                 trial,
                 since,
                 called_slow,
@@ -721,7 +731,7 @@ impl Run<'_, '_> {
             for text in slow {
                 self.slow_notes += 1;
                 self.emit_event(&Event::Note {
-                    level: Level::Info,
+                    level: NoteLevel::Info,
                     text,
                 });
             }
@@ -758,16 +768,16 @@ fn cannot_start(seen: &Observation) -> bool {
 }
 
 /// Returns why a trial was inconclusive.
-fn inconclusive_reason(void: Void, seen: &Observation) -> String {
+fn inconclusive_reason(void: InconclusiveReason, seen: &Observation) -> String {
     let not_started = seen.actors.iter().find_map(|actor| match &actor.ending {
         Ending::NotStarted(why) => Some(why.clone()),
         _ => None,
     });
     let more = match void {
-        Void::Unprepared => seen.prepare.as_ref().map(|hook| hook.ending.to_string()),
-        Void::NotStarted => not_started,
-        Void::Lost => seen.lost.clone(),
-        Void::NotReady => seen.not_ready(),
+        InconclusiveReason::Unprepared => seen.prepare.as_ref().map(|hook| hook.ending.to_string()),
+        InconclusiveReason::NotStarted => not_started,
+        InconclusiveReason::Lost => seen.lost.clone(),
+        InconclusiveReason::NotReady => seen.not_ready(),
         _ => None,
     };
     match more {
@@ -787,13 +797,13 @@ fn drop_evidence(folder: &Path, seen: &mut Observation) {
 /// Runs a trial after a delay, unless its end is requested before.
 async fn run_after_delay(
     delay: Duration,
-    mut halt: watch::Receiver<Halt>,
-    running: Answer<Observation>,
+    mut halt: watch::Receiver<StopUrgency>,
+    running: ExecutorFuture<Observation>,
 ) -> Observation {
     if !delay.is_zero() {
         tokio::select! {
             () = tokio::time::sleep(delay) => {}
-            _ = halt.wait_for(|halt| *halt != Halt::No) => {
+            _ = halt.wait_for(|halt| *halt != StopUrgency::No) => {
                 return Observation { interrupted: true, ..Observation::default() };
             }
         }

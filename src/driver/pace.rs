@@ -1,7 +1,7 @@
 //! Decides when a trial is late or hung, from the times of earlier trials.
 
 use crate::model::{Timeout, VariantId};
-use crate::state::{State, Times};
+use crate::state::{DurationHistogram, State};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -26,11 +26,11 @@ const LATE_AT_FIRST: Duration = LEAST_TIMEOUT;
 /// The durations of passing trials in the order in which they end. The tallies of the state wait for trials that were
 /// launched earlier, and one of those may hang.
 #[derive(Default)]
-pub(super) struct Pace {
-    passes: BTreeMap<VariantId, Times>,
+pub(super) struct PassDurations {
+    passes: BTreeMap<VariantId, DurationHistogram>,
 }
 
-impl Pace {
+impl PassDurations {
     pub(super) fn add_pass(&mut self, variant: VariantId, time: Duration) {
         self.passes.entry(variant).or_default().add_duration(time);
     }
@@ -53,8 +53,8 @@ impl Pace {
         match state.plan.timeout {
             Timeout::After(time) => time,
             Timeout::Auto => {
-                let slowest = |times: &mut dyn Iterator<Item = &Times>| {
-                    times.filter_map(Times::max_duration).max()
+                let slowest = |times: &mut dyn Iterator<Item = &DurationHistogram>| {
+                    times.filter_map(DurationHistogram::max_duration).max()
                 };
                 let early = || slowest(&mut self.passes(state));
                 match slowest(&mut self.known_times(state)) {
@@ -69,12 +69,12 @@ impl Pace {
 
     /// Returns the durations of the variants that passed often enough. In a resumed run, only the state knows the
     /// earlier passes.
-    fn known_times<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Times> {
-        let enough = |times: &&Times| times.count() >= PASSES_NEEDED;
+    fn known_times<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a DurationHistogram> {
+        let enough = |times: &&DurationHistogram| times.count() >= PASSES_NEEDED;
         self.passes(state).filter(enough)
     }
 
-    fn passes<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Times> {
+    fn passes<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a DurationHistogram> {
         let counted = state.all_tallies().map(|(_, tally)| &tally.pass_times);
         self.passes.values().chain(counted)
     }

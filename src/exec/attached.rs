@@ -4,11 +4,14 @@
 //! kernel is new enough, how. If the process is in another namespace or on another host, only
 //! missing responses show its end.
 
-use super::Halt;
-use super::life::{Lives, Sizes, fill_values, finished_load};
+use super::StopUrgency;
+use super::service::{ServiceContext, ServiceUsage, fill_values, finished_load};
 use crate::load;
-use crate::model::{ActorSeen, Ending, LoadSeen, Observation, Owner, Signal, Trial, VariantPlan};
-use crate::sys::child::Status;
+use crate::model::{
+    ActorObservation, Ending, LoadObservation, Observation, ServiceOwner, Signal, Trial,
+    VariantPlan,
+};
+use crate::sys::child::WaitStatus;
 use crate::sys::pidfd::Pidfd;
 use crate::sys::process;
 use std::time::{Duration, Instant};
@@ -24,27 +27,27 @@ const SILENT: u32 = 20;
 /// Time in which a parent usually reaps its child.
 const ASKED: Duration = Duration::from_secs(1);
 
-impl Lives {
+impl ServiceContext {
     /// Waits for a service that another program starts, and puts it under load.
     pub(super) async fn attach_to_service(
         &self,
         trial: &Trial,
         variant: &VariantPlan,
-        halt: &mut watch::Receiver<Halt>,
+        halt: &mut watch::Receiver<StopUrgency>,
     ) -> Observation {
         let begun = Instant::now();
         let found = tokio::select! {
             found = self.find_service(trial, variant) => found,
-            _ = halt.wait_for(|level| *level != Halt::No) => {
+            _ = halt.wait_for(|level| *level != StopUrgency::No) => {
                 return Observation { interrupted: true, ..Observation::default() };
             }
         };
         let held = match found {
             Ok(held) => held,
             Err(trouble) => {
-                let load = LoadSeen {
+                let load = LoadObservation {
                     trouble: Some(trouble),
-                    ..LoadSeen::default()
+                    ..LoadObservation::default()
                 };
                 return Observation {
                     load: Some(Box::new(load)),
@@ -54,7 +57,7 @@ impl Lives {
         };
         let pid = held.as_ref().map(|(pid, _)| *pid);
         let mut clients = self.start_clients(trial, variant, pid.into_iter().collect());
-        let mut sizes = Sizes::of_pids(pid.into_iter().collect());
+        let mut sizes = ServiceUsage::of_pids(pid.into_iter().collect());
         let mut dead = false;
         let mut interrupted = false;
         let load = loop {
@@ -65,7 +68,7 @@ impl Lives {
                     clients.report_death(Duration::ZERO);
                 }
                 () = sizes.wait_for_next(), if !dead => sizes.sample_now(&self.live),
-                _ = halt.wait_for(|level| *level != Halt::No), if !interrupted => {
+                _ = halt.wait_for(|level| *level != StopUrgency::No), if !interrupted => {
                     interrupted = true;
                     clients.ask_to_end();
                 }
@@ -78,13 +81,13 @@ impl Lives {
         let elapsed = begun.elapsed();
         Observation {
             elapsed,
-            actors: vec![ActorSeen {
+            actors: vec![ActorObservation {
                 pid: pid.unwrap_or_default(),
                 ending,
                 elapsed,
-                ..ActorSeen::default()
+                ..ActorObservation::default()
             }],
-            load: Some(Box::new(LoadSeen {
+            load: Some(Box::new(LoadObservation {
                 sizes: sizes.seen,
                 ..load
             })),
@@ -103,7 +106,7 @@ impl Lives {
         let fill = fill_values(trial, variant);
         loop {
             let asked = match self.load.owner {
-                Owner::Process(pid) if process::process_state(pid).is_some() => Some(pid),
+                ServiceOwner::Process(pid) if process::process_state(pid).is_some() => Some(pid),
                 _ => load::find_owner(&self.load, &fill).await,
             };
             if let Some(pid) = asked {
@@ -149,8 +152,10 @@ async fn service_ending(pid: i32, held: &Pidfd) -> Ending {
     let until = Instant::now() + ASKED;
     loop {
         match held.exit_status().or_else(|| process::zombie_status(pid)) {
-            Some(Status::Exited(code)) => return Ending::Exited(code),
-            Some(Status::Signaled(signal, core)) => return Ending::Signaled(Signal(signal), core),
+            Some(WaitStatus::Exited(code)) => return Ending::Exited(code),
+            Some(WaitStatus::Signaled(signal, core)) => {
+                return Ending::Signaled(Signal(signal), core);
+            }
             // The status is unknown; only the clients noticed the end.
             None if Instant::now() >= until => return Ending::Stopped,
             None => sleep(Duration::from_millis(5)).await,

@@ -1,7 +1,7 @@
 //! Limits the number of cores that a run keeps: cores are large, and may contain secrets of the
 //! program.
 
-use crate::model::{CoreSeen, Observation, SignatureId};
+use crate::model::{CoreObservation, Observation, SignatureId};
 use crate::sys::host;
 use std::collections::BTreeSet;
 use std::fs;
@@ -78,7 +78,7 @@ impl KeptCores {
 }
 
 /// Returns every core of a trial: of crashes, of hangs, and of leaked processes.
-fn all_cores(seen: &mut Observation) -> impl Iterator<Item = &mut CoreSeen> {
+fn all_cores(seen: &mut Observation) -> impl Iterator<Item = &mut CoreObservation> {
     let hung = seen.hang.iter_mut().flat_map(|hang| &mut hang.cores);
     let left = seen.residue.leaked.iter_mut();
     let left = left.filter_map(|process| process.core.as_mut());
@@ -98,7 +98,7 @@ pub fn remove_cores(seen: &mut Observation) -> bool {
     any
 }
 
-fn core_size(core: &CoreSeen) -> u64 {
+fn core_size(core: &CoreObservation) -> u64 {
     fs::metadata(core.file.as_os_str()).map_or(0, |about| about.blocks() * 512)
 }
 
@@ -111,10 +111,10 @@ mod tests {
         fs::create_dir_all(&file).unwrap();
         let file = file.join("core.7");
         fs::write(&file, vec![1; 8192]).unwrap();
-        let core = CoreSeen {
+        let core = CoreObservation {
             pid: 7,
             file: file.as_path().into(),
-            ..CoreSeen::default()
+            ..CoreObservation::default()
         };
         Observation {
             cores: vec![core],

@@ -4,14 +4,15 @@
 //! core is overwritten. A core is only taken if its process and session show that it belongs to
 //! this trial, never because of its name or path.
 
-use super::image::Images;
-use crate::autopsy::processor::flags_of_model;
+use super::image::ImageFolders;
+use crate::autopsy::cpu_features::flags_of_model;
 use crate::autopsy::{self, Examiner, tools};
 use crate::model::{
-    ActorSeen, Autopsy, CoreSeen, Ending, HungThread, KernelLine, Observation, Trial, VariantPlan,
+    ActorObservation, Autopsy, CoreObservation, Ending, HungThread, KernelLine, Observation, Trial,
+    VariantPlan,
 };
 use crate::oracle;
-use crate::sys::core_pattern::{self, Destination, Template};
+use crate::sys::core_pattern::{self, CoreDestination, CorePathTemplate};
 use crate::sys::emulator::Emulator;
 use crate::sys::{files, host, spawn, tool};
 use std::collections::BTreeSet;
@@ -42,15 +43,15 @@ const UNPACKED_WITHIN: Duration = Duration::from_secs(60);
 const COARSE: Duration = Duration::from_secs(2);
 
 /// Collects the cores of trials.
-pub(super) struct Collector {
+pub(super) struct CoreCollector {
     /// Folder with a folder for each trial.
     trials: PathBuf,
     examiner: Mutex<Examiner>,
-    images: Mutex<Images>,
+    images: Mutex<ImageFolders>,
 }
 
 /// Facts about the process of a core that the core does not contain.
-struct Around<'a> {
+struct CoreContext<'a> {
     /// The pid of the process in its container.
     inside: Option<i32>,
     /// Root directory of the process.
@@ -60,12 +61,12 @@ struct Around<'a> {
     processor: Option<&'a BTreeSet<String>>,
 }
 
-impl Collector {
+impl CoreCollector {
     pub(super) fn new(trials: &Path) -> Self {
         Self {
             trials: trials.to_owned(),
-            examiner: Mutex::new(Examiner::new(autopsy::Settings::default())),
-            images: Mutex::new(Images::new(trials)),
+            examiner: Mutex::new(Examiner::new(autopsy::ExaminerSettings::default())),
+            images: Mutex::new(ImageFolders::new(trials)),
         }
     }
 
@@ -110,7 +111,7 @@ impl Collector {
             let size = fs::metadata(&core).map_or(0, |about| about.len());
             if let Err(error) = fs::create_dir_all(&folder).and_then(|()| move_file(&core, &taken))
             {
-                seen.cores.push(CoreSeen {
+                seen.cores.push(CoreObservation {
                     pid: owner.pid,
                     file: core.into_os_string().into(),
                     size,
@@ -119,7 +120,7 @@ impl Collector {
                 });
                 continue;
             }
-            seen.cores.push(CoreSeen {
+            seen.cores.push(CoreObservation {
                 pid: owner.pid,
                 file: taken.into_os_string().into(),
                 size,
@@ -144,12 +145,13 @@ impl Collector {
     /// Records the processes whose core was dumped but not found, or may not be read.
     fn record_missing_cores(seen: &mut Observation, of_another: Option<&Path>) {
         let missed = missing_cores(seen);
-        seen.cores.extend(missed.into_iter().map(|pid| CoreSeen {
-            pid,
-            file: of_another.unwrap_or(Path::new("")).as_os_str().into(),
-            unread: Some(of_another.map_or(LOST, |_| OF_ANOTHER).to_owned()),
-            ..CoreSeen::default()
-        }));
+        seen.cores
+            .extend(missed.into_iter().map(|pid| CoreObservation {
+                pid,
+                file: of_another.unwrap_or(Path::new("")).as_os_str().into(),
+                unread: Some(of_another.map_or(LOST, |_| OF_ANOTHER).to_owned()),
+                ..CoreObservation::default()
+            }));
     }
 
     /// Reads every core of a trial, and writes the complete analysis.
@@ -167,7 +169,7 @@ impl Collector {
             .filter_map(|actor| actor.container.as_ref());
         let numbers: Vec<(i32, i32)> = contained.flat_map(|one| one.numbers.clone()).collect();
         let own: Vec<(i32, u32)> = seen.actors.iter().map(|it| (it.pid, it.actor)).collect();
-        let around = |core: &CoreSeen| Around {
+        let around = |core: &CoreObservation| CoreContext {
             inside: {
                 let mut numbers = numbers.iter();
                 let known = numbers.find(|(_, here)| *here == core.pid);
@@ -226,7 +228,7 @@ impl Collector {
 
     /// Names the locks that the threads of a core's process wait for, right after the core was
     /// read.
-    fn name_locks(&self, core: &CoreSeen, threads: &mut [HungThread]) {
+    fn name_locks(&self, core: &CoreObservation, threads: &mut [HungThread]) {
         let mut waiting: Vec<&mut HungThread> = threads
             .iter_mut()
             .filter(|thread| thread.pid == core.pid && thread.lock_at.is_some())
@@ -268,7 +270,7 @@ impl Collector {
     /// child is unknown; the first container of the trial is used.
     fn root_of_core(
         &self,
-        core: &CoreSeen,
+        core: &CoreObservation,
         variant: &VariantPlan,
         actors: &[(i32, u32)],
     ) -> Option<PathBuf> {
@@ -283,7 +285,7 @@ impl Collector {
     }
 
     /// Reads and analyses a core.
-    fn read_core(&self, core: &mut CoreSeen, around: Around<'_>) -> Option<Autopsy> {
+    fn read_core(&self, core: &mut CoreObservation, around: CoreContext<'_>) -> Option<Autopsy> {
         if core.unread.is_some() {
             return None;
         }
@@ -358,7 +360,7 @@ const LONGEST_NAME: usize = 15 * 3;
 const FRAMES: usize = 16;
 
 /// Returns whether the kernel dumped a core of the actor's program in its container.
-fn has_dumped(actor: &ActorSeen) -> bool {
+fn has_dumped(actor: &ActorObservation) -> bool {
     let ended = actor.container.as_ref().and_then(|one| one.ended.as_ref());
     matches!(ended, Some(Ending::Signaled(_, true)))
 }
@@ -418,7 +420,7 @@ fn take_cut_short(candidates: Vec<PathBuf>, folder: &Path, seen: &mut Observatio
     let taken = folder.join(format!("core.{pid}"));
     let moved = fs::create_dir_all(folder).and_then(|()| move_file(&path, &taken));
     let file = if moved.is_ok() { taken } else { path };
-    seen.cores.push(CoreSeen {
+    seen.cores.push(CoreObservation {
         pid: *pid,
         file: file.into_os_string().into(),
         size,
@@ -444,12 +446,12 @@ fn begins_as_core(path: &Path) -> bool {
 /// Returns the cores of this trial's processes, with their owners and the pid that each core
 /// contains.
 fn find_cores(
-    destination: &Destination,
+    destination: &CoreDestination,
     variant: &VariantPlan,
     scratch: &Path,
     (began, seed): (SystemTime, u64),
     seen: &Observation,
-) -> Vec<(PathBuf, autopsy::Owner, i32)> {
+) -> Vec<(PathBuf, autopsy::CoreOwner, i32)> {
     let own: Vec<i32> = seen.actors.iter().map(|actor| actor.pid).collect();
     let dead = seen.casualties.iter().map(|casualty| casualty.pid);
     let known: Vec<i32> = own.iter().copied().chain(dead).collect();
@@ -460,18 +462,18 @@ fn find_cores(
     let is_contained = contained.clone().next().is_some();
     let numbers: Vec<(i32, i32)> = contained.flat_map(|one| one.numbers.clone()).collect();
     let unnumbered = unnumbered_processes(seen, &numbers);
-    let of_this_trial = |owner: &autopsy::Owner| {
+    let of_this_trial = |owner: &autopsy::CoreOwner| {
         known.contains(&owner.pid) || own.contains(&owner.session) || known.contains(&owner.ppid)
     };
     let (template, packed) = match destination {
-        Destination::File(template) => (template, false),
-        Destination::Helper {
+        CoreDestination::File(template) => (template, false),
+        CoreDestination::Helper {
             leaves: Some(template),
             ..
         } => (template, true),
-        Destination::Helper { leaves: None, .. } => return Vec::new(),
+        CoreDestination::Helper { leaves: None, .. } => return Vec::new(),
     };
-    let mut found: Vec<(PathBuf, autopsy::Owner, i32)> = Vec::new();
+    let mut found: Vec<(PathBuf, autopsy::CoreOwner, i32)> = Vec::new();
     // Only provoke can create files or symlinks in this folder.
     let folder = scratch.with_file_name("");
     let copied = folder.join("container");
@@ -526,7 +528,7 @@ fn find_cores(
 
 /// Returns the files whose path, name and time fit cores of this trial.
 fn candidate_files(
-    template: &Template,
+    template: &CorePathTemplate,
     variant: &VariantPlan,
     scratch: &Path,
     began: SystemTime,
@@ -640,7 +642,7 @@ mod tests {
     fn variant(cwd: &Path) -> VariantPlan {
         let actor = ActorPlan {
             name: String::new(),
-            role: crate::model::Role::Main,
+            role: crate::model::ActorRole::Main,
             command: vec!["sh".into()],
             copies: 1,
             env: Vec::new(),
@@ -667,9 +669,9 @@ mod tests {
         assert_eq!(seed.as_deref(), Some("7"), "whose it is, it says itself");
         assert_eq!(autopsy::start_variable(&core, "PROVOKE_SEE"), None);
         let saw = |pid| Observation {
-            actors: vec![ActorSeen {
+            actors: vec![ActorObservation {
                 pid,
-                ..ActorSeen::default()
+                ..ActorObservation::default()
             }],
             ..Observation::default()
         };

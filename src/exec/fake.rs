@@ -1,27 +1,31 @@
 //! Executor without processes, for tests: a function gives the outcomes, and time is virtual.
 
-use super::{Answer, Executor, Halt};
-use crate::model::{Ending, Lane, Observation, Trial};
+use super::{Executor, ExecutorFuture, StopUrgency};
+use crate::model::{Ending, Observation, SlotId, Trial};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
 /// Returns the observation of a trial, and its duration.
-type Script = dyn Fn(&Trial) -> (Duration, Observation) + Send + Sync;
+type FakeTrial = dyn Fn(&Trial) -> (Duration, Observation) + Send + Sync;
 
 /// Executor for tests of the layers above processes, in virtual time.
-pub struct Fake(Arc<Script>);
+pub struct FakeExecutor(Arc<FakeTrial>);
 
-impl Fake {
+impl FakeExecutor {
     /// Creates an executor that returns the results of the script.
     pub fn new(script: impl Fn(&Trial) -> (Duration, Observation) + Send + Sync + 'static) -> Self {
         Self(Arc::new(script))
     }
 }
 
-impl Executor for Fake {
-    fn run_trial(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
+impl Executor for FakeExecutor {
+    fn run_trial(
+        &self,
+        trial: Trial,
+        mut halt: watch::Receiver<StopUrgency>,
+    ) -> ExecutorFuture<Observation> {
         let script = Arc::clone(&self.0);
         Box::pin(async move {
             let (time, mut seen) = script(&trial);
@@ -34,10 +38,10 @@ impl Executor for Fake {
             let begun = tokio::time::Instant::now();
             let halted = tokio::select! {
                 () = tokio::time::sleep(time) => return seen,
-                halted = halt.wait_for(|halt| *halt != Halt::No) => halted.map(|halt| *halt),
+                halted = halt.wait_for(|halt| *halt != StopUrgency::No) => halted.map(|halt| *halt),
             };
             match halted {
-                Ok(Halt::TimedOut) => {
+                Ok(StopUrgency::TimedOut) => {
                     seen.elapsed = begun.elapsed();
                     for actor in &mut seen.actors {
                         actor.ending = Ending::TimedOut {
@@ -52,7 +56,7 @@ impl Executor for Fake {
         })
     }
 
-    fn keep_output(&self, _: Lane, _: PathBuf) -> Answer<()> {
+    fn keep_output(&self, _: SlotId, _: PathBuf) -> ExecutorFuture<()> {
         Box::pin(std::future::ready(()))
     }
 }

@@ -12,13 +12,13 @@ use std::path::{Component, Path, PathBuf};
 const MOST: usize = 200;
 
 /// Folders with files from images; dropping this value removes them.
-pub(super) struct Images {
+pub(super) struct ImageFolders {
     folder: PathBuf,
     /// Number of each image, and the files that were requested from it.
     known: BTreeMap<(String, String), (usize, BTreeSet<PathBuf>)>,
 }
 
-impl Images {
+impl ImageFolders {
     pub(super) fn new(trials: &Path) -> Self {
         Self {
             folder: trials.join("images"),
@@ -89,7 +89,7 @@ fn is_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|about| about.is_file())
 }
 
-impl Drop for Images {
+impl Drop for ImageFolders {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }

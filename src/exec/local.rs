@@ -1,23 +1,24 @@
 //! Runs trials on this machine, with one slot process per parallel job.
 
-mod making;
+mod preparation;
 
-use super::around::Watch;
-use super::door::Doors;
-use super::evidence::Collector;
-use super::lane::Slot;
-use super::life::Lives;
-use super::{Answer, Executor, Halt, Made};
-use crate::load::Live;
+use super::engine_proxy::EngineProxies;
+use super::evidence::CoreCollector;
+use super::service::ServiceContext;
+use super::slot_handle::SlotHandle;
+use super::usage::UsageMonitor;
+use super::{Executor, ExecutorFuture, PreparationResult, StopUrgency};
+use crate::load::LoadProgress;
 use crate::model::{
-    Capture, HookSeen, Lane, Observation, Owner, Plan, Ready, Text, Trial, VariantId, VariantPlan,
+    CaptureMode, FailedHook, Observation, Plan, ReadyCondition, ServiceOwner, SlotId, Text, Trial,
+    VariantId, VariantPlan,
 };
 use crate::oracle;
-use crate::prepare::Maker;
+use crate::prepare::VariantPreparer;
 use crate::slot;
-use crate::slot::wire::{Hook, Recipe};
+use crate::slot::wire::{RunHook, VariantRecipe};
 use crate::sys::engine::Engine;
-use crate::sys::engine::service::Service;
+use crate::sys::engine::service::PodmanService;
 use crate::sys::{child, core_pattern, process, signals, user};
 use crate::untrusted::Untrusted as _;
 use rustix::process::Signal;
@@ -37,59 +38,59 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const TO_LOOK_AND_KILL: Duration = Duration::from_secs(120);
 
 /// Runs trials in slot processes, which are started on demand.
-pub struct Local {
-    shared: Arc<Shared>,
-    lanes: Vec<Arc<Mutex<Option<Slot>>>>,
+pub struct LocalExecutor {
+    shared: Arc<ExecutorContext>,
+    lanes: Vec<Arc<Mutex<Option<SlotHandle>>>>,
     /// Slot that runs `setup` and `cleanup`, and contains the processes that they leave running.
-    steward: Arc<Mutex<Option<Slot>>>,
+    steward: Arc<Mutex<Option<SlotHandle>>>,
     /// Working directory of the hooks, if it is not that of the first variant.
     cwd: Option<Text>,
 }
 
-struct Shared {
+struct ExecutorContext {
     binary: PathBuf,
     /// Settings that all recipes share.
-    common: Recipe,
-    recipes: Register<BTreeMap<VariantId, Arc<Recipe>>>,
-    maker: Arc<Maker>,
+    common: VariantRecipe,
+    recipes: Register<BTreeMap<VariantId, Arc<VariantRecipe>>>,
+    maker: Arc<VariantPreparer>,
     /// Slots that prepare variants in parallel.
-    makers: Vec<Mutex<Option<Slot>>>,
+    makers: Vec<Mutex<Option<SlotHandle>>>,
     /// Time limit for preparing a variant.
     patience: Duration,
     /// Variants whose `setup` has run.
     set_up: Register<BTreeSet<VariantId>>,
-    collector: Collector,
+    collector: CoreCollector,
     /// Settings of services under load.
-    lives: Option<Lives>,
-    around: Watch,
+    lives: Option<ServiceContext>,
+    around: UsageMonitor,
     /// Proxy to the container engine, if objects of trials are tracked.
-    doors: Option<Doors>,
+    doors: Option<EngineProxies>,
     /// Held by a trial that may dump a core, if all cores have the same name and would overwrite
     /// each other.
     one_dump: Option<Mutex<()>>,
     /// API service of a container engine without a daemon.
-    service: Register<Option<Service>>,
+    service: Register<Option<PodmanService>>,
     /// Pids of the API service and of running slots. Any other child of provoke is an orphan of a lost
     /// slot.
     pids: Register<Vec<i32>>,
     complaints: Register<Vec<String>>,
 }
 
-impl Local {
+impl LocalExecutor {
     /// Creates an executor for a plan; each trial has a folder below `trials`.
     pub fn new(plan: &Plan, trials: &Path) -> io::Result<Self> {
         child::become_subreaper()?;
         let service = start_service(plan, trials);
         let doors = plan
             .watch_engine
-            .then(|| Doors::open_for_lanes(plan.most_jobs(), trials));
+            .then(|| EngineProxies::open_for_lanes(plan.most_jobs(), trials));
         let doors = doors.transpose()?;
         let identity = plan.user.as_deref().map(|name| {
             let user = user::find_user(name).map(|user| user.process_identity());
             user.ok_or_else(|| io::Error::other(format!("there is no user `{}`", name.to_safe())))
         });
         let identity = identity.transpose()?;
-        let common = Recipe {
+        let common = VariantRecipe {
             variant: VariantPlan::default(),
             environment: plan.environment.clone(),
             prepare: plan.hooks.prepare.clone(),
@@ -97,8 +98,8 @@ impl Local {
             limits: plan.limits.clone(),
             memory: plan.memory,
             cores: plan.cores,
-            capture: plan.capture == Capture::On && plan.no_cores.is_none(),
-            trace: plan.capture == Capture::Trace,
+            capture: plan.capture == CaptureMode::On && plan.no_cores.is_none(),
+            trace: plan.capture == CaptureMode::Trace,
             identity,
             scratch: plan.scratch.then(|| trials.as_os_str().into()),
             evidence: Some(trials.as_os_str().into()),
@@ -109,32 +110,32 @@ impl Local {
             service: service
                 .as_ref()
                 .map(|one| one.socket_path().as_os_str().into()),
-            door: doors.as_ref().map(Doors::for_slot),
+            door: doors.as_ref().map(EngineProxies::for_slot),
             patterns: oracle::output_patterns(&plan.rules),
             ready: plan.load.as_ref().and_then(|load| match &load.ready {
-                Ready::Log(line) => Some(line.clone()),
+                ReadyCondition::Log(line) => Some(line.clone()),
                 _ => None,
             }),
         };
         let makers = plan.space.as_ref().map_or(0, |space| space.makers.max(1));
-        let shared = Shared {
+        let shared = ExecutorContext {
             binary: std::env::current_exe()?,
             common,
             recipes: Register::default(),
-            maker: Arc::new(Maker::new(plan.space.as_ref())),
+            maker: Arc::new(VariantPreparer::new(plan.space.as_ref())),
             makers: (0..makers).map(|_| Mutex::default()).collect(),
             patience: plan.make_limit,
             set_up: Register::default(),
-            collector: Collector::new(trials),
-            lives: plan.load.clone().map(|load| Lives {
+            collector: CoreCollector::new(trials),
+            lives: plan.load.clone().map(|load| ServiceContext {
                 load: Arc::new(load),
                 evidence: trials.to_owned(),
                 live: Arc::default(),
             }),
-            around: Watch::default(),
+            around: UsageMonitor::default(),
             doors,
             one_dump: core_pattern::cores_overwrite_each_other().then(Mutex::default),
-            pids: Register::new(service.iter().map(Service::pid).collect()),
+            pids: Register::new(service.iter().map(PodmanService::pid).collect()),
             service: Register::new(service),
             complaints: Register::default(),
         };
@@ -155,9 +156,9 @@ impl Local {
         &self,
         variant: Option<VariantId>,
         command: &Text,
-        mut halt: watch::Receiver<Halt>,
-    ) -> io::Result<Option<HookSeen>> {
-        let hook = Hook {
+        mut halt: watch::Receiver<StopUrgency>,
+    ) -> io::Result<Option<FailedHook>> {
+        let hook = RunHook {
             variant: variant.unwrap_or_default(),
             own: variant.is_some(),
             command: command.clone(),
@@ -169,7 +170,7 @@ impl Local {
     }
 
     /// Returns the live state of the load, if there is a load.
-    pub fn live_load(&self) -> Option<Arc<Live>> {
+    pub fn live_load(&self) -> Option<Arc<LoadProgress>> {
         let lives = self.shared.lives.as_ref();
         lives.map(|lives| Arc::clone(&lives.live))
     }
@@ -207,12 +208,16 @@ impl Local {
     }
 }
 
-impl Executor for Local {
+impl Executor for LocalExecutor {
     fn learn_variant(&self, id: VariantId, variant: &VariantPlan) {
         self.shared.learn_variant(id, variant);
     }
 
-    fn make_variant(&self, id: VariantId, mut halt: watch::Receiver<Halt>) -> Answer<Made> {
+    fn make_variant(
+        &self,
+        id: VariantId,
+        mut halt: watch::Receiver<StopUrgency>,
+    ) -> ExecutorFuture<PreparationResult> {
         let (shared, steward) = (Arc::clone(&self.shared), Arc::clone(&self.steward));
         Box::pin(async move { shared.make_variant(&steward, id, &mut halt).await })
     }
@@ -230,7 +235,11 @@ impl Executor for Local {
         gone
     }
 
-    fn run_trial(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
+    fn run_trial(
+        &self,
+        trial: Trial,
+        mut halt: watch::Receiver<StopUrgency>,
+    ) -> ExecutorFuture<Observation> {
         // Reserve the folder first, so that it is not evicted.
         let used = self.shared.maker.use_of(trial.variant);
         let (shared, lane) = (
@@ -272,7 +281,7 @@ impl Executor for Local {
         })
     }
 
-    fn keep_output(&self, lane: Lane, folder: PathBuf) -> Answer<()> {
+    fn keep_output(&self, lane: SlotId, folder: PathBuf) -> ExecutorFuture<()> {
         let (shared, lane) = (
             Arc::clone(&self.shared),
             Arc::clone(&self.lanes[lane.index()]),
@@ -289,13 +298,13 @@ impl Executor for Local {
 }
 
 /// Starts the API service of the engine that runs the containers of a plan, if there are any.
-fn start_service(plan: &Plan, trials: &Path) -> Option<Service> {
+fn start_service(plan: &Plan, trials: &Path) -> Option<PodmanService> {
     let template = plan.space.iter().map(|space| &space.template);
     let variants = plan.variants.iter().chain(template);
     let mut actors = variants.flat_map(|variant| &variant.actors);
     let container = actors.find_map(|actor| actor.container.as_ref())?;
     // Without the service, provoke queries the engine with its command line client.
-    Service::start_for_engine(&Engine::find_in_path(&container.engine)?, trials).ok()
+    PodmanService::start_for_engine(&Engine::find_in_path(&container.engine)?, trials).ok()
 }
 
 /// Returns each distinct complaint once, with the number of its occurrences.
@@ -315,7 +324,7 @@ fn fold_complaints(complaints: Vec<String>) -> Vec<String> {
 }
 
 /// Returns the longest time that a slot may take for a trial: the sum of all time limits.
-fn longest_duration(trial: &Trial, recipe: &Recipe) -> Duration {
+fn longest_duration(trial: &Trial, recipe: &VariantRecipe) -> Duration {
     let hooks = [&recipe.prepare, &recipe.conclude];
     let hooks = hooks.into_iter().flatten().count();
     let hooks = (slot::HOOK_TIMEOUT + recipe.grace) * u32::try_from(hooks).unwrap_or(0);
@@ -336,19 +345,20 @@ fn leaves_more(seen: &Observation) -> bool {
         || leaked.iter().any(|process| process.core.is_some())
 }
 
-impl Shared {
+impl ExecutorContext {
     /// Runs a hook in the slot of `setup` and `cleanup`.
     async fn run_steward_hook(
         &self,
-        steward: &Mutex<Option<Slot>>,
-        hook: &Hook,
-        halt: &mut watch::Receiver<Halt>,
-    ) -> io::Result<Option<HookSeen>> {
+        steward: &Mutex<Option<SlotHandle>>,
+        hook: &RunHook,
+        halt: &mut watch::Receiver<StopUrgency>,
+    ) -> io::Result<Option<FailedHook>> {
         let mut steward = steward.lock().await;
         let done = self.run_hook(&mut steward, hook, halt).await;
         let done =
             done.map_err(|error| io::Error::other(self.reap_lost_slot(&mut steward, &error)));
-        self.around.set_steward(steward.as_ref().map(Slot::pid));
+        self.around
+            .set_steward(steward.as_ref().map(SlotHandle::pid));
         done
     }
 
@@ -363,10 +373,10 @@ impl Shared {
     }
 
     fn learn_variant(&self, id: VariantId, variant: &VariantPlan) {
-        let Recipe {
+        let VariantRecipe {
             prepare, conclude, ..
         } = self.common.clone();
-        let recipe = Recipe {
+        let recipe = VariantRecipe {
             variant: variant.clone(),
             prepare: variant.hooks.prepare.clone().or(prepare),
             conclude: variant.hooks.conclude.clone().or(conclude),
@@ -376,7 +386,7 @@ impl Shared {
         recipes.insert(id, Arc::new(recipe));
     }
 
-    fn recipe_of(&self, id: VariantId) -> Arc<Recipe> {
+    fn recipe_of(&self, id: VariantId) -> Arc<VariantRecipe> {
         Arc::clone(&self.recipes.lock().expect("no panic")[&id])
     }
 
@@ -415,9 +425,9 @@ impl Shared {
     }
 
     /// Returns the slot of a job, and starts it if necessary.
-    fn started_slot<'a>(&self, lane: &'a mut Option<Slot>) -> io::Result<&'a mut Slot> {
+    fn started_slot<'a>(&self, lane: &'a mut Option<SlotHandle>) -> io::Result<&'a mut SlotHandle> {
         if lane.is_none() {
-            let slot = Slot::start_from(&self.binary)?;
+            let slot = SlotHandle::start_from(&self.binary)?;
             self.pids.lock().expect("no panic").push(slot.pid());
             *lane = Some(slot);
         }
@@ -426,10 +436,10 @@ impl Shared {
 
     async fn run_hook(
         &self,
-        steward: &mut Option<Slot>,
-        hook: &Hook,
-        halt: &mut watch::Receiver<Halt>,
-    ) -> io::Result<Option<HookSeen>> {
+        steward: &mut Option<SlotHandle>,
+        hook: &RunHook,
+        halt: &mut watch::Receiver<StopUrgency>,
+    ) -> io::Result<Option<FailedHook>> {
         let slot = self.started_slot(steward)?;
         slot.learn_variant(hook.variant, &self.recipe_of(hook.variant))
             .await?;
@@ -438,15 +448,15 @@ impl Shared {
 
     async fn run_trial(
         &self,
-        lane: &mut Option<Slot>,
+        lane: &mut Option<SlotHandle>,
         trial: &Trial,
-        halt: &mut watch::Receiver<Halt>,
+        halt: &mut watch::Receiver<StopUrgency>,
     ) -> io::Result<Observation> {
         let recipe = self.recipe_of(trial.variant);
         if let Some(lives) = self
             .lives
             .as_ref()
-            .filter(|lives| lives.load.owner != Owner::Provoke)
+            .filter(|lives| lives.load.owner != ServiceOwner::Provoke)
         {
             return Ok(lives.attach_to_service(trial, &recipe.variant, halt).await);
         }
@@ -481,7 +491,7 @@ impl Shared {
     }
 
     /// Reaps an unresponsive slot, and kills its remaining processes. Returns a description.
-    fn reap_lost_slot(&self, lane: &mut Option<Slot>, error: &io::Error) -> String {
+    fn reap_lost_slot(&self, lane: &mut Option<SlotHandle>, error: &io::Error) -> String {
         let Some(mut slot) = lane.take() else {
             return format!("cannot start its slot: {error}");
         };

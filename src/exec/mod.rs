@@ -1,22 +1,22 @@
 //! Executor of trials, which cannot fail: every error is part of the observation.
 
-mod around;
 mod attached;
 mod cores;
-mod door;
+mod engine_proxy;
 mod evidence;
 mod fake;
 mod image;
-mod lane;
-mod life;
 mod local;
+mod service;
+mod slot_handle;
+mod usage;
 
 pub use cores::{KeptCores, remove_cores};
 pub use evidence::STORY;
-pub use fake::Fake;
-pub use local::Local;
+pub use fake::FakeExecutor;
+pub use local::LocalExecutor;
 
-use crate::model::{Lane, Observation, Trial, VariantId, VariantPlan};
+use crate::model::{Observation, SlotId, Trial, VariantId, VariantPlan};
 use std::path::PathBuf;
 use std::pin::Pin;
 use tokio::sync::watch;
@@ -27,8 +27,12 @@ pub trait Executor: Send + Sync + 'static {
     fn learn_variant(&self, _: VariantId, _: &VariantPlan) {}
 
     /// Prepares a known variant before its first trial.
-    fn make_variant(&self, _: VariantId, _: watch::Receiver<Halt>) -> Answer<Made> {
-        Box::pin(std::future::ready(Made::Ready { build: None }))
+    fn make_variant(
+        &self,
+        _: VariantId,
+        _: watch::Receiver<StopUrgency>,
+    ) -> ExecutorFuture<PreparationResult> {
+        Box::pin(std::future::ready(PreparationResult::Ready { build: None }))
     }
 
     /// Removes variants that need too much space, and returns them. Variants of running trials are
@@ -40,15 +44,19 @@ pub trait Executor: Send + Sync + 'static {
     /// Runs a trial in its slot until no process of it is left, or until it is halted.
     ///
     /// The variant is not removed from this call on, even before the future is polled.
-    fn run_trial(&self, trial: Trial, halt: watch::Receiver<Halt>) -> Answer<Observation>;
+    fn run_trial(
+        &self,
+        trial: Trial,
+        halt: watch::Receiver<StopUrgency>,
+    ) -> ExecutorFuture<Observation>;
 
     /// Keeps the output of the trial that ran last in a slot.
-    fn keep_output(&self, lane: Lane, folder: PathBuf) -> Answer<()>;
+    fn keep_output(&self, lane: SlotId, folder: PathBuf) -> ExecutorFuture<()>;
 }
 
 /// Result of preparing a variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Made {
+pub enum PreparationResult {
     /// The variant is ready for trials.
     Ready {
         /// Identifier of its artifacts, equal for identical artifacts.
@@ -63,11 +71,11 @@ pub enum Made {
 }
 
 /// Future that an executor returns.
-pub type Answer<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub type ExecutorFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// How urgently running trials must end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Halt {
+pub enum StopUrgency {
     /// Trials may continue.
     #[default]
     No,

@@ -15,7 +15,7 @@ const ENOUGH: u64 = 3;
 
 /// Acknowledgement delays that one service run shows.
 #[derive(Debug, Default)]
-pub(super) struct Acks {
+pub(super) struct AckDelays {
     /// Responses whose second piece came after such a delay.
     delayed: AtomicU64,
     /// Responses that were acknowledged at once, and whose second piece came without the delay.
@@ -24,7 +24,7 @@ pub(super) struct Acks {
     no_sooner: AtomicU64,
 }
 
-impl Acks {
+impl AckDelays {
     /// Returns whether the first piece of a response should be acknowledged at once.
     pub(super) fn at_once(&self) -> bool {
         let [delayed, sooner, no_sooner] = self.load_counts();
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_few_delays_are_enough_and_the_cure_proves_the_cause() {
-        let acks = Acks::default();
+        let acks = AckDelays::default();
         for _ in 0..ENOUGH {
             assert!(!acks.at_once());
             acks.record_wait(LATE, false);
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_service_that_takes_so_long_by_itself_is_left_alone() {
-        let acks = Acks::default();
+        let acks = AckDelays::default();
         (0..ENOUGH).for_each(|_| acks.record_wait(LATE, false));
         for _ in 0..ENOUGH {
             assert!(acks.at_once());
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn other_pauses_say_nothing() {
-        let acks = Acks::default();
+        let acks = AckDelays::default();
         for nanos in [0, 1_000_000, 30_000_000, 70_000_000, u64::MAX] {
             (0..10).for_each(|_| acks.record_wait(nanos, false));
         }

@@ -1,7 +1,7 @@
 //! Checks whether a response is as expected.
 
-use super::response::Observer;
-use super::{Error, Fill, target};
+use super::response::ResponseObserver;
+use super::{LoadError, LoadPlaceholders, target};
 use crate::model;
 use regex::bytes::Regex;
 use ring::digest::{Context, SHA256};
@@ -10,7 +10,7 @@ use ring::digest::{Context, SHA256};
 const LONGEST_KEPT: usize = 64 << 20;
 
 /// Expectations of a response, compiled.
-pub(super) struct Expected {
+pub(super) struct CompiledResponseRules {
     status: Vec<u16>,
     /// Name in reports, name of the header, and pattern of its value.
     headers: Vec<(String, String, Regex)>,
@@ -24,18 +24,21 @@ pub(super) struct Expected {
 
 /// Result of the checks of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ResponseVerdict {
     Good,
     Status(u16),
     /// A check failed; contains the name of its scenario field.
     Check(String),
 }
 
-impl Expected {
-    pub(super) fn new(answer: &model::Answer, fill: &Fill) -> Result<Self, Error> {
+impl CompiledResponseRules {
+    pub(super) fn new(
+        answer: &model::ResponseRules,
+        fill: &LoadPlaceholders,
+    ) -> Result<Self, LoadError> {
         let compiled = |text: &str| {
             let text = target::fill_marks(text, fill);
-            Regex::new(&text).map_err(|error| Error::Regex {
+            Regex::new(&text).map_err(|error| LoadError::Regex {
                 text: text.clone(),
                 error: Box::new(error),
             })
@@ -47,11 +50,11 @@ impl Expected {
         let sha256 = answer.body_sha256.as_ref().map(|text| {
             decode_hex(text)
                 .filter(|bytes| bytes.len() == 32)
-                .ok_or_else(|| Error::Digest(text.clone()))
+                .ok_or_else(|| LoadError::Digest(text.clone()))
         });
         let json = answer.json.iter().map(|(place, wanted)| {
             if !place.is_empty() && !place.starts_with('/') {
-                return Err(Error::Pointer(place.clone()));
+                return Err(LoadError::Pointer(place.clone()));
             }
             let wanted = wanted.as_ref().map(ToString::to_string);
             Ok((format!("expect-json {place}"), place.clone(), wanted))
@@ -69,7 +72,7 @@ impl Expected {
     }
 }
 
-impl Expected {
+impl CompiledResponseRules {
     /// Returns whether any header is checked.
     pub(super) fn has_headers(&self) -> bool {
         !self.headers.is_empty()
@@ -78,7 +81,7 @@ impl Expected {
 
 /// Facts about a response so far.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct ResponseFacts {
     pub(super) status: u16,
     length: u64,
     /// Index of the first header check that failed.
@@ -87,8 +90,8 @@ pub(super) struct Seen {
     body: Vec<u8>,
 }
 
-impl Seen {
-    pub(super) fn begin_answer(&mut self, expected: &Expected) {
+impl ResponseFacts {
+    pub(super) fn begin_answer(&mut self, expected: &CompiledResponseRules) {
         self.status = 0;
         self.length = 0;
         self.header = None;
@@ -97,19 +100,19 @@ impl Seen {
     }
 
     /// Returns the verdict on a complete response.
-    pub(super) fn judge_answer(&mut self, expected: &Expected) -> Verdict {
+    pub(super) fn judge_answer(&mut self, expected: &CompiledResponseRules) -> ResponseVerdict {
         let fits = if expected.status.is_empty() {
             self.status < 400
         } else {
             expected.status.contains(&self.status)
         };
         if !fits {
-            return Verdict::Status(self.status);
+            return ResponseVerdict::Status(self.status);
         }
         if let Some(at) = self.header {
-            return Verdict::Check(expected.headers[at].0.clone());
+            return ResponseVerdict::Check(expected.headers[at].0.clone());
         }
-        let failed = |name: &str| Verdict::Check(name.to_owned());
+        let failed = |name: &str| ResponseVerdict::Check(name.to_owned());
         if expected.max_bytes.is_some_and(|max| self.length > max) {
             return failed("max-bytes");
         }
@@ -119,7 +122,7 @@ impl Seen {
             return failed("expect-sha256");
         }
         if !expected.keep {
-            return Verdict::Good;
+            return ResponseVerdict::Good;
         }
         if self.length > self.body.len() as u64 {
             return failed("its body is too long to check");
@@ -129,7 +132,7 @@ impl Seen {
             return failed("expect-body");
         }
         if expected.json.is_empty() {
-            return Verdict::Good;
+            return ResponseVerdict::Good;
         }
         let Ok(json) = serde_json::from_slice::<serde_json::Value>(&self.body) else {
             return failed("expect-json: it is not JSON");
@@ -148,17 +151,17 @@ impl Seen {
                 return failed(name);
             }
         }
-        Verdict::Good
+        ResponseVerdict::Good
     }
 }
 
 /// Passes a response to its checks.
-pub(super) struct Checking<'a> {
-    pub(super) expected: &'a Expected,
-    pub(super) seen: &'a mut Seen,
+pub(super) struct ResponseChecker<'a> {
+    pub(super) expected: &'a CompiledResponseRules,
+    pub(super) seen: &'a mut ResponseFacts,
 }
 
-impl Observer for Checking<'_> {
+impl ResponseObserver for ResponseChecker<'_> {
     fn on_head(&mut self, status: u16, headers: &[httparse::Header<'_>]) {
         self.seen.status = status;
         self.seen.header = self.expected.headers.iter().position(|(_, name, wanted)| {
@@ -201,11 +204,16 @@ fn decode_hex(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Answer;
+    use crate::model::ResponseRules;
 
-    fn verdict(answer: &Answer, status: u16, headers: &[(&str, &str)], body: &str) -> Verdict {
-        let expected = Expected::new(answer, &Vec::new()).unwrap();
-        let mut seen = Seen::default();
+    fn verdict(
+        answer: &ResponseRules,
+        status: u16,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> ResponseVerdict {
+        let expected = CompiledResponseRules::new(answer, &Vec::new()).unwrap();
+        let mut seen = ResponseFacts::default();
         seen.begin_answer(&expected);
         let headers: Vec<httparse::Header<'_>> = headers
             .iter()
@@ -214,7 +222,7 @@ mod tests {
                 value: value.as_bytes(),
             })
             .collect();
-        let mut checking = Checking {
+        let mut checking = ResponseChecker {
             expected: &expected,
             seen: &mut seen,
         };
@@ -225,36 +233,39 @@ mod tests {
         seen.judge_answer(&expected)
     }
 
-    fn fails(name: &str) -> Verdict {
-        Verdict::Check(name.to_owned())
+    fn fails(name: &str) -> ResponseVerdict {
+        ResponseVerdict::Check(name.to_owned())
     }
 
     #[test]
     fn the_status_comes_before_everything_else() {
-        let plain = Answer::default();
-        assert_eq!(verdict(&plain, 302, &[], ""), Verdict::Good);
-        assert_eq!(verdict(&plain, 404, &[], ""), Verdict::Status(404));
-        let wanted = Answer {
+        let plain = ResponseRules::default();
+        assert_eq!(verdict(&plain, 302, &[], ""), ResponseVerdict::Good);
+        assert_eq!(verdict(&plain, 404, &[], ""), ResponseVerdict::Status(404));
+        let wanted = ResponseRules {
             status: vec![404, 500],
             max_bytes: Some(1),
-            ..Answer::default()
+            ..ResponseRules::default()
         };
-        assert_eq!(verdict(&wanted, 404, &[], ""), Verdict::Good);
-        assert_eq!(verdict(&wanted, 200, &[], "too long"), Verdict::Status(200));
+        assert_eq!(verdict(&wanted, 404, &[], ""), ResponseVerdict::Good);
+        assert_eq!(
+            verdict(&wanted, 200, &[], "too long"),
+            ResponseVerdict::Status(200)
+        );
         assert_eq!(verdict(&wanted, 500, &[], "too long"), fails("max-bytes"));
     }
 
     #[test]
     fn each_check_has_its_name() {
-        let answer = Answer {
+        let answer = ResponseRules {
             headers: vec![("X-Kind".into(), "^a+$".into())],
             body_regex: Some("class".into()),
             json: vec![("/class/0".into(), Some("7".into())), ("/b".into(), None)],
-            ..Answer::default()
+            ..ResponseRules::default()
         };
         let good = r#"{"class":[7],"b":null}"#;
         let header = [("x-kind", "aa")];
-        assert_eq!(verdict(&answer, 200, &header, good), Verdict::Good);
+        assert_eq!(verdict(&answer, 200, &header, good), ResponseVerdict::Good);
         assert_eq!(
             verdict(&answer, 200, &[], good),
             fails("expect-headers x-kind")
@@ -279,13 +290,13 @@ mod tests {
     #[test]
     fn a_digest_is_of_the_whole_body() {
         // printf hello | sha256sum
-        let answer = Answer {
+        let answer = ResponseRules {
             body_sha256: Some(
                 "2CF24DBA5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824".into(),
             ),
-            ..Answer::default()
+            ..ResponseRules::default()
         };
-        assert_eq!(verdict(&answer, 200, &[], "hello"), Verdict::Good);
+        assert_eq!(verdict(&answer, 200, &[], "hello"), ResponseVerdict::Good);
         assert_eq!(verdict(&answer, 200, &[], "hallo"), fails("expect-sha256"));
     }
 }

@@ -1,15 +1,15 @@
 //! Client of a load: sends a request, reads the response, and records the result.
 
-use super::check::{Checking, Seen, Verdict};
-use super::connect::{Stream, classify_error};
-use super::http2::Lane;
-use super::long::Tail;
-use super::open;
-use super::record::{End, Place};
-use super::request::{Choice, Draws};
-use super::response::{Fault, Reader};
-use super::worker::{Kick, Slot, Stop, Worker, duration_nanos};
-use crate::model::{Amount, Connections, Ended, Part};
+use super::body::RequestTail;
+use super::check::{ResponseChecker, ResponseFacts, ResponseVerdict};
+use super::connect::{ConnectionStream, classify_error};
+use super::fixed_rate;
+use super::http2::SharedConnection;
+use super::record::{RequestEnd, RingIndex};
+use super::request::{DrawnRequest, RequestDraws};
+use super::response::{ResponseError, ResponseReader};
+use super::worker::{ClientChannel, ClientSignal, ClientStop, Worker, duration_nanos};
+use crate::model::{ConnectionReuse, LoadLimit, RequestPhase, RequestResult};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -29,43 +29,48 @@ const EIO: i32 = rustix::io::Errno::IO.raw_os_error();
 
 pub(super) struct Client {
     pub(super) worker: Rc<Worker>,
-    pub(super) slot: Rc<Slot>,
+    pub(super) slot: Rc<ClientChannel>,
     id: u32,
-    draws: Draws,
+    draws: RequestDraws,
     /// Last reading of the clock: the next request begins when this one ends.
     pub(super) now: u64,
     connection: Option<Connection>,
     out: Vec<u8>,
-    reader: Reader,
-    pub(super) seen: Seen,
+    reader: ResponseReader,
+    pub(super) seen: ResponseFacts,
     /// The last connection was refused.
     refused: bool,
     /// Shared HTTP/2 connection.
-    lane: Option<Rc<Lane>>,
+    lane: Option<Rc<SharedConnection>>,
 }
 
 struct Connection {
-    stream: Stream,
+    stream: ConnectionStream,
     /// Requests that used this connection.
     used: u32,
 }
 
 /// Result of an exchange.
-enum Went {
+enum ExchangeResult {
     Whole,
     /// The service closed the connection.
     Ended,
     Failed(io::Error),
-    Fault(Fault),
+    Fault(ResponseError),
     /// The data to send could not be read; contains errno.
     Unread(i32),
-    Kicked(Kick),
+    Kicked(ClientSignal),
 }
 
 impl Client {
-    pub(super) fn new(worker: Rc<Worker>, slot: Rc<Slot>, id: u32, lane: Option<Rc<Lane>>) -> Self {
+    pub(super) fn new(
+        worker: Rc<Worker>,
+        slot: Rc<ClientChannel>,
+        id: u32,
+        lane: Option<Rc<SharedConnection>>,
+    ) -> Self {
         let phase = &worker.shared.phase;
-        let draws = Draws::new(&worker.shared.requests, phase.seed, id, phase.clients);
+        let draws = RequestDraws::new(&worker.shared.requests, phase.seed, id, phase.clients);
         Self {
             slot,
             id,
@@ -73,8 +78,8 @@ impl Client {
             now: 0,
             connection: None,
             out: Vec::new(),
-            reader: Reader::new(),
-            seen: Seen::default(),
+            reader: ResponseReader::new(),
+            seen: ResponseFacts::default(),
             refused: false,
             lane,
             worker,
@@ -85,7 +90,7 @@ impl Client {
         if self.connect_first().await.is_none() {
             return;
         }
-        while self.worker.stop.get() == Stop::No {
+        while self.worker.stop.get() == ClientStop::No {
             let Some((choice, due)) = self.next_due().await else {
                 break;
             };
@@ -98,20 +103,20 @@ impl Client {
     }
 
     /// Returns the next request and its due time, or `None` after the last request.
-    async fn next_due(&mut self) -> Option<(Choice, u64)> {
+    async fn next_due(&mut self) -> Option<(DrawnRequest, u64)> {
         let worker = self.worker.clone();
         let shared = &worker.shared;
         let start = shared.go.borrow().unwrap_or_default();
         let number = shared.take_number();
         let Some(rate) = shared.phase.rate else {
             let enough = match shared.phase.amount {
-                Amount::Requests(most) => number >= most,
-                Amount::Time(time) => self.now >= start.saturating_add(duration_nanos(time)),
+                LoadLimit::Requests(most) => number >= most,
+                LoadLimit::Time(time) => self.now >= start.saturating_add(duration_nanos(time)),
             };
             let choice = self.draws.draw_next(&shared.requests).filter(|_| !enough);
             return choice.map(|choice| (choice, self.now));
         };
-        open::next_due(self, start, number, rate).await
+        fixed_rate::next_due(self, start, number, rate).await
     }
 
     /// Connects, and waits until all clients have connected.
@@ -142,13 +147,13 @@ impl Client {
     }
 
     /// Sleeps, unless the client is stopped.
-    pub(super) async fn rest_for(&mut self, time: Duration) -> Result<(), Kick> {
+    pub(super) async fn rest_for(&mut self, time: Duration) -> Result<(), ClientSignal> {
         let rested = self.slot.unless_kicked(tokio::time::sleep(time)).await;
         self.now = self.worker.shared.clock.nanos_now();
         rested
     }
 
-    pub(super) async fn connect_stream(&mut self) -> Result<Stream, Ended> {
+    pub(super) async fn connect_stream(&mut self) -> Result<ConnectionStream, RequestResult> {
         let shared = &self.worker.shared;
         let limit = duration_nanos(shared.phase.connect_limit);
         self.slot
@@ -164,21 +169,21 @@ impl Client {
                 Ok(stream)
             }
             Ok(Err(why)) => Err(why.into_ended()),
-            Err(Kick::Late) => Err(Ended::Timeout(Part::Connect)),
-            Err(Kick::Stop) => Err(self.stopped_result()),
+            Err(ClientSignal::Late) => Err(RequestResult::Timeout(RequestPhase::Connect)),
+            Err(ClientSignal::Stop) => Err(self.stopped_result()),
         }
     }
 
     /// Returns the result of a request that is ended because all clients stop.
-    pub(super) fn stopped_result(&self) -> Ended {
+    pub(super) fn stopped_result(&self) -> RequestResult {
         match self.worker.stop.get() {
-            Stop::Halted => Ended::Cancelled,
-            _ => Ended::Died,
+            ClientStop::Halted => RequestResult::Cancelled,
+            _ => RequestResult::Died,
         }
     }
 
     /// Sends a request and records the result.
-    async fn send_request(&mut self, choice: &Choice, due: u64) {
+    async fn send_request(&mut self, choice: &DrawnRequest, due: u64) {
         let worker = self.worker.clone();
         let place = {
             let mut record = worker.record.borrow_mut();
@@ -191,13 +196,14 @@ impl Client {
         };
         self.now = end.done;
         let pause = match end.ended {
-            Ended::Refused if !self.refused => Some(WAKE),
-            Ended::Refused | Ended::Local(_) | Ended::Dns(_) | Ended::Unreachable(_) => {
-                Some(BACK_OFF)
-            }
+            RequestResult::Refused if !self.refused => Some(WAKE),
+            RequestResult::Refused
+            | RequestResult::Local(_)
+            | RequestResult::Dns(_)
+            | RequestResult::Unreachable(_) => Some(BACK_OFF),
             _ => None,
         };
-        self.refused = end.ended == Ended::Refused;
+        self.refused = end.ended == RequestResult::Refused;
         worker.record.borrow_mut().end_request(place, end);
         if let Some(pause) = pause {
             worker.alive.set(true); // a refusal is a sign of life
@@ -205,7 +211,7 @@ impl Client {
         }
     }
 
-    async fn exchange_with_retry(&mut self, choice: &Choice, place: Place) -> End {
+    async fn exchange_with_retry(&mut self, choice: &DrawnRequest, place: RingIndex) -> RequestEnd {
         let worker = self.worker.clone();
         let shared = &worker.shared;
         let limit = duration_nanos(shared.phase.request_limit);
@@ -214,7 +220,9 @@ impl Client {
             if self.connection.is_none() {
                 match self.connect_stream().await {
                     Ok(stream) => self.connection = Some(Connection { stream, used: 0 }),
-                    Err(ended) => return self.make_end(ended, Part::Connect, 0, true, false),
+                    Err(ended) => {
+                        return self.make_end(ended, RequestPhase::Connect, 0, true, false);
+                    }
                 }
             }
             let Some(mut connection) = self.connection.take() else {
@@ -223,41 +231,41 @@ impl Client {
             let fresh = connection.used == 0;
             connection.used += 1;
             let last = match shared.phase.connections {
-                Connections::Kept => false,
-                Connections::For(most) => connection.used >= most,
+                ConnectionReuse::Kept => false,
+                ConnectionReuse::For(most) => connection.used >= most,
             };
             self.slot.set_deadline(self.now.saturating_add(limit));
             let (went, part, bytes) = self.exchange_once(&mut connection, choice, last).await;
             self.slot.set_deadline(0);
             let ended = match went {
-                Went::Whole => {
-                    if self.reader.is_kept() && !last && part == Part::Body {
+                ExchangeResult::Whole => {
+                    if self.reader.is_kept() && !last && part == RequestPhase::Body {
                         self.connection = Some(connection);
                     }
                     let expected = &shared.requests.kinds[choice.kind].expected;
                     let ended = match self.seen.judge_answer(expected) {
-                        Verdict::Good => Ended::Ok,
-                        Verdict::Status(status) => Ended::Status(status),
-                        Verdict::Check(name) => Ended::Check(name),
+                        ResponseVerdict::Good => RequestResult::Ok,
+                        ResponseVerdict::Status(status) => RequestResult::Status(status),
+                        ResponseVerdict::Check(name) => RequestResult::Check(name),
                     };
-                    return self.make_end(ended, Part::Body, bytes, fresh, true);
+                    return self.make_end(ended, RequestPhase::Body, bytes, fresh, true);
                 }
                 // It is unknown whether the service closed the connection before it saw the
                 // request.
-                Went::Ended | Went::Failed(_)
-                    if !fresh && !again && bytes == 0 && worker.stop.get() == Stop::No =>
+                ExchangeResult::Ended | ExchangeResult::Failed(_)
+                    if !fresh && !again && bytes == 0 && worker.stop.get() == ClientStop::No =>
                 {
                     again = true;
                     let now = shared.clock.nanos_now();
                     worker.record.borrow_mut().note_resent(place, now);
                     continue;
                 }
-                Went::Ended => Ended::ClosedEarly(part),
-                Went::Failed(error) => classify_error(&error, part),
-                Went::Fault(fault) => Ended::Protocol(fault.to_string()),
-                Went::Unread(errno) => Ended::Local(errno),
-                Went::Kicked(Kick::Late) => Ended::Timeout(part),
-                Went::Kicked(Kick::Stop) => self.stopped_result(),
+                ExchangeResult::Ended => RequestResult::ClosedEarly(part),
+                ExchangeResult::Failed(error) => classify_error(&error, part),
+                ExchangeResult::Fault(fault) => RequestResult::Protocol(fault.to_string()),
+                ExchangeResult::Unread(errno) => RequestResult::Local(errno),
+                ExchangeResult::Kicked(ClientSignal::Late) => RequestResult::Timeout(part),
+                ExchangeResult::Kicked(ClientSignal::Stop) => self.stopped_result(),
             };
             return self.make_end(ended, part, bytes, fresh, false);
         }
@@ -265,13 +273,13 @@ impl Client {
 
     pub(super) fn make_end(
         &self,
-        ended: Ended,
-        part: Part,
+        ended: RequestResult,
+        part: RequestPhase,
         bytes: u64,
         fresh: bool,
         whole: bool,
-    ) -> End {
-        End {
+    ) -> RequestEnd {
+        RequestEnd {
             ended,
             done: self.worker.shared.clock.nanos_now(),
             bytes,
@@ -287,9 +295,9 @@ impl Client {
     async fn exchange_once(
         &mut self,
         connection: &mut Connection,
-        choice: &Choice,
+        choice: &DrawnRequest,
         last: bool,
-    ) -> (Went, Part, u64) {
+    ) -> (ExchangeResult, RequestPhase, u64) {
         let Self {
             worker,
             slot,
@@ -320,21 +328,21 @@ impl Client {
             while written < all && unwritable.is_none() {
                 let left = head.get(written..).filter(|left| !left.is_empty());
                 let wrote = match (left, body) {
-                    (Some(left), Tail::Held(body)) if !body.is_empty() => {
+                    (Some(left), RequestTail::Held(body)) if !body.is_empty() => {
                         let pieces = [IoSlice::new(left), IoSlice::new(body)];
                         stream.as_mut().poll_write_vectored(cx, &pieces)
                     }
                     (Some(left), _) => stream.as_mut().poll_write(cx, left),
-                    (None, Tail::Held(body)) => {
+                    (None, RequestTail::Held(body)) => {
                         let left = &body[written - head.len()..];
                         stream.as_mut().poll_write(cx, left)
                     }
-                    (None, Tail::Long(long)) => {
+                    (None, RequestTail::Long(long)) => {
                         let at = written - head.len();
                         if at == chunk_at + chunk.len() {
                             if let Err(error) = long.read_chunk(at as u64, &mut chunk) {
                                 let errno = error.raw_os_error().unwrap_or(EIO);
-                                return Poll::Ready(Went::Unread(errno));
+                                return Poll::Ready(ExchangeResult::Unread(errno));
                             }
                             chunk_at = at;
                         }
@@ -362,11 +370,11 @@ impl Client {
                 match stream.as_mut().poll_read(cx, &mut to) {
                     Poll::Ready(Ok(())) if to.filled().is_empty() => {
                         return Poll::Ready(if reader.end_of_connection() {
-                            Went::Whole
+                            ExchangeResult::Whole
                         } else if let Some(error) = unwritable.take() {
-                            Went::Failed(error)
+                            ExchangeResult::Failed(error)
                         } else {
-                            Went::Ended
+                            ExchangeResult::Ended
                         });
                     }
                     Poll::Ready(Ok(())) => {
@@ -376,25 +384,27 @@ impl Client {
                             acks.record_wait(clock.nanos_now().saturating_sub(since), at_once);
                         }
                         worker.alive.set(true);
-                        let mut checking = Checking { expected, seen };
+                        let mut checking = ResponseChecker { expected, seen };
                         let taken = match reader.feed_bytes(came, &mut checking) {
                             Ok(taken) => taken,
-                            Err(fault) => return Poll::Ready(Went::Fault(fault)),
+                            Err(fault) => return Poll::Ready(ExchangeResult::Fault(fault)),
                         };
                         if reader.is_done() {
                             return Poll::Ready(if taken < came.len() {
-                                Went::Fault(Fault::After)
+                                ExchangeResult::Fault(ResponseError::After)
                             } else {
-                                Went::Whole
+                                ExchangeResult::Whole
                             });
                         }
                     }
                     Poll::Ready(Err(error)) => {
-                        return Poll::Ready(Went::Failed(unwritable.take().unwrap_or(error)));
+                        return Poll::Ready(ExchangeResult::Failed(
+                            unwritable.take().unwrap_or(error),
+                        ));
                     }
                     Poll::Pending => {
                         if let Some(error) = unwritable.take() {
-                            return Poll::Ready(Went::Failed(error));
+                            return Poll::Ready(ExchangeResult::Failed(error));
                         }
                         if bytes > 0 && rest.is_none() {
                             let at_once = acks.at_once();
@@ -404,18 +414,20 @@ impl Client {
                             rest = Some((clock.nanos_now(), at_once));
                         }
                         let kick = slot.poll_kick(cx);
-                        return kick.map_or(Poll::Pending, |kick| Poll::Ready(Went::Kicked(kick)));
+                        return kick.map_or(Poll::Pending, |kick| {
+                            Poll::Ready(ExchangeResult::Kicked(kick))
+                        });
                     }
                 }
             }
         })
         .await;
         let part = if written < all {
-            Part::Write
+            RequestPhase::Write
         } else if reader.has_head() {
-            Part::Body
+            RequestPhase::Body
         } else {
-            Part::Head
+            RequestPhase::Head
         };
         (went, part, bytes)
     }

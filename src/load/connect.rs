@@ -1,9 +1,9 @@
 //! Opens connections, and classifies their errors.
 
-use super::acks::Acks;
+use super::acks::AckDelays;
 use super::target::Target;
 use super::tls::{self, Tls};
-use crate::model::{Ended, Part};
+use crate::model::{RequestPhase, RequestResult};
 use rustix::io::Errno;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -21,16 +21,16 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Connects to a target.
 pub(super) struct Dialer {
-    way: Way,
+    way: TargetAddress,
     /// Index of the address that accepted last: often a service listens at only one address of a
     /// name.
     preferred: AtomicUsize,
     tls: Option<Tls>,
     /// Detection of responses that wait for a delayed acknowledgement.
-    pub(super) acks: Acks,
+    pub(super) acks: AckDelays,
 }
 
-enum Way {
+enum TargetAddress {
     Unix(PathBuf),
     Addresses(Vec<SocketAddr>),
     /// The name is resolved for each connection.
@@ -38,25 +38,25 @@ enum Way {
 }
 
 /// A connection, plain or TLS.
-pub(super) enum Stream {
-    Plain(Plain),
-    Secure(Box<TlsStream<Plain>>),
+pub(super) enum ConnectionStream {
+    Plain(PlainStream),
+    Secure(Box<TlsStream<PlainStream>>),
 }
 
 /// A connection of the operating system.
-pub(super) enum Plain {
+pub(super) enum PlainStream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-impl Stream {
+impl ConnectionStream {
     /// Acknowledges received data at once, instead of with the next data to send.
     pub(super) fn acknowledge_now(&self) {
         let plain = match self {
             Self::Plain(plain) => plain,
             Self::Secure(stream) => stream.get_ref().0,
         };
-        if let Plain::Tcp(stream) = plain {
+        if let PlainStream::Tcp(stream) = plain {
             // On an error, the acknowledgement is merely late.
             let _ = rustix::net::sockopt::set_tcp_quickack(stream, true);
         }
@@ -65,16 +65,16 @@ impl Stream {
 
 /// Reason why a connection failed.
 #[derive(Debug)]
-pub(super) enum NoWay {
+pub(super) enum ConnectError {
     Io(io::Error),
     Dns(String),
 }
 
-impl NoWay {
-    pub(super) fn into_ended(self) -> Ended {
+impl ConnectError {
+    pub(super) fn into_ended(self) -> RequestResult {
         match self {
-            Self::Io(error) => classify_error(&error, Part::Connect),
-            Self::Dns(said) => Ended::Dns(said),
+            Self::Io(error) => classify_error(&error, RequestPhase::Connect),
+            Self::Dns(said) => RequestResult::Dns(said),
         }
     }
 }
@@ -83,57 +83,60 @@ impl Dialer {
     /// Creates a dialer, and resolves the name of the target unless `each` connection resolves it.
     pub(super) fn new(target: &Target, each: bool, tls: Option<Tls>) -> Result<Self, String> {
         let way = match &target.unix {
-            Some(path) => Way::Unix(path.clone()),
-            None if each => Way::Name(target.host.clone(), target.port),
-            None => Way::Addresses(target.resolve_addresses()?),
+            Some(path) => TargetAddress::Unix(path.clone()),
+            None if each => TargetAddress::Name(target.host.clone(), target.port),
+            None => TargetAddress::Addresses(target.resolve_addresses()?),
         };
         Ok(Self {
             way,
             preferred: AtomicUsize::new(0),
             tls,
-            acks: Acks::default(),
+            acks: AckDelays::default(),
         })
     }
 
-    pub(super) async fn connect_target(&self) -> Result<Stream, NoWay> {
+    pub(super) async fn connect_target(&self) -> Result<ConnectionStream, ConnectError> {
         let plain = self.connect_plain().await?;
         let Some(tls) = &self.tls else {
-            return Ok(Stream::Plain(plain));
+            return Ok(ConnectionStream::Plain(plain));
         };
         let stream = tls.connector.connect(tls.name.clone(), plain).await;
-        let stream = stream.map_err(NoWay::Io)?;
+        let stream = stream.map_err(ConnectError::Io)?;
         if tls.two && stream.get_ref().1.alpn_protocol() != Some(tls::H2) {
-            return Err(NoWay::Io(io::Error::other(tls::OtherHttp)));
+            return Err(ConnectError::Io(io::Error::other(tls::Http2Rejected)));
         }
-        Ok(Stream::Secure(Box::new(stream)))
+        Ok(ConnectionStream::Secure(Box::new(stream)))
     }
 
-    async fn connect_plain(&self) -> Result<Plain, NoWay> {
+    async fn connect_plain(&self) -> Result<PlainStream, ConnectError> {
         match &self.way {
-            Way::Unix(path) => loop {
+            TargetAddress::Unix(path) => loop {
                 match UnixStream::connect(path).await {
-                    Ok(stream) => return Ok(Plain::Unix(stream)),
+                    Ok(stream) => return Ok(PlainStream::Unix(stream)),
                     Err(error) if error.raw_os_error() == Some(Errno::AGAIN.raw_os_error()) => {
                         tokio::time::sleep(PAUSE).await;
                     }
-                    Err(error) => return Err(NoWay::Io(error)),
+                    Err(error) => return Err(ConnectError::Io(error)),
                 }
             },
-            Way::Addresses(addresses) => self.connect_first_reachable(addresses).await,
-            Way::Name(host, port) => {
+            TargetAddress::Addresses(addresses) => self.connect_first_reachable(addresses).await,
+            TargetAddress::Name(host, port) => {
                 let found = tokio::net::lookup_host((&host[..], *port)).await;
                 let found: Vec<SocketAddr> = match found {
                     Ok(found) => found.collect(),
-                    Err(error) => return Err(NoWay::Dns(resolver_said(&error))),
+                    Err(error) => return Err(ConnectError::Dns(resolver_said(&error))),
                 };
                 self.connect_first_reachable(&found).await
             }
         }
     }
 
-    async fn connect_first_reachable(&self, addresses: &[SocketAddr]) -> Result<Plain, NoWay> {
+    async fn connect_first_reachable(
+        &self,
+        addresses: &[SocketAddr],
+    ) -> Result<PlainStream, ConnectError> {
         let preferred = self.preferred.load(Ordering::Relaxed);
-        let mut failed = NoWay::Dns(String::from("no address"));
+        let mut failed = ConnectError::Dns(String::from("no address"));
         for turn in 0..addresses.len() {
             let at = (preferred + turn) % addresses.len();
             match TcpStream::connect(addresses[at]).await {
@@ -143,10 +146,10 @@ impl Dialer {
                     }
                     // Disable Nagle's algorithm: a request in two pieces might wait for an
                     // acknowledgement.
-                    stream.set_nodelay(true).map_err(NoWay::Io)?;
-                    return Ok(Plain::Tcp(stream));
+                    stream.set_nodelay(true).map_err(ConnectError::Io)?;
+                    return Ok(PlainStream::Tcp(stream));
                 }
-                Err(error) => failed = NoWay::Io(error),
+                Err(error) => failed = ConnectError::Io(error),
             }
         }
         Err(failed)
@@ -161,25 +164,25 @@ pub(super) fn resolver_said(error: &io::Error) -> String {
 }
 
 /// Returns the result of a request whose connection failed in this part.
-pub(super) fn classify_error(error: &io::Error, part: Part) -> Ended {
+pub(super) fn classify_error(error: &io::Error, part: RequestPhase) -> RequestResult {
     let Some(errno) = error.raw_os_error() else {
         return match error.kind() {
-            io::ErrorKind::UnexpectedEof => Ended::ClosedEarly(part),
-            _ if part == Part::Connect => Ended::Tls(error.to_string()),
-            _ => Ended::Protocol(error.to_string()),
+            io::ErrorKind::UnexpectedEof => RequestResult::ClosedEarly(part),
+            _ if part == RequestPhase::Connect => RequestResult::Tls(error.to_string()),
+            _ => RequestResult::Protocol(error.to_string()),
         };
     };
     match Errno::from_raw_os_error(errno) {
-        Errno::CONNREFUSED => Ended::Refused,
-        Errno::NOENT if part == Part::Connect => Ended::Refused, // the socket file does not exist
+        Errno::CONNREFUSED => RequestResult::Refused,
+        Errno::NOENT if part == RequestPhase::Connect => RequestResult::Refused, // the socket file does not exist
         Errno::MFILE | Errno::NFILE | Errno::ADDRNOTAVAIL | Errno::NOBUFS | Errno::NOMEM => {
-            Ended::Local(errno)
+            RequestResult::Local(errno)
         }
         Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::NETDOWN | Errno::HOSTDOWN => {
-            Ended::Unreachable(errno)
+            RequestResult::Unreachable(errno)
         }
-        Errno::TIMEDOUT => Ended::Timeout(part),
-        _ => Ended::Reset(errno, part),
+        Errno::TIMEDOUT => RequestResult::Timeout(part),
+        _ => RequestResult::Reset(errno, part),
     }
 }
 
@@ -240,6 +243,6 @@ macro_rules! either {
 }
 
 either! {
-    Stream: Plain | Secure;
-    Plain: Tcp | Unix;
+    ConnectionStream: Plain | Secure;
+    PlainStream: Tcp | Unix;
 }

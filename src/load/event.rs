@@ -1,6 +1,6 @@
 //! Compact record of a request.
 
-use crate::model::Part;
+use crate::model::RequestPhase;
 
 /// Words of one record.
 pub(super) const WORDS: usize = 6;
@@ -38,7 +38,7 @@ pub(super) mod code {
 
 /// Unpacked record of a request. Times are nanoseconds of the trial's [`super::worker::Clock`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct RequestRecord {
     pub(super) n: u64,
     pub(super) due: u64,
     pub(super) sent: u64,
@@ -50,14 +50,14 @@ pub(super) struct Event {
     /// HTTP status, or errno.
     pub(super) status: u16,
     pub(super) end: u8,
-    pub(super) part: Part,
+    pub(super) part: RequestPhase,
     /// The connection was opened for this request.
     pub(super) fresh: bool,
     /// A kept connection was closed during the request, which was then sent on another.
     pub(super) again: bool,
 }
 
-impl Event {
+impl RequestRecord {
     pub(super) fn encode_words(&self) -> [u64; WORDS] {
         let flags = self.part as u64 | u64::from(self.fresh) << 2 | u64::from(self.again) << 3;
         [
@@ -94,10 +94,10 @@ impl Event {
             status: u16::try_from(bits(16, 16)).unwrap_or_default(),
             end: byte(8),
             part: match bits(0, 2) {
-                0 => Part::Connect,
-                1 => Part::Write,
-                2 => Part::Head,
-                _ => Part::Body,
+                0 => RequestPhase::Connect,
+                1 => RequestPhase::Write,
+                2 => RequestPhase::Head,
+                _ => RequestPhase::Body,
             },
             fresh: bits(2, 1) == 1,
             again: bits(3, 1) == 1,
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn an_event_is_the_same_after_being_packed() {
-        let event = Event {
+        let event = RequestRecord {
             n: u64::MAX,
             due: 1,
             sent: 2,
@@ -122,10 +122,10 @@ mod tests {
             file: 0xff_ffff,
             status: 599,
             end: code::DIED,
-            part: Part::Body,
+            part: RequestPhase::Body,
             fresh: true,
             again: true,
         };
-        assert_eq!(Event::from_words(&event.encode_words()), event);
+        assert_eq!(RequestRecord::from_words(&event.encode_words()), event);
     }
 }

@@ -3,16 +3,16 @@
 //! `hyper` implements the protocol. It converts different errors to one text, so the connection
 //! records the number of an error before `hyper` sees it.
 
-use super::check::{Checking, Verdict};
+use super::body::Http2Body;
+use super::check::{ResponseChecker, ResponseVerdict};
 use super::client::Client;
-use super::connect::{Stream, classify_error};
-use super::long::Sent;
-use super::record::{End, Place};
-use super::request::Choice;
-use super::response::Observer as _;
+use super::connect::{ConnectionStream, classify_error};
+use super::record::{RequestEnd, RingIndex};
+use super::request::DrawnRequest;
+use super::response::ResponseObserver as _;
 use super::target::Target;
-use super::worker::{Kick, Stop, duration_nanos};
-use crate::model::{Ended, Part};
+use super::worker::{ClientSignal, ClientStop, duration_nanos};
+use crate::model::{RequestPhase, RequestResult};
 use http_body_util::BodyExt as _;
 use hyper::client::conn::http2;
 use hyper::header::HeaderName;
@@ -36,19 +36,19 @@ const GOAWAY: &str = "connection error received: not a result of an error";
 
 /// A shared connection, once it is open.
 #[derive(Default)]
-pub(super) struct Lane(Mutex<Option<Shared>>);
+pub(super) struct SharedConnection(Mutex<Option<OpenConnection>>);
 
 #[derive(Clone)]
-pub(super) struct Shared {
-    sender: http2::SendRequest<Sent>,
-    fate: Arc<Fate>,
+pub(super) struct OpenConnection {
+    sender: http2::SendRequest<Http2Body>,
+    fate: Arc<ConnectionEnd>,
     /// No request has used the connection yet.
     fresh: Rc<Cell<bool>>,
 }
 
 /// How the connection ended.
 #[derive(Default)]
-struct Fate {
+struct ConnectionEnd {
     errno: AtomicI32,
     ended: AtomicBool,
     /// The connection rejected a request: later requests use another one, even before this one has
@@ -58,9 +58,9 @@ struct Fate {
 
 /// Executor that runs the futures of `hyper` on the current thread.
 #[derive(Clone)]
-struct Here;
+struct CurrentThreadExecutor;
 
-impl<F> hyper::rt::Executor<F> for Here
+impl<F> hyper::rt::Executor<F> for CurrentThreadExecutor
 where
     F: Future + 'static,
     F::Output: 'static,
@@ -71,10 +71,10 @@ where
 }
 
 /// Returns a GET request without headers and body.
-pub(super) fn plain_request(target: &Target, path: &str) -> hyper::Request<Sent> {
+pub(super) fn plain_request(target: &Target, path: &str) -> hyper::Request<Http2Body> {
     let scheme = if target.secure { "https" } else { "http" };
     let uri = format!("{scheme}://{}{path}", target.authority);
-    let mut request = hyper::Request::new(Sent::default());
+    let mut request = hyper::Request::new(Http2Body::default());
     if let Ok(uri) = uri.parse() {
         *request.uri_mut() = uri;
     }
@@ -95,7 +95,10 @@ pub(super) fn means_a_connection(name: &HeaderName) -> bool {
 }
 
 /// Sends a request on a separate connection. Returns the status of the response.
-pub(super) async fn ask_status(stream: Stream, request: hyper::Request<Sent>) -> io::Result<u16> {
+pub(super) async fn ask_status(
+    stream: ConnectionStream,
+    request: hyper::Request<Http2Body>,
+) -> io::Result<u16> {
     let made = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
     let (mut sender, connection) = made.map_err(io::Error::other)?;
     let asked = sender.send_request(request);
@@ -110,31 +113,35 @@ pub(super) async fn ask_status(stream: Stream, request: hyper::Request<Sent>) ->
 
 impl Client {
     /// Returns the shared connection; opens a new one if it has ended.
-    pub(super) async fn shared_connection(&mut self, lane: &Lane) -> Result<Shared, Ended> {
+    pub(super) async fn shared_connection(
+        &mut self,
+        lane: &SharedConnection,
+    ) -> Result<OpenConnection, RequestResult> {
         let slot = self.slot.clone();
         let limit = duration_nanos(self.worker.shared.phase.connect_limit);
         let until = self.worker.shared.clock.nanos_now().saturating_add(limit);
         slot.set_deadline(until);
         let mut held = match slot.unless_kicked(lane.0.lock()).await {
             Ok(held) => held,
-            Err(Kick::Late) => return Err(Ended::Timeout(Part::Connect)),
-            Err(Kick::Stop) => return Err(self.stopped_result()),
+            Err(ClientSignal::Late) => return Err(RequestResult::Timeout(RequestPhase::Connect)),
+            Err(ClientSignal::Stop) => return Err(self.stopped_result()),
         };
-        let usable = |shared: &&Shared| !shared.sender.is_closed() && !shared.fate.is_spent();
+        let usable =
+            |shared: &&OpenConnection| !shared.sender.is_closed() && !shared.fate.is_spent();
         if let Some(shared) = held.as_ref().filter(usable) {
             return Ok(shared.clone());
         }
         *held = None;
         let stream = self.connect_stream().await?;
-        let fate = Arc::<Fate>::default();
-        let noted = Noted {
+        let fate = Arc::<ConnectionEnd>::default();
+        let noted = MonitoredConnection {
             stream,
             fate: fate.clone(),
         };
         slot.set_deadline(until);
         let made = slot
             .unless_kicked(
-                http2::Builder::new(Here)
+                http2::Builder::new(CurrentThreadExecutor)
                     .initial_stream_window_size(STREAM_WINDOW)
                     .initial_connection_window_size(WINDOW)
                     .handshake(TokioIo::new(noted)),
@@ -143,13 +150,13 @@ impl Client {
         slot.set_deadline(0);
         let (sender, connection) = match made {
             Ok(Ok(made)) => made,
-            Ok(Err(error)) => return Err(fate.classify_end(&error, Part::Connect)),
-            Err(Kick::Late) => return Err(Ended::Timeout(Part::Connect)),
-            Err(Kick::Stop) => return Err(self.stopped_result()),
+            Ok(Err(error)) => return Err(fate.classify_end(&error, RequestPhase::Connect)),
+            Err(ClientSignal::Late) => return Err(RequestResult::Timeout(RequestPhase::Connect)),
+            Err(ClientSignal::Stop) => return Err(self.stopped_result()),
         };
         // The clients that wait for responses see how the connection ends.
         tokio::task::spawn_local(async move { drop(connection.await) });
-        let shared = Shared {
+        let shared = OpenConnection {
             sender,
             fate,
             fresh: Rc::new(Cell::new(true)),
@@ -161,17 +168,17 @@ impl Client {
     /// Sends a request as a stream.
     pub(super) async fn sent_as_stream(
         &mut self,
-        lane: &Lane,
-        choice: &Choice,
-        place: Place,
-    ) -> End {
+        lane: &SharedConnection,
+        choice: &DrawnRequest,
+        place: RingIndex,
+    ) -> RequestEnd {
         let worker = self.worker.clone();
         let limit = duration_nanos(worker.shared.phase.request_limit);
         let mut again = false;
         loop {
             let mut shared = match self.shared_connection(lane).await {
                 Ok(shared) => shared,
-                Err(ended) => return self.make_end(ended, Part::Connect, 0, true, false),
+                Err(ended) => return self.make_end(ended, RequestPhase::Connect, 0, true, false),
             };
             let fresh = shared.fresh.replace(false);
             self.slot.set_deadline(self.now.saturating_add(limit));
@@ -180,22 +187,22 @@ impl Client {
             let ended = match went {
                 Ok(verdict) => {
                     let ended = match verdict {
-                        Verdict::Good => Ended::Ok,
-                        Verdict::Status(status) => Ended::Status(status),
-                        Verdict::Check(name) => Ended::Check(name),
+                        ResponseVerdict::Good => RequestResult::Ok,
+                        ResponseVerdict::Status(status) => RequestResult::Status(status),
+                        ResponseVerdict::Check(name) => RequestResult::Check(name),
                     };
-                    return self.make_end(ended, Part::Body, bytes, fresh, true);
+                    return self.make_end(ended, RequestPhase::Body, bytes, fresh, true);
                 }
-                Err(Gone::Refused(_)) if !again && worker.stop.get() == Stop::No => {
+                Err(Http2Error::Refused(_)) if !again && worker.stop.get() == ClientStop::No => {
                     again = true;
                     shared.fate.spent.store(true, Ordering::Relaxed);
                     let now = worker.shared.clock.nanos_now();
                     worker.record.borrow_mut().note_resent(place, now);
                     continue;
                 }
-                Err(Gone::Refused(ended) | Gone::Failed(ended)) => ended,
-                Err(Gone::Kicked(Kick::Late)) => Ended::Timeout(part),
-                Err(Gone::Kicked(Kick::Stop)) => self.stopped_result(),
+                Err(Http2Error::Refused(ended) | Http2Error::Failed(ended)) => ended,
+                Err(Http2Error::Kicked(ClientSignal::Late)) => RequestResult::Timeout(part),
+                Err(Http2Error::Kicked(ClientSignal::Stop)) => self.stopped_result(),
             };
             return self.make_end(ended, part, bytes, fresh, false);
         }
@@ -203,10 +210,10 @@ impl Client {
 
     async fn request_stream(
         &mut self,
-        shared: &mut Shared,
-        choice: &Choice,
+        shared: &mut OpenConnection,
+        choice: &DrawnRequest,
         fresh: bool,
-    ) -> (Result<Verdict, Gone>, Part, u64) {
+    ) -> (Result<ResponseVerdict, Http2Error>, RequestPhase, u64) {
         let worker = self.worker.clone();
         let requests = &worker.shared.requests;
         let expected = &requests.kinds[choice.kind].expected;
@@ -220,23 +227,23 @@ impl Client {
             Ok(Ok(answer)) => answer,
             // The request was not sent, because the connection was being closed.
             Ok(Err(error)) if error.is_canceled() && !shared.fate.is_known() => {
-                let ended = Ended::ClosedEarly(Part::Write);
-                return (Err(Gone::Refused(ended)), Part::Write, 0);
+                let ended = RequestResult::ClosedEarly(RequestPhase::Write);
+                return (Err(Http2Error::Refused(ended)), RequestPhase::Write, 0);
             }
             // A server may close a connection at any time. It is not always known whether it saw
             // the request before.
             Ok(Err(error)) if !fresh && shared.fate.is_ordinary(&error) => {
-                let ended = shared.fate.classify_end(&error, Part::Head);
-                return (Err(Gone::Refused(ended)), Part::Head, 0);
+                let ended = shared.fate.classify_end(&error, RequestPhase::Head);
+                return (Err(Http2Error::Refused(ended)), RequestPhase::Head, 0);
             }
             Ok(Err(error)) => {
-                let ended = shared.fate.classify_end(&error, Part::Head);
-                return (Err(Gone::Failed(ended)), Part::Head, 0);
+                let ended = shared.fate.classify_end(&error, RequestPhase::Head);
+                return (Err(Http2Error::Failed(ended)), RequestPhase::Head, 0);
             }
-            Err(kick) => return (Err(Gone::Kicked(kick)), Part::Head, 0),
+            Err(kick) => return (Err(Http2Error::Kicked(kick)), RequestPhase::Head, 0),
         };
         worker.alive.set(true);
-        let mut checking = Checking {
+        let mut checking = ResponseChecker {
             expected,
             seen: &mut self.seen,
         };
@@ -266,7 +273,7 @@ impl Client {
                     worker.alive.set(true);
                     if let Some(data) = frame.data_ref() {
                         bytes += data.len() as u64;
-                        let mut checking = Checking {
+                        let mut checking = ResponseChecker {
                             expected,
                             seen: &mut self.seen,
                         };
@@ -274,26 +281,30 @@ impl Client {
                     }
                 }
                 Ok(Some(Err(error))) => {
-                    let ended = shared.fate.classify_end(&error, Part::Body);
-                    return (Err(Gone::Failed(ended)), Part::Body, bytes);
+                    let ended = shared.fate.classify_end(&error, RequestPhase::Body);
+                    return (Err(Http2Error::Failed(ended)), RequestPhase::Body, bytes);
                 }
-                Err(kick) => return (Err(Gone::Kicked(kick)), Part::Body, bytes),
+                Err(kick) => return (Err(Http2Error::Kicked(kick)), RequestPhase::Body, bytes),
             }
         }
-        (Ok(self.seen.judge_answer(expected)), Part::Body, bytes)
+        (
+            Ok(self.seen.judge_answer(expected)),
+            RequestPhase::Body,
+            bytes,
+        )
     }
 }
 
 /// Reason for a missing response.
-enum Gone {
+enum Http2Error {
     /// The request was not sent, or its connection was about to end. Contains the result of the
     /// request if it is not sent again.
-    Refused(Ended),
-    Failed(Ended),
-    Kicked(Kick),
+    Refused(RequestResult),
+    Failed(RequestResult),
+    Kicked(ClientSignal),
 }
 
-impl Fate {
+impl ConnectionEnd {
     fn is_known(&self) -> bool {
         self.errno.load(Ordering::Relaxed) != 0 || self.ended.load(Ordering::Relaxed)
     }
@@ -310,13 +321,13 @@ impl Fate {
     }
 
     /// Returns the result of a request on this connection.
-    fn classify_end(&self, error: &hyper::Error, part: Part) -> Ended {
+    fn classify_end(&self, error: &hyper::Error, part: RequestPhase) -> RequestResult {
         let errno = self.errno.load(Ordering::Relaxed);
         if errno != 0 {
             return classify_error(&io::Error::from_raw_os_error(errno), part);
         }
         if self.ended.load(Ordering::Relaxed) || went_away(error) {
-            return Ended::ClosedEarly(part);
+            return RequestResult::ClosedEarly(part);
         }
         let mut said = error.to_string();
         let mut cause = std::error::Error::source(error);
@@ -324,7 +335,7 @@ impl Fate {
             said = format!("{said}: {why}");
             cause = why.source();
         }
-        Ended::Protocol(said)
+        RequestResult::Protocol(said)
     }
 }
 
@@ -344,12 +355,12 @@ fn went_away(error: &hyper::Error) -> bool {
 }
 
 /// A connection that records how it ends.
-struct Noted {
-    stream: Stream,
-    fate: Arc<Fate>,
+struct MonitoredConnection {
+    stream: ConnectionStream,
+    fate: Arc<ConnectionEnd>,
 }
 
-impl Noted {
+impl MonitoredConnection {
     fn note_error<T>(&self, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if let Poll::Ready(Err(error)) = &result {
             match error.raw_os_error() {
@@ -361,7 +372,7 @@ impl Noted {
     }
 }
 
-impl AsyncRead for Noted {
+impl AsyncRead for MonitoredConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -376,7 +387,7 @@ impl AsyncRead for Noted {
     }
 }
 
-impl AsyncWrite for Noted {
+impl AsyncWrite for MonitoredConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -10,27 +10,29 @@
 //! they were sent. `docs/design/http1.md` has the reasons and the costs.
 
 mod acks;
-mod alarm;
-mod bundle;
+mod body;
 mod check;
 mod client;
 mod connect;
 mod event;
+mod fixed_rate;
 mod http2;
-mod life;
-mod long;
-mod open;
 mod phase;
 mod probe;
 mod ready;
 mod record;
 mod request;
+mod request_evidence;
 mod response;
+mod service_trial;
 mod target;
+mod timer;
 mod tls;
 mod worker;
 
-use crate::model::{Ended, Load, LoadSeen, Owner, Ready, Stage};
+use crate::model::{
+    LoadObservation, LoadPlan, LoadStage, ReadyCondition, RequestResult, ServiceOwner,
+};
 use crate::sys::process;
 use std::collections::BTreeMap;
 use std::io;
@@ -41,25 +43,25 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 /// Placeholders such as `{slot}`, and their values.
-pub type Fill = Vec<(&'static str, String)>;
+pub type LoadPlaceholders = Vec<(&'static str, String)>;
 
 /// Parameters of one trial of a service under load.
-pub struct Life {
+pub struct ServiceTrial {
     /// The planned load.
-    pub load: Arc<Load>,
+    pub load: Arc<LoadPlan>,
     /// Number of clients of this variant, if it has one.
     pub clients: Option<u32>,
     /// Seed of the trial.
     pub seed: u64,
     /// Values for the placeholders in the target, paths and file names.
-    pub fill: Fill,
+    pub fill: LoadPlaceholders,
     /// First processes of the service; empty if provoke did not start the service.
     pub pids: Vec<i32>,
     /// The service runs in a container, which these processes only represent.
     pub contained: bool,
     /// Start time of the service.
     pub started: Instant,
-    /// Set when a line of the output matched [`Ready::Log`].
+    /// Set when a line of the output matched [`ReadyCondition::Log`].
     pub said: watch::Receiver<bool>,
     /// Set when the service or one of its processes has crashed.
     pub death: watch::Receiver<Option<Instant>>,
@@ -68,38 +70,38 @@ pub struct Life {
     /// Folder for evidence of the trial; created on demand.
     pub folder: PathBuf,
     /// State for the live display.
-    pub live: Arc<Live>,
+    pub live: Arc<LoadProgress>,
 }
 
 /// Observable state of a trial while it is driven.
 #[derive(Debug, Default)]
-pub struct Live {
+pub struct LoadProgress {
     /// Requests that were started.
     pub sent: AtomicU64,
     /// Complete responses.
     pub served: AtomicU64,
-    /// Index of the current [`crate::model::Stage`].
+    /// Index of the current [`crate::model::LoadStage`].
     pub stage: AtomicU8,
     /// Requests without a response at present.
     pub in_flight: AtomicU64,
     /// Mean latency of the last good responses, in microseconds.
     pub latency_us: AtomicU64,
     /// Results of requests that did not succeed.
-    pub ends: Mutex<BTreeMap<Ended, u64>>,
+    pub ends: Mutex<BTreeMap<RequestResult, u64>>,
 }
 
-impl Live {
+impl LoadProgress {
     /// Returns the current stage of the trial.
-    pub fn current_stage(&self) -> Stage {
+    pub fn current_stage(&self) -> LoadStage {
         let stage = self.stage.load(Ordering::Relaxed);
         let all = [
-            Stage::Starting,
-            Stage::WarmUp,
-            Stage::Loading,
-            Stage::Settling,
+            LoadStage::Starting,
+            LoadStage::WarmUp,
+            LoadStage::Loading,
+            LoadStage::Settling,
         ];
         let found = all.into_iter().find(|one| *one as u8 == stage);
-        found.unwrap_or(Stage::Over)
+        found.unwrap_or(LoadStage::Over)
     }
 
     /// Returns the errors of the service or of provoke while the service is alive, the most
@@ -119,7 +121,7 @@ impl Live {
 
 /// Error of the planned load.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum LoadError {
     /// The target's base URL is invalid.
     #[error("invalid target URL `{base}`: {why}")]
     Base {
@@ -244,30 +246,30 @@ pub enum Error {
 }
 
 /// Drives a trial of a service to its end or to the first error, which is part of the result.
-pub async fn drive_service(mut life: Life) -> LoadSeen {
-    life::run_service(&mut life).await
+pub async fn drive_service(mut life: ServiceTrial) -> LoadObservation {
+    service_trial::run_service(&mut life).await
 }
 
 /// Returns the name of a process that responds at the target before the service is started.
-pub async fn describe_listener(load: &Load, fill: &[(&'static str, String)]) -> Option<String> {
+pub async fn describe_listener(load: &LoadPlan, fill: &[(&'static str, String)]) -> Option<String> {
     let fill = fill.to_vec();
-    let made = life::Made::new(load, &fill).ok()?;
+    let made = service_trial::PreparedLoad::new(load, &fill).ok()?;
     let dialer = made.make_dialer(load, &fill).ok()?;
     let probe = made.make_probe(load, &fill, dialer);
     ready::describe_listener(load, &made.target, &probe).await
 }
 
 /// Returns the process that listens at the target; of several processes, their common ancestor.
-pub async fn find_owner(load: &Load, fill: &[(&'static str, String)]) -> Option<i32> {
+pub async fn find_owner(load: &LoadPlan, fill: &[(&'static str, String)]) -> Option<i32> {
     let target = target::Target::new(&load.target, &fill.to_vec()).ok()?;
     let found = tokio::task::spawn_blocking(move || ready::find_owner(&target));
     found.await.ok()?
 }
 
 /// Returns whether any process accepts connections at the target.
-pub async fn accepts_connections(load: &Load, fill: &[(&'static str, String)]) -> bool {
+pub async fn accepts_connections(load: &LoadPlan, fill: &[(&'static str, String)]) -> bool {
     let fill = fill.to_vec();
-    let Ok(made) = life::Made::new(load, &fill) else {
+    let Ok(made) = service_trial::PreparedLoad::new(load, &fill) else {
         return false;
     };
     match made.make_dialer(load, &fill) {
@@ -283,17 +285,17 @@ pub async fn accepts_connections(load: &Load, fill: &[(&'static str, String)]) -
 /// Checks everything that can be checked before the service starts.
 ///
 /// The target must be on this machine, unless the user named its host.
-pub fn check_target(load: &Load, fill: &[(&'static str, String)]) -> Result<(), Error> {
+pub fn check_target(load: &LoadPlan, fill: &[(&'static str, String)]) -> Result<(), LoadError> {
     let fill = fill.to_vec();
-    let made = life::Made::new(load, &fill)?;
+    let made = service_trial::PreparedLoad::new(load, &fill)?;
     made.make_tls(load, &fill)?;
-    if let Owner::Process(pid) = load.owner
+    if let ServiceOwner::Process(pid) = load.owner
         && process::process_state(pid).is_none_or(|(state, _)| state == 'Z')
     {
-        return Err(Error::NoProcess(pid));
+        return Err(LoadError::NoProcess(pid));
     }
-    if let Ready::Log(text) = &load.ready {
-        regex::Regex::new(text).map_err(|error| Error::Regex {
+    if let ReadyCondition::Log(text) = &load.ready {
+        regex::Regex::new(text).map_err(|error| LoadError::Regex {
             text: text.clone(),
             error: Box::new(error),
         })?;
@@ -301,13 +303,13 @@ pub fn check_target(load: &Load, fill: &[(&'static str, String)]) -> Result<(), 
     let found = made
         .target
         .foreign_address()
-        .map_err(|said| Error::Resolve {
+        .map_err(|said| LoadError::Resolve {
             host: made.target.host.clone(),
             said,
         })?;
     let owned = load.target.owned.as_deref() == Some(made.target.host.as_str());
     match found.filter(|_| !owned) {
-        Some(address) => Err(Error::Elsewhere {
+        Some(address) => Err(LoadError::Elsewhere {
             host: made.target.host.clone(),
             address,
         }),
@@ -318,28 +320,28 @@ pub fn check_target(load: &Load, fill: &[(&'static str, String)]) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Amount, Http, Pace, RequestPlan, Target, WarmUp};
+    use crate::model::{HttpVersion, LoadLimit, RequestPace, RequestPlan, TargetPlan, WarmUp};
     use std::time::Duration;
 
     /// Returns a load with one kind of request.
-    pub(super) fn load(base: &str) -> Load {
-        Load {
-            owner: crate::model::Owner::Provoke,
-            target: Target {
+    pub(super) fn load(base: &str) -> LoadPlan {
+        LoadPlan {
+            owner: crate::model::ServiceOwner::Provoke,
+            target: TargetPlan {
                 base: base.to_owned(),
                 connect_limit: Duration::from_secs(1),
                 request_limit: Duration::from_secs(10),
-                ..Target::default()
+                ..TargetPlan::default()
             },
             requests: vec![request("a", 1)],
             rows: None,
-            pace: Pace::Closed { clients: 1 },
-            amount: Amount::Requests(1),
+            pace: RequestPace::Closed { clients: 1 },
+            amount: LoadLimit::Requests(1),
             warm_up: WarmUp::default(),
             think: Duration::ZERO,
             spread: Duration::ZERO,
             settle: Duration::ZERO,
-            ready: Ready::Connects,
+            ready: ReadyCondition::Connects,
             ready_limit: Duration::from_secs(10),
             hang_after: Duration::from_secs(30),
             log_all: false,
@@ -360,9 +362,9 @@ mod tests {
     fn a_load_is_checked_before_anything_runs() {
         let good = load("http://127.0.0.1:1");
         assert!(check_target(&good, &[]).is_ok());
-        let said = |load: &Load| check_target(load, &[]).unwrap_err().to_string();
+        let said = |load: &LoadPlan| check_target(load, &[]).unwrap_err().to_string();
         let mut bad = good.clone();
-        bad.ready = Ready::Log("(".into());
+        bad.ready = ReadyCondition::Log("(".into());
         assert!(said(&bad).contains("not a regular expression"));
         let bad = load("http://192.0.2.7");
         assert_eq!(said(&bad), "`192.0.2.7` (192.0.2.7) is not this machine");
@@ -371,7 +373,7 @@ mod tests {
         assert!(check_target(&own, &[]).is_ok());
         for path in ["/a b", "/a\r\nX: y", "/{slot}"] {
             let mut bad = good.clone();
-            bad.ready = Ready::Http {
+            bad.ready = ReadyCondition::Http {
                 path: path.into(),
                 status: None,
             };
@@ -379,7 +381,7 @@ mod tests {
             assert!(error.to_string().contains("contains a space"), "{error}");
         }
         let mut bad = good.clone();
-        bad.owner = Owner::Process(i32::MAX);
+        bad.owner = ServiceOwner::Process(i32::MAX);
         let nobody = format!("cannot attach to process {}: it does not exist", i32::MAX);
         assert_eq!(said(&bad), nobody);
         let mut bad = good.clone();
@@ -403,9 +405,9 @@ mod tests {
             ("Transfer-Encoding: chunked\r\n", Some("chunked")),
         ] {
             std::fs::write(&file, format!("POST / HTTP/1.1\r\n{headers}\r\nabc")).unwrap();
-            load.target.http = Http::One;
+            load.target.http = HttpVersion::One;
             assert!(check_target(&load, &[]).is_ok());
-            load.target.http = Http::TwoPrior;
+            load.target.http = HttpVersion::TwoPrior;
             let said = check_target(&load, &[]).map_err(|error| error.to_string());
             match words {
                 None => assert!(said.is_ok(), "{said:?}"),

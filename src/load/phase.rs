@@ -1,14 +1,14 @@
 //! Runs one phase of a load: the warm-up, or the measured load.
 
-use super::Live;
+use super::LoadProgress;
 use super::connect::Dialer;
-use super::open::Rate;
+use super::fixed_rate::RequestRate;
 use super::probe::Probe;
-use super::record::Record;
+use super::record::WorkerRecord;
 use super::request::Requests;
 use super::target::Target;
-use super::worker::{Clock, Shared, Stop, Worker, duration_nanos};
-use crate::model::{Amount, Connections, Http};
+use super::worker::{ClientStop, Clock, PhaseShared, Worker, duration_nanos};
+use crate::model::{ConnectionReuse, HttpVersion, LoadLimit};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,18 +25,18 @@ const QUICK_LOOK: Duration = Duration::from_millis(1);
 
 /// Parameters of a phase.
 #[derive(Clone, Debug)]
-pub(super) struct Phase {
+pub(super) struct LoadPhase {
     pub(super) clients: u32,
     pub(super) seed: u64,
-    pub(super) amount: Amount,
+    pub(super) amount: LoadLimit,
     /// `None` if clients wait for responses.
-    pub(super) rate: Option<Rate>,
+    pub(super) rate: Option<RequestRate>,
     pub(super) think: Duration,
     pub(super) spread: Duration,
-    pub(super) connections: Connections,
+    pub(super) connections: ConnectionReuse,
     pub(super) connect_limit: Duration,
     pub(super) request_limit: Duration,
-    pub(super) http: Http,
+    pub(super) http: HttpVersion,
     /// Every request is written to a log.
     pub(super) log_all: bool,
     pub(super) hang_after: Duration,
@@ -44,20 +44,20 @@ pub(super) struct Phase {
     pub(super) counted: bool,
 }
 
-impl Phase {
+impl LoadPhase {
     pub(super) fn is_open(&self) -> bool {
         self.rate.is_some()
     }
 }
 
 /// Data of the trial that a phase needs.
-pub(super) struct Around {
+pub(super) struct PhaseContext {
     pub(super) requests: Arc<Requests>,
     pub(super) target: Arc<Target>,
     pub(super) dialer: Arc<Dialer>,
     pub(super) probe: Probe,
     pub(super) clock: Clock,
-    pub(super) live: Arc<Live>,
+    pub(super) live: Arc<LoadProgress>,
     pub(super) death: watch::Receiver<Option<Instant>>,
     pub(super) halt: watch::Receiver<bool>,
     /// Folder of the rings.
@@ -65,12 +65,12 @@ pub(super) struct Around {
 }
 
 /// Result of a phase.
-pub(super) struct Ran {
-    pub(super) records: Vec<Record>,
+pub(super) struct PhaseResult {
+    pub(super) records: Vec<WorkerRecord>,
     pub(super) rings: Vec<PathBuf>,
     pub(super) began: u64,
     pub(super) ended: u64,
-    pub(super) stop: Stop,
+    pub(super) stop: ClientStop,
     /// The service stopped responding, also to a probe.
     pub(super) hung: bool,
 }
@@ -92,9 +92,9 @@ pub(super) async fn wait_for_halt(halt: &mut watch::Receiver<bool>) {
     }
 }
 
-impl Around {
+impl PhaseContext {
     /// Runs a phase to its end or until it is stopped.
-    pub(super) async fn run_phase(&mut self, phase: Phase) -> io::Result<Ran> {
+    pub(super) async fn run_phase(&mut self, phase: LoadPhase) -> io::Result<PhaseResult> {
         let clients = phase.clients.max(1);
         let hang_after = phase.hang_after;
         let connect_limit = phase.connect_limit;
@@ -106,8 +106,8 @@ impl Around {
             thread_count(clients)
         };
         let (go, went) = watch::channel(None);
-        let (stop, stopped) = watch::channel(Stop::No);
-        let shared = Arc::new(Shared {
+        let (stop, stopped) = watch::channel(ClientStop::No);
+        let shared = Arc::new(PhaseShared {
             requests: self.requests.clone(),
             target: self.target.clone(),
             dialer: self.dialer.clone(),
@@ -132,12 +132,12 @@ impl Around {
             rings.push(ring.clone());
             records.push(spawn_worker(&shared, index as usize, range, &ring)?);
         }
-        let mut ran = Ran {
+        let mut ran = PhaseResult {
             records: Vec::new(),
             rings,
             began: self.clock.nanos_now(),
             ended: 0,
-            stop: Stop::No,
+            stop: ClientStop::No,
             hung: false,
         };
         let latest = self.clock.nanos_now()
@@ -157,14 +157,14 @@ impl Around {
             let look = tokio::time::sleep(if begun { LOOK } else { QUICK_LOOK });
             tokio::select! {
                 gathered = &mut all => break gathered,
-                died = wait_for_death(&mut self.death), if ran.stop == Stop::No => {
-                    ran.stop = Stop::Died;
+                died = wait_for_death(&mut self.death), if ran.stop == ClientStop::No => {
+                    ran.stop = ClientStop::Died;
                     ran.ended = self.clock.nanos_at(died);
-                    stop.send_replace(Stop::Died);
+                    stop.send_replace(ClientStop::Died);
                 }
-                () = wait_for_halt(&mut self.halt), if ran.stop == Stop::No => {
-                    ran.stop = Stop::Halted;
-                    stop.send_replace(Stop::Halted);
+                () = wait_for_halt(&mut self.halt), if ran.stop == ClientStop::No => {
+                    ran.stop = ClientStop::Halted;
+                    stop.send_replace(ClientStop::Halted);
                 }
                 () = look => {}
             }
@@ -174,7 +174,7 @@ impl Around {
                 ran.began = now;
                 go.send_replace(Some(now));
             }
-            if ran.stop != Stop::No {
+            if ran.stop != ClientStop::No {
                 continue;
             }
             let quiet = shared
@@ -194,15 +194,15 @@ impl Around {
                 match answer {
                     Ok(_) => patient_until = self.clock.nanos_now(),
                     Err(_) => {
-                        ran.stop = Stop::Died;
+                        ran.stop = ClientStop::Died;
                         ran.hung = true;
                         ran.ended = self.clock.nanos_now();
-                        stop.send_replace(Stop::Died);
+                        stop.send_replace(ClientStop::Died);
                     }
                 }
             }
         };
-        if ran.stop != Stop::Died {
+        if ran.stop != ClientStop::Died {
             ran.ended = self.clock.nanos_now();
         }
         for record in gathered {
@@ -210,13 +210,13 @@ impl Around {
             ran.records.push(record.map_err(|_| lost())??);
         }
         if let (Some((rate, amount)), Some(record)) = (open, ran.records.first_mut())
-            && ran.stop != Stop::No
+            && ran.stop != ClientStop::No
         {
             // Count the requests that were due by then but not started.
             let due = rate.due_within(ran.ended.saturating_sub(ran.began));
             let due = match amount {
-                Amount::Requests(most) => due.min(most),
-                Amount::Time(time) => due.min(rate.due_within(duration_nanos(time))),
+                LoadLimit::Requests(most) => due.min(most),
+                LoadLimit::Time(time) => due.min(rate.due_within(duration_nanos(time))),
             };
             record.not_sent(due.saturating_sub(shared.next.load(Ordering::Relaxed)));
         }
@@ -233,11 +233,11 @@ fn thread_count(clients: u32) -> u32 {
 
 /// Starts a thread that runs some of the clients. Returns the receiver of its record.
 fn spawn_worker(
-    shared: &Arc<Shared>,
+    shared: &Arc<PhaseShared>,
     index: usize,
     clients: std::ops::Range<u32>,
     ring: &Path,
-) -> io::Result<oneshot::Receiver<io::Result<Record>>> {
+) -> io::Result<oneshot::Receiver<io::Result<WorkerRecord>>> {
     let (done, record) = oneshot::channel();
     let (shared, ring) = (shared.clone(), ring.to_owned());
     let thread = std::thread::Builder::new().name(format!("load-{index}"));

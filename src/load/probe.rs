@@ -1,9 +1,9 @@
 //! Sends one request on a separate connection, to test whether a service responds.
 
-use super::connect::{Dialer, NoWay};
+use super::body::{FileBody, Http2Body};
+use super::connect::{ConnectError, Dialer};
 use super::http2;
-use super::long::{Long, Sent};
-use super::response::{Observer, Reader};
+use super::response::{ResponseObserver, ResponseReader};
 use super::tls;
 use std::io;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ pub(super) struct Probe {
     pub(super) dialer: Arc<Dialer>,
     /// Bytes of the request, without a body that is not in memory.
     pub(super) bytes: Vec<u8>,
-    pub(super) long: Option<Long>,
+    pub(super) long: Option<FileBody>,
     pub(super) head: bool,
     pub(super) limit: Duration,
     /// The request for HTTP/2, if the target uses it.
-    pub(super) two: Option<hyper::Request<Sent>>,
+    pub(super) two: Option<hyper::Request<Http2Body>>,
 }
 
 /// Reason for a missing response.
-pub(super) struct Silence {
+pub(super) struct ProbeError {
     pub(super) why: String,
     /// Another try would fail in the same way.
     pub(super) lasts: bool,
 }
 
-impl Silence {
+impl ProbeError {
     fn new(error: &io::Error) -> Self {
         let obstacle = tls::tls_obstacle(error);
         Self {
@@ -40,16 +40,16 @@ impl Silence {
     }
 }
 
-impl From<String> for Silence {
+impl From<String> for ProbeError {
     fn from(why: String) -> Self {
         Self { why, lasts: false }
     }
 }
 
 #[derive(Default)]
-struct Status(u16);
+struct ResponseStatus(u16);
 
-impl Observer for Status {
+impl ResponseObserver for ResponseStatus {
     fn on_head(&mut self, status: u16, _: &[httparse::Header<'_>]) {
         self.0 = status;
     }
@@ -59,18 +59,18 @@ impl Observer for Status {
 
 impl Probe {
     /// Sends the request. Returns the status of the response, or the reason why there is none.
-    pub(super) async fn ask_status(&self) -> Result<u16, Silence> {
+    pub(super) async fn ask_status(&self) -> Result<u16, ProbeError> {
         match tokio::time::timeout(self.limit, self.exchange_request()).await {
-            Ok(answer) => answer.map_err(|error| Silence::new(&error)),
+            Ok(answer) => answer.map_err(|error| ProbeError::new(&error)),
             Err(_) => Err(format!("no response within {:?}", self.limit).into()),
         }
     }
 
     /// Connects without sending a request. Returns the reason if that fails.
-    pub(super) async fn connect_only(&self) -> Result<(), Silence> {
+    pub(super) async fn connect_only(&self) -> Result<(), ProbeError> {
         match tokio::time::timeout(self.limit, self.dialer.connect_target()).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(why)) => Err(Silence::new(&io::Error::from(why))),
+            Ok(Err(why)) => Err(ProbeError::new(&io::Error::from(why))),
             Err(_) => Err(format!("no connection within {:?}", self.limit).into()),
         }
     }
@@ -88,9 +88,9 @@ impl Probe {
             stream.write_all(&chunk).await?;
         }
         stream.flush().await?;
-        let mut reader = Reader::new();
+        let mut reader = ResponseReader::new();
         reader.begin_answer(self.head);
-        let mut status = Status::default();
+        let mut status = ResponseStatus::default();
         let mut buffer = [0; 4096];
         while !reader.has_head() {
             let count = stream.read(&mut buffer).await?;
@@ -104,11 +104,11 @@ impl Probe {
     }
 }
 
-impl From<NoWay> for io::Error {
-    fn from(why: NoWay) -> Self {
+impl From<ConnectError> for io::Error {
+    fn from(why: ConnectError) -> Self {
         match why {
-            NoWay::Io(error) => error,
-            NoWay::Dns(said) => Self::other(said),
+            ConnectError::Io(error) => error,
+            ConnectError::Dns(said) => Self::other(said),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::probe::Probe;
 use super::target::Target;
-use crate::model::{Load, Owner, Ready};
+use crate::model::{LoadPlan, ReadyCondition, ServiceOwner};
 use crate::sys::{engine, process, sockets};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// Waits until the service is ready. Returns the missing condition if that takes too long or cannot
 /// happen.
 pub(super) async fn wait_until_ready(
-    ready: &Ready,
+    ready: &ReadyCondition,
     limit: Duration,
     started: Instant,
     probe: &Probe,
@@ -26,8 +26,8 @@ pub(super) async fn wait_until_ready(
         let mut pause = FIRST_PAUSE;
         loop {
             let tried = match ready {
-                Ready::Connects => probe.connect_only().await,
-                Ready::Http { status, path } => match (probe.ask_status().await, status) {
+                ReadyCondition::Connects => probe.connect_only().await,
+                ReadyCondition::Http { status, path } => match (probe.ask_status().await, status) {
                     (Ok(found), Some(wanted)) if found != *wanted => {
                         Err(format!("`{path}` returned {found}, expected {wanted}").into())
                     }
@@ -36,14 +36,14 @@ pub(super) async fn wait_until_ready(
                     }
                     (found, _) => found.map(|_| ()),
                 },
-                Ready::Log(text) => {
+                ReadyCondition::Log(text) => {
                     if said.wait_for(|said| *said).await.is_err() {
                         last = format!("no line of its output matches `{text}`");
                         std::future::pending::<()>().await;
                     }
                     Ok(())
                 }
-                Ready::After(time) => {
+                ReadyCondition::After(time) => {
                     tokio::time::sleep_until((started + *time).into()).await;
                     Ok(())
                 }
@@ -62,7 +62,7 @@ pub(super) async fn wait_until_ready(
     }
     if last.is_empty() {
         last = match ready {
-            Ready::Log(text) => format!("no line of its output matches `{text}`"),
+            ReadyCondition::Log(text) => format!("no line of its output matches `{text}`"),
             _ => String::from("no answer"),
         };
     }
@@ -117,11 +117,11 @@ pub(super) fn find_owner(target: &Target) -> Option<i32> {
 
 /// Names the process that responds at a target before the service is started.
 pub(super) async fn describe_listener(
-    load: &Load,
+    load: &LoadPlan,
     target: &Target,
     probe: &Probe,
 ) -> Option<String> {
-    if load.owner != Owner::Provoke {
+    if load.owner != ServiceOwner::Provoke {
         return None; // the running service is the one to test
     }
     let listeners = listening_sockets(target);

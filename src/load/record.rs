@@ -3,13 +3,13 @@
 //! The latest requests are in a ring buffer in a file of the trial, so that they survive a crash of
 //! provoke itself. A request is written to the ring when it is sent, and completed in place.
 
-use super::Live;
-use super::bundle::Blow;
-use super::event::{Event, WORDS, code};
-use super::request::Choice;
-use crate::model::{Ended, Latencies, Part};
+use super::LoadProgress;
+use super::event::{RequestRecord, WORDS, code};
+use super::request::DrawnRequest;
+use super::request_evidence::CrashEffect;
+use crate::model::{Latencies, RequestPhase, RequestResult};
 use crate::sys::files::create_private;
-use crate::sys::mapped::Mapped;
+use crate::sys::mapped::MappedWords;
 use hdrhistogram::Histogram;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
@@ -28,43 +28,43 @@ const MOST_BROKEN: usize = 65_536;
 
 /// Index of a request in the ring.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place(usize);
+pub(super) struct RingIndex(usize);
 
 /// End of a request.
-pub(super) struct End {
-    pub(super) ended: Ended,
+pub(super) struct RequestEnd {
+    pub(super) ended: RequestResult,
     pub(super) done: u64,
     pub(super) bytes: u64,
     pub(super) status: u16,
-    pub(super) part: Part,
+    pub(super) part: RequestPhase,
     pub(super) fresh: bool,
     /// The response is complete.
     pub(super) whole: bool,
 }
 
 /// A request whose connection broke or could not be opened.
-struct Broken {
+struct BrokenRequest {
     at: u64,
     sent: u64,
     client: u32,
     n: u64,
-    ended: Ended,
+    ended: RequestResult,
 }
 
 /// Data that one worker records.
-pub(super) struct Record {
-    ring: Mapped,
+pub(super) struct WorkerRecord {
+    ring: MappedWords,
     next: usize,
     latency: Histogram<u64>,
     /// Latency from sending; only if a request may be due before it is sent.
     from_send: Option<Histogram<u64>>,
     late: Histogram<u64>,
     good: u64,
-    ends: BTreeMap<Ended, u64>,
+    ends: BTreeMap<RequestResult, u64>,
     /// Recently broken requests.
-    broken: VecDeque<Broken>,
+    broken: VecDeque<BrokenRequest>,
     /// Recently retried requests, in their state when the connection broke.
-    agains: VecDeque<Event>,
+    agains: VecDeque<RequestRecord>,
     /// Time of the last complete response, of the last timeout, and of the last refused or reset
     /// connection; 0 for never.
     pub(super) answered: u64,
@@ -85,7 +85,7 @@ pub(super) struct Record {
     pub(super) lately: (u64, u64),
     /// Results of requests at the last update of the live display, and whether they have changed
     /// since then.
-    told: BTreeMap<Ended, u64>,
+    told: BTreeMap<RequestResult, u64>,
     changed: bool,
     /// Log of every request, if requested.
     log: Option<BufWriter<File>>,
@@ -93,13 +93,13 @@ pub(super) struct Record {
     pub(super) log_failed: Option<io::Error>,
 }
 
-impl Record {
+impl WorkerRecord {
     /// Creates a record, with its ring in a file at this path if possible, otherwise in memory.
     pub(super) fn new(ring: &Path, kinds: usize, clients: u32, open: bool) -> io::Result<Self> {
         // The ring has room for every request in flight.
         let events = EVENTS.max((clients as usize).saturating_mul(4));
-        let ring = Mapped::create_file(ring, events * WORDS)
-            .or_else(|_| Mapped::map_anonymous(events * WORDS))?;
+        let ring = MappedWords::create_file(ring, events * WORDS)
+            .or_else(|_| MappedWords::map_anonymous(events * WORDS))?;
         let times = || Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are right");
         Ok(Self {
             ring,
@@ -143,9 +143,9 @@ impl Record {
         Ok(())
     }
 
-    fn log_event(&mut self, place: Place) {
+    fn log_event(&mut self, place: RingIndex) {
         let Some(log) = &mut self.log else { return };
-        let event = Event::from_words(&self.ring.as_words()[place.0 * WORDS..][..WORDS]);
+        let event = RequestRecord::from_words(&self.ring.as_words()[place.0 * WORDS..][..WORDS]);
         let [due, sent, done] = [event.due, event.sent, event.done].map(|nanos| nanos / 1000);
         let written = writeln!(
             log,
@@ -178,10 +178,10 @@ impl Record {
     pub(super) fn begin_request(
         &mut self,
         client: u32,
-        choice: &Choice,
+        choice: &DrawnRequest,
         due: u64,
         sent: u64,
-    ) -> Place {
+    ) -> RingIndex {
         let count = self.ring.as_words().len() / WORDS;
         let mut at = self.next;
         // Do not overwrite a request that is still in flight.
@@ -193,26 +193,26 @@ impl Record {
             at = (at + 1) % count;
         }
         self.next = (at + 1) % count;
-        let event = Event {
+        let event = RequestRecord {
             n: choice.n,
             due,
             sent,
             client,
             kind: u8::try_from(choice.kind).unwrap_or(u8::MAX),
             file: u32::try_from(choice.file).unwrap_or_default(),
-            ..Event::default()
+            ..RequestRecord::default()
         };
         self.ring.words_mut()[at * WORDS..][..WORDS].copy_from_slice(&event.encode_words());
         self.sent += 1;
         self.kinds[choice.kind] += 1;
         self.flying[choice.kind] += 1;
         self.in_flight += 1;
-        Place(at)
+        RingIndex(at)
     }
 
     /// Records that a kept connection was closed during a request, which is then sent again.
-    pub(super) fn note_resent(&mut self, place: Place, now: u64) {
-        let mut broken = Event::default();
+    pub(super) fn note_resent(&mut self, place: RingIndex, now: u64) {
+        let mut broken = RequestRecord::default();
         self.change_event(place, |event| {
             event.again = true;
             event.done = now;
@@ -226,14 +226,14 @@ impl Record {
         {
             self.agains.pop_front();
         }
-        broken.part = Part::Head; // the connection existed, and no response came
+        broken.part = RequestPhase::Head; // the connection existed, and no response came
         self.agains.push_back(broken);
-        self.count_end(Ended::ClosedIdle, 1);
-        self.note_broken(place, now, Ended::ClosedIdle);
+        self.count_end(RequestResult::ClosedIdle, 1);
+        self.note_broken(place, now, RequestResult::ClosedIdle);
     }
 
     /// Records the end of a request.
-    pub(super) fn end_request(&mut self, place: Place, end: End) {
+    pub(super) fn end_request(&mut self, place: RingIndex, end: RequestEnd) {
         let words = &mut self.ring.words_mut()[place.0 * WORDS..][..WORDS];
         let (due, sent) = (words[1], words[2]);
         let kind = usize::try_from(words[5] >> 56).unwrap_or_default();
@@ -244,7 +244,7 @@ impl Record {
         if end.whole {
             self.answered = end.done;
         }
-        if end.ended == Ended::Ok {
+        if end.ended == RequestResult::Ok {
             // The usual case, without unpacking the event.
             words[3] = end.done;
             words[4] |= end.bytes.min(u64::from(u32::MAX)) << 32;
@@ -264,19 +264,21 @@ impl Record {
             return;
         }
         match end.ended {
-            Ended::Timeout(_) => self.timed_out = end.done,
-            Ended::Reset(..) | Ended::Refused => self.turned_away = end.done,
+            RequestResult::Timeout(_) => self.timed_out = end.done,
+            RequestResult::Reset(..) | RequestResult::Refused => self.turned_away = end.done,
             _ => {}
         }
         let (code, status) = match end.ended {
-            Ended::Status(status) => (code::STATUS, status),
-            Ended::Check(_) => (code::CHECK, end.status),
-            Ended::Refused => (code::REFUSED, 0),
-            Ended::Reset(errno, _) => (code::RESET, u16::try_from(errno).unwrap_or_default()),
-            Ended::ClosedEarly(_) => (code::CLOSED_EARLY, end.status),
-            Ended::Timeout(_) => (code::TIMEOUT, end.status),
-            Ended::Cancelled => (code::CANCELLED, end.status),
-            Ended::Died => (code::DIED, end.status),
+            RequestResult::Status(status) => (code::STATUS, status),
+            RequestResult::Check(_) => (code::CHECK, end.status),
+            RequestResult::Refused => (code::REFUSED, 0),
+            RequestResult::Reset(errno, _) => {
+                (code::RESET, u16::try_from(errno).unwrap_or_default())
+            }
+            RequestResult::ClosedEarly(_) => (code::CLOSED_EARLY, end.status),
+            RequestResult::Timeout(_) => (code::TIMEOUT, end.status),
+            RequestResult::Cancelled => (code::CANCELLED, end.status),
+            RequestResult::Died => (code::DIED, end.status),
             _ => (code::OTHER, end.status),
         };
         self.change_event(place, |event| {
@@ -293,19 +295,19 @@ impl Record {
         self.log_event(place);
         if matches!(
             end.ended,
-            Ended::Refused | Ended::Reset(..) | Ended::ClosedEarly(_)
+            RequestResult::Refused | RequestResult::Reset(..) | RequestResult::ClosedEarly(_)
         ) {
             self.note_broken(place, end.done, end.ended.clone());
         }
         self.count_end(end.ended, 1);
     }
 
-    fn count_end(&mut self, ended: Ended, more: u64) {
+    fn count_end(&mut self, ended: RequestResult, more: u64) {
         *self.ends.entry(ended).or_default() += more;
         self.changed = true;
     }
 
-    fn uncount_end(&mut self, ended: &Ended, fewer: u64) {
+    fn uncount_end(&mut self, ended: &RequestResult, fewer: u64) {
         if let Some(count) = self.ends.get_mut(ended) {
             *count = count.saturating_sub(fewer);
             self.changed = true;
@@ -320,18 +322,18 @@ impl Record {
     /// Counts requests that were due but not sent.
     pub(super) fn not_sent(&mut self, count: u64) {
         if count > 0 {
-            self.count_end(Ended::NotSent, count);
+            self.count_end(RequestResult::NotSent, count);
         }
     }
 
-    fn note_broken(&mut self, place: Place, at: u64, ended: Ended) {
+    fn note_broken(&mut self, place: RingIndex, at: u64, ended: RequestResult) {
         while let Some(before) = self.broken.front()
             && (at.saturating_sub(before.at) > 2 * AROUND_DEATH || self.broken.len() >= MOST_BROKEN)
         {
             self.broken.pop_front();
         }
-        let event = Event::from_words(&self.ring.as_words()[place.0 * WORDS..][..WORDS]);
-        self.broken.push_back(Broken {
+        let event = RequestRecord::from_words(&self.ring.as_words()[place.0 * WORDS..][..WORDS]);
+        self.broken.push_back(BrokenRequest {
             at,
             sent: event.sent,
             client: event.client,
@@ -341,7 +343,7 @@ impl Record {
     }
 
     /// Returns recently retried requests, in their state when the connection broke.
-    pub(super) fn resent_requests(&self) -> impl Iterator<Item = Event> {
+    pub(super) fn resent_requests(&self) -> impl Iterator<Item = RequestRecord> {
         self.agains.iter().copied()
     }
 
@@ -350,7 +352,7 @@ impl Record {
     pub(super) fn reopen_timed_out(&mut self, since: u64) {
         let Self { ring, .. } = self;
         for words in ring.words_mut().chunks_exact_mut(WORDS) {
-            let mut event = Event::from_words(words);
+            let mut event = RequestRecord::from_words(words);
             if event.end == code::TIMEOUT && event.done > since {
                 event.end = code::DIED;
                 words.copy_from_slice(&event.encode_words());
@@ -363,9 +365,9 @@ impl Record {
         self.broken.back().map(|broken| broken.at)
     }
 
-    fn change_event(&mut self, place: Place, change: impl FnOnce(&mut Event)) {
+    fn change_event(&mut self, place: RingIndex, change: impl FnOnce(&mut RequestRecord)) {
         let words = &mut self.ring.words_mut()[place.0 * WORDS..][..WORDS];
-        let mut event = Event::from_words(words);
+        let mut event = RequestRecord::from_words(words);
         change(&mut event);
         words.copy_from_slice(&event.encode_words());
     }
@@ -382,7 +384,7 @@ impl Record {
     }
 
     /// Attributes requests that broke at a crash to it, and marks later requests as not delivered.
-    pub(super) fn account_for_death(&mut self, death: u64, blow: &Blow) {
+    pub(super) fn account_for_death(&mut self, death: u64, blow: &CrashEffect) {
         let in_flight: BTreeSet<(u32, u64)> = blow
             .in_flight
             .iter()
@@ -395,12 +397,12 @@ impl Record {
             let flew = in_flight.contains(&(broken.client, broken.n));
             let now = match broken.ended {
                 // The result of the retry is counted, too.
-                Ended::ClosedIdle if flew => None,
-                Ended::ClosedIdle => continue,
-                _ if flew => Some(Ended::Died),
+                RequestResult::ClosedIdle if flew => None,
+                RequestResult::ClosedIdle => continue,
+                _ if flew => Some(RequestResult::Died),
                 // The listening socket may be closed before the process has ended.
-                Ended::Refused => Some(Ended::Unreached),
-                _ if broken.sent >= blow.at => Some(Ended::Unreached),
+                RequestResult::Refused => Some(RequestResult::Unreached),
+                _ if broken.sent >= blow.at => Some(RequestResult::Unreached),
                 _ => continue, // unrelated to the crash
             };
             self.uncount_end(&broken.ended, 1);
@@ -414,35 +416,35 @@ impl Record {
         let late = told.filter(|event| !in_flight.contains(&(event.client, event.n)));
         let late = late.count() as u64;
         if late > 0 {
-            self.uncount_end(&Ended::Died, late);
-            self.count_end(Ended::Unreached, late);
+            self.uncount_end(&RequestResult::Died, late);
+            self.count_end(RequestResult::Unreached, late);
         }
     }
 
     /// Returns the requests of the ring in the order in which they were sent.
-    pub(super) fn kept_events(&self) -> Vec<Event> {
+    pub(super) fn kept_events(&self) -> Vec<RequestRecord> {
         let all = self
             .ring
             .as_words()
             .chunks_exact(WORDS)
-            .map(Event::from_words);
-        let mut events: Vec<Event> = all.filter(|event| event.sent > 0).collect();
+            .map(RequestRecord::from_words);
+        let mut events: Vec<RequestRecord> = all.filter(|event| event.sent > 0).collect();
         events.sort_by_key(|event| event.sent);
         events
     }
 
     /// Returns the counts of results.
-    pub(super) fn end_counts(&self) -> BTreeMap<Ended, u64> {
+    pub(super) fn end_counts(&self) -> BTreeMap<RequestResult, u64> {
         let mut ends = self.ends.clone();
         ends.retain(|_, count| *count > 0);
         if self.good > 0 {
-            ends.insert(Ended::Ok, self.good);
+            ends.insert(RequestResult::Ok, self.good);
         }
         ends
     }
 
     /// Publishes the counts of results to the live display.
-    pub(super) fn publish_ends(&mut self, live: &Live) {
+    pub(super) fn publish_ends(&mut self, live: &LoadProgress) {
         if !std::mem::take(&mut self.changed) {
             return;
         }
@@ -483,12 +485,12 @@ fn nanos_to_micros(nanos: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn record() -> Record {
-        Record::new(Path::new("/nowhere/ring"), 2, 4, false).unwrap()
+    fn record() -> WorkerRecord {
+        WorkerRecord::new(Path::new("/nowhere/ring"), 2, 4, false).unwrap()
     }
 
-    fn choice(n: u64) -> Choice {
-        Choice {
+    fn choice(n: u64) -> DrawnRequest {
+        DrawnRequest {
             kind: 1,
             file: 70_000,
             row: 3,
@@ -498,13 +500,13 @@ mod tests {
         }
     }
 
-    fn end(ended: Ended, done: u64) -> End {
-        End {
+    fn end(ended: RequestResult, done: u64) -> RequestEnd {
+        RequestEnd {
             ended,
             done,
             bytes: 5,
             status: 200,
-            part: Part::Body,
+            part: RequestPhase::Body,
             fresh: true,
             whole: false,
         }
@@ -514,8 +516,8 @@ mod tests {
     fn a_good_request_is_kept_like_any_other() {
         let mut record = record();
         let place = record.begin_request(3, &choice(9), 5, 6);
-        record.end_request(place, end(Ended::Ok, 1_000_006));
-        let event = Event {
+        record.end_request(place, end(RequestResult::Ok, 1_000_006));
+        let event = RequestRecord {
             n: 9,
             due: 5,
             sent: 6,
@@ -526,12 +528,15 @@ mod tests {
             file: 70_000,
             status: 200,
             end: code::OK,
-            part: Part::Body,
+            part: RequestPhase::Body,
             fresh: true,
             again: false,
         };
         assert_eq!(record.kept_events(), [event]);
-        assert_eq!(record.end_counts(), BTreeMap::from([(Ended::Ok, 1)]));
+        assert_eq!(
+            record.end_counts(),
+            BTreeMap::from([(RequestResult::Ok, 1)])
+        );
         assert_eq!(record.latency_times()[0], Latencies(vec![(1000, 1)]));
     }
 
@@ -541,13 +546,13 @@ mod tests {
         let stuck = record.begin_request(0, &choice(0), 1, 1);
         for n in 1..200_000 {
             let place = record.begin_request(1, &choice(n), n + 1, n + 1);
-            record.end_request(place, end(Ended::Ok, n + 2));
+            record.end_request(place, end(RequestResult::Ok, n + 2));
         }
         let events = record.kept_events();
         assert_eq!(events.len(), EVENTS);
         assert_eq!((events[0].client, events[0].end), (0, code::IN_FLIGHT));
         assert_eq!(record.in_flight, 1);
-        record.end_request(stuck, end(Ended::Ok, 300_000));
+        record.end_request(stuck, end(RequestResult::Ok, 300_000));
         assert_eq!((record.in_flight, record.sent), (0, 200_000));
     }
 
@@ -557,7 +562,7 @@ mod tests {
         for (n, at) in [(0, 5), (1, 3 * AROUND_DEATH), (2, 4 * AROUND_DEATH)] {
             let place = record.begin_request(3, &choice(n), at - 1, at - 1);
             record.note_resent(place, at);
-            record.end_request(place, end(Ended::Ok, at + 1));
+            record.end_request(place, end(RequestResult::Ok, at + 1));
         }
         let kept = record
             .resent_requests()
@@ -581,7 +586,7 @@ mod tests {
         let mut record = record();
         let second = 1_000_000_000;
         let died = 10 * second;
-        let reset = || Ended::Reset(104, Part::Head);
+        let reset = || RequestResult::Reset(104, RequestPhase::Head);
         let mut send = |client, sent, ended, done| {
             let place = record.begin_request(client, &choice(sent), sent, sent);
             record.end_request(place, end(ended, done));
@@ -591,15 +596,15 @@ mod tests {
         send(0, 9 * second, reset(), died - second / 2);
         // Connections break, and the clients reconnect at once.
         send(0, died - 900, reset(), died - 500);
-        send(1, died - 900, Ended::Died, died + 5);
-        send(0, died - 490, Ended::Refused, died - 480);
+        send(1, died - 900, RequestResult::Died, died + 5);
+        send(0, died - 490, RequestResult::Refused, died - 480);
         send(2, died - 490, reset(), died - 470);
-        send(3, died - 490, Ended::Died, died + 5);
-        send(4, died - 400, Ended::Status(500), died - 5);
+        send(3, died - 490, RequestResult::Died, died + 5);
+        send(4, died - 400, RequestResult::Status(500), died - 5);
         let place = record.begin_request(5, &choice(3), died - 900, died - 900);
         record.note_resent(place, died - 495);
-        record.end_request(place, end(Ended::Refused, died - 6));
-        let blow = crate::load::bundle::find_in_flight(
+        record.end_request(place, end(RequestResult::Refused, died - 6));
+        let blow = crate::load::request_evidence::find_in_flight(
             &record.kept_events(),
             &record.resent_requests().collect::<Vec<_>>(),
             died,
@@ -608,15 +613,15 @@ mod tests {
         assert_eq!(flying, [0, 1, 5]);
         record.account_for_death(died, &blow);
         let ends = [
-            (Ended::Status(500), 1),
+            (RequestResult::Status(500), 1),
             (reset(), 2),
-            (Ended::Died, 3),
-            (Ended::Unreached, 3),
+            (RequestResult::Died, 3),
+            (RequestResult::Unreached, 3),
         ];
         assert_eq!(record.end_counts(), BTreeMap::from(ends));
 
         // The live display receives the corrected counts, too.
-        let live = Live::default();
+        let live = LoadProgress::default();
         record.publish_ends(&live);
         record.publish_ends(&live);
         assert_eq!(

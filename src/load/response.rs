@@ -13,7 +13,7 @@ const MOST_HEADERS: usize = 128;
 const LONGEST_SIZE: usize = 4096;
 
 /// Receives a response while it is read.
-pub(super) trait Observer {
+pub(super) trait ResponseObserver {
     /// Called when the head is complete.
     fn on_head(&mut self, status: u16, headers: &[httparse::Header<'_>]);
     /// Called with each part of the body.
@@ -22,7 +22,7 @@ pub(super) trait Observer {
 
 /// Error in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Fault {
+pub(super) enum ResponseError {
     #[error("invalid head: {0}")]
     Head(#[from] httparse::Error),
     #[error("the head is longer than 256 KiB")]
@@ -42,13 +42,13 @@ pub(super) enum Fault {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ResponseState {
     Head,
     /// Number of missing bytes of the body.
     Length(u64),
     /// In the line with the size of a chunk: the size so far, the part of the line, and the length
     /// of the line so far.
-    Size(u64, Line, usize),
+    Size(u64, ChunkLine, usize),
     /// Number of missing bytes of a chunk.
     Chunk(u64),
     /// In the carriage return and line feed after a chunk.
@@ -61,7 +61,7 @@ enum State {
 
 /// Part of a line with the size of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Line {
+enum ChunkLine {
     Begin,
     Digits,
     Blank,
@@ -71,8 +71,8 @@ enum Line {
 
 /// Reads one response after another.
 #[derive(Debug)]
-pub(super) struct Reader {
-    state: State,
+pub(super) struct ResponseReader {
+    state: ResponseState,
     /// Beginning of an incomplete head.
     held: Vec<u8>,
     /// The response has no body, because it answers a HEAD request.
@@ -81,10 +81,10 @@ pub(super) struct Reader {
     kept: bool,
 }
 
-impl Reader {
+impl ResponseReader {
     pub(super) fn new() -> Self {
         Self {
-            state: State::Done,
+            state: ResponseState::Done,
             held: Vec::new(),
             bodyless: false,
             kept: true,
@@ -93,7 +93,7 @@ impl Reader {
 
     /// Starts a response; a response to a HEAD request has no body, whatever its headers say.
     pub(super) fn begin_answer(&mut self, head: bool) {
-        self.state = State::Head;
+        self.state = ResponseState::Head;
         self.held.clear();
         self.bodyless = head;
         self.kept = true;
@@ -101,12 +101,12 @@ impl Reader {
 
     /// Returns whether the response is complete.
     pub(super) fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == ResponseState::Done
     }
 
     /// Returns whether the head is complete.
     pub(super) fn has_head(&self) -> bool {
-        self.state != State::Head
+        self.state != ResponseState::Head
     }
 
     /// Returns whether the connection can be reused after the response.
@@ -118,10 +118,10 @@ impl Reader {
     pub(super) fn feed_bytes(
         &mut self,
         bytes: &[u8],
-        seen: &mut impl Observer,
-    ) -> Result<usize, Fault> {
+        seen: &mut impl ResponseObserver,
+    ) -> Result<usize, ResponseError> {
         let mut at = 0;
-        while at < bytes.len() && self.state != State::Done {
+        while at < bytes.len() && self.state != ResponseState::Done {
             at += self.step_once(&bytes[at..], seen)?;
         }
         Ok(at)
@@ -130,68 +130,76 @@ impl Reader {
     /// Handles the end of the connection. Returns whether it completes the response.
     pub(super) fn end_of_connection(&mut self) -> bool {
         self.kept = false;
-        if self.state == State::UntilClosed {
-            self.state = State::Done;
+        if self.state == ResponseState::UntilClosed {
+            self.state = ResponseState::Done;
         }
-        self.state == State::Done
+        self.state == ResponseState::Done
     }
 
-    fn step_once(&mut self, bytes: &[u8], seen: &mut impl Observer) -> Result<usize, Fault> {
+    fn step_once(
+        &mut self,
+        bytes: &[u8],
+        seen: &mut impl ResponseObserver,
+    ) -> Result<usize, ResponseError> {
         match self.state {
-            State::Head => self.feed_head(bytes, seen),
-            State::Length(missing) => {
+            ResponseState::Head => self.feed_head(bytes, seen),
+            ResponseState::Length(missing) => {
                 let now = bytes_within(missing, bytes);
                 seen.on_body(&bytes[..now]);
                 let missing = missing - now as u64;
                 self.state = if missing == 0 {
-                    State::Done
+                    ResponseState::Done
                 } else {
-                    State::Length(missing)
+                    ResponseState::Length(missing)
                 };
                 Ok(now)
             }
-            State::UntilClosed => {
+            ResponseState::UntilClosed => {
                 seen.on_body(bytes);
                 Ok(bytes.len())
             }
-            State::Chunk(missing) => {
+            ResponseState::Chunk(missing) => {
                 let now = bytes_within(missing, bytes);
                 seen.on_body(&bytes[..now]);
                 let missing = missing - now as u64;
                 self.state = if missing == 0 {
-                    State::ChunkEnd(b'\r')
+                    ResponseState::ChunkEnd(b'\r')
                 } else {
-                    State::Chunk(missing)
+                    ResponseState::Chunk(missing)
                 };
                 Ok(now)
             }
-            State::ChunkEnd(wanted) => {
+            ResponseState::ChunkEnd(wanted) => {
                 self.state = match (wanted, bytes[0]) {
-                    (b'\r', b'\r') => State::ChunkEnd(b'\n'),
-                    (b'\n', b'\n') => State::Size(0, Line::Begin, 0),
-                    _ => return Err(Fault::ChunkEnd),
+                    (b'\r', b'\r') => ResponseState::ChunkEnd(b'\n'),
+                    (b'\n', b'\n') => ResponseState::Size(0, ChunkLine::Begin, 0),
+                    _ => return Err(ResponseError::ChunkEnd),
                 };
                 Ok(1)
             }
-            State::Size(size, line, length) => {
+            ResponseState::Size(size, line, length) => {
                 self.state = chunk_size(size, line, length, bytes[0])?;
                 Ok(1)
             }
-            State::Trailer(line, all) => {
+            ResponseState::Trailer(line, all) => {
                 self.state = match bytes[0] {
-                    _ if all >= LONGEST_HEAD => return Err(Fault::LongHead),
-                    b'\n' if line == 0 => State::Done,
-                    b'\n' => State::Trailer(0, all + 1),
-                    b'\r' if line == 0 => State::Trailer(0, all + 1),
-                    _ => State::Trailer(line + 1, all + 1),
+                    _ if all >= LONGEST_HEAD => return Err(ResponseError::LongHead),
+                    b'\n' if line == 0 => ResponseState::Done,
+                    b'\n' => ResponseState::Trailer(0, all + 1),
+                    b'\r' if line == 0 => ResponseState::Trailer(0, all + 1),
+                    _ => ResponseState::Trailer(line + 1, all + 1),
                 };
                 Ok(1)
             }
-            State::Done => Ok(0),
+            ResponseState::Done => Ok(0),
         }
     }
 
-    fn feed_head(&mut self, bytes: &[u8], seen: &mut impl Observer) -> Result<usize, Fault> {
+    fn feed_head(
+        &mut self,
+        bytes: &[u8],
+        seen: &mut impl ResponseObserver,
+    ) -> Result<usize, ResponseError> {
         if self.held.is_empty() {
             if let Some(length) = self.whole_head(bytes, seen)? {
                 return Ok(length);
@@ -215,7 +223,7 @@ impl Reader {
             }
         }
         if self.held.len() > LONGEST_HEAD {
-            return Err(Fault::LongHead);
+            return Err(ResponseError::LongHead);
         }
         Ok(bytes.len())
     }
@@ -224,8 +232,8 @@ impl Reader {
     fn whole_head(
         &mut self,
         bytes: &[u8],
-        seen: &mut impl Observer,
-    ) -> Result<Option<usize>, Fault> {
+        seen: &mut impl ResponseObserver,
+    ) -> Result<Option<usize>, ResponseError> {
         let mut headers = [const { MaybeUninit::uninit() }; MOST_HEADERS];
         let mut head = httparse::Response::new(&mut []);
         let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
@@ -251,26 +259,26 @@ impl Reader {
         seen.on_head(status, head.headers);
         self.state = if status == 101 {
             self.kept = false; // the following bytes are not HTTP
-            State::Done
+            ResponseState::Done
         } else if self.bodyless || matches!(status, 204 | 304) {
-            State::Done
+            ResponseState::Done
         } else if framing.coded {
             if head.version == Some(0) {
-                return Err(Fault::OldCoding);
+                return Err(ResponseError::OldCoding);
             }
             if framing.chunked {
-                State::Size(0, Line::Begin, 0)
+                ResponseState::Size(0, ChunkLine::Begin, 0)
             } else {
-                State::UntilClosed
+                ResponseState::UntilClosed
             }
         } else {
             match framing.length.transpose()? {
-                Some(0) => State::Done,
-                Some(length) => State::Length(length),
-                None => State::UntilClosed,
+                Some(0) => ResponseState::Done,
+                Some(length) => ResponseState::Length(length),
+                None => ResponseState::UntilClosed,
             }
         };
-        if self.state == State::UntilClosed {
+        if self.state == ResponseState::UntilClosed {
             self.kept = false;
         }
         Ok(Some(length))
@@ -281,7 +289,7 @@ impl Reader {
 #[derive(Default)]
 struct Framing {
     /// Content-Length, or the reason why it is invalid, which matters only if it is used.
-    length: Option<Result<u64, Fault>>,
+    length: Option<Result<u64, ResponseError>>,
     /// There is a Transfer-Encoding, which overrides Content-Length.
     coded: bool,
     /// The last transfer coding is `chunked`.
@@ -295,10 +303,10 @@ impl Framing {
         // The length excludes most names.
         match header.name.len() {
             14 if header.name.eq_ignore_ascii_case("content-length") => {
-                let length = parse_length(header.value).ok_or(Fault::Length);
+                let length = parse_length(header.value).ok_or(ResponseError::Length);
                 self.length = Some(match self.length {
                     Some(Ok(other)) if length.is_ok_and(|length| length != other) => {
-                        Err(Fault::TwoLengths)
+                        Err(ResponseError::TwoLengths)
                     }
                     Some(Err(fault)) => Err(fault),
                     _ => length,
@@ -330,32 +338,41 @@ fn parse_length(value: &[u8]) -> Option<u64> {
     digits.parse().ok()
 }
 
-fn chunk_size(size: u64, line: Line, length: usize, byte: u8) -> Result<State, Fault> {
+fn chunk_size(
+    size: u64,
+    line: ChunkLine,
+    length: usize,
+    byte: u8,
+) -> Result<ResponseState, ResponseError> {
     if length >= LONGEST_SIZE {
-        return Err(Fault::ChunkSize);
+        return Err(ResponseError::ChunkSize);
     }
     let digit = char::from(byte).to_digit(16).map(u64::from);
     let next = match (line, byte) {
-        (Line::Begin | Line::Digits, _) if digit.is_some() => {
-            let digit = digit.ok_or(Fault::ChunkSize)?;
-            let shifted = size.checked_mul(16).ok_or(Fault::ChunkSize)?;
-            return Ok(State::Size(shifted | digit, Line::Digits, length + 1));
+        (ChunkLine::Begin | ChunkLine::Digits, _) if digit.is_some() => {
+            let digit = digit.ok_or(ResponseError::ChunkSize)?;
+            let shifted = size.checked_mul(16).ok_or(ResponseError::ChunkSize)?;
+            return Ok(ResponseState::Size(
+                shifted | digit,
+                ChunkLine::Digits,
+                length + 1,
+            ));
         }
-        (Line::End, b'\n') => {
+        (ChunkLine::End, b'\n') => {
             return Ok(if size == 0 {
-                State::Trailer(0, 0)
+                ResponseState::Trailer(0, 0)
             } else {
-                State::Chunk(size)
+                ResponseState::Chunk(size)
             });
         }
-        (Line::Digits | Line::Blank | Line::Extension, b'\r') => Line::End,
-        (Line::Digits | Line::Blank, b' ' | b'\t') => Line::Blank,
-        (Line::Digits | Line::Blank, b';') => Line::Extension,
+        (ChunkLine::Digits | ChunkLine::Blank | ChunkLine::Extension, b'\r') => ChunkLine::End,
+        (ChunkLine::Digits | ChunkLine::Blank, b' ' | b'\t') => ChunkLine::Blank,
+        (ChunkLine::Digits | ChunkLine::Blank, b';') => ChunkLine::Extension,
         // Accepting a bare line feed here would permit request smuggling.
-        (Line::Extension, byte) if byte != b'\n' => Line::Extension,
-        _ => return Err(Fault::ChunkSize),
+        (ChunkLine::Extension, byte) if byte != b'\n' => ChunkLine::Extension,
+        _ => return Err(ResponseError::ChunkSize),
     };
-    Ok(State::Size(size, next, length + 1))
+    Ok(ResponseState::Size(size, next, length + 1))
 }
 
 fn bytes_within(missing: u64, bytes: &[u8]) -> usize {

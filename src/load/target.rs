@@ -1,6 +1,6 @@
 //! Parses the target URL, and resolves its host.
 
-use super::{Error, Fill, connect};
+use super::{LoadError, LoadPlaceholders, connect};
 use crate::model;
 use crate::untrusted::Untrusted as _;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
@@ -20,11 +20,14 @@ pub(super) struct Target {
 }
 
 impl Target {
-    pub(super) fn new(plan: &model::Target, fill: &Fill) -> Result<Self, Error> {
+    pub(super) fn new(
+        plan: &model::TargetPlan,
+        fill: &LoadPlaceholders,
+    ) -> Result<Self, LoadError> {
         let base = fill_marks(&plan.base, fill);
         let unix = plan.unix.as_ref();
         let unix = unix.map(|path| PathBuf::from(path.fill_marks(fill).as_os_str()));
-        let wrong = |why| Error::Base {
+        let wrong = |why| LoadError::Base {
             base: base.clone(),
             why,
         };
@@ -129,13 +132,13 @@ pub(super) fn breaks_lines(letter: char) -> bool {
 }
 
 /// Replaces placeholders such as `{slot}`.
-pub(super) fn fill_marks(text: &str, fill: &Fill) -> String {
+pub(super) fn fill_marks(text: &str, fill: &LoadPlaceholders) -> String {
     let text = model::Text::from(text).fill_marks(fill);
     text.to_string()
 }
 
 /// Replaces placeholders in a path.
-pub(super) fn fill_path(text: &model::Text, fill: &Fill) -> PathBuf {
+pub(super) fn fill_path(text: &model::Text, fill: &LoadPlaceholders) -> PathBuf {
     Path::new(text.fill_marks(fill).as_os_str()).to_owned()
 }
 
@@ -143,11 +146,11 @@ pub(super) fn fill_path(text: &model::Text, fill: &Fill) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn target(base: &str, unix: Option<&str>) -> Result<Target, Error> {
-        let plan = model::Target {
+    fn target(base: &str, unix: Option<&str>) -> Result<Target, LoadError> {
+        let plan = model::TargetPlan {
             base: base.to_owned(),
             unix: unix.map(Into::into),
-            ..model::Target::default()
+            ..model::TargetPlan::default()
         };
         Target::new(&plan, &vec![("{slot}", "3".to_owned())])
     }

@@ -1,6 +1,6 @@
 //! Sets up TLS connections.
 
-use super::{Error, Fill, target};
+use super::{LoadError, LoadPlaceholders, target};
 use crate::model;
 use crate::untrusted::Untrusted as _;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -28,9 +28,13 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    pub(super) fn new(plan: &model::Target, host: &str, fill: &Fill) -> Result<Self, Error> {
+    pub(super) fn new(
+        plan: &model::TargetPlan,
+        host: &str,
+        fill: &LoadPlaceholders,
+    ) -> Result<Self, LoadError> {
         let provider = Arc::new(ring::default_provider());
-        let wrong = |what: &str, error: &dyn std::fmt::Display| Error::Tls {
+        let wrong = |what: &str, error: &dyn std::fmt::Display| LoadError::Tls {
             what: what.to_owned(),
             why: error.to_string(),
         };
@@ -40,7 +44,7 @@ impl Tls {
         let config = if plan.insecure {
             config
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
         } else {
             let mut roots = RootCertStore::empty();
             let own = rustls_native_certs::load_native_certs();
@@ -64,7 +68,7 @@ impl Tls {
                 config.map_err(|error| wrong(&certificate.to_string(), &error))?
             }
         };
-        let two = plan.http == model::Http::Two;
+        let two = plan.http == model::HttpVersion::Two;
         config.alpn_protocols = vec![if two { H2 } else { b"http/1.1" }.to_vec()];
         let name = ServerName::try_from(host.to_owned());
         Ok(Self {
@@ -79,7 +83,7 @@ impl Tls {
 /// temporary errors.
 pub(super) fn tls_obstacle(error: &io::Error) -> Option<String> {
     let error = error.get_ref()?;
-    if error.is::<OtherHttp>() {
+    if error.is::<Http2Rejected>() {
         return Some(format!("{error}: --http 1.1"));
     }
     Some(match error.downcast_ref::<rustls::Error>()? {
@@ -90,7 +94,7 @@ pub(super) fn tls_obstacle(error: &io::Error) -> Option<String> {
             "it does not use TLS; use http:// in the URL".to_owned()
         }
         rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
-            format!("{OtherHttp}: --http 1.1")
+            format!("{Http2Rejected}: --http 1.1")
         }
         other => format!("TLS connection failed: {other}"),
     })
@@ -99,10 +103,10 @@ pub(super) fn tls_obstacle(error: &io::Error) -> Option<String> {
 /// The server speaks TLS, but does not accept HTTP/2.
 #[derive(Debug, thiserror::Error)]
 #[error("it does not support HTTP/2")]
-pub(super) struct OtherHttp;
+pub(super) struct Http2Rejected;
 
-fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let wrong = |why: String| Error::Tls {
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, LoadError> {
+    let wrong = |why: String| LoadError::Tls {
         what: path.to_safe().into_string(),
         why,
     };
@@ -118,9 +122,9 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error>
 
 /// Verifier that accepts every certificate, as requested; signatures must still match its key.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -1,15 +1,15 @@
 //! Thread that runs some of the clients, and the state that its clients share.
 
-use super::Live;
-use super::alarm::{Alarm, Timer};
+use super::LoadProgress;
 use super::client::Client;
 use super::connect::Dialer;
-use super::http2::Lane;
-use super::phase::Phase;
-use super::record::Record;
-use super::request::{Draws, Requests, hash_number};
+use super::http2::SharedConnection;
+use super::phase::LoadPhase;
+use super::record::WorkerRecord;
+use super::request::{RequestDraws, Requests, hash_number};
 use super::target::Target;
-use crate::model::Http;
+use super::timer::{Timer, TimerQueue};
+use crate::model::HttpVersion;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::ops::Range;
@@ -63,7 +63,7 @@ pub(super) fn duration_nanos(time: Duration) -> u64 {
 
 /// Reason why clients stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum ClientStop {
     #[default]
     No,
     /// The service crashed or hangs; the requests in flight remain in flight.
@@ -73,25 +73,25 @@ pub(super) enum Stop {
 }
 
 /// Data that all workers of a phase share.
-pub(super) struct Shared {
+pub(super) struct PhaseShared {
     pub(super) requests: Arc<Requests>,
     pub(super) target: Arc<Target>,
     pub(super) dialer: Arc<Dialer>,
     pub(super) clock: Clock,
-    pub(super) phase: Phase,
+    pub(super) phase: LoadPhase,
     /// Number of requests that were started or are due.
     pub(super) next: AtomicU64,
     /// Number of clients that are ready to start.
     pub(super) arrived: AtomicU32,
     /// Start time of the clients.
     pub(super) go: watch::Receiver<Option<u64>>,
-    pub(super) stop: watch::Receiver<Stop>,
-    pub(super) live: Arc<Live>,
+    pub(super) stop: watch::Receiver<ClientStop>,
+    pub(super) live: Arc<LoadProgress>,
     /// Time since which each worker has waited for responses; `u64::MAX` if it waits for none.
     pub(super) quiet: Vec<AtomicU64>,
 }
 
-impl Shared {
+impl PhaseShared {
     /// Returns the number of the next request.
     pub(super) fn take_number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
@@ -100,25 +100,25 @@ impl Shared {
 
 /// Data that the clients of one thread share.
 pub(super) struct Worker {
-    pub(super) shared: Arc<Shared>,
-    pub(super) record: RefCell<Record>,
+    pub(super) shared: Arc<PhaseShared>,
+    pub(super) record: RefCell<WorkerRecord>,
     pub(super) buffer: RefCell<Box<[u8]>>,
-    pub(super) stop: Cell<Stop>,
+    pub(super) stop: Cell<ClientStop>,
     /// Data came from the service since the last tick.
     pub(super) alive: Cell<bool>,
     /// A request was sent since the last data came.
     pub(super) unanswered: Cell<bool>,
     /// Draws of a fixed rate, which no single client owns.
-    pub(super) draws: RefCell<Draws>,
-    pub(super) alarm: Alarm,
-    slots: RefCell<Vec<Rc<Slot>>>,
-    before: RefCell<Before>,
+    pub(super) draws: RefCell<RequestDraws>,
+    pub(super) alarm: TimerQueue,
+    slots: RefCell<Vec<Rc<ClientChannel>>>,
+    before: RefCell<LastTick>,
     index: usize,
 }
 
 /// Signal from the worker to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kick {
+pub(super) enum ClientSignal {
     /// The time limit has passed.
     Late,
     Stop,
@@ -126,26 +126,26 @@ pub(super) enum Kick {
 
 /// Channel from a worker to a client.
 #[derive(Default)]
-pub(super) struct Slot {
+pub(super) struct ClientChannel {
     /// Time limit of the client's current operation; 0 for none.
     deadline: Cell<u64>,
-    kick: Cell<Option<Kick>>,
+    kick: Cell<Option<ClientSignal>>,
     waker: RefCell<Option<Waker>>,
 }
 
-impl Slot {
+impl ClientChannel {
     /// Sets the time limit of the next operation; 0 for none.
     pub(super) fn set_deadline(&self, deadline: u64) {
         self.deadline.set(deadline);
-        if self.kick.get() == Some(Kick::Late) {
+        if self.kick.get() == Some(ClientSignal::Late) {
             self.kick.set(None); // the signal belongs to an earlier operation
         }
     }
 
     /// Returns the signal to the client, or registers its waker.
-    pub(super) fn poll_kick(&self, cx: &Context<'_>) -> Option<Kick> {
+    pub(super) fn poll_kick(&self, cx: &Context<'_>) -> Option<ClientSignal> {
         let kick = self.kick.get();
-        if kick == Some(Kick::Late) {
+        if kick == Some(ClientSignal::Late) {
             self.kick.set(None);
         }
         if kick.is_none() {
@@ -161,7 +161,10 @@ impl Slot {
     }
 
     /// Awaits a future, unless the client receives a signal first.
-    pub(super) async fn unless_kicked<F: Future>(&self, future: F) -> Result<F::Output, Kick> {
+    pub(super) async fn unless_kicked<F: Future>(
+        &self,
+        future: F,
+    ) -> Result<F::Output, ClientSignal> {
         let mut future = pin!(future);
         std::future::poll_fn(|cx| {
             if let Poll::Ready(done) = future.as_mut().poll(cx) {
@@ -173,7 +176,7 @@ impl Slot {
         .await
     }
 
-    fn kick_client(&self, kick: Kick) {
+    fn kick_client(&self, kick: ClientSignal) {
         self.deadline.set(0);
         self.kick.set(Some(kick));
         if let Some(waker) = self.waker.borrow_mut().take() {
@@ -185,22 +188,22 @@ impl Slot {
 impl Worker {
     /// Runs some of the clients until all have finished. Returns their record.
     pub(super) fn run_clients(
-        shared: Arc<Shared>,
+        shared: Arc<PhaseShared>,
         index: usize,
         clients: Range<u32>,
         ring: &Path,
-    ) -> io::Result<Record> {
+    ) -> io::Result<WorkerRecord> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .event_interval(EVENTS)
             .build_local(LocalOptions::default())?;
         let kinds = shared.requests.kinds.len();
         let count = clients.end - clients.start;
-        let mut record = Record::new(ring, kinds, count, shared.phase.is_open())?;
+        let mut record = WorkerRecord::new(ring, kinds, count, shared.phase.is_open())?;
         if shared.phase.log_all {
             record.log_to(&ring.with_file_name(format!("requests-{index}.csv")))?;
         }
-        let draws = Draws::new(&shared.requests, shared.phase.seed, 0, 1);
+        let draws = RequestDraws::new(&shared.requests, shared.phase.seed, 0, 1);
         let worker = Rc::new(Self {
             shared,
             record: RefCell::new(record),
@@ -209,7 +212,7 @@ impl Worker {
             alive: Cell::default(),
             unanswered: Cell::default(),
             draws: RefCell::new(draws),
-            alarm: Alarm::default(),
+            alarm: TimerQueue::default(),
             slots: RefCell::default(),
             before: RefCell::default(),
             index,
@@ -222,15 +225,15 @@ impl Worker {
 
     async fn run_all_clients(self: Rc<Self>, clients: Range<u32>) -> io::Result<()> {
         let timer = self.shared.phase.is_open().then(Timer::new).transpose()?;
-        let two = self.shared.phase.http != Http::One;
-        let mut lane = Rc::<Lane>::default();
+        let two = self.shared.phase.http != HttpVersion::One;
+        let mut lane = Rc::<SharedConnection>::default();
         let clients: Vec<_> = clients
             .map(|id| {
                 if id.is_multiple_of(STREAMS) {
                     lane = Rc::default();
                 }
                 let lane = two.then(|| lane.clone());
-                let slot = Rc::<Slot>::default();
+                let slot = Rc::<ClientChannel>::default();
                 self.slots.borrow_mut().push(slot.clone());
                 let client = Client::new(self.clone(), slot, id, lane);
                 tokio::task::spawn_local(client.run_to_end())
@@ -259,19 +262,19 @@ impl Worker {
     async fn forward_stop(self: Rc<Self>) {
         let mut stop = self.shared.stop.clone();
         let Ok(why) = stop
-            .wait_for(|stop| *stop != Stop::No)
+            .wait_for(|stop| *stop != ClientStop::No)
             .await
             .map(|stop| *stop)
         else {
             return;
         };
         self.stop.set(why);
-        if why == Stop::Died {
+        if why == ClientStop::Died {
             // Buffers may still contain responses that the service sent, and these count.
             tokio::time::sleep(LAST_WORDS).await;
         }
         for slot in self.slots.borrow().iter() {
-            slot.kick_client(Kick::Stop);
+            slot.kick_client(ClientSignal::Stop);
         }
     }
 
@@ -290,7 +293,7 @@ impl Worker {
         for slot in self.slots.borrow().iter() {
             let deadline = slot.deadline.get();
             if deadline != 0 && now >= deadline {
-                slot.kick_client(Kick::Late);
+                slot.kick_client(ClientSignal::Late);
             }
         }
         let mut record = self.record.borrow_mut();
@@ -326,7 +329,7 @@ impl Worker {
 
 /// State of a worker at its last tick.
 #[derive(Default)]
-struct Before {
+struct LastTick {
     quiet: u64,
     ticks: u64,
     sent: u64,

@@ -36,7 +36,7 @@ impl Container {
 /// The end of a container as its engine reported it, and the end of its program as the kernel reported it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ContainerSeen {
+pub struct ContainerObservation {
     /// Container ID.
     pub id: String,
     /// Exit code of the first process, 128+n after a signal.

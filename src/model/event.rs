@@ -1,7 +1,7 @@
 //! Events of a run, which are the lines of its journal.
 
 use super::{
-    Choice, Host, Observation, Outcome, Plan, Signal, Survey, Trial, TrialId, VariantId,
+    Host, Observation, Outcome, Plan, Signal, Survey, Trial, TrialId, VariantChoice, VariantId,
     is_default, micros,
 };
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub enum Event {
         at: i64,
     },
     /// A search chose its next variant, which is added to the plan.
-    VariantChosen(Choice),
+    VariantChosen(VariantChoice),
     /// Preparation of a variant began.
     MakingBegun(VariantId),
     /// Preparation of a variant ended: it can be tried.
@@ -95,7 +95,7 @@ pub enum Event {
     /// A message for the user.
     Note {
         /// Severity.
-        level: Level,
+        level: NoteLevel,
         /// The message.
         text: String,
     },
@@ -108,7 +108,7 @@ pub enum Event {
         at: Duration,
     },
     /// The user resumes the run with other limits.
-    LimitsChanged(Limits),
+    LimitsChanged(ResumeLimits),
     /// The run was resumed. Trials that were running are inconclusive and are retried.
     RunResumed {
         /// Seconds since 1970.
@@ -125,7 +125,7 @@ pub enum Event {
 /// Limits of a resumed run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Limits {
+pub struct ResumeLimits {
     /// Trials of each variant.
     #[serde(skip_serializing_if = "is_default")]
     pub trials: Option<u64>,
@@ -143,7 +143,7 @@ pub struct Limits {
 /// Severity of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum NoteLevel {
     /// Information.
     Info,
     /// A warning: results may be affected.

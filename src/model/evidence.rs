@@ -49,7 +49,7 @@ pub struct Crash {
     pub thread_name: Option<String>,
     /// Phase of the process at the crash.
     #[serde(skip_serializing_if = "is_default")]
-    pub phase: Phase,
+    pub phase: ProcessPhase,
     /// Whether the core lacks the stack, so that only the innermost call is known.
     #[serde(skip_serializing_if = "is_default")]
     pub stackless: bool,
@@ -165,7 +165,7 @@ pub struct Fault {
 /// A core file of a process of the trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct CoreSeen {
+pub struct CoreObservation {
     /// Process ID.
     pub pid: i32,
     /// Present path of the file.
@@ -183,7 +183,7 @@ pub struct CoreSeen {
 /// A process of the trial that died of a signal and is not an actor. The ends of actors are recorded with the actors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Casualty {
+pub struct CrashedProcess {
     /// Process ID.
     pub pid: i32,
     /// Name of the process, if it is known.
@@ -224,7 +224,7 @@ pub struct KernelLine {
     schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Phase {
+pub enum ProcessPhase {
     /// Before `main`: the loader, or constructors.
     Start,
     /// In between.
@@ -242,10 +242,10 @@ pub struct Signature {
     /// Title for the user: `SIGSEGV, null pointer + 0x10, in libfoo.so!conv < forward`.
     pub title: String,
     /// The kind of evidence that the signature uses.
-    pub depth: Depth,
+    pub depth: EvidenceDepth,
     /// Names of the same failure for less detailed evidence.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub also: Vec<(Depth, SignatureId)>,
+    pub also: Vec<(EvidenceDepth, SignatureId)>,
     /// Whether the signature contains an offset in a file, which differs in the next build.
     #[serde(default, skip_serializing_if = "is_default")]
     pub placed: bool,
@@ -261,7 +261,8 @@ impl Signature {
     /// Returns whether the same bug has this name in every build: it uses a message of the program, or a stack without
     /// offsets in a file. If heap damage was found, the name may differ in every trial.
     pub fn is_same_in_any_build(&self) -> bool {
-        let named = self.depth == Depth::Output || self.depth == Depth::Stack && !self.placed;
+        let named = self.depth == EvidenceDepth::Output
+            || self.depth == EvidenceDepth::Stack && !self.placed;
         named && self.family.is_none()
     }
 }
@@ -295,7 +296,7 @@ pub struct SignatureId(pub u32);
     schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Depth {
+pub enum EvidenceDepth {
     /// The exit status alone.
     #[default]
     Status,
@@ -342,7 +343,7 @@ impl std::str::FromStr for SignatureId {
     }
 }
 
-impl fmt::Display for Depth {
+impl fmt::Display for EvidenceDepth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Status => "exit status",
@@ -353,7 +354,7 @@ impl fmt::Display for Depth {
     }
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for ProcessPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Start => "before main",

@@ -1,6 +1,6 @@
 //! State of the processes of a hung trial.
 
-use super::{CoreSeen, Frame, is_default, micros};
+use super::{CoreObservation, Frame, is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub struct Hang {
     pub tools: Vec<(String, String)>,
     /// Cores that were written of the running processes, for their stacks.
     #[serde(skip_serializing_if = "is_default")]
-    pub cores: Vec<CoreSeen>,
+    pub cores: Vec<CoreObservation>,
 }
 
 /// The state of a thread at the deadline.
@@ -69,7 +69,7 @@ pub struct HungThread {
     pub never_slept: bool,
     /// The object for which it waits, if the system call or the lock shows it.
     #[serde(skip_serializing_if = "is_default")]
-    pub waits_on: Option<WaitsOn>,
+    pub waits_on: Option<WaitObject>,
     /// The thread or process that must act first: the owner of the lock, the joined thread, the child. A thread that
     /// waits for a lock that it holds waits for itself.
     #[serde(skip_serializing_if = "is_default")]
@@ -94,7 +94,7 @@ pub struct HungThread {
 /// The object for which a thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WaitsOn {
+pub enum WaitObject {
     /// A mutex of the process.
     Mutex,
     /// A mutex shared between processes.
@@ -125,7 +125,7 @@ pub struct AbsentOwner {
 
 /// Activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activity {
+pub enum ThreadActivity {
     /// In uninterruptible sleep in the kernel.
     Stuck,
     /// Using the CPU time that it can get.
@@ -140,17 +140,17 @@ pub enum Activity {
 
 impl HungThread {
     /// Returns the activity of the thread.
-    pub fn current_activity(&self) -> Activity {
+    pub fn current_activity(&self) -> ThreadActivity {
         match (self.state, self.waits_on) {
-            ('T' | 't', _) => Activity::Stopped,
+            ('T' | 't', _) => ThreadActivity::Stopped,
             // A thread in `vfork` is in state D too, but does not wait for a device.
-            (_, Some(WaitsOn::Child | WaitsOn::Vfork)) => Activity::WaitsForChild,
+            (_, Some(WaitObject::Child | WaitObject::Vfork)) => ThreadActivity::WaitsForChild,
             _ if ["wait4", "waitid", "vfork"].contains(&self.call.as_str()) => {
-                Activity::WaitsForChild
+                ThreadActivity::WaitsForChild
             }
-            ('D', _) => Activity::Stuck,
-            _ if self.is_busy() => Activity::Busy,
-            _ => Activity::Blocked,
+            ('D', _) => ThreadActivity::Stuck,
+            _ if self.is_busy() => ThreadActivity::Busy,
+            _ => ThreadActivity::Blocked,
         }
     }
 
@@ -199,39 +199,51 @@ mod tests {
     #[test]
     fn a_thread_is_busy_by_its_share_of_the_cpu_time_that_it_could_get() {
         for (name, seen, expected) in [
-            ("a whole CPU", thread('R', 200, 200, true), Activity::Busy),
+            (
+                "a whole CPU",
+                thread('R', 200, 200, true),
+                ThreadActivity::Busy,
+            ),
             (
                 "a fifth of a CPU, all there was",
                 thread('S', 39, 40, false),
-                Activity::Busy,
+                ThreadActivity::Busy,
             ),
             (
                 "no CPU time at all",
                 thread('R', 0, 0, true),
-                Activity::Busy,
+                ThreadActivity::Busy,
             ),
             (
                 "polls now and then",
                 thread('S', 4, 190, false),
-                Activity::Blocked,
+                ThreadActivity::Blocked,
             ),
             (
                 "polls, seen at work",
                 thread('R', 4, 100, false),
-                Activity::Blocked,
+                ThreadActivity::Blocked,
             ),
             (
                 "slept in an older journal",
                 thread('S', 49, 0, false),
-                Activity::Blocked,
+                ThreadActivity::Blocked,
             ),
             (
                 "busy in an older journal",
                 thread('R', 50, 0, false),
-                Activity::Busy,
+                ThreadActivity::Busy,
             ),
-            ("in a driver", thread('D', 0, 200, false), Activity::Stuck),
-            ("stopped", thread('T', 100, 200, false), Activity::Stopped),
+            (
+                "in a driver",
+                thread('D', 0, 200, false),
+                ThreadActivity::Stuck,
+            ),
+            (
+                "stopped",
+                thread('T', 100, 200, false),
+                ThreadActivity::Stopped,
+            ),
         ] {
             assert_eq!(seen.current_activity(), expected, "{name}");
         }
@@ -240,8 +252,8 @@ mod tests {
     #[test]
     fn a_parent_in_vfork_waits_for_its_child() {
         let mut parent = thread('D', 0, 200, false);
-        parent.waits_on = Some(WaitsOn::Vfork);
-        assert_eq!(parent.current_activity(), Activity::WaitsForChild);
+        parent.waits_on = Some(WaitObject::Vfork);
+        assert_eq!(parent.current_activity(), ThreadActivity::WaitsForChild);
     }
 
     #[test]

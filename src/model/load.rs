@@ -1,6 +1,6 @@
 //! HTTP load: its settings, and the observations of the clients.
 
-use super::{Around, Text, is_default, micros};
+use super::{Text, TotalUsage, is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,21 +9,21 @@ use std::time::Duration;
 /// HTTP load on a service. In a trial the service is started, becomes ready, is warmed up, put under load and left idle
 /// for a moment; then its health is checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Load {
+pub struct LoadPlan {
     /// Who starts the service.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub owner: Owner,
+    pub owner: ServiceOwner,
     /// Target of the requests.
-    pub target: Target,
+    pub target: TargetPlan,
     /// The kinds of requests; at least one.
     pub requests: Vec<RequestPlan>,
     /// A CSV file with a header line; templates may use its columns.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rows: Option<Text>,
     /// How requests are paced.
-    pub pace: Pace,
+    pub pace: RequestPace,
     /// When the load of a trial ends.
-    pub amount: Amount,
+    pub amount: LoadLimit,
     /// Requests before the load, which are not counted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub warm_up: WarmUp,
@@ -37,7 +37,7 @@ pub struct Load {
     #[serde(with = "micros")]
     pub settle: Duration,
     /// When the service is ready.
-    pub ready: Ready,
+    pub ready: ReadyCondition,
     /// Time limit for becoming ready.
     #[serde(with = "micros")]
     pub ready_limit: Duration,
@@ -52,7 +52,7 @@ pub struct Load {
 /// Who starts and restarts the service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Owner {
+pub enum ServiceOwner {
     /// provoke: the service is an actor of the variant.
     #[default]
     Provoke,
@@ -65,7 +65,7 @@ pub enum Owner {
 /// Target of the requests, and how to connect to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Target {
+pub struct TargetPlan {
     /// `http://` or `https://`, host and port; the rest is a prefix of the path of each request. `{slot}` and `{trial}`
     /// are filled in.
     pub base: String,
@@ -77,10 +77,10 @@ pub struct Target {
     pub owned: Option<String>,
     /// HTTP version.
     #[serde(skip_serializing_if = "is_default")]
-    pub http: Http,
+    pub http: HttpVersion,
     /// How long connections are kept.
     #[serde(skip_serializing_if = "is_default")]
-    pub connections: Connections,
+    pub connections: ConnectionReuse,
     /// Time limit for connecting.
     #[serde(with = "micros")]
     pub connect_limit: Duration,
@@ -105,7 +105,7 @@ pub struct Target {
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
-pub enum Http {
+pub enum HttpVersion {
     /// One request after another on a connection.
     #[default]
     #[serde(rename = "1.1")]
@@ -121,7 +121,7 @@ pub enum Http {
 /// How long connections are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Connections {
+pub enum ConnectionReuse {
     /// Until the server closes them.
     #[default]
     Kept,
@@ -146,19 +146,19 @@ pub struct RequestPlan {
     pub headers: Vec<(String, String)>,
     /// Body of the request.
     #[serde(skip_serializing_if = "is_default")]
-    pub body: Body,
+    pub body: RequestBody,
     /// A file with the bytes of the whole request, which are sent as they are, instead of all other fields.
     #[serde(skip_serializing_if = "is_default")]
     pub raw: Option<Text>,
     /// Requirements on the response.
     #[serde(skip_serializing_if = "is_default")]
-    pub expect: Answer,
+    pub expect: ResponseRules,
 }
 
 /// Body of a request. Templates may contain `{row.NAME}`, `{seq}`, `{rand}`, `{env.NAME}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Body {
+pub enum RequestBody {
     /// No body.
     #[default]
     None,
@@ -169,7 +169,7 @@ pub enum Body {
         /// The files, in order.
         files: Vec<Text>,
         /// How the next file is chosen.
-        pick: Pick,
+        pick: FilePick,
     },
     /// A column of the rows.
     Column(String),
@@ -180,7 +180,7 @@ pub enum Body {
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Pick {
+pub enum FilePick {
     /// Any, by the seed.
     #[default]
     Random,
@@ -193,7 +193,7 @@ pub enum Pick {
 /// Requirements on a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Answer {
+pub struct ResponseRules {
     /// Accepted status codes; empty accepts everything below 400.
     #[serde(skip_serializing_if = "is_default")]
     pub status: Vec<u16>,
@@ -217,7 +217,7 @@ pub struct Answer {
 /// How requests are paced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Pace {
+pub enum RequestPace {
     /// A fixed number of clients, each of which waits for its response. A variant may have another number.
     Closed {
         /// Number of clients.
@@ -235,7 +235,7 @@ pub enum Pace {
 /// When the load of a trial ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Amount {
+pub enum LoadLimit {
     /// After this number of requests.
     Requests(u64),
     /// After this time.
@@ -254,7 +254,7 @@ pub struct WarmUp {
 /// When a service is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ready {
+pub enum ReadyCondition {
     /// When it accepts connections.
     Connects,
     /// When it responds to this path with this status.
@@ -273,9 +273,9 @@ pub enum Ready {
 /// Observations of the clients in a trial of a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct LoadSeen {
+pub struct LoadObservation {
     /// The last stage of the trial.
-    pub stage: Stage,
+    pub stage: LoadStage,
     /// Why the trial ended before its last stage, if the service did not crash.
     #[serde(skip_serializing_if = "is_default")]
     pub trouble: Option<String>,
@@ -299,7 +299,7 @@ pub struct LoadSeen {
     pub warmed: u64,
     /// Number of requests by result.
     #[serde(skip_serializing_if = "is_default", with = "counts")]
-    pub ends: BTreeMap<Ended, u64>,
+    pub ends: BTreeMap<RequestResult, u64>,
     /// Requests sent by kind, in the order of the plan.
     #[serde(skip_serializing_if = "is_default")]
     pub kinds: Vec<u64>,
@@ -330,16 +330,16 @@ pub struct LoadSeen {
     pub delayed_acks: u64,
     /// Size of the service during the load, with the time in milliseconds.
     #[serde(skip_serializing_if = "is_default")]
-    pub sizes: Vec<(u64, Around)>,
+    pub sizes: Vec<(u64, TotalUsage)>,
     /// Requests in flight by kind, at an instant of the load drawn from the seed, if the service did not crash.
     #[serde(skip_serializing_if = "is_default")]
     pub at_random: Vec<u64>,
     /// Requests in flight at the crash or hang.
     #[serde(skip_serializing_if = "is_default")]
-    pub death: Option<Death>,
+    pub death: Option<RequestsAtFailure>,
 }
 
-impl LoadSeen {
+impl LoadObservation {
     /// Returns the number of requests whose result shows a fault of the running service.
     pub fn error_count(&self) -> u64 {
         let errors = self.ends.iter().filter(|(ended, _)| ended.is_error());
@@ -347,7 +347,7 @@ impl LoadSeen {
     }
 
     /// Returns the number of responses before the crash.
-    pub fn answered_until(&self, death: &Death) -> u64 {
+    pub fn answered_until(&self, death: &RequestsAtFailure) -> u64 {
         (self.served + self.warmed).saturating_sub(death.answered_after)
     }
 }
@@ -367,7 +367,7 @@ impl LoadSeen {
     schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum LoadStage {
     /// Waiting until the service is ready.
     #[default]
     Starting,
@@ -384,7 +384,7 @@ pub enum Stage {
 /// The state of requests when a service crashed or hung.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Death {
+pub struct RequestsAtFailure {
     /// Whether it hung instead of crashing: it stopped responding.
     #[serde(skip_serializing_if = "is_default")]
     pub hung: bool,
@@ -409,7 +409,7 @@ pub struct Death {
 /// Result of a request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum RequestResult {
     /// Response as expected.
     Ok,
     /// Unexpected status.
@@ -419,13 +419,13 @@ pub enum Ended {
     /// The connection was refused.
     Refused,
     /// The connection broke: errno, and the phase.
-    Reset(i32, Part),
+    Reset(i32, RequestPhase),
     /// The connection was closed before the end of the response, in this phase.
-    ClosedEarly(Part),
+    ClosedEarly(RequestPhase),
     /// A kept connection was closed just when it was reused; the request was sent again on another.
     ClosedIdle,
     /// A timeout in this phase.
-    Timeout(Part),
+    Timeout(RequestPhase),
     /// The name could not be resolved: message of the resolver.
     Dns(String),
     /// The target is unreachable: errno.
@@ -446,7 +446,7 @@ pub enum Ended {
     Unreached,
 }
 
-impl Ended {
+impl RequestResult {
     /// Returns whether the response was as expected.
     pub fn is_ok(&self) -> bool {
         *self == Self::Ok
@@ -472,7 +472,7 @@ impl Ended {
     }
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for RequestResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ok => f.write_str("ok"),
@@ -518,7 +518,7 @@ fn errno_name(errno: i32) -> String {
 /// Phase of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Part {
+pub enum RequestPhase {
     /// Connecting.
     #[default]
     Connect,
@@ -530,7 +530,7 @@ pub enum Part {
     Body,
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for RequestPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Connect => "connect",
@@ -588,12 +588,12 @@ impl Latencies {
 
 /// Serializes counts as pairs, because the keys are not strings and JSON requires string keys.
 mod counts {
-    use super::Ended;
+    use super::RequestResult;
     use serde::{Deserialize as _, Deserializer, Serializer};
     use std::collections::BTreeMap;
 
     pub(super) fn serialize<S: Serializer>(
-        counts: &BTreeMap<Ended, u64>,
+        counts: &BTreeMap<RequestResult, u64>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
         to.collect_seq(counts)
@@ -601,8 +601,8 @@ mod counts {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
-    ) -> Result<BTreeMap<Ended, u64>, D::Error> {
-        Vec::<(Ended, u64)>::deserialize(from).map(|pairs| pairs.into_iter().collect())
+    ) -> Result<BTreeMap<RequestResult, u64>, D::Error> {
+        Vec::<(RequestResult, u64)>::deserialize(from).map(|pairs| pairs.into_iter().collect())
     }
 }
 
@@ -613,27 +613,30 @@ mod tests {
     #[test]
     fn what_was_seen_of_a_life_comes_back_from_the_journal() {
         let ends = [
-            Ended::Ok,
-            Ended::Status(503),
-            Ended::Check("body".to_owned()),
-            Ended::Reset(104, Part::Head),
-            Ended::ClosedEarly(Part::Body),
-            Ended::Timeout(Part::Connect),
-            Ended::Dns("no such name".to_owned()),
-            Ended::Died,
+            RequestResult::Ok,
+            RequestResult::Status(503),
+            RequestResult::Check("body".to_owned()),
+            RequestResult::Reset(104, RequestPhase::Head),
+            RequestResult::ClosedEarly(RequestPhase::Body),
+            RequestResult::Timeout(RequestPhase::Connect),
+            RequestResult::Dns("no such name".to_owned()),
+            RequestResult::Died,
         ];
-        let seen = LoadSeen {
+        let seen = LoadObservation {
             ends: ends.into_iter().zip(1..).collect(),
             latency: Latencies(vec![(3, 7)]),
             kinds: vec![1, 2],
-            death: Some(Death {
+            death: Some(RequestsAtFailure {
                 hung: true,
                 in_flight: 3,
-                ..Death::default()
+                ..RequestsAtFailure::default()
             }),
-            ..LoadSeen::default()
+            ..LoadObservation::default()
         };
         let line = serde_json::to_string(&seen).unwrap();
-        assert_eq!(serde_json::from_str::<LoadSeen>(&line).unwrap(), seen);
+        assert_eq!(
+            serde_json::from_str::<LoadObservation>(&line).unwrap(),
+            seen
+        );
     }
 }

@@ -14,7 +14,6 @@ mod host;
 mod load;
 mod observation;
 mod outcome;
-mod piece;
 mod plan;
 mod question;
 mod rules;
@@ -22,49 +21,54 @@ mod secret;
 mod setting;
 mod signal;
 mod site;
+mod source_part;
 mod space;
 mod survey;
 mod text;
 mod trial;
 
 pub use conditions::{ConditionDifference, Conditions};
-pub use container::{Container, ContainerSeen};
-pub use event::{Event, FORMAT, Level, Limits, StopCause};
+pub use container::{Container, ContainerObservation};
+pub use event::{Event, FORMAT, NoteLevel, ResumeLimits, StopCause};
 pub use evidence::{
-    Autopsy, Casualty, CoreSeen, Crash, Depth, Family, Fault, Frame, KernelLine, Module, Phase,
-    Signature, SignatureId, Thread,
+    Autopsy, CoreObservation, Crash, CrashedProcess, EvidenceDepth, Family, Fault, Frame,
+    KernelLine, Module, ProcessPhase, Signature, SignatureId, Thread,
 };
-pub use hang::{AbsentOwner, Activity, Hang, HungThread, WaitsOn};
+pub use hang::{AbsentOwner, Hang, HungThread, ThreadActivity, WaitObject};
 pub use host::Host;
 pub use load::{
-    Amount, Answer, Body, Connections, Death, Ended, Http, Latencies, Load, LoadSeen, Owner, Pace,
-    Part, Pick, Ready, RequestPlan, Stage, Target, WarmUp,
+    ConnectionReuse, FilePick, HttpVersion, Latencies, LoadLimit, LoadObservation, LoadPlan,
+    LoadStage, ReadyCondition, RequestBody, RequestPace, RequestPhase, RequestPlan, RequestResult,
+    RequestsAtFailure, ResponseRules, ServiceOwner, TargetPlan, WarmUp,
 };
 pub use observation::{
-    ActorSeen, Around, Ending, HookSeen, ObjectSeen, ObjectSort, Observation, ProcessSeen, Residue,
+    ActorObservation, Ending, EngineObjectKind, EngineObjectObservation, FailedHook, Observation,
+    ProcessObservation, RemainingProcesses, TotalUsage,
 };
-pub use outcome::{Failure, Kind, Outcome, Void, Witness};
-pub use piece::{Piece, Pieces, Shell};
+pub use outcome::{Failure, FailureKind, InconclusiveReason, Outcome, SignalEvidence};
 pub use plan::{
-    ActorPlan, Alpha, Capture, Change, CoreSize, Cores, Edit, Expect, Hooks, Keep, Limit, Plan,
-    Resource, Role, Stop, Timeout, VariantPlan,
+    ActorPlan, ActorRole, Alpha, CaptureMode, CoreSettings, CoreSize, EditPlan, ExpectedResult,
+    FileChange, Hooks, KeepRule, Plan, Resource, ResourceLimit, StopLimits, Timeout, VariantPlan,
 };
 pub use question::{
-    Baseline, Bug, Compare, Confirm, Drift, EarlierTrials, Factor, Find, LeftOut, Measured,
-    Question, Ramp, RatesDiffer, RunCounts, Search, Shrink,
+    Baseline, CompareGoal, CompareQuestion, ConfirmQuestion, EarlierTrials, ExcludedRun, Factor,
+    KnownBug, MeasuredBaseline, Question, RampQuestion, RateDrift, RateMismatch, RunCounts,
+    SearchQuestion, ShrinkQuestion,
 };
-pub use rules::{Leaks, Only, Rules};
+pub use rules::{BugFilter, LeakRule, Rules};
 pub use secret::is_secret;
-pub use setting::Setting;
+pub use setting::ParallelSetting;
 pub use signal::Signal;
 pub use site::Site;
+pub use source_part::{EnclosingPart, SourcePart, SourceParts};
 pub use space::{
-    Boundary, Choice, Choices, Cut, Cuts, KindOf, Known, Make, Place, Section, Source, Space,
-    Stretch, Subset, Thing, What,
+    AlternatingSection, Boundary, Candidate, CandidateFacts, Item, ItemKind, LoadPart, Preparation,
+    ReducedSource, ReducibleLoad, RequestKindSizes, SearchSpace, Subset, UnsearchedSection,
+    VariantChoice, VariantChoices,
 };
 pub use survey::Survey;
 pub use text::Text;
-pub use trial::{Lane, Trial, TrialId, VariantId, trial_seed};
+pub use trial::{SlotId, Trial, TrialId, VariantId, trial_seed};
 
 /// Serializes durations as whole microseconds: compact in the journal, and exact.
 pub mod micros {

@@ -1,8 +1,8 @@
 //! Observation of a trial: facts without judgement.
 
 use super::{
-    Casualty, ContainerSeen, CoreSeen, Hang, KernelLine, LoadSeen, Signal, Site, Stage, Text,
-    is_default, micros,
+    ContainerObservation, CoreObservation, CrashedProcess, Hang, KernelLine, LoadObservation,
+    LoadStage, Signal, Site, Text, is_default, micros,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -16,10 +16,10 @@ pub struct Observation {
     #[serde(rename = "us", with = "micros")]
     pub elapsed: Duration,
     /// Every copy of every actor, in the order of the plan.
-    pub actors: Vec<ActorSeen>,
+    pub actors: Vec<ActorObservation>,
     /// What remained of the process tree after the main process ended.
     #[serde(skip_serializing_if = "is_default")]
-    pub residue: Residue,
+    pub residue: RemainingProcesses,
     /// OOM kills that the memory cgroup of the slot counted during the trial; `None` without such a cgroup.
     #[serde(skip_serializing_if = "is_default")]
     pub oom_kills: Option<u64>,
@@ -32,28 +32,28 @@ pub struct Observation {
     pub matched: Vec<(usize, String)>,
     /// Other processes of the tree that died of a signal: crashes that the exit code may hide.
     #[serde(skip_serializing_if = "is_default")]
-    pub casualties: Vec<Casualty>,
+    pub casualties: Vec<CrashedProcess>,
     /// Lines of the kernel's log about processes of the trial.
     #[serde(skip_serializing_if = "is_default")]
     pub kernel: Vec<KernelLine>,
     /// Core files of its processes.
     #[serde(skip_serializing_if = "is_default")]
-    pub cores: Vec<CoreSeen>,
+    pub cores: Vec<CoreObservation>,
     /// The state of its processes at the deadline, if it timed out.
     #[serde(skip_serializing_if = "is_default")]
     pub hang: Option<Hang>,
     /// The observations of the clients, if the trial is one of a service.
     #[serde(skip_serializing_if = "is_default")]
-    pub load: Option<Box<LoadSeen>>,
+    pub load: Option<Box<LoadObservation>>,
     /// Size of the processes that `setup` left running, after the trial, if it was measured.
     #[serde(skip_serializing_if = "is_default")]
-    pub around: Option<Around>,
+    pub around: Option<TotalUsage>,
     /// The hook before the trial, if it failed.
     #[serde(skip_serializing_if = "is_default")]
-    pub prepare: Option<HookSeen>,
+    pub prepare: Option<FailedHook>,
     /// The hook after the trial, if it failed.
     #[serde(skip_serializing_if = "is_default")]
-    pub conclude: Option<HookSeen>,
+    pub conclude: Option<FailedHook>,
     /// Whether provoke ended the trial because it was exiting.
     #[serde(skip_serializing_if = "is_default")]
     pub interrupted: bool,
@@ -66,8 +66,8 @@ impl Observation {
     /// Returns why a trial of a service is inconclusive.
     pub fn not_ready(&self) -> Option<String> {
         let load = self.load.as_ref()?;
-        let lives = |service: &&ActorSeen| service.ending == Ending::Stopped;
-        if load.stage != Stage::Starting && self.actors.first().is_some_and(|one| lives(&one)) {
+        let lives = |service: &&ActorObservation| service.ending == Ending::Stopped;
+        if load.stage != LoadStage::Starting && self.actors.first().is_some_and(|one| lives(&one)) {
             let ends = load.ends.iter().max_by_key(|(_, count)| **count);
             let most = ends.map_or_else(String::new, |(ended, _)| format!(": {ended}"));
             let nothing = || format!("no request was answered{most}");
@@ -90,7 +90,7 @@ impl Observation {
 /// The observed facts about one copy of one actor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ActorSeen {
+pub struct ActorObservation {
     /// Index in the plan's list of actors.
     #[serde(skip_serializing_if = "is_default")]
     pub actor: u32,
@@ -125,7 +125,7 @@ pub struct ActorSeen {
     pub site: Option<Site>,
     /// The container that it ran in; `ending` is then the end that the engine reported.
     #[serde(skip_serializing_if = "is_default")]
-    pub container: Option<Box<ContainerSeen>>,
+    pub container: Option<Box<ContainerObservation>>,
 }
 
 /// How a process ended.
@@ -170,7 +170,7 @@ impl Default for Ending {
 /// What remained of a trial's process tree after its main process had ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Residue {
+pub struct RemainingProcesses {
     /// Time until no process was left, if some were left at first and ended by themselves.
     #[serde(
         rename = "settled_us",
@@ -180,19 +180,19 @@ pub struct Residue {
     pub settled: Duration,
     /// Leaked processes, which exceeded the leak grace, as they were before they were killed.
     #[serde(skip_serializing_if = "is_default")]
-    pub leaked: Vec<ProcessSeen>,
+    pub leaked: Vec<ProcessObservation>,
     /// Number of leaked processes beyond those listed.
     #[serde(skip_serializing_if = "is_default")]
     pub unlisted: u64,
     /// Processes that could not be killed.
     #[serde(skip_serializing_if = "is_default")]
-    pub unkillable: Vec<ProcessSeen>,
+    pub unkillable: Vec<ProcessObservation>,
     /// Containers, volumes and networks that the trial created and that outlived the leak grace, if these are watched.
     #[serde(skip_serializing_if = "is_default")]
-    pub objects: Vec<ObjectSeen>,
+    pub objects: Vec<EngineObjectObservation>,
 }
 
-impl Residue {
+impl RemainingProcesses {
     /// Returns the number of leaked processes.
     pub fn process_count(&self) -> u64 {
         self.leaked.len() as u64 + self.unlisted
@@ -207,9 +207,9 @@ impl Residue {
 /// An object of a container engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ObjectSeen {
+pub struct EngineObjectObservation {
     /// Kind of the object.
-    pub sort: ObjectSort,
+    pub sort: EngineObjectKind,
     /// Its name.
     pub name: String,
     /// The image of a container.
@@ -223,7 +223,7 @@ pub struct ObjectSeen {
 /// Kind of an object of a container engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ObjectSort {
+pub enum EngineObjectKind {
     /// A container.
     #[default]
     Container,
@@ -233,15 +233,15 @@ pub enum ObjectSort {
     Network,
 }
 
-impl fmt::Display for ObjectSeen {
+impl fmt::Display for EngineObjectObservation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unnamed =
             self.name.len() == 64 && self.name.bytes().all(|byte| byte.is_ascii_hexdigit());
         match self.sort {
-            ObjectSort::Container => write!(f, "container of {}", self.image),
-            ObjectSort::Volume if unnamed => f.write_str("volume without a name"),
-            ObjectSort::Volume => write!(f, "volume {}", self.name),
-            ObjectSort::Network => write!(f, "network {}", self.name),
+            EngineObjectKind::Container => write!(f, "container of {}", self.image),
+            EngineObjectKind::Volume if unnamed => f.write_str("volume without a name"),
+            EngineObjectKind::Volume => write!(f, "volume {}", self.name),
+            EngineObjectKind::Network => write!(f, "network {}", self.name),
         }
     }
 }
@@ -249,7 +249,7 @@ impl fmt::Display for ObjectSeen {
 /// A process as `/proc` shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ProcessSeen {
+pub struct ProcessObservation {
     /// Process ID.
     pub pid: i32,
     /// Parent process ID; for an orphan this is the slot, which is its subreaper.
@@ -277,12 +277,12 @@ pub struct ProcessSeen {
     pub waiting: String,
     /// A core that was written of it, for its stacks.
     #[serde(skip_serializing_if = "is_default")]
-    pub core: Option<CoreSeen>,
+    pub core: Option<CoreObservation>,
 }
 
 /// Total size of processes that live across trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Around {
+pub struct TotalUsage {
     /// Resident memory in KiB; shared pages count once for each process.
     pub rss_kib: u64,
     /// Number of processes, zombies included.
@@ -295,7 +295,7 @@ pub struct Around {
 
 /// A hook that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HookSeen {
+pub struct FailedHook {
     /// How it ended.
     pub ending: Ending,
     /// The end of its output.

@@ -15,14 +15,14 @@ pub enum Outcome {
     /// The trial failed, but not with the bug: counted neither as a pass nor as a failure.
     Other(Box<Failure>),
     /// The trial is inconclusive.
-    Void(Void),
+    Void(InconclusiveReason),
 }
 
 /// A failure: its kind and its signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// Kind.
-    pub kind: Kind,
+    pub kind: FailureKind,
     /// Which it is.
     pub signature: Signature,
     /// The lines of source code that it points at: one for a crash, one for each thread of a deadlock.
@@ -33,13 +33,13 @@ pub struct Failure {
 /// Kind of a failure.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum FailureKind {
     /// Death by a signal, observed or reported.
     Signal {
         /// The signal.
         signal: Signal,
         /// How the signal is known.
-        witness: Witness,
+        witness: SignalEvidence,
     },
     /// An unexpected exit code.
     Exit {
@@ -67,7 +67,7 @@ pub enum Kind {
 /// How a death by signal is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Witness {
+pub enum SignalEvidence {
     /// From the wait status of the process itself.
     Seen {
         /// Whether the kernel dumped a core.
@@ -112,7 +112,7 @@ pub enum Witness {
 /// Why a trial is inconclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Void {
+pub enum InconclusiveReason {
     /// The command could not be started.
     NotStarted,
     /// Its `prepare` hook failed.
@@ -131,19 +131,19 @@ pub enum Void {
     NotReady,
 }
 
-impl Kind {
+impl FailureKind {
     /// Returns the exit code, if the main process exited.
     pub fn exit_code(&self) -> Option<i32> {
         match *self {
             Self::Exit { code } => Some(code),
             Self::Signal { witness, .. } => match witness {
-                Witness::Seen { .. } | Witness::Below => None,
-                Witness::Told { code }
-                | Witness::Shell { code }
-                | Witness::Masked { code }
-                | Witness::Inside { code, .. }
-                | Witness::Engine { code }
-                | Witness::Negated { code } => Some(code),
+                SignalEvidence::Seen { .. } | SignalEvidence::Below => None,
+                SignalEvidence::Told { code }
+                | SignalEvidence::Shell { code }
+                | SignalEvidence::Masked { code }
+                | SignalEvidence::Inside { code, .. }
+                | SignalEvidence::Engine { code }
+                | SignalEvidence::Negated { code } => Some(code),
             },
             _ => None,
         }
@@ -193,7 +193,7 @@ impl Kind {
         match self {
             // A signal that provoke observed itself needs no explanation.
             Self::Signal {
-                witness: Witness::Seen { core: false },
+                witness: SignalEvidence::Seen { core: false },
                 ..
             } => None,
             Self::Signal { witness, .. } => Some(witness.to_string()),
@@ -224,7 +224,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FailureKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())?;
         match self.evidence_label() {
@@ -234,7 +234,7 @@ impl fmt::Display for Kind {
     }
 }
 
-impl fmt::Display for Witness {
+impl fmt::Display for SignalEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Seen { core: true } => f.write_str("core dumped"),
@@ -261,7 +261,7 @@ impl Outcome {
     }
 }
 
-impl Void {
+impl InconclusiveReason {
     /// All reasons, for reports that list them.
     pub const ALL: [Self; 8] = [
         Self::NotStarted,
@@ -275,7 +275,7 @@ impl Void {
     ];
 }
 
-impl fmt::Display for Void {
+impl fmt::Display for InconclusiveReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::NotStarted => "not started",

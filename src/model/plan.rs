@@ -1,8 +1,9 @@
 //! Plan of a run: everything that is needed to resume it or to replay a trial.
 
 use super::{
-    Baseline, Choice, Confirm, Container, Factor, Limits, Load, Make, Only, Question, Rules,
-    Setting, Space, Text, is_default, micros,
+    Baseline, BugFilter, ConfirmQuestion, Container, Factor, LoadPlan, ParallelSetting,
+    Preparation, Question, ResumeLimits, Rules, SearchSpace, Text, VariantChoice, is_default,
+    micros,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -21,7 +22,7 @@ pub struct Plan {
     pub variants: Vec<VariantPlan>,
     /// The candidates or items from which a search chooses its variants.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub space: Option<Space>,
+    pub space: Option<SearchSpace>,
     /// The factors, if the variants are all combinations of their levels.
     #[serde(default, skip_serializing_if = "is_default")]
     pub factors: Vec<Factor>,
@@ -35,13 +36,13 @@ pub struct Plan {
     pub hooks: Hooks,
     /// The load on the services of the variants.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub load: Option<Load>,
+    pub load: Option<LoadPlan>,
     /// Time limit for preparing a variant.
     #[serde(default, skip_serializing_if = "is_default", with = "micros")]
     pub make_limit: Duration,
     /// Resource limits of every process of a trial.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub limits: Vec<Limit>,
+    pub limits: Vec<ResourceLimit>,
     /// Memory limit in bytes of all processes of a trial together.
     #[serde(default, skip_serializing_if = "is_default")]
     pub memory: Option<u64>,
@@ -65,7 +66,7 @@ pub struct Plan {
     /// Rules for judging observations.
     pub rules: Rules,
     /// When to stop.
-    pub stop: Stop,
+    pub stop: StopLimits,
     /// Number of parallel trials.
     pub jobs: u32,
     /// Whether trials start in groups of `jobs`, each after the one before has ended.
@@ -81,20 +82,20 @@ pub struct Plan {
     pub alpha: Alpha,
     /// The result that the user expects; it determines the exit code.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub expect: Expect,
+    pub expect: ExpectedResult,
     /// Seed from which the seeds of all trials derive.
     pub seed: u64,
     /// Which output is kept.
     #[serde(default)]
-    pub keep: Keep,
+    pub keep: KeepRule,
     /// Number of trials of each signature whose evidence is kept in full.
     pub keep_per_sig: u64,
     /// When cores are dumped.
     #[serde(default)]
-    pub capture: Capture,
+    pub capture: CaptureMode,
     /// The contents and size of cores.
     #[serde(default)]
-    pub cores: Cores,
+    pub cores: CoreSettings,
     /// Why this machine cannot capture cores, if it cannot.
     #[serde(default, skip_serializing_if = "is_default")]
     pub no_cores: Option<String>,
@@ -155,19 +156,19 @@ pub struct VariantPlan {
     pub hooks: Hooks,
     /// Changes in the directory that it runs in, which is its own copy.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub edits: Vec<Edit>,
+    pub edits: Vec<EditPlan>,
     /// How it is prepared before its first trial.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub make: Option<Make>,
+    pub make: Option<Preparation>,
     /// Its choice from the plan's space.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub choice: Option<Choice>,
+    pub choice: Option<VariantChoice>,
     /// Number of clients of the load, if it differs from that of the plan.
     #[serde(default, skip_serializing_if = "is_default")]
     pub clients: Option<u32>,
     /// The setting under which the failing variant is tried before a search.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub setting: Option<Setting>,
+    pub setting: Option<ParallelSetting>,
 }
 
 impl VariantPlan {
@@ -179,17 +180,17 @@ impl VariantPlan {
 
 /// A change of a file in a variant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Edit {
+pub struct EditPlan {
     /// Path relative to the working directory.
     pub file: Text,
     /// The change.
-    pub change: Change,
+    pub change: FileChange,
 }
 
 /// A change of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum FileChange {
     /// Replace the file with another one.
     Copy(Text),
     /// Replace all occurrences of a text.
@@ -218,7 +219,7 @@ pub struct ActorPlan {
     pub name: String,
     /// Role, which determines the effect of its end.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub role: Role,
+    pub role: ActorRole,
     /// The command; marks such as `{trial}` are filled in.
     pub command: Vec<Text>,
     /// Number of copies that run at the same time.
@@ -241,7 +242,7 @@ pub struct ActorPlan {
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum ActorRole {
     /// Decides the outcome; the trial is over when the last of these has ended.
     #[default]
     Main,
@@ -251,7 +252,7 @@ pub enum Role {
     Service,
 }
 
-impl Role {
+impl ActorRole {
     /// Returns whether its end decides the outcome.
     pub fn decides_outcome(self) -> bool {
         self != Self::Helper
@@ -292,7 +293,7 @@ pub enum Timeout {
 /// When to stop: at the first limit that is reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Stop {
+pub struct StopLimits {
     /// After this many counted trials of each variant.
     #[serde(skip_serializing_if = "is_default")]
     pub trials: Option<u64>,
@@ -313,14 +314,14 @@ pub struct Stop {
     pub changed: bool,
 }
 
-impl Stop {
+impl StopLimits {
     /// Returns the time budget.
     pub fn time_budget(&self) -> Option<Duration> {
         self.duration_us.map(Duration::from_micros)
     }
 
     /// Replaces the number of trials and the time, unless both are missing.
-    pub fn change_limits(&mut self, limits: &Limits) {
+    pub fn change_limits(&mut self, limits: &ResumeLimits) {
         if limits.trials.is_some() || limits.duration_us.is_some() {
             self.trials = limits.trials;
             self.duration_us = limits.duration_us;
@@ -332,7 +333,7 @@ impl Stop {
 /// The result that the user expects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Expect {
+pub enum ExpectedResult {
     /// No failure.
     #[default]
     Pass,
@@ -348,7 +349,7 @@ pub enum Expect {
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Capture {
+pub enum CaptureMode {
     /// In extra trials after the measurement, if it showed crashes.
     #[default]
     Auto,
@@ -364,7 +365,7 @@ pub enum Capture {
 /// The contents and size of cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Cores {
+pub struct CoreSettings {
     /// Maximum number of bytes for each process.
     pub limit: u64,
     /// How much of the memory is dumped.
@@ -385,7 +386,7 @@ pub enum CoreSize {
     Light,
 }
 
-impl Default for Cores {
+impl Default for CoreSettings {
     fn default() -> Self {
         Self {
             limit: 2 << 30,
@@ -399,7 +400,7 @@ impl Default for Cores {
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Keep {
+pub enum KeepRule {
     /// That of the first failures of each kind.
     #[default]
     Fail,
@@ -411,7 +412,7 @@ pub enum Keep {
 
 /// A resource limit of every process of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limit {
+pub struct ResourceLimit {
     /// The resource.
     pub resource: Resource,
     /// Soft and hard limit; `None` means unlimited.
@@ -471,9 +472,9 @@ impl Plan {
     /// not.
     pub fn is_sound(&self) -> bool {
         let decisive = if self.load.is_some() {
-            Role::Service
+            ActorRole::Service
         } else {
-            Role::Main
+            ActorRole::Main
         };
         let main = |actor: &ActorPlan| actor.role == decisive;
         self.jobs > 0
@@ -495,11 +496,11 @@ impl Plan {
     /// Counts every failure with the exit status of the bug as the bug, if cores are off. Without cores, no stack
     /// distinguishes crashes, and to miss the bug would be worse.
     pub fn widen_bug_rules(&mut self) {
-        let dumps = matches!(self.capture, Capture::On | Capture::Trace);
+        let dumps = matches!(self.capture, CaptureMode::On | CaptureMode::Trace);
         if dumps && self.no_cores.is_none() {
             return;
         }
-        let Question::Confirm(Confirm {
+        let Question::Confirm(ConfirmQuestion {
             baseline: Baseline::Measured(base),
             ..
         }) = &self.question
@@ -508,8 +509,8 @@ impl Plan {
         };
         for bug in base.bugs.iter().filter(|bug| bug.by_core) {
             for only in &mut self.rules.only {
-                if matches!(only, Only::Signature(id) if bug.names.contains(id)) {
-                    *only = Only::Signature(bug.widest);
+                if matches!(only, BugFilter::Signature(id) if bug.names.contains(id)) {
+                    *only = BugFilter::Signature(bug.widest);
                 }
             }
         }
@@ -539,10 +540,10 @@ impl Plan {
         let variants = || self.variants.iter();
         match (&self.question, &self.space) {
             (Question::Bisect(_) | Question::Reduce(_), Some(space)) => {
-                let places = matches!(space.choices, super::Choices::Places(_));
+                let places = matches!(space.choices, super::VariantChoices::Places(_));
                 let cuts = space.choices.as_cuts().is_some();
-                let chosen = |choice: &Choice| space.has_choice(choice);
-                let known = |known: &super::Known| (known.place as usize) < space.len();
+                let chosen = |choice: &VariantChoice| space.has_choice(choice);
+                let known = |known: &super::CandidateFacts| (known.place as usize) < space.len();
                 !cuts
                     && places == matches!(self.question, Question::Bisect(_))
                     && space.len() > usize::from(places)
@@ -554,7 +555,7 @@ impl Plan {
                     && (space.weights.is_empty() || space.weights.len() == space.len())
             }
             (Question::Shrink(_), Some(space)) => {
-                let chosen = |choice: &Choice| space.has_choice(choice);
+                let chosen = |choice: &VariantChoice| space.has_choice(choice);
                 self.load.is_some()
                     && space.choices.as_cuts().is_some()
                     && space.has_choice(&space.failing_choice())
@@ -578,12 +579,14 @@ impl Plan {
     }
 
     /// Returns the load on a variant.
-    pub fn load_of(&self, variant: &VariantPlan) -> Option<Load> {
+    pub fn load_of(&self, variant: &VariantPlan) -> Option<LoadPlan> {
         let mut load = self.load.clone()?;
-        if let Some(Choice::Cut(cut)) = &variant.choice {
+        if let Some(VariantChoice::Cut(cut)) = &variant.choice {
             load = cut.apply_to(&load);
         }
-        if let (Some(own), super::Pace::Closed { clients }) = (variant.clients, &mut load.pace) {
+        if let (Some(own), super::RequestPace::Closed { clients }) =
+            (variant.clients, &mut load.pace)
+        {
             *clients = own;
         }
         Some(load)

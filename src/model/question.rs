@@ -12,29 +12,29 @@ pub enum Question {
     #[default]
     Rate,
     /// Is the bug fixed?
-    Confirm(Confirm),
+    Confirm(ConfirmQuestion),
     /// Which variants fail, and do they differ?
-    Compare(Compare),
+    Compare(CompareQuestion),
     /// Which candidate of an ordered list is the first that fails?
-    Bisect(Search),
+    Bisect(SearchQuestion),
     /// Which is the smallest set of items that keeps the failure?
-    Reduce(Search),
+    Reduce(SearchQuestion),
     /// At which concurrency does it fail?
-    Ramp(Ramp),
+    Ramp(RampQuestion),
     /// Which parts of a load does the crash need?
-    Shrink(Shrink),
+    Shrink(ShrinkQuestion),
 }
 
 /// A search for less load that still crashes the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shrink {
+pub struct ShrinkQuestion {
     /// Number of trials of the whole load without a crash after which the search gives up.
     pub reproduce: u64,
 }
 
 /// A search for the lowest failing load level; the plan's variants are the levels in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ramp {
+pub struct RampQuestion {
     /// The failure rate, in millionths, from which on a level counts as failing.
     pub detect: u32,
     /// Whether a level at twice the answer is tried as well, because more load may not fail more often.
@@ -44,7 +44,7 @@ pub struct Ramp {
 
 /// A search in the plan's space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Search {
+pub struct SearchQuestion {
     /// Whether a good variant never fails, because other failures are distinguished from the bug.
     #[serde(default, skip_serializing_if = "is_default")]
     pub clean: bool,
@@ -88,7 +88,7 @@ pub struct EarlierTrials {
     pub runs: Vec<RunCounts>,
     /// Runs of the same command that do not count.
     #[serde(skip_serializing_if = "is_default")]
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ExcludedRun>,
 }
 
 /// Failures among the trials of a run.
@@ -104,7 +104,7 @@ pub struct RunCounts {
 
 /// A run of the same command that does not count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct LeftOut {
+pub struct ExcludedRun {
     /// The run.
     pub run: String,
     /// Why it does not count.
@@ -113,7 +113,7 @@ pub struct LeftOut {
 
 impl Question {
     /// Returns the search, if the question is one.
-    pub fn as_search(&self) -> Option<&Search> {
+    pub fn as_search(&self) -> Option<&SearchQuestion> {
         match self {
             Self::Bisect(search) | Self::Reduce(search) => Some(search),
             _ => None,
@@ -123,7 +123,7 @@ impl Question {
 
 /// The question whether the bug is fixed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Confirm {
+pub struct ConfirmQuestion {
     /// Failures before the fix.
     pub baseline: Baseline,
     /// Whether differences from the conditions of the baseline are assumed not to change the rate.
@@ -150,7 +150,7 @@ pub struct Confirm {
 #[serde(rename_all = "snake_case")]
 pub enum Baseline {
     /// Measured counts.
-    Measured(Box<Measured>),
+    Measured(Box<MeasuredBaseline>),
     /// An assumed rate in millionths, which was not measured.
     Assumed(u32),
 }
@@ -158,7 +158,7 @@ pub enum Baseline {
 /// Failures and trials, and further facts about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Measured {
+pub struct MeasuredBaseline {
     /// Trials that showed the bug.
     pub failures: u64,
     /// Counted trials.
@@ -171,7 +171,7 @@ pub struct Measured {
     pub clumps: Option<u64>,
     /// The change of the rate during the run, if there was a warning.
     #[serde(skip_serializing_if = "is_default")]
-    pub drift: Option<Drift>,
+    pub drift: Option<RateDrift>,
     /// Whether all trials used the same processes started by `setup`.
     #[serde(skip_serializing_if = "is_default")]
     pub one_life: bool,
@@ -183,7 +183,7 @@ pub struct Measured {
     pub run: Option<String>,
     /// The bugs of these failures; empty if only their number is known.
     #[serde(skip_serializing_if = "is_default")]
-    pub bugs: Vec<Bug>,
+    pub bugs: Vec<KnownBug>,
     /// Signatures of other failures of the run that are not the bug.
     #[serde(skip_serializing_if = "is_default")]
     pub others: Vec<SignatureId>,
@@ -198,15 +198,15 @@ pub struct Measured {
     pub runs: Vec<RunCounts>,
     /// Runs of the same command that do not count.
     #[serde(skip_serializing_if = "is_default")]
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ExcludedRun>,
     /// The difference between the rates of the named run and the other runs, if it is significant.
     #[serde(skip_serializing_if = "is_default")]
-    pub rates: Option<RatesDiffer>,
+    pub rates: Option<RateMismatch>,
 }
 
 /// The run named as a baseline failed more or less often than other runs of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RatesDiffer {
+pub struct RateMismatch {
     /// Whether it failed more often; then all runs count. Otherwise it counts alone.
     pub more_often: bool,
     /// The named run.
@@ -223,7 +223,7 @@ pub struct RatesDiffer {
 
 /// A change of the rate during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Drift {
+pub struct RateDrift {
     /// Whether the failures came late rather than early.
     pub late: bool,
     /// The probability of such a change at a constant rate, in millionths.
@@ -236,7 +236,7 @@ pub struct Drift {
 
 /// A known bug, and the signatures that identify it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bug {
+pub struct KnownBug {
     /// Title for the user.
     pub title: String,
     /// Its signatures from the best available evidence.
@@ -250,9 +250,9 @@ pub struct Bug {
 
 /// The question which variants fail, and whether they differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Compare {
+pub struct CompareQuestion {
     /// The goal of the comparison.
-    pub find: Find,
+    pub find: CompareGoal,
     /// The reference, if rates are compared.
     pub reference: VariantId,
     /// Whether the other variant is a possible fix of the reference.
@@ -260,7 +260,7 @@ pub struct Compare {
     pub fixed: bool,
     /// The baseline of the failing variants, if it is known.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub baseline: Option<Box<Measured>>,
+    pub baseline: Option<Box<MeasuredBaseline>>,
     /// Whether differences from the conditions of the baseline are assumed not to change the rate.
     #[serde(default, skip_serializing_if = "is_default")]
     pub accept_conditions: bool,
@@ -272,7 +272,7 @@ pub struct Compare {
 /// The goal of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Find {
+pub enum CompareGoal {
     /// Which variants fail, and which fail less often or not at all.
     Failing,
     /// Which variants fail at another rate than the reference.
@@ -288,7 +288,7 @@ pub struct Factor {
     pub levels: Vec<String>,
 }
 
-impl Measured {
+impl MeasuredBaseline {
     /// Returns the duration of a passing trial, in seconds.
     pub fn pass_seconds(&self) -> Option<f64> {
         self.pass_us

@@ -1,6 +1,6 @@
 //! Rules for judging observations.
 
-use super::{Failure, Kind, Signal, SignatureId, is_default};
+use super::{Failure, FailureKind, Signal, SignatureId, is_default};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,9 +18,9 @@ pub struct Rules {
     /// Patterns whose match in the output makes a failing exit a pass.
     pub ok_if_out: Vec<String>,
     /// Failures that are the bug; empty means any failure. Other failures are counted separately.
-    pub only: Vec<Only>,
+    pub only: Vec<BugFilter>,
     /// How to treat leaked processes.
-    pub leaks: Leaks,
+    pub leaks: LeakRule,
     /// Whether crashed child processes are ignored if the trial otherwise passed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ignore_child_crashes: bool,
@@ -34,7 +34,7 @@ impl Default for Rules {
             fail_if_out: Vec::new(),
             ok_if_out: Vec::new(),
             only: Vec::new(),
-            leaks: Leaks::default(),
+            leaks: LeakRule::default(),
             ignore_child_crashes: false,
         }
     }
@@ -45,7 +45,7 @@ impl Default for Rules {
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Leaks {
+pub enum LeakRule {
     /// Kill them without looking for them.
     Off,
     /// List them, and do not change the outcome of the trial.
@@ -58,7 +58,7 @@ pub enum Leaks {
 /// A kind of failure that is the bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Only {
+pub enum BugFilter {
     /// Death by this signal, observed or reported by an exit code.
     Signal(Signal),
     /// Exactly this exit code.
@@ -78,17 +78,17 @@ pub enum Only {
     Signature(SignatureId),
 }
 
-impl Only {
+impl BugFilter {
     /// Returns the rule that covers all failures of a kind.
-    pub fn of_kind(kind: &Kind) -> Self {
+    pub fn of_kind(kind: &FailureKind) -> Self {
         match kind {
-            Kind::Signal { signal, .. } => Self::Signal(*signal),
-            Kind::Exit { code } => Self::Code(*code),
-            Kind::Hang { .. } => Self::Hang,
-            Kind::Leak => Self::Leak,
-            Kind::Oom { .. } => Self::Oom,
-            Kind::Output => Self::Output,
-            Kind::Gone => Self::Gone,
+            FailureKind::Signal { signal, .. } => Self::Signal(*signal),
+            FailureKind::Exit { code } => Self::Code(*code),
+            FailureKind::Hang { .. } => Self::Hang,
+            FailureKind::Leak => Self::Leak,
+            FailureKind::Oom { .. } => Self::Oom,
+            FailureKind::Output => Self::Output,
+            FailureKind::Gone => Self::Gone,
         }
     }
 
@@ -102,19 +102,19 @@ impl Only {
             return names.any(|id| id == wanted);
         }
         match (self, &failure.kind) {
-            (Self::Signal(wanted), Kind::Signal { signal, .. }) => wanted == *signal,
+            (Self::Signal(wanted), FailureKind::Signal { signal, .. }) => wanted == *signal,
             (Self::Code(wanted), kind) => kind.exit_code() == Some(wanted),
-            (Self::Hang, Kind::Hang { .. })
-            | (Self::Leak, Kind::Leak)
-            | (Self::Oom, Kind::Oom { .. })
-            | (Self::Output, Kind::Output)
-            | (Self::Gone, Kind::Gone) => true,
+            (Self::Hang, FailureKind::Hang { .. })
+            | (Self::Leak, FailureKind::Leak)
+            | (Self::Oom, FailureKind::Oom { .. })
+            | (Self::Output, FailureKind::Output)
+            | (Self::Gone, FailureKind::Gone) => true,
             _ => false,
         }
     }
 }
 
-impl fmt::Display for Only {
+impl fmt::Display for BugFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Signal(signal) => signal.fmt(f),
@@ -129,7 +129,7 @@ impl fmt::Display for Only {
     }
 }
 
-impl FromStr for Only {
+impl FromStr for BugFilter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

@@ -7,7 +7,7 @@ use std::fmt;
 /// Numbers of parallel processes that differ from the plan: with more of them a failure may be more frequent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Setting {
+pub struct ParallelSetting {
     /// Parallel trials.
     #[serde(skip_serializing_if = "is_default")]
     pub jobs: Option<u32>,
@@ -24,7 +24,7 @@ const MOST_JOBS: u32 = 8;
 /// Maximum number of copies of the command in a trial: each needs memory.
 const MOST_COPIES: u32 = 16;
 
-impl Setting {
+impl ParallelSetting {
     /// Returns whether these are the conditions of the plan itself.
     pub fn is_as_planned(&self) -> bool {
         *self == Self::default()
@@ -58,7 +58,7 @@ impl Setting {
     }
 }
 
-impl fmt::Display for Setting {
+impl fmt::Display for ParallelSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.jobs, self.waves, self.copies) {
             (_, _, Some(copies)) => write!(f, "--copies {copies}"),
@@ -80,11 +80,11 @@ impl Plan {
         let Some(failing) = self.variants.first().filter(|_| asks).cloned() else {
             return;
         };
-        let candidates = Setting::candidate_settings(self, cpus);
+        let candidates = ParallelSetting::candidate_settings(self, cpus);
         if candidates.is_empty() {
             return;
         }
-        for setting in [vec![Setting::default()], candidates].concat() {
+        for setting in [vec![ParallelSetting::default()], candidates].concat() {
             let mut variant = VariantPlan {
                 setting: Some(setting),
                 choice: None,
@@ -98,13 +98,13 @@ impl Plan {
     }
 
     /// Returns the variants that have a setting.
-    pub fn variant_settings(&self) -> impl Iterator<Item = (VariantId, Setting)> {
+    pub fn variant_settings(&self) -> impl Iterator<Item = (VariantId, ParallelSetting)> {
         let all = (0..).map(VariantId).zip(&self.variants);
         all.filter_map(|(id, variant)| Some((id, variant.setting?)))
     }
 
     /// Applies a setting to the whole plan.
-    pub fn use_setting(&mut self, setting: Setting) {
+    pub fn use_setting(&mut self, setting: ParallelSetting) {
         if let Some(jobs) = setting.jobs {
             (self.jobs, self.waves) = (jobs, setting.waves);
         }
@@ -135,7 +135,7 @@ impl Plan {
     }
 }
 
-fn set_copies(variant: &mut VariantPlan, setting: Setting) {
+fn set_copies(variant: &mut VariantPlan, setting: ParallelSetting) {
     let mut actors = variant.actors.iter_mut();
     let main = actors.find(|actor| actor.role.decides_outcome());
     if let (Some(main), Some(copies)) = (main, setting.copies) {

@@ -1,7 +1,8 @@
 //! Space of a search: the candidates or items from which variants are chosen.
 
 use super::{
-    Amount, Body, Change, Connections, Edit, Load, Pace, Pieces, Text, VariantPlan, is_default,
+    ConnectionReuse, EditPlan, FileChange, LoadLimit, LoadPlan, RequestBody, RequestPace,
+    SourceParts, Text, VariantPlan, is_default,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::collections::BTreeMap;
@@ -11,17 +12,17 @@ use std::path::Path;
 /// The candidates or items from which a search chooses its variants. A variant is prepared only after it was chosen,
 /// because most are never chosen, and a set has too many subsets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Space {
+pub struct SearchSpace {
     /// Common part of all variants; marks such as `{variant}` in it are filled in.
     pub template: VariantPlan,
     /// The candidates, items or parts of a load.
-    pub choices: Choices,
+    pub choices: VariantChoices,
     /// Source files of which pieces are left out.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub sources: Vec<Source>,
+    pub sources: Vec<ReducedSource>,
     /// Counts of candidates from an earlier search.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub known: Vec<Known>,
+    pub known: Vec<CandidateFacts>,
     /// Weight of each candidate as the first that fails; empty for equal weights.
     #[serde(default, skip_serializing_if = "is_default")]
     pub weights: Vec<u64>,
@@ -37,10 +38,10 @@ pub struct Space {
     pub first_parent: bool,
     /// The merge that an earlier search found; the candidates are the merged commits.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub merge: Option<Place>,
+    pub merge: Option<Candidate>,
     /// The searched part of a history in which the failure comes and goes.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub stretch: Option<Stretch>,
+    pub stretch: Option<AlternatingSection>,
     /// Number of variants that are prepared at the same time, in parallel with the trials.
     pub makers: u32,
     /// Disk budget in bytes for the directories of variants; the oldest is evicted first.
@@ -50,13 +51,13 @@ pub struct Space {
 /// A section of a longer list in which the failure comes and goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Stretch {
+pub struct AlternatingSection {
     /// Offset in the longer list.
     pub from: u32,
     /// Number of trials of the bad end after which the search gives up reproducing the failure.
     pub reproduce: u64,
     /// Sections that are searched after this one.
-    pub next: Vec<Section>,
+    pub next: Vec<UnsearchedSection>,
     /// Boundaries that earlier searches found.
     pub found: Vec<Boundary>,
 }
@@ -64,11 +65,11 @@ pub struct Stretch {
 /// A section of a list that is not yet searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Section {
+pub struct UnsearchedSection {
     /// Offset in the whole list.
     pub from: u32,
     /// Its candidates, the good end first.
-    pub places: Vec<Place>,
+    pub places: Vec<Candidate>,
     /// Whether the section is in reverse order of the list.
     pub fixed: bool,
     /// Number of clean trials that is enough for a candidate between the ends, if neither end is known to fail.
@@ -91,27 +92,27 @@ pub struct Boundary {
 /// The set of possible choices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Choices {
+pub enum VariantChoices {
     /// An ordered list of candidates, of which the first is good and the last one bad.
-    Places(Vec<Place>),
+    Places(Vec<Candidate>),
     /// Any subset of these items.
-    Things(Vec<Thing>),
+    Things(Vec<Item>),
     /// A load, or a part of it.
-    Cuts(Box<Cuts>),
+    Cuts(Box<ReducibleLoad>),
 }
 
 /// A load of which a part may be enough.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cuts {
+pub struct ReducibleLoad {
     /// The whole load.
-    pub whole: Cut,
+    pub whole: LoadPart,
     /// Its kinds of requests, in the order of the plan.
-    pub kinds: Vec<KindOf>,
+    pub kinds: Vec<RequestKindSizes>,
 }
 
 /// A kind of request, and the sizes of its bodies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KindOf {
+pub struct RequestKindSizes {
     /// Its name.
     pub name: String,
     /// Size in bytes of each body that is known beforehand; empty without a body.
@@ -121,7 +122,7 @@ pub struct KindOf {
 
 /// A part of a load.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Cut {
+pub struct LoadPart {
     /// Indices in the plan of the kinds of requests that are sent.
     pub kinds: Subset,
     /// For kinds that send only some of their files: the indices of these files.
@@ -138,7 +139,7 @@ pub struct Cut {
 
 /// A candidate of an ordered list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct Candidate {
     /// Its name.
     pub name: String,
     /// Description, if the name is not one: the subject of a commit.
@@ -148,20 +149,20 @@ pub struct Place {
 
 /// An item that can be left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thing {
+pub struct Item {
     /// Its name.
     pub name: String,
     /// Location, such as `app.py:14`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub at: Option<String>,
     /// How to leave it out.
-    pub what: What,
+    pub what: ItemKind,
 }
 
 /// How an item is kept or left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum ItemKind {
     /// An argument of the command, by its index.
     Word(u32),
     /// A text in `{set}` and `{lines}`: the first if the item is kept, the second if it is left out.
@@ -176,18 +177,18 @@ pub enum What {
 
 /// A source file of which pieces are left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct ReducedSource {
     /// Path relative to the working directory.
     pub file: Text,
     /// Digest of its text; if the text has changed, the pieces are no longer valid.
     pub digest: String,
     /// The pieces.
-    pub pieces: Pieces,
+    pub pieces: SourceParts,
 }
 
 /// Facts about a candidate before the first trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Known {
+pub struct CandidateFacts {
     /// The candidate.
     pub place: u32,
     /// Failures and trials; `None` if the candidate is not testable.
@@ -197,13 +198,13 @@ pub struct Known {
 /// A choice from a space.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Choice {
+pub enum VariantChoice {
     /// This candidate of the list.
     Place(u32),
     /// Keep these items and leave out the others.
     Set(Subset),
     /// This part of the load.
-    Cut(Box<Cut>),
+    Cut(Box<LoadPart>),
 }
 
 /// A subset of the items, in ascending order; in JSON a string such as `0-12,17`.
@@ -212,7 +213,7 @@ pub struct Subset(pub Vec<u32>);
 
 /// How the directory of a variant is prepared before its first trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Make {
+pub struct Preparation {
     /// The directory, which replaces `{made}`; in a template, the parent of all these directories.
     pub folder: Text,
     /// Directory that is copied first; then the edits of the variant are applied.
@@ -231,13 +232,13 @@ pub struct Make {
     pub shared: bool,
 }
 
-impl Space {
+impl SearchSpace {
     /// Returns the number of candidates or items.
     pub fn len(&self) -> usize {
         match &self.choices {
-            Choices::Places(places) => places.len(),
-            Choices::Things(things) => things.len(),
-            Choices::Cuts(cuts) => cuts.kinds.len(),
+            VariantChoices::Places(places) => places.len(),
+            VariantChoices::Things(things) => things.len(),
+            VariantChoices::Cuts(cuts) => cuts.kinds.len(),
         }
     }
 
@@ -247,34 +248,34 @@ impl Space {
     }
 
     /// Returns the failing choice: the bad end, or all items.
-    pub fn failing_choice(&self) -> Choice {
+    pub fn failing_choice(&self) -> VariantChoice {
         let count = u32::try_from(self.len()).unwrap_or(u32::MAX);
         match &self.choices {
-            Choices::Places(_) => Choice::Place(count.saturating_sub(1)),
-            Choices::Things(_) => Choice::Set(Subset((0..count).collect())),
-            Choices::Cuts(cuts) => Choice::Cut(Box::new(cuts.whole.clone())),
+            VariantChoices::Places(_) => VariantChoice::Place(count.saturating_sub(1)),
+            VariantChoices::Things(_) => VariantChoice::Set(Subset((0..count).collect())),
+            VariantChoices::Cuts(cuts) => VariantChoice::Cut(Box::new(cuts.whole.clone())),
         }
     }
 
     /// Returns whether the space contains this choice.
-    pub fn has_choice(&self, choice: &Choice) -> bool {
+    pub fn has_choice(&self, choice: &VariantChoice) -> bool {
         let known = |index: &u32| (*index as usize) < self.len();
         match (&self.choices, choice) {
-            (Choices::Places(_), Choice::Place(place)) => known(place),
-            (Choices::Things(_), Choice::Set(Subset(kept))) => {
+            (VariantChoices::Places(_), VariantChoice::Place(place)) => known(place),
+            (VariantChoices::Things(_), VariantChoice::Set(Subset(kept))) => {
                 kept.iter().all(known) && kept.is_sorted_by(|a, b| a < b)
             }
-            (Choices::Cuts(cuts), Choice::Cut(cut)) => cuts.has_cut(cut),
+            (VariantChoices::Cuts(cuts), VariantChoice::Cut(cut)) => cuts.has_cut(cut),
             _ => false,
         }
     }
 
     /// Returns the variant of a choice.
-    pub fn variant_of_choice(&self, choice: &Choice) -> VariantPlan {
+    pub fn variant_of_choice(&self, choice: &VariantChoice) -> VariantPlan {
         let mut variant = self.template.clone();
         variant.choice = Some(choice.clone());
         match (&self.choices, choice) {
-            (Choices::Places(places), Choice::Place(index)) => {
+            (VariantChoices::Places(places), VariantChoice::Place(index)) => {
                 if let Some(place) = places.get(*index as usize) {
                     variant.name.clone_from(&place.name);
                     variant.about.clone_from(&place.about);
@@ -282,17 +283,19 @@ impl Space {
                 let name = Text::from(variant.name.as_str());
                 fill_marks(&mut variant, &[("{variant}", &name)], &index.to_string());
             }
-            (Choices::Things(things), Choice::Set(subset)) => {
+            (VariantChoices::Things(things), VariantChoice::Set(subset)) => {
                 self.keep_items(&mut variant, things, subset);
             }
-            (Choices::Cuts(cuts), Choice::Cut(cut)) => variant.name = cuts.cut_name(cut),
+            (VariantChoices::Cuts(cuts), VariantChoice::Cut(cut)) => {
+                variant.name = cuts.cut_name(cut);
+            }
             _ => {}
         }
         variant
     }
 
     /// Applies a subset of the items to a variant.
-    fn keep_items(&self, variant: &mut VariantPlan, things: &[Thing], subset: &Subset) {
+    fn keep_items(&self, variant: &mut VariantPlan, things: &[Item], subset: &Subset) {
         variant.name = subset.name_among(things);
         let mut texts: Vec<Text> = Vec::new();
         let mut gone = Vec::new();
@@ -300,9 +303,9 @@ impl Space {
         for (index, thing) in (0..).zip(things) {
             let kept = subset.holds_item(index);
             match &thing.what {
-                What::Word(at) if !kept => gone.push(*at as usize),
-                What::Text(on, off) => texts.extend(if kept { on } else { off }.clone()),
-                What::Variable(name, on, off) => {
+                ItemKind::Word(at) if !kept => gone.push(*at as usize),
+                ItemKind::Text(on, off) => texts.extend(if kept { on } else { off }.clone()),
+                ItemKind::Variable(name, on, off) => {
                     let value = if kept { on } else { off };
                     for actor in &mut variant.actors {
                         actor.env.retain(|(known, _)| known != name);
@@ -310,23 +313,23 @@ impl Space {
                         actor.env.sort();
                     }
                 }
-                What::Piece(source, piece) if !kept => {
+                ItemKind::Piece(source, piece) if !kept => {
                     if let Some(cut) = cuts.get_mut(*source as usize) {
                         cut.push(*piece);
                     }
                 }
-                What::File(file) if !kept => variant.edits.push(Edit {
+                ItemKind::File(file) if !kept => variant.edits.push(EditPlan {
                     file: file.clone(),
-                    change: Change::Remove,
+                    change: FileChange::Remove,
                 }),
-                What::Word(_) | What::Piece(..) | What::File(_) => {}
+                ItemKind::Word(_) | ItemKind::Piece(..) | ItemKind::File(_) => {}
             }
         }
         for (source, (of, pieces)) in (0..).zip(self.sources.iter().zip(cuts)) {
             if !pieces.is_empty() {
-                variant.edits.push(Edit {
+                variant.edits.push(EditPlan {
                     file: of.file.clone(),
-                    change: Change::LeaveOut { source, pieces },
+                    change: FileChange::LeaveOut { source, pieces },
                 });
             }
         }
@@ -390,9 +393,9 @@ fn fill_marks(variant: &mut VariantPlan, marks: &[(&str, &Text)], key: &str) {
     }
 }
 
-impl Choices {
+impl VariantChoices {
     /// Returns the candidates; empty for other searches.
-    pub fn as_candidates(&self) -> &[Place] {
+    pub fn as_candidates(&self) -> &[Candidate] {
         match self {
             Self::Places(places) => places,
             Self::Things(_) | Self::Cuts(_) => &[],
@@ -400,7 +403,7 @@ impl Choices {
     }
 
     /// Returns the items; empty for other searches.
-    pub fn as_items(&self) -> &[Thing] {
+    pub fn as_items(&self) -> &[Item] {
         match self {
             Self::Things(things) => things,
             Self::Places(_) | Self::Cuts(_) => &[],
@@ -408,7 +411,7 @@ impl Choices {
     }
 
     /// Returns the load, if parts of it are searched.
-    pub fn as_cuts(&self) -> Option<&Cuts> {
+    pub fn as_cuts(&self) -> Option<&ReducibleLoad> {
         match self {
             Self::Cuts(cuts) => Some(cuts),
             Self::Places(_) | Self::Things(_) => None,
@@ -416,9 +419,9 @@ impl Choices {
     }
 }
 
-impl Cuts {
+impl ReducibleLoad {
     /// Returns whether this is a part of the whole load.
-    fn has_cut(&self, cut: &Cut) -> bool {
+    fn has_cut(&self, cut: &LoadPart) -> bool {
         let within = |subset: &Subset, count: usize| {
             let Subset(all) = subset;
             let known = all.last().is_some_and(|last| (*last as usize) < count);
@@ -436,7 +439,7 @@ impl Cuts {
     }
 
     /// Returns the number of bodies of a kind in a part.
-    pub fn bodies_of(&self, cut: &Cut, kind: u32) -> usize {
+    pub fn bodies_of(&self, cut: &LoadPart, kind: u32) -> usize {
         let all = self
             .kinds
             .get(kind as usize)
@@ -445,7 +448,7 @@ impl Cuts {
     }
 
     /// Returns a name that lists the differences from the whole.
-    fn cut_name(&self, cut: &Cut) -> String {
+    fn cut_name(&self, cut: &LoadPart) -> String {
         let named = |kind: &u32| {
             let name = self.kinds.get(*kind as usize).map_or("", |of| &of.name);
             match cut.bodies.get(kind) {
@@ -475,16 +478,16 @@ impl Cuts {
     }
 }
 
-impl Cut {
+impl LoadPart {
     /// Returns the load of this part. Kinds that are not sent stay in the list with weight 0, so that the index of a
     /// kind is the same in all trials of a run.
-    pub fn apply_to(&self, load: &Load) -> Load {
+    pub fn apply_to(&self, load: &LoadPlan) -> LoadPlan {
         let mut left = load.clone();
         for (kind, request) in (0..).zip(&mut left.requests) {
             if !self.kinds.holds_item(kind) {
                 request.weight = 0;
             }
-            if let (Body::Files { files, .. }, Some(Subset(kept))) =
+            if let (RequestBody::Files { files, .. }, Some(Subset(kept))) =
                 (&mut request.body, self.bodies.get(&kind))
             {
                 let kept = kept.iter().filter_map(|file| files.get(*file as usize));
@@ -493,19 +496,19 @@ impl Cut {
             }
         }
         left.pace = match left.pace {
-            Pace::Closed { .. } => Pace::Closed {
+            RequestPace::Closed { .. } => RequestPace::Closed {
                 clients: self.clients,
             },
-            Pace::Open { millihertz, .. } => Pace::Open {
+            RequestPace::Open { millihertz, .. } => RequestPace::Open {
                 millihertz,
                 connections: self.clients,
             },
         };
-        left.amount = Amount::Requests(self.requests);
+        left.amount = LoadLimit::Requests(self.requests);
         left.target.connections = match (self.fresh, load.target.connections) {
-            (true, _) => Connections::For(1),
+            (true, _) => ConnectionReuse::For(1),
             // Connections that were kept for some requests remain so.
-            (false, Connections::For(..=1)) => Connections::Kept,
+            (false, ConnectionReuse::For(..=1)) => ConnectionReuse::Kept,
             (false, kept) => kept,
         };
         left
@@ -526,7 +529,7 @@ impl Subset {
     }
 
     /// Returns a short name that distinguishes the set from others.
-    fn name_among(&self, things: &[Thing]) -> String {
+    fn name_among(&self, things: &[Item]) -> String {
         /// Maximum number of items in a name.
         const FEW: usize = 3;
         let named = |kept: bool| {
@@ -593,10 +596,10 @@ mod tests {
     use super::*;
     use crate::model::ActorPlan;
 
-    fn space(choices: Choices, command: &[&str]) -> Space {
+    fn space(choices: VariantChoices, command: &[&str]) -> SearchSpace {
         let actor = ActorPlan {
             name: String::new(),
-            role: crate::model::Role::Main,
+            role: crate::model::ActorRole::Main,
             command: command.iter().map(Text::from).collect(),
             copies: 1,
             env: vec![("PATH".into(), Some("{made}/bin:/bin".into()))],
@@ -604,7 +607,7 @@ mod tests {
             stdin: None,
             container: None,
         };
-        let make = Make {
+        let make = Preparation {
             folder: "/made".into(),
             copy: None,
             script: Some("install {variant}".into()),
@@ -612,7 +615,7 @@ mod tests {
             artifacts: Vec::new(),
             shared: false,
         };
-        Space {
+        SearchSpace {
             template: VariantPlan {
                 actors: vec![actor],
                 make: Some(make),
@@ -632,26 +635,26 @@ mod tests {
         }
     }
 
-    fn item(name: &str) -> Thing {
-        Thing {
+    fn item(name: &str) -> Item {
+        Item {
             name: name.to_owned(),
             at: None,
-            what: What::Text(Some(name.into()), None),
+            what: ItemKind::Text(Some(name.into()), None),
         }
     }
 
     #[test]
     fn a_place_fills_its_name_and_its_folder_in() {
-        let place = |name: &str| Place {
+        let place = |name: &str| Candidate {
             name: name.to_owned(),
             about: None,
         };
         let space = space(
-            Choices::Places(vec![place("1.0"), place("1.1")]),
+            VariantChoices::Places(vec![place("1.0"), place("1.1")]),
             &["run", "--version={variant}", "{trial}"],
         );
-        assert_eq!(space.failing_choice(), Choice::Place(1));
-        let variant = space.variant_of_choice(&Choice::Place(1));
+        assert_eq!(space.failing_choice(), VariantChoice::Place(1));
+        let variant = space.variant_of_choice(&VariantChoice::Place(1));
         let actor = &variant.actors[0];
         let command: Vec<String> = actor.command.iter().map(Text::to_string).collect();
         assert_eq!(command, ["run", "--version=1.1", "{trial}"]);
@@ -665,14 +668,17 @@ mod tests {
     #[test]
     fn a_set_leaves_things_out() {
         let mut things = ["a", "b", "c"].map(item).to_vec();
-        things.push(Thing {
+        things.push(Item {
             name: "-v".to_owned(),
             at: None,
-            what: What::Word(1),
+            what: ItemKind::Word(1),
         });
-        let mut space = space(Choices::Things(things), &["run", "-v", "{set}", "x={set}"]);
-        let command = |space: &Space, kept: &[u32]| {
-            let variant = space.variant_of_choice(&Choice::Set(Subset(kept.to_vec())));
+        let mut space = space(
+            VariantChoices::Things(things),
+            &["run", "-v", "{set}", "x={set}"],
+        );
+        let command = |space: &SearchSpace, kept: &[u32]| {
+            let variant = space.variant_of_choice(&VariantChoice::Set(Subset(kept.to_vec())));
             let words = variant.actors[0].command.iter();
             words.map(Text::to_string).collect::<Vec<_>>().join("|")
         };
@@ -683,7 +689,7 @@ mod tests {
         let make = space.template.make.as_mut().unwrap();
         (make.script, make.shared) = (Some("install {lines}".into()), true);
         let folder = |kept: &[u32]| {
-            let variant = space.variant_of_choice(&Choice::Set(Subset(kept.to_vec())));
+            let variant = space.variant_of_choice(&VariantChoice::Set(Subset(kept.to_vec())));
             variant.make.unwrap().folder
         };
         assert_eq!(folder(&[0]), folder(&[0, 3]));
@@ -692,14 +698,14 @@ mod tests {
 
     #[test]
     fn a_cut_is_read_as_it_was_written() {
-        let mut cut = Cut {
+        let mut cut = LoadPart {
             kinds: Subset(vec![0, 2]),
             clients: 4,
             requests: 300,
-            ..Cut::default()
+            ..LoadPart::default()
         };
         cut.bodies.insert(2, Subset(vec![0, 1, 5]));
-        let event = crate::model::Event::VariantChosen(Choice::Cut(Box::new(cut)));
+        let event = crate::model::Event::VariantChosen(VariantChoice::Cut(Box::new(cut)));
         let text = serde_json::to_string(&event).unwrap();
         let expected = r#"{"variant_chosen":{"cut":{"kinds":"0,2","bodies":{"2":"0-1,5"},"clients":4,"requests":300}}}"#;
         assert_eq!(text, expected);
@@ -719,7 +725,7 @@ mod tests {
             assert_eq!(serde_json::from_str::<Subset>(text).unwrap(), subset);
         }
         assert!(serde_json::from_str::<Subset>("\"0-4294967295\"").is_err());
-        let things: Vec<Thing> = ["a", "b", "c", "d", "e", "f", "g", "h"].map(item).into();
+        let things: Vec<Item> = ["a", "b", "c", "d", "e", "f", "g", "h"].map(item).into();
         let name = |kept: &[u32]| Subset(kept.to_vec()).name_among(&things);
         assert_eq!(name(&[]), "nothing");
         assert_eq!(name(&[1, 2]), "only b, c");

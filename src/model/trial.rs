@@ -22,7 +22,7 @@ pub struct VariantId(pub u32);
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
-pub struct Lane(pub u32);
+pub struct SlotId(pub u32);
 
 /// One execution of one variant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct Trial {
     /// The variant.
     pub variant: VariantId,
     /// The slot.
-    pub lane: Lane,
+    pub lane: SlotId,
     /// Seed for the random choices of the trial; the same in a replay.
     pub seed: u64,
     /// Time after which the trial is hung.
@@ -50,7 +50,7 @@ impl VariantId {
     }
 }
 
-impl Lane {
+impl SlotId {
     /// Returns the index into the list of slots.
     pub fn index(self) -> usize {
         self.0 as usize

@@ -1,10 +1,16 @@
 //! Interprets the end of one process: a signal that was observed, one that a code reports, or a code.
 
-use crate::model::{ActorSeen, Casualty, ContainerSeen, Ending, Kind, Rules, Signal, Witness};
+use crate::model::{
+    ActorObservation, ContainerObservation, CrashedProcess, Ending, FailureKind, Rules, Signal,
+    SignalEvidence,
+};
 use std::collections::BTreeSet;
 
 /// Returns how a service ended before its load did. Every exit code is then a failure.
-pub(super) fn end_of_life(service: &ActorSeen, dead: &[Casualty]) -> Option<Kind> {
+pub(super) fn end_of_life(
+    service: &ActorObservation,
+    dead: &[CrashedProcess],
+) -> Option<FailureKind> {
     let rules = Rules {
         ok: BTreeSet::new(),
         ..Rules::default()
@@ -12,18 +18,22 @@ pub(super) fn end_of_life(service: &ActorSeen, dead: &[Casualty]) -> Option<Kind
     judge_ending(&rules, service, dead)
 }
 
-pub(super) fn judge_ending(rules: &Rules, main: &ActorSeen, dead: &[Casualty]) -> Option<Kind> {
+pub(super) fn judge_ending(
+    rules: &Rules,
+    main: &ActorObservation,
+    dead: &[CrashedProcess],
+) -> Option<FailureKind> {
     match main.ending {
         Ending::Exited(code) if rules.ok.contains(&code) => None,
         Ending::Exited(code) => Some(match &main.container {
             Some(container) => judge_container_ending(code, container, &main.last_words, dead),
             None => judge_exit_code(code, &main.last_words),
         }),
-        Ending::Signaled(signal, core) => Some(Kind::Signal {
+        Ending::Signaled(signal, core) => Some(FailureKind::Signal {
             signal,
-            witness: Witness::Seen { core },
+            witness: SignalEvidence::Seen { core },
         }),
-        Ending::TimedOut { state, .. } => Some(Kind::Hang {
+        Ending::TimedOut { state, .. } => Some(FailureKind::Hang {
             stopped: state == 'T',
         }),
         Ending::NotStarted(_) | Ending::Stopped => None,
@@ -36,56 +46,56 @@ pub(super) fn judge_ending(rules: &Rules, main: &ActorSeen, dead: &[Casualty]) -
 /// the kernel's events show the difference.
 fn judge_container_ending(
     code: i32,
-    container: &ContainerSeen,
+    container: &ContainerObservation,
     last_words: &str,
-    dead: &[Casualty],
-) -> Kind {
+    dead: &[CrashedProcess],
+) -> FailureKind {
     let signal = Signal(code - 128);
     let is_signal = (1..=31).contains(&signal.0);
     match container.ended {
-        Some(Ending::Signaled(signal, core)) => Kind::Signal {
+        Some(Ending::Signaled(signal, core)) => FailureKind::Signal {
             signal,
-            witness: Witness::Inside { code, core },
+            witness: SignalEvidence::Inside { code, core },
         },
-        None if is_signal => Kind::Signal {
+        None if is_signal => FailureKind::Signal {
             signal,
-            witness: Witness::Engine { code },
+            witness: SignalEvidence::Engine { code },
         },
         // The observed process is the init process above the program, which repeats how the program
         // ended.
         Some(_) if is_signal => match dead.iter().find(|one| one.signal == Some(signal)) {
-            Some(Casualty { core, .. }) => Kind::Signal {
+            Some(CrashedProcess { core, .. }) => FailureKind::Signal {
                 signal,
-                witness: Witness::Inside { code, core: *core },
+                witness: SignalEvidence::Inside { code, core: *core },
             },
-            None => Kind::Exit { code },
+            None => FailureKind::Exit { code },
         },
         _ => judge_exit_code(code, last_words),
     }
 }
 
 /// Interprets an exit code by the conventions of launchers.
-fn judge_exit_code(code: i32, last_words: &str) -> Kind {
+fn judge_exit_code(code: i32, last_words: &str) -> FailureKind {
     let signal = Signal(code - 128);
     if (1..=31).contains(&signal.0) {
         let told = shell_words(signal).is_some_and(|words| last_words.contains(words));
         let witness = if told {
-            Witness::Told { code }
+            SignalEvidence::Told { code }
         } else {
-            Witness::Shell { code }
+            SignalEvidence::Shell { code }
         };
-        return Kind::Signal { signal, witness };
+        return FailureKind::Signal { signal, witness };
     }
     // Python's `sys.exit(returncode)` for a crashed child. Only SIGKILL and the signals of crashes
     // are accepted, because 255 and similar numbers are common error codes.
     let signal = Signal(256 - code);
     if signal.is_crash() || signal == Signal::KILL {
-        return Kind::Signal {
+        return FailureKind::Signal {
             signal,
-            witness: Witness::Negated { code },
+            witness: SignalEvidence::Negated { code },
         };
     }
-    Kind::Exit { code }
+    FailureKind::Exit { code }
 }
 
 /// Returns the text that a shell prints when a child dies of this signal.

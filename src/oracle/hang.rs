@@ -1,10 +1,10 @@
 //! Selects the thread that explains a hang, for the name of the hang and for its description.
 
-use crate::model::{Activity, Hang, HungThread};
+use crate::model::{Hang, HungThread, ThreadActivity};
 
 /// The diagnosis of a hang.
 #[derive(Debug)]
-pub struct Diagnosis<'a> {
+pub struct HangDiagnosis<'a> {
     /// The main thread, the thread that it waits for, and so on. The last one is the culprit,
     /// unless another thread explains more.
     pub chain: Vec<&'a HungThread>,
@@ -17,7 +17,7 @@ pub struct Diagnosis<'a> {
 /// The waits are followed from the main thread to the last thread of the chain. If that thread
 /// waits for something unknown, one of these threads explains more: a thread whose wait cannot end,
 /// one that is stuck in the kernel, or a busy one.
-pub fn diagnose_hang(hang: &Hang, main: Option<i32>) -> Option<Diagnosis<'_>> {
+pub fn diagnose_hang(hang: &Hang, main: Option<i32>) -> Option<HangDiagnosis<'_>> {
     let first = main
         .and_then(|pid| first_thread(hang, pid))
         .or(hang.threads.first())?;
@@ -25,20 +25,23 @@ pub fn diagnose_hang(hang: &Hang, main: Option<i32>) -> Option<Diagnosis<'_>> {
     let last = *chain.last()?;
     let explains = |thread: &HungThread| {
         thread.absent_owner.is_some()
-            || matches!(thread.current_activity(), Activity::Stuck | Activity::Busy)
+            || matches!(
+                thread.current_activity(),
+                ThreadActivity::Stuck | ThreadActivity::Busy
+            )
     };
     if explains(last) {
-        return Some(Diagnosis {
+        return Some(HangDiagnosis {
             chain,
             culprit: last,
         });
     }
     let find = |fits: &dyn Fn(&&HungThread) -> bool| hang.threads.iter().find(fits);
     let other = find(&|thread| thread.absent_owner.is_some())
-        .or_else(|| find(&|thread| thread.current_activity() == Activity::Stuck))
-        .or_else(|| find(&|thread| thread.current_activity() == Activity::Busy))
+        .or_else(|| find(&|thread| thread.current_activity() == ThreadActivity::Stuck))
+        .or_else(|| find(&|thread| thread.current_activity() == ThreadActivity::Busy))
         .or_else(|| any_child(hang, last));
-    Some(Diagnosis {
+    Some(HangDiagnosis {
         chain,
         culprit: other.unwrap_or(last),
     })
@@ -66,11 +69,11 @@ fn wait_chain<'a>(hang: &'a Hang, first: &'a HungThread) -> Vec<&'a HungThread> 
 /// For a thread that waits for an unspecified child, returns the blocked thread for which another
 /// process waits.
 fn any_child<'a>(hang: &'a Hang, parent: &HungThread) -> Option<&'a HungThread> {
-    if parent.current_activity() != Activity::WaitsForChild {
+    if parent.current_activity() != ThreadActivity::WaitsForChild {
         return None;
     }
     let others = hang.threads.iter();
     let others = others.filter(|other| other.pid != parent.pid && other.tid == other.pid);
     let mut last = others.filter_map(|other| wait_chain(hang, other).pop());
-    last.find(|thread| thread.current_activity() == Activity::Blocked)
+    last.find(|thread| thread.current_activity() == ThreadActivity::Blocked)
 }

@@ -1,11 +1,11 @@
 //! Determines the sender of a SIGKILL.
 
-use crate::model::{ActorSeen, Ending, Limit, Observation, Resource, Signal};
+use crate::model::{ActorObservation, Ending, Observation, Resource, ResourceLimit, Signal};
 use std::time::Duration;
 
 /// Returns the sender of a SIGKILL as far as it was observed, without guesses; `None` if no process
 /// of the plan died of SIGKILL.
-pub fn describe_killer(seen: &Observation, limits: &[Limit]) -> Option<String> {
+pub fn describe_killer(seen: &Observation, limits: &[ResourceLimit]) -> Option<String> {
     let killed = seen.actors.iter().find(|actor| is_killed(actor))?;
     if killed.container.as_ref().is_some_and(|one| one.oom) {
         return Some("the OOM killer: the container was at its memory limit".to_owned());
@@ -41,7 +41,7 @@ pub(super) fn is_oom_kill_logged(seen: &Observation) -> bool {
     lines.any(|line| read_oom_line(&line.text, line.pid).is_some())
 }
 
-fn is_killed(actor: &ActorSeen) -> bool {
+fn is_killed(actor: &ActorObservation) -> bool {
     match actor.ending {
         Ending::Signaled(signal, _) => signal == Signal::KILL,
         // Shells and Python report SIGKILL with these codes.
@@ -74,7 +74,7 @@ fn read_oom_line(line: &str, pid: i32) -> Option<String> {
 
 /// Names the kernel as the sender, if the process reached its hard limit of CPU time, which the
 /// kernel enforces with SIGKILL.
-fn spent_cpu_limit(killed: &ActorSeen, limits: &[Limit]) -> Option<String> {
+fn spent_cpu_limit(killed: &ActorObservation, limits: &[ResourceLimit]) -> Option<String> {
     let limit = limits
         .iter()
         .find(|it| it.resource == Resource::Cpu)?
@@ -91,12 +91,12 @@ mod tests {
 
     fn killed() -> Observation {
         Observation {
-            actors: vec![ActorSeen {
+            actors: vec![ActorObservation {
                 pid: 77,
                 ending: Ending::Signaled(Signal::KILL, false),
                 max_rss: 2048,
                 cpu: Duration::from_millis(1990),
-                ..ActorSeen::default()
+                ..ActorObservation::default()
             }],
             ..Observation::default()
         }
@@ -149,7 +149,7 @@ mod tests {
     fn a_spent_limit_of_processor_time_kills() {
         let limit = |value| {
             let resource = Resource::Cpu;
-            describe_killer(&killed(), &[Limit { resource, value }]).unwrap()
+            describe_killer(&killed(), &[ResourceLimit { resource, value }]).unwrap()
         };
         insta::assert_snapshot!(limit(Some(2)), @"the kernel: its CPU time limit of 2 s was reached");
         assert!(limit(Some(3)).starts_with("an unknown sender"));

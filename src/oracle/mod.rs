@@ -12,11 +12,12 @@ mod signature;
 pub use killer::describe_killer;
 pub use signature::{bare_module, logged_place, signature_of_failure, sites_of_crash};
 
+use crate::messages::normalise_line;
 use crate::model::{
-    ActorSeen, Depth, Ending, Failure, Kind, Leaks, LoadSeen, Observation, Only, Outcome, Role,
-    Rules, Signal, Stage, VariantPlan, Void, Witness,
+    ActorObservation, ActorRole, BugFilter, Ending, EvidenceDepth, Failure, FailureKind,
+    InconclusiveReason, LeakRule, LoadObservation, LoadStage, Observation, Outcome, Rules, Signal,
+    SignalEvidence, VariantPlan,
 };
-use crate::tells::normalise_line;
 use ending::{end_of_life, judge_ending};
 use killer::is_oom_kill_logged;
 use std::ops::Range;
@@ -43,11 +44,11 @@ pub fn judge_trial(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> 
         return Outcome::Pass;
     };
     // A signature from a stack cannot be compared without a stack, so the trial is inconclusive.
-    let by_name = |only: &Only| matches!(only, Only::Signature(_));
-    let has_stack = failure.signature.depth == Depth::Stack;
-    let may_have_one = failure.kind.is_crash() || matches!(failure.kind, Kind::Hang { .. });
+    let by_name = |only: &BugFilter| matches!(only, BugFilter::Signature(_));
+    let has_stack = failure.signature.depth == EvidenceDepth::Stack;
+    let may_have_one = failure.kind.is_crash() || matches!(failure.kind, FailureKind::Hang { .. });
     if rules.only.iter().any(by_name) && may_have_one && !has_stack {
-        return Outcome::Void(Void::Untold);
+        return Outcome::Void(InconclusiveReason::Untold);
     }
     Outcome::Other(failure)
 }
@@ -55,10 +56,14 @@ pub fn judge_trial(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> 
 /// Returns the suspected hang of a trial that was inspected before its timeout.
 pub fn seeming_hang(variant: &VariantPlan, seen: &Observation) -> Option<Failure> {
     seen.hang.as_ref()?;
-    Some(failure_of(Kind::Hang { stopped: false }, variant, seen))
+    Some(failure_of(
+        FailureKind::Hang { stopped: false },
+        variant,
+        seen,
+    ))
 }
 
-fn failure_of(kind: Kind, variant: &VariantPlan, seen: &Observation) -> Failure {
+fn failure_of(kind: FailureKind, variant: &VariantPlan, seen: &Observation) -> Failure {
     let signature = signature_of_failure(&kind, variant, seen);
     let sites = signature::failure_sites(&kind, variant, seen);
     Failure {
@@ -81,8 +86,8 @@ pub fn output_patterns(rules: &Rules) -> Vec<String> {
 fn main_actors<'a>(
     variant: &'a VariantPlan,
     seen: &'a Observation,
-) -> impl Iterator<Item = &'a ActorSeen> {
-    let role = |actor: &ActorSeen| {
+) -> impl Iterator<Item = &'a ActorObservation> {
+    let role = |actor: &ActorObservation| {
         variant
             .actors
             .get(actor.actor as usize)
@@ -90,28 +95,32 @@ fn main_actors<'a>(
     };
     seen.actors
         .iter()
-        .filter(move |actor| role(actor).is_some_and(Role::decides_outcome))
+        .filter(move |actor| role(actor).is_some_and(ActorRole::decides_outcome))
 }
 
-fn inconclusive_reason(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Void> {
-    let not_started = |actor: &ActorSeen| matches!(actor.ending, Ending::NotStarted(_));
-    let skipped = |actor: &ActorSeen| matches!(actor.ending, Ending::Exited(code) if rules.skip.contains(&code) && !rules.ok.contains(&code));
+fn inconclusive_reason(
+    rules: &Rules,
+    variant: &VariantPlan,
+    seen: &Observation,
+) -> Option<InconclusiveReason> {
+    let not_started = |actor: &ActorObservation| matches!(actor.ending, Ending::NotStarted(_));
+    let skipped = |actor: &ActorObservation| matches!(actor.ending, Ending::Exited(code) if rules.skip.contains(&code) && !rules.ok.contains(&code));
     if seen.lost.is_some() {
-        Some(Void::Lost)
+        Some(InconclusiveReason::Lost)
     } else if seen.interrupted {
-        Some(Void::Interrupted)
+        Some(InconclusiveReason::Interrupted)
     } else if seen.prepare.is_some() {
-        Some(Void::Unprepared)
+        Some(InconclusiveReason::Unprepared)
     } else if seen.actors.iter().any(not_started) {
-        Some(Void::NotStarted)
+        Some(InconclusiveReason::NotStarted)
     } else if seen
         .load
         .as_ref()
         .is_some_and(|load| says_nothing(load, variant, seen))
     {
-        Some(Void::NotReady)
+        Some(InconclusiveReason::NotReady)
     } else if seen.load.is_none() && main_actors(variant, seen).any(skipped) {
-        Some(Void::Skipped)
+        Some(InconclusiveReason::Skipped)
     } else {
         None
     }
@@ -119,17 +128,17 @@ fn inconclusive_reason(rules: &Rules, variant: &VariantPlan, seen: &Observation)
 
 /// Returns whether a trial of a service is inconclusive: the service was not ready, it gave no
 /// response without a crash or a hang, or the clients could not work.
-fn says_nothing(load: &LoadSeen, variant: &VariantPlan, seen: &Observation) -> bool {
+fn says_nothing(load: &LoadObservation, variant: &VariantPlan, seen: &Observation) -> bool {
     let answered = load.served + load.warmed > 0;
-    let crashed = |one: &ActorSeen| matches!(one.ending, Ending::Signaled(..));
+    let crashed = |one: &ActorObservation| matches!(one.ending, Ending::Signaled(..));
     let hung = load.death.as_ref().is_some_and(|death| death.hung);
     let dead = main_actors(variant, seen).any(crashed) || !seen.casualties.is_empty() || hung;
-    load.stage == Stage::Starting
+    load.stage == LoadStage::Starting
         || load.trouble.is_some() && load.death.is_none()
         || !answered && !dead
 }
 
-fn find_failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<Kind> {
+fn find_failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<FailureKind> {
     let excuses = rules.fail_if_out.len()..rules.fail_if_out.len() + rules.ok_if_out.len();
     let excused = output_matched(seen, &excuses);
 
@@ -142,19 +151,21 @@ fn find_failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Opt
         })
         .min();
     let ending = ending.filter(|kind| !(excused && kind_is_exit(kind)));
-    let full = |main: &ActorSeen| main.container.as_ref().is_some_and(|one| one.oom);
+    let full = |main: &ActorObservation| main.container.as_ref().is_some_and(|one| one.oom);
     let oom = seen.oom_kills.is_some_and(|kills| kills > 0)
         || is_oom_kill_logged(seen)
         || main_actors(variant, seen).any(full);
     if oom {
         match &ending {
-            Some(Kind::Signal {
+            Some(FailureKind::Signal {
                 signal: Signal::KILL,
                 ..
             }) => {
-                return Some(Kind::Oom { masked: false });
+                return Some(FailureKind::Oom { masked: false });
             }
-            None | Some(Kind::Exit { .. }) => return Some(Kind::Oom { masked: true }),
+            None | Some(FailureKind::Exit { .. }) => {
+                return Some(FailureKind::Oom { masked: true });
+            }
             Some(_) => {}
         }
     }
@@ -167,22 +178,22 @@ fn find_failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Opt
     // If another program started the service, possibly only the clients noticed the crash.
     if let Some(death) = seen.load.as_ref().and_then(|load| load.death.as_ref()) {
         return Some(if death.hung {
-            Kind::Hang {
+            FailureKind::Hang {
                 stopped: death.stopped,
             }
         } else {
-            Kind::Gone
+            FailureKind::Gone
         });
     }
     None
 }
 
-fn output_failure(rules: &Rules, seen: &Observation) -> Option<Kind> {
-    output_matched(seen, &(0..rules.fail_if_out.len())).then_some(Kind::Output)
+fn output_failure(rules: &Rules, seen: &Observation) -> Option<FailureKind> {
+    output_matched(seen, &(0..rules.fail_if_out.len())).then_some(FailureKind::Output)
 }
 
-fn leak_failure(rules: &Rules, seen: &Observation) -> Option<Kind> {
-    (seen.residue.is_leak() && rules.leaks == Leaks::Fail).then_some(Kind::Leak)
+fn leak_failure(rules: &Rules, seen: &Observation) -> Option<FailureKind> {
+    (seen.residue.is_leak() && rules.leaks == LeakRule::Fail).then_some(FailureKind::Leak)
 }
 
 /// Returns whether the output matched one of these rules.
@@ -196,15 +207,15 @@ fn masked_crash(
     rules: &Rules,
     variant: &VariantPlan,
     seen: &Observation,
-    ending: Option<&Kind>,
-) -> Option<Kind> {
-    let plain = matches!(ending, None | Some(Kind::Exit { .. }));
+    ending: Option<&FailureKind>,
+) -> Option<FailureKind> {
+    let plain = matches!(ending, None | Some(FailureKind::Exit { .. }));
     if rules.ignore_child_crashes || !plain {
         return None;
     }
     let witness = main_actors(variant, seen).find_map(|main| match main.ending {
-        Ending::Exited(code) => Some(Witness::Masked { code }),
-        Ending::Stopped if seen.load.is_some() => Some(Witness::Below),
+        Ending::Exited(code) => Some(SignalEvidence::Masked { code }),
+        Ending::Stopped if seen.load.is_some() => Some(SignalEvidence::Below),
         _ => None,
     })?;
     let own = |pid: i32| seen.actors.iter().any(|actor| actor.pid == pid);
@@ -215,13 +226,13 @@ fn masked_crash(
     let killed = |signal: &Signal| seen.load.is_some() && *signal == Signal::KILL;
     let mut signals = told.chain(dumped);
     let signal = signals.find(|signal| signal.is_crash() || killed(signal))?;
-    Some(Kind::Signal { signal, witness })
+    Some(FailureKind::Signal { signal, witness })
 }
 
 /// Returns whether the program ended by itself, by exit or signal, which rules for the output may
 /// excuse.
-fn kind_is_exit(kind: &Kind) -> bool {
-    matches!(kind, Kind::Exit { .. } | Kind::Signal { .. })
+fn kind_is_exit(kind: &FailureKind) -> bool {
+    matches!(kind, FailureKind::Exit { .. } | FailureKind::Signal { .. })
 }
 
 /// Returns the last line that a trial printed, without the parts that change between trials.
@@ -232,7 +243,7 @@ pub fn last_words(seen: &Observation) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ActorPlan, HookSeen, LoadSeen, ProcessSeen};
+    use crate::model::{ActorPlan, FailedHook, LoadObservation, ProcessObservation};
 
     fn variant() -> VariantPlan {
         let actor = |role| ActorPlan {
@@ -246,17 +257,17 @@ mod tests {
             container: None,
         };
         VariantPlan {
-            actors: vec![actor(Role::Main), actor(Role::Helper)],
+            actors: vec![actor(ActorRole::Main), actor(ActorRole::Helper)],
             ..VariantPlan::default()
         }
     }
 
     fn saw(endings: &[Ending]) -> Observation {
         let actors = (0..).zip(endings);
-        let actors = actors.map(|(actor, ending)| ActorSeen {
+        let actors = actors.map(|(actor, ending)| ActorObservation {
             actor: actor.min(1),
             ending: ending.clone(),
-            ..ActorSeen::default()
+            ..ActorObservation::default()
         });
         Observation {
             actors: actors.collect(),
@@ -324,7 +335,7 @@ mod tests {
         assert_eq!(outcome(&rules, &masked), "fail: oom");
         let judged = judge_trial(&rules, &variant(), &masked);
         let kind = judged.any_failure().map(|failure| failure.kind.clone());
-        assert_eq!(kind, Some(Kind::Oom { masked: true }));
+        assert_eq!(kind, Some(FailureKind::Oom { masked: true }));
     }
 
     #[test]
@@ -339,12 +350,12 @@ mod tests {
         child.kernel = vec![line(77, killed)];
         let judged = judge_trial(&Rules::default(), &variant(), &child);
         let kind = judged.any_failure().map(|failure| failure.kind.clone());
-        assert_eq!(kind, Some(Kind::Oom { masked: true }));
+        assert_eq!(kind, Some(FailureKind::Oom { masked: true }));
         let mut main = saw(&[Ending::Signaled(Signal::KILL, false)]);
         main.actors[0].pid = 77;
         main.kernel = vec![line(77, killed)];
         let rules = Rules {
-            only: vec![Only::Oom],
+            only: vec![BugFilter::Oom],
             ..Rules::default()
         };
         assert_eq!(outcome(&rules, &main), "fail: oom");
@@ -377,7 +388,7 @@ mod tests {
         seen.lost = Some("gone".to_owned());
         assert_eq!(outcome(&rules, &seen), "void: lost");
         let mut seen = saw(std::slice::from_ref(&crash));
-        seen.prepare = Some(HookSeen::default());
+        seen.prepare = Some(FailedHook::default());
         assert_eq!(outcome(&rules, &seen), "void: prepare failed");
         let seen = saw(&[crash, Ending::NotStarted("no such file".to_owned())]);
         assert_eq!(outcome(&rules, &seen), "void: not started");
@@ -394,11 +405,11 @@ mod tests {
     }
 
     /// Returns the observation of a service's trial that reached this stage and ended like this.
-    fn life(stage: Stage, ending: Ending) -> Observation {
-        let load = LoadSeen {
+    fn life(stage: LoadStage, ending: Ending) -> Observation {
+        let load = LoadObservation {
             stage,
             served: 1,
-            ..LoadSeen::default()
+            ..LoadObservation::default()
         };
         Observation {
             load: Some(Box::new(load)),
@@ -409,7 +420,7 @@ mod tests {
     #[test]
     fn a_service_that_lives_until_it_is_stopped_is_healthy() {
         let rules = Rules::default();
-        let seen = life(Stage::Over, Ending::Stopped);
+        let seen = life(LoadStage::Over, Ending::Stopped);
         assert_eq!(outcome(&rules, &seen), "pass");
     }
 
@@ -425,7 +436,7 @@ mod tests {
                 "fail: SIGSEGV (inferred from exit 139)",
             ),
         ] {
-            assert_eq!(outcome(&rules, &life(Stage::Loading, ending)), expected);
+            assert_eq!(outcome(&rules, &life(LoadStage::Loading, ending)), expected);
         }
     }
 
@@ -433,7 +444,7 @@ mod tests {
     fn a_service_that_was_never_ready_says_nothing() {
         let rules = Rules::default();
         for ending in [Ending::Exited(1), Ending::Signaled(Signal::SEGV, false)] {
-            let seen = life(Stage::Starting, ending);
+            let seen = life(LoadStage::Starting, ending);
             assert_eq!(outcome(&rules, &seen), "void: service not ready");
         }
     }
@@ -446,7 +457,7 @@ mod tests {
             (Ending::Exited(1), "void: service not ready"),
             (Ending::Signaled(Signal::SEGV, false), "fail: SIGSEGV"),
         ] {
-            let mut seen = life(Stage::Loading, ending);
+            let mut seen = life(LoadStage::Loading, ending);
             seen.load.as_mut().unwrap().served = 0;
             assert_eq!(outcome(&rules, &seen), expected);
         }
@@ -454,7 +465,7 @@ mod tests {
 
     #[test]
     fn clients_that_could_not_work_say_nothing() {
-        let mut seen = life(Stage::Loading, Ending::Stopped);
+        let mut seen = life(LoadStage::Loading, Ending::Stopped);
         seen.load.as_mut().unwrap().trouble = Some("no load".to_owned());
         assert_eq!(outcome(&Rules::default(), &seen), "void: service not ready");
     }
@@ -462,8 +473,8 @@ mod tests {
     #[test]
     fn a_worker_that_crashes_is_a_crash_of_the_service() {
         let rules = Rules::default();
-        let mut seen = life(Stage::Loading, Ending::Stopped);
-        seen.casualties.push(crate::model::Casualty {
+        let mut seen = life(LoadStage::Loading, Ending::Stopped);
+        seen.casualties.push(crate::model::CrashedProcess {
             pid: 77,
             program: String::new(),
             signal: Some(Signal::SEGV),
@@ -478,9 +489,9 @@ mod tests {
     #[test]
     fn of_somebody_elses_service_the_clients_are_the_witnesses() {
         let rules = Rules::default();
-        let mut seen = life(Stage::Loading, Ending::Stopped);
+        let mut seen = life(LoadStage::Loading, Ending::Stopped);
         let load = seen.load.as_mut().unwrap();
-        load.death = Some(crate::model::Death::default());
+        load.death = Some(crate::model::RequestsAtFailure::default());
         assert_eq!(outcome(&rules, &seen), "fail: gone");
         let load = seen.load.as_mut().unwrap();
         load.death.as_mut().unwrap().hung = true;
@@ -522,10 +533,10 @@ mod tests {
     #[test]
     fn a_leak_fails_a_trial_that_would_have_passed_and_only_if_wanted() {
         let mut seen = saw(&[Ending::Exited(0)]);
-        seen.residue.leaked = vec![ProcessSeen::default()];
+        seen.residue.leaked = vec![ProcessObservation::default()];
         assert_eq!(outcome(&Rules::default(), &seen), "fail: leak");
         let lenient = Rules {
-            leaks: Leaks::Report,
+            leaks: LeakRule::Report,
             ..Rules::default()
         };
         assert_eq!(outcome(&lenient, &seen), "pass");
@@ -536,15 +547,21 @@ mod tests {
     #[test]
     fn what_is_looked_for_is_found_behind_another_failure() {
         let mut seen = saw(&[Ending::Exited(3)]);
-        seen.residue.leaked = vec![ProcessSeen::default()];
+        seen.residue.leaked = vec![ProcessObservation::default()];
         seen.matched = vec![(0, "lost it".to_owned())];
         let looking_for = |only| Rules {
             only: vec![only],
             fail_if_out: vec!["lost".to_owned()],
             ..Rules::default()
         };
-        assert_eq!(outcome(&looking_for(Only::Leak), &seen), "fail: leak");
-        assert_eq!(outcome(&looking_for(Only::Output), &seen), "fail: output");
-        assert_eq!(outcome(&looking_for(Only::Hang), &seen), "other: exit 3");
+        assert_eq!(outcome(&looking_for(BugFilter::Leak), &seen), "fail: leak");
+        assert_eq!(
+            outcome(&looking_for(BugFilter::Output), &seen),
+            "fail: output"
+        );
+        assert_eq!(
+            outcome(&looking_for(BugFilter::Hang), &seen),
+            "other: exit 3"
+        );
     }
 }

@@ -1,14 +1,17 @@
 //! Packages of Debian: unpacked beside the installed ones, which needs no root rights.
 
 use super::script::{self, quote_word};
-use super::spec::Spec;
+use super::spec::PackageSpec;
 use super::{
-    Fault, Listing, Recipe, Wanted, ask_tool, prepend_to_variable, refuse_unknown_name,
-    refuse_with_hint,
+    EnvironmentRecipe, PackageError, VersionList, VersionQuery, ask_tool, prepend_to_variable,
+    refuse_unknown_name, refuse_with_hint,
 };
 
 /// Lists the versions in the sources of apt.
-pub(super) fn list_versions(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
+pub(super) fn list_versions(
+    wanted: &VersionQuery,
+    spec: &PackageSpec,
+) -> Result<VersionList, PackageError> {
     let said = ask_tool(wanted, "apt-cache", &["madison", &spec.name])?;
     let lines = said.out.lines().filter(|line| !line.ends_with(" Sources"));
     let mut versions: Vec<_> = lines
@@ -18,7 +21,7 @@ pub(super) fn list_versions(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fau
         // Several sources may have the same version.
         versions.sort();
         versions.dedup();
-        return Ok(Listing {
+        return Ok(VersionList {
             versions,
             notes: vec![
                 "apt lists the versions of its sources, as of the last `apt-get update`".to_owned(),
@@ -42,7 +45,7 @@ pub(super) fn list_versions(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fau
 }
 
 /// Returns the recipe that unpacks a version.
-pub(super) fn unpack_recipe(spec: &Spec) -> (Recipe, Vec<String>) {
+pub(super) fn unpack_recipe(spec: &PackageSpec) -> (EnvironmentRecipe, Vec<String>) {
     let package = quote_word(&format!("{}={{variant}}", spec.name));
     let get =
         format!("cd \"$PROVOKE_MADE\" && apt-get download {package} && dpkg-deb -x ./*.deb root");
@@ -57,7 +60,7 @@ pub(super) fn unpack_recipe(spec: &Spec) -> (Recipe, Vec<String>) {
     let triplet = multiarch_triplet(&spec.name);
     let (usr, top) = (format!("usr/lib/{triplet}"), format!("lib/{triplet}"));
     let libraries = below(&[&usr, &top, "usr/lib", "lib"]);
-    let recipe = Recipe {
+    let recipe = EnvironmentRecipe {
         script,
         path: below(&[
             "usr/local/bin",

@@ -3,8 +3,11 @@
 
 use super::project;
 use super::script::{self, quote_word};
-use super::spec::{Spec, list_first};
-use super::{Fault, Listing, Recipe, Wanted, ask_tool, refuse_unknown_name, refuse_with_hint};
+use super::spec::{PackageSpec, list_first};
+use super::{
+    EnvironmentRecipe, PackageError, VersionList, VersionQuery, ask_tool, refuse_unknown_name,
+    refuse_with_hint,
+};
 use crate::untrusted::Untrusted as _;
 use serde_json::Value;
 use std::fs;
@@ -16,7 +19,7 @@ use std::time::SystemTime;
 const NONE: &str = "=0.0.0-provoke";
 
 /// The project of the user.
-pub(super) struct Project {
+pub(super) struct CargoProject {
     /// Root folder of the workspace.
     root: PathBuf,
     /// Working directory of the trials, relative to the root.
@@ -26,9 +29,12 @@ pub(super) struct Project {
     adds: Vec<String>,
 }
 
-impl Project {
+impl CargoProject {
     /// Finds the project around the folder of the trials, and its dependencies on the crate.
-    pub(super) fn find_around(wanted: &Wanted, spec: &Spec) -> Result<Self, Fault> {
+    pub(super) fn find_around(
+        wanted: &VersionQuery,
+        spec: &PackageSpec,
+    ) -> Result<Self, PackageError> {
         let outside = |what: String| {
             refuse_with_hint(
                 what,
@@ -94,7 +100,11 @@ impl Project {
     }
 
     /// Returns the recipe that selects a version in a copy of the project, and builds it.
-    pub(super) fn build_recipe(&self, wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
+    pub(super) fn build_recipe(
+        &self,
+        wanted: &VersionQuery,
+        spec: &PackageSpec,
+    ) -> (EnvironmentRecipe, Vec<String>) {
         let build = wanted.build.unwrap_or("cargo build");
         let name = quote_word(&spec.name);
         // If the manifests permit the version, only the lock file changes.
@@ -116,7 +126,7 @@ impl Project {
         script += &script::run_command_lines(&set, "^error");
         script += &script::run_command_lines(build, "^error");
         let path = ["debug", "release"].map(|profile| format!("{{made}}/target/{profile}"));
-        let recipe = Recipe {
+        let recipe = EnvironmentRecipe {
             script,
             path: path.to_vec(),
             env: vec![("CARGO_TARGET_DIR".to_owned(), "{made}/target".to_owned())],
@@ -170,7 +180,11 @@ fn add_command(package: &str, dependency: &Value) -> String {
 }
 
 /// Returns which of these versions are yanked, according to cargo's local index.
-pub(super) fn yanked_versions(wanted: &Wanted, spec: &Spec, named: &[String]) -> Vec<String> {
+pub(super) fn yanked_versions(
+    wanted: &VersionQuery,
+    spec: &PackageSpec,
+    named: &[String],
+) -> Vec<String> {
     let known = cached_index_file(wanted, &spec.name).unwrap_or_default();
     let (_, yanked) = parse_entries(&known);
     let yanked: Vec<String> = named
@@ -189,9 +203,12 @@ pub(super) fn yanked_versions(wanted: &Wanted, spec: &Spec, named: &[String]) ->
 }
 
 /// Lists the versions in the registry.
-pub(super) fn list_versions(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
+pub(super) fn list_versions(
+    wanted: &VersionQuery,
+    spec: &PackageSpec,
+) -> Result<VersionList, PackageError> {
     let name = &spec.name;
-    let folder = Folder::new().map_err(|source| Fault::Io {
+    let folder = QueryFolder::new().map_err(|source| PackageError::Io {
         path: std::env::temp_dir(),
         source,
     })?;
@@ -199,7 +216,7 @@ pub(super) fn list_versions(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fau
     let text = format!(
         "[package]\nname = \"provoke-asks\"\nedition = \"2021\"\n[lib]\npath = \"lib.rs\"\n[dependencies]\n{name} = \"{NONE}\"\n[workspace]\n"
     );
-    fs::write(&manifest, text).map_err(|source| Fault::Io {
+    fs::write(&manifest, text).map_err(|source| PackageError::Io {
         path: manifest.clone(),
         source,
     })?;
@@ -233,13 +250,13 @@ pub(super) fn list_versions(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fau
             "left out: yanked versions ({yanked}); to test them, name them: {name}==A,B,C"
         ));
     }
-    Ok(Listing { versions, notes })
+    Ok(VersionList { versions, notes })
 }
 
 /// Temporary folder for one query.
-struct Folder(PathBuf);
+struct QueryFolder(PathBuf);
 
-impl Folder {
+impl QueryFolder {
     fn new() -> std::io::Result<Self> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let now = since.unwrap_or_default().as_nanos();
@@ -249,7 +266,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for QueryFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -257,7 +274,7 @@ impl Drop for Folder {
 
 /// Returns cargo's local index entry of a crate. If several registries have the crate, the entry of
 /// the last query counts.
-fn cached_index_file(wanted: &Wanted, name: &str) -> Option<String> {
+fn cached_index_file(wanted: &VersionQuery, name: &str) -> Option<String> {
     let set = wanted.env.iter().find(|(name, _)| name == "CARGO_HOME");
     let set = set.map(|(_, value)| PathBuf::from(value));
     let home = set

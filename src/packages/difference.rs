@@ -1,14 +1,14 @@
 //! Compares two environments: packages as `pip freeze` prints them, or variables as `env` does.
 
-use super::requirements::{self, Role};
-use super::{Fault, refuse_with_hint};
+use super::requirements::{self, RequirementRole};
+use super::{PackageError, refuse_with_hint};
 use crate::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Type of the elements of an environment file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// Python packages.
     Packages,
     /// Environment variables.
@@ -17,7 +17,7 @@ pub enum Kind {
 
 /// A difference between two environments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct EntryDifference {
     /// Name of the package or variable.
     pub name: String,
     /// Value in the first environment, if present: the lines of a package, or the value of a
@@ -29,25 +29,25 @@ pub struct Difference {
 
 /// Comparison of two environments, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Comparison {
+pub struct EnvironmentComparison {
     /// Type of the compared elements.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Elements that are equal in both: name and value.
     pub common: Vec<(String, String)>,
     /// Elements that differ.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<EntryDifference>,
 }
 
 /// Elements of an environment, by name.
-pub type Parts = BTreeMap<String, String>;
+pub type EnvironmentEntries = BTreeMap<String, String>;
 
 /// Compares two files of the same type.
-pub fn compare_files(from: &Path, to: &Path) -> Result<Comparison, Fault> {
+pub fn compare_files(from: &Path, to: &Path) -> Result<EnvironmentComparison, PackageError> {
     let ((kind, old), (other, new)) = (read_parts(from)?, read_parts(to)?);
     if kind != other {
         let what = |kind| match kind {
-            Kind::Packages => "packages",
-            Kind::Variables => "variables",
+            EntryKind::Packages => "packages",
+            EntryKind::Variables => "variables",
         };
         return refuse_with_hint(
             format!(
@@ -64,25 +64,29 @@ pub fn compare_files(from: &Path, to: &Path) -> Result<Comparison, Fault> {
 }
 
 /// Compares the elements of two environments by name.
-pub fn compare_parts(kind: Kind, mut old: Parts, new: Parts) -> Comparison {
+pub fn compare_parts(
+    kind: EntryKind,
+    mut old: EnvironmentEntries,
+    new: EnvironmentEntries,
+) -> EnvironmentComparison {
     let (mut common, mut differences) = (Vec::new(), Vec::new());
     for (name, to) in new {
         match old.remove(&name) {
             Some(from) if is_same(kind, &from, &to) => common.push((name, to)),
-            from => differences.push(Difference {
+            from => differences.push(EntryDifference {
                 name,
                 from,
                 to: Some(to),
             }),
         }
     }
-    differences.extend(old.into_iter().map(|(name, from)| Difference {
+    differences.extend(old.into_iter().map(|(name, from)| EntryDifference {
         name,
         from: Some(from),
         to: None,
     }));
     differences.sort_by(|a, b| a.name.cmp(&b.name));
-    Comparison {
+    EnvironmentComparison {
         kind,
         common,
         differences,
@@ -90,28 +94,28 @@ pub fn compare_parts(kind: Kind, mut old: Parts, new: Parts) -> Comparison {
 }
 
 /// Returns whether two texts have the same meaning, ignoring differences in spelling.
-fn is_same(kind: Kind, from: &str, to: &str) -> bool {
+fn is_same(kind: EntryKind, from: &str, to: &str) -> bool {
     match kind {
-        Kind::Packages => from
+        EntryKind::Packages => from
             .lines()
             .map(requirements::normalize_line)
             .eq(to.lines().map(requirements::normalize_line)),
-        Kind::Variables => from == to,
+        EntryKind::Variables => from == to,
     }
 }
 
-fn read_parts(path: &Path) -> Result<(Kind, Parts), Fault> {
+fn read_parts(path: &Path) -> Result<(EntryKind, EnvironmentEntries), PackageError> {
     let text = requirements::decode_text(path, requirements::read_bytes(path)?)?;
     let blank = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
     let first = text.lines().find(|line| !blank(line));
     let is_env = text.contains('\0') || first.is_some_and(|line| parse_variable(line).is_some());
     if is_env {
-        return Ok((Kind::Variables, parse_variables(path, &text)?));
+        return Ok((EntryKind::Variables, parse_variables(path, &text)?));
     }
-    let mut parts = Parts::new();
+    let mut parts = EnvironmentEntries::new();
     for line in requirements::read_requirements(path, Path::new("."))? {
         // A constraint does not install a package.
-        if line.role == Role::Constraint {
+        if line.role == RequirementRole::Constraint {
             continue;
         }
         let text = line.text;
@@ -125,7 +129,7 @@ fn read_parts(path: &Path) -> Result<(Kind, Parts), Fault> {
             })
             .or_insert(text);
     }
-    Ok((Kind::Packages, parts))
+    Ok((EntryKind::Packages, parts))
 }
 
 /// Returns name and value of the variable in a line.
@@ -146,8 +150,8 @@ fn is_version(value: &str) -> bool {
     version.is_some_and(|version| version.starts_with(|sign: char| sign.is_ascii_digit()))
 }
 
-fn parse_variables(path: &Path, text: &str) -> Result<Parts, Fault> {
-    let fault = |line: usize, text: &str, what: &'static str| Fault::Line {
+fn parse_variables(path: &Path, text: &str) -> Result<EnvironmentEntries, PackageError> {
+    let fault = |line: usize, text: &str, what: &'static str| PackageError::Line {
         path: path.to_owned(),
         line,
         column: 1,
@@ -155,7 +159,7 @@ fn parse_variables(path: &Path, text: &str) -> Result<Parts, Fault> {
         text: text.to_owned(),
         hint: "write NAME=value per line; use `env -0` for values with several lines",
     };
-    let mut parts = Parts::new();
+    let mut parts = EnvironmentEntries::new();
     if text.contains('\0') {
         let mut line = 1;
         for entry in text.split('\0').filter(|entry| !entry.trim().is_empty()) {
@@ -200,12 +204,12 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn compared(from: &str, to: &str) -> Result<Comparison, String> {
+    fn compared(from: &str, to: &str) -> Result<EnvironmentComparison, String> {
         let folder = tempfile::tempdir().unwrap();
         let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
         fs::write(&old, from).unwrap();
         fs::write(&new, to).unwrap();
-        let shown = |fault: Fault| {
+        let shown = |fault: PackageError| {
             fault
                 .to_string()
                 .replace(&format!("{}/", folder.path().display()), "")
@@ -213,8 +217,8 @@ mod tests {
         compare_files(&old, &new).map_err(shown)
     }
 
-    fn shown(comparison: &Comparison) -> Vec<String> {
-        let show = |difference: &Difference| {
+    fn shown(comparison: &EnvironmentComparison) -> Vec<String> {
+        let show = |difference: &EntryDifference| {
             let [from, to] =
                 [&difference.from, &difference.to].map(|side| side.as_deref().unwrap_or("-"));
             format!("{}: {from} > {to}", difference.name)
@@ -229,7 +233,7 @@ mod tests {
         let to = "zope_interface==5\nsix==1.16.0\nnumpy==1.0\nnew @ file:///w/new.whl\n\
             x==1; python_version<'3'\nx==2; python_version>='3'\n";
         let comparison = compared(from, to).unwrap();
-        assert_eq!(comparison.kind, Kind::Packages);
+        assert_eq!(comparison.kind, EntryKind::Packages);
         let names: Vec<_> = comparison
             .common
             .iter()
@@ -248,7 +252,7 @@ mod tests {
     fn variables_are_compared_with_values_of_several_lines() {
         let from = "A=1\nBASH_FUNC_x%%=() {  echo\n}\nC=\nD=x=y\n";
         let comparison = compared(from, "BASH_FUNC_x%%=() {  echo\n}\nA=2\nD=x=y\nE=5\n").unwrap();
-        assert_eq!(comparison.kind, Kind::Variables);
+        assert_eq!(comparison.kind, EntryKind::Variables);
         assert_eq!(shown(&comparison), ["A: 1 > 2", "C:  > -", "E: - > 5"]);
         let common = ("BASH_FUNC_x%%".to_owned(), "() {  echo\n}".to_owned());
         assert_eq!(

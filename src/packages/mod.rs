@@ -1,7 +1,7 @@
 //! Lists the versions of a package, makes environments with one of them, and compares environments.
 //!
 //! The package tools are queried, not their registries, so that the user's settings for mirrors,
-//! proxies and passwords apply. The result is a [`Recipe`], which the caller runs for each version
+//! proxies and passwords apply. The result is a [`EnvironmentRecipe`], which the caller runs for each version
 //! that a search needs.
 
 mod apt;
@@ -15,11 +15,14 @@ mod requirements;
 mod script;
 mod spec;
 
-pub use difference::{Comparison, Difference, Kind, Parts, compare_files, compare_parts};
+pub use difference::{
+    EntryDifference, EntryKind, EnvironmentComparison, EnvironmentEntries, compare_files,
+    compare_parts,
+};
 pub use pip::Pip;
 
 use crate::untrusted::Untrusted as _;
-use spec::{Choice, Spec};
+use spec::{PackageSpec, VersionSelection};
 use std::cmp::Ordering;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +30,7 @@ use std::process::Command;
 
 /// A tool that installs packages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manager {
+pub enum PackageManager {
     /// Python; `uv` installs packages if it is available.
     Pip,
     /// Rust.
@@ -40,9 +43,9 @@ pub enum Manager {
 
 /// Parameters of a query.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct VersionQuery<'a> {
     /// Tool that manages the package.
-    pub manager: Manager,
+    pub manager: PackageManager,
     /// `NAME`, `NAME==A..B` or `NAME==A,B,C`.
     pub spec: &'a str,
     /// Working directory of the trials.
@@ -61,20 +64,20 @@ pub struct Wanted<'a> {
 
 /// Versions of a package, and the recipe for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Versions {
+pub struct PackageVersions {
     /// Name of the package.
     pub package: String,
     /// Versions, the oldest first, or in the order in which the user named them.
     pub versions: Vec<String>,
     /// Recipe for an environment with one of the versions.
-    pub recipe: Recipe,
+    pub recipe: EnvironmentRecipe,
     /// Notes for the user: the tool that is used, and versions that were left out.
     pub notes: Vec<String>,
 }
 
 /// How to create and use an environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recipe {
+pub struct EnvironmentRecipe {
     /// Script for `sh`, with the absolute path of an empty folder in `PROVOKE_MADE`; `{variant}`
     /// stands for the version. If it fails, its last line contains the reason.
     pub script: String,
@@ -90,7 +93,7 @@ pub struct Recipe {
 
 /// Error of a query.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum PackageError {
     /// The request cannot be fulfilled.
     #[error("{what}")]
     Refused {
@@ -125,7 +128,7 @@ pub enum Fault {
     },
 }
 
-impl Fault {
+impl PackageError {
     /// Returns the hint with the solution.
     pub fn hint(&self) -> &str {
         match self {
@@ -136,12 +139,12 @@ impl Fault {
     }
 }
 
-fn refuse_with_hint<T>(what: String, hint: impl Into<String>) -> Result<T, Fault> {
+fn refuse_with_hint<T>(what: String, hint: impl Into<String>) -> Result<T, PackageError> {
     let hint = hint.into();
-    Err(Fault::Refused { what, hint })
+    Err(PackageError::Refused { what, hint })
 }
 
-impl Manager {
+impl PackageManager {
     /// Returns the name of the tool.
     pub fn name(self) -> &'static str {
         match self {
@@ -173,48 +176,48 @@ impl Manager {
 
 /// List of versions from a tool.
 #[derive(Default)]
-struct Listing {
+struct VersionList {
     versions: Vec<String>,
     notes: Vec<String>,
 }
 
 /// Returns the selected versions of a package, and the recipe for an environment with one of them.
-pub fn find_versions(wanted: &Wanted) -> Result<Versions, Fault> {
-    let spec = Spec::parse(wanted.manager, wanted.spec)?;
+pub fn find_versions(wanted: &VersionQuery) -> Result<PackageVersions, PackageError> {
+    let spec = PackageSpec::parse(wanted.manager, wanted.spec)?;
     // Versions that the user names are accepted without a listing, because a listing may be
     // incomplete.
-    let listed = |list: &dyn Fn() -> Result<Listing, Fault>| match &spec.choice {
-        Choice::Named(versions) => Ok(Listing {
+    let listed = |list: &dyn Fn() -> Result<VersionList, PackageError>| match &spec.choice {
+        VersionSelection::Named(versions) => Ok(VersionList {
             versions: versions.clone(),
             notes: Vec::new(),
         }),
-        Choice::Between(..) => list().and_then(|listing| spec.choose_versions(listing)),
+        VersionSelection::Between(..) => list().and_then(|listing| spec.choose_versions(listing)),
     };
     let (listing, (recipe, notes)) = match wanted.manager {
-        Manager::Pip => {
+        PackageManager::Pip => {
             let pip = Pip::find_interpreter(wanted)?;
-            let others = pip::Others::read_files(wanted, &spec)?;
+            let others = pip::ExtraPackages::read_files(wanted, &spec)?;
             let listing = listed(&|| pip.list_versions(&spec, &others))?;
             (listing, pip.install_recipe(&spec, &others))
         }
-        Manager::Cargo => {
-            let project = cargo::Project::find_around(wanted, &spec)?;
+        PackageManager::Cargo => {
+            let project = cargo::CargoProject::find_around(wanted, &spec)?;
             let mut listing = listed(&|| cargo::list_versions(wanted, &spec))?;
-            if let Choice::Named(named) = &spec.choice {
+            if let VersionSelection::Named(named) = &spec.choice {
                 listing.notes = cargo::yanked_versions(wanted, &spec, named);
             }
             (listing, project.build_recipe(wanted, &spec))
         }
-        Manager::Apt => (
+        PackageManager::Apt => (
             listed(&|| apt::list_versions(wanted, &spec))?,
             apt::unpack_recipe(&spec),
         ),
-        Manager::Npm => (
+        PackageManager::Npm => (
             listed(&|| npm::list_versions(wanted, &spec))?,
             npm::install_recipe(wanted, &spec),
         ),
     };
-    Ok(Versions {
+    Ok(PackageVersions {
         package: spec.name,
         versions: listing.versions,
         recipe,
@@ -223,13 +226,13 @@ pub fn find_versions(wanted: &Wanted) -> Result<Versions, Fault> {
 }
 
 /// Result of a tool.
-struct Said {
+struct ToolOutput {
     fine: bool,
     out: String,
     err: String,
 }
 
-impl Said {
+impl ToolOutput {
     /// Returns the line that explains best why the tool failed.
     fn failure_line(&self) -> &str {
         let lines = || self.err.lines().map(str::trim);
@@ -246,14 +249,18 @@ impl Said {
 }
 
 /// Runs a tool in the working directory of the trials.
-fn ask_tool(wanted: &Wanted, program: &str, args: &[&str]) -> Result<Said, Fault> {
+fn ask_tool(
+    wanted: &VersionQuery,
+    program: &str,
+    args: &[&str],
+) -> Result<ToolOutput, PackageError> {
     let mut command = Command::new(program);
     command.args(args).current_dir(wanted.folder);
     // The output is parsed, so it must be in English.
     command.env("LC_ALL", "C");
     command.envs(wanted.env.iter().map(|(name, value)| (name, value)));
     match command.output() {
-        Ok(done) => Ok(Said {
+        Ok(done) => Ok(ToolOutput {
             fine: done.status.success(),
             out: String::from_utf8_lossy(&done.stdout).into_owned(),
             err: String::from_utf8_lossy(&done.stderr).into_owned(),
@@ -270,9 +277,9 @@ fn ask_tool(wanted: &Wanted, program: &str, args: &[&str]) -> Result<Said, Fault
 
 /// Returns the error for a name that a tool does not know, with similar known names.
 fn refuse_unknown_name<T>(
-    spec: &Spec,
+    spec: &PackageSpec,
     known: impl IntoIterator<Item = String>,
-) -> Result<T, Fault> {
+) -> Result<T, PackageError> {
     let (tool, name) = (spec.manager.name(), &spec.name);
     let near = spec::similar_names(name, known);
     let hint = if near.is_empty() {

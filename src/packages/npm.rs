@@ -2,10 +2,10 @@
 
 use super::project;
 use super::script::{self, quote_word};
-use super::spec::Spec;
+use super::spec::PackageSpec;
 use super::{
-    Fault, Listing, Recipe, Wanted, ask_tool, prepend_to_variable, refuse_unknown_name,
-    refuse_with_hint,
+    EnvironmentRecipe, PackageError, VersionList, VersionQuery, ask_tool, prepend_to_variable,
+    refuse_unknown_name, refuse_with_hint,
 };
 use crate::untrusted::Untrusted as _;
 use serde_json::Value;
@@ -16,7 +16,10 @@ use std::path::{Path, PathBuf};
 const TELLING: &str = "^npm (error|ERR!) ([^c ]|c[^o]|co[^d])";
 
 /// Lists the versions in the registry.
-pub(super) fn list_versions(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fault> {
+pub(super) fn list_versions(
+    wanted: &VersionQuery,
+    spec: &PackageSpec,
+) -> Result<VersionList, PackageError> {
     let name = &spec.name;
     let said = ask_tool(wanted, "npm", &["view", name, "versions", "--json"])?;
     let listed: Value = serde_json::from_str(&said.out).unwrap_or_default();
@@ -26,7 +29,7 @@ pub(super) fn list_versions(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fau
         _ => Vec::new(),
     };
     if said.fine && !versions.is_empty() {
-        return Ok(Listing {
+        return Ok(VersionList {
             versions: versions.into_iter().map(str::to_owned).collect(),
             notes: Vec::new(),
         });
@@ -47,7 +50,10 @@ pub(super) fn list_versions(wanted: &Wanted, spec: &Spec) -> Result<Listing, Fau
 }
 
 /// Returns the recipe that installs a version.
-pub(super) fn install_recipe(wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<String>) {
+pub(super) fn install_recipe(
+    wanted: &VersionQuery,
+    spec: &PackageSpec,
+) -> (EnvironmentRecipe, Vec<String>) {
     let install = "npm install --no-audit --no-fund --loglevel=error";
     let package = quote_word(&format!("{}@{{variant}}", spec.name));
     let folder = wanted
@@ -59,7 +65,7 @@ pub(super) fn install_recipe(wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<Strin
         let mut script = "[ ! -e .npmrc ] || cp .npmrc \"$PROVOKE_MADE/\" || exit\n".to_owned();
         let install = format!("{install} --no-save --prefix \"$PROVOKE_MADE\" {package}");
         script += &script::run_command_lines(&install, TELLING);
-        let recipe = Recipe {
+        let recipe = EnvironmentRecipe {
             script,
             path: vec!["{made}/node_modules/.bin".to_owned()],
             env: vec![prepend_to_variable(
@@ -90,7 +96,7 @@ pub(super) fn install_recipe(wanted: &Wanted, spec: &Spec) -> (Recipe, Vec<Strin
             spec.name
         ));
     }
-    let recipe = Recipe {
+    let recipe = EnvironmentRecipe {
         script,
         path,
         env: Vec::new(),

@@ -6,19 +6,19 @@ use std::cmp::Ordering;
 
 /// Compares versions of Python packages by PEP 440.
 pub(super) fn compare_python(a: &str, b: &str) -> Ordering {
-    Python::parse(a).cmp(&Python::parse(b))
+    PythonVersion::parse(a).cmp(&PythonVersion::parse(b))
 }
 
 /// Returns whether a version is a pre-release or a development release.
 pub(super) fn is_python_pre(version: &str) -> bool {
-    Python::parse(version)
-        .is_some_and(|version| version.pre != Pre::None || version.dev != Dev::None)
+    PythonVersion::parse(version)
+        .is_some_and(|version| version.pre != PreRelease::None || version.dev != DevRelease::None)
 }
 
 /// Compares versions of crates and Node.js packages by Semantic Versioning. Build metadata after
 /// `+`, which it does not order, is compared as text.
 pub(super) fn compare_semantic(a: &str, b: &str) -> Ordering {
-    Semantic::parse(a).cmp(&Semantic::parse(b))
+    SemanticVersion::parse(a).cmp(&SemanticVersion::parse(b))
 }
 
 /// Returns whether a version is a pre-release.
@@ -98,17 +98,17 @@ fn without_zeros(mut release: Vec<u64>) -> Vec<u64> {
 
 /// Fields in the order of their significance; smaller values are older.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Python {
+struct PythonVersion {
     epoch: u64,
     release: Vec<u64>,
-    pre: Pre,
+    pre: PreRelease,
     post: Option<u64>,
-    dev: Dev,
-    local: Option<Vec<Local>>,
+    dev: DevRelease,
+    local: Option<Vec<LocalSegment>>,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Pre {
+enum PreRelease {
     /// A development release of the release itself is older than its first alpha.
     OnlyDev,
     Some(char, u64),
@@ -116,18 +116,18 @@ enum Pre {
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Dev {
+enum DevRelease {
     Some(u64),
     None,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Local {
+enum LocalSegment {
     Word(String),
     Number(u64),
 }
 
-impl Python {
+impl PythonVersion {
     fn parse(version: &str) -> Option<Self> {
         let version = version.trim().to_ascii_lowercase();
         let version = version.strip_prefix('v').unwrap_or(&version);
@@ -176,7 +176,7 @@ impl Python {
             let parts = local.split(['.', '-', '_']);
             let part = |part: &str| {
                 part.parse()
-                    .map_or(Local::Word(part.to_owned()), Local::Number)
+                    .map_or(LocalSegment::Word(part.to_owned()), LocalSegment::Number)
             };
             parts.map(part).collect()
         });
@@ -184,12 +184,12 @@ impl Python {
             epoch,
             release: without_zeros(release),
             pre: match pre {
-                Some((kind, number)) => Pre::Some(kind, number),
-                None if post.is_none() && dev.is_some() => Pre::OnlyDev,
-                None => Pre::None,
+                Some((kind, number)) => PreRelease::Some(kind, number),
+                None if post.is_none() && dev.is_some() => PreRelease::OnlyDev,
+                None => PreRelease::None,
             },
             post,
-            dev: dev.map_or(Dev::None, Dev::Some),
+            dev: dev.map_or(DevRelease::None, DevRelease::Some),
             local,
         })
     }
@@ -219,25 +219,25 @@ fn take_part(rest: &mut &str, name: &str) -> Option<u64> {
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Semantic {
+struct SemanticVersion {
     core: Vec<u64>,
-    pre: SemanticPre,
+    pre: SemanticPreRelease,
     build: String,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum SemanticPre {
-    Some(Vec<Identifier>),
+enum SemanticPreRelease {
+    Some(Vec<PreReleaseIdentifier>),
     None,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Identifier {
+enum PreReleaseIdentifier {
     Number(u64),
     Word(String),
 }
 
-impl Semantic {
+impl SemanticVersion {
     fn parse(version: &str) -> Option<Self> {
         let (rest, build) = version.split_once('+').unwrap_or((version, ""));
         let (core, pre) = match rest.split_once('-') {
@@ -246,13 +246,15 @@ impl Semantic {
         };
         let core: Result<_, _> = core.split('.').map(str::parse).collect();
         let identifier = |part: &str| {
-            part.parse()
-                .map_or(Identifier::Word(part.to_owned()), Identifier::Number)
+            part.parse().map_or(
+                PreReleaseIdentifier::Word(part.to_owned()),
+                PreReleaseIdentifier::Number,
+            )
         };
         Some(Self {
             core: without_zeros(core.ok()?),
-            pre: pre.map_or(SemanticPre::None, |pre| {
-                SemanticPre::Some(pre.split('.').map(identifier).collect())
+            pre: pre.map_or(SemanticPreRelease::None, |pre| {
+                SemanticPreRelease::Some(pre.split('.').map(identifier).collect())
             }),
             build: build.to_owned(),
         })

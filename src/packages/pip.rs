@@ -1,10 +1,13 @@
 //! Packages of Python: `pip index versions` lists the versions, and a virtual environment has one
 //! of them.
 
-use super::requirements::{self, Line, Role, normalize_name};
+use super::requirements::{self, RequirementLine, RequirementRole, normalize_name};
 use super::script::{self, quote_word};
-use super::spec::Spec;
-use super::{Fault, Listing, Recipe, Wanted, ask_tool, refuse_unknown_name, refuse_with_hint};
+use super::spec::PackageSpec;
+use super::{
+    EnvironmentRecipe, PackageError, VersionList, VersionQuery, ask_tool, refuse_unknown_name,
+    refuse_with_hint,
+};
 
 /// Python program that prints the path and version of the interpreter, and the version of its pip.
 const WHICH: &str = "
@@ -24,7 +27,7 @@ const SOURCES: [&str; 4] = ["index-url", "extra-index-url", "find-links", "no-in
 /// An interpreter, and its installer.
 #[derive(Clone, Debug)]
 pub struct Pip<'a> {
-    wanted: Wanted<'a>,
+    wanted: VersionQuery<'a>,
     /// Path of the interpreter, because its name means another program on the `PATH` of a trial.
     python: String,
     version: String,
@@ -36,16 +39,16 @@ pub struct Pip<'a> {
 }
 
 /// Packages to install besides the one in question.
-pub(super) struct Others {
-    requirements: Vec<Line>,
-    constraints: Vec<Line>,
+pub(super) struct ExtraPackages {
+    requirements: Vec<RequirementLine>,
+    constraints: Vec<RequirementLine>,
     /// Extras of the package in the requirements.
     extras: String,
 }
 
 impl<'a> Pip<'a> {
     /// Queries the interpreter, and finds an installer.
-    pub fn find_interpreter(wanted: &Wanted<'a>) -> Result<Self, Fault> {
+    pub fn find_interpreter(wanted: &VersionQuery<'a>) -> Result<Self, PackageError> {
         let program = wanted.python.unwrap_or("python3");
         let said = ask_tool(wanted, program, &["-c", WHICH])?;
         let mut lines = said.out.lines().map(str::to_owned);
@@ -94,7 +97,11 @@ impl<'a> Pip<'a> {
     }
 
     /// Lists the versions of a package that the interpreter supports.
-    pub(super) fn list_versions(&self, spec: &Spec, others: &Others) -> Result<Listing, Fault> {
+    pub(super) fn list_versions(
+        &self,
+        spec: &PackageSpec,
+        others: &ExtraPackages,
+    ) -> Result<VersionList, PackageError> {
         let mut args = match self.installer {
             Some(_) => vec!["-m", "pip"],
             None => vec!["tool", "run", "--quiet", "--python", &self.python, "pip"],
@@ -105,7 +112,7 @@ impl<'a> Pip<'a> {
         let flags = others
             .requirements
             .iter()
-            .filter(|line| line.role == Role::Flag);
+            .filter(|line| line.role == RequirementRole::Flag);
         let sources = flags.flat_map(|line| line.text.split([' ', '=']));
         let sources: Vec<_> = sources.filter(|part| !part.is_empty()).collect();
         let may = ["-i", "-f", "--trusted-host"];
@@ -132,7 +139,7 @@ impl<'a> Pip<'a> {
             .find_map(|line| line.trim().strip_prefix("Available versions:"));
         if let (true, Some(listed)) = (said.fine, listed) {
             let versions = listed.split(',').map(|version| version.trim().to_owned());
-            return Ok(Listing {
+            return Ok(VersionList {
                 versions: versions.filter(|version| !version.is_empty()).collect(),
                 notes: vec![format!(
                     "pip lists the versions that Python {} can install",
@@ -147,7 +154,7 @@ impl<'a> Pip<'a> {
             let lines = others
                 .requirements
                 .iter()
-                .filter(|line| line.role == Role::Package);
+                .filter(|line| line.role == RequirementRole::Package);
             return refuse_unknown_name(spec, lines.map(|line| line.name.clone()));
         }
         let old = self.installer.is_some_and(|pip| pip < (21, 2));
@@ -167,17 +174,21 @@ impl<'a> Pip<'a> {
     }
 
     /// Returns the recipe for an environment with a version of a package, and notes about it.
-    pub(super) fn install_recipe(&self, spec: &Spec, others: &Others) -> (Recipe, Vec<String>) {
+    pub(super) fn install_recipe(
+        &self,
+        spec: &PackageSpec,
+        others: &ExtraPackages,
+    ) -> (EnvironmentRecipe, Vec<String>) {
         let extras = if spec.extras.is_empty() {
             &others.extras
         } else {
             &spec.extras
         };
         let mut lines = others.requirements.clone();
-        lines.push(Line {
+        lines.push(RequirementLine {
             name: normalize_name(&spec.name),
             text: format!("{}{extras}=={{variant}}", spec.name),
-            role: Role::Package,
+            role: RequirementRole::Package,
         });
         let mut notes = vec![format!(
             "each version has its own virtual environment, created by {}",
@@ -192,17 +203,21 @@ impl<'a> Pip<'a> {
 
     /// Returns the recipe for an environment with these lines, which have the form of
     /// [`super::compare_files`].
-    pub fn environment_recipe(&self, lines: &[String]) -> Recipe {
+    pub fn environment_recipe(&self, lines: &[String]) -> EnvironmentRecipe {
         let lines: Vec<_> = lines
             .iter()
             .flat_map(|lines| lines.lines())
             .map(|text| {
                 let is_local = text.contains("file:") || text.starts_with(['/', '.']);
                 let is_local = is_local || text.starts_with("-e ") && !text.contains("://");
-                Line {
+                RequirementLine {
                     name: text.to_owned(),
                     text: text.to_owned(),
-                    role: if is_local { Role::Local } else { Role::Package },
+                    role: if is_local {
+                        RequirementRole::Local
+                    } else {
+                        RequirementRole::Package
+                    },
                 }
             })
             .collect();
@@ -217,7 +232,11 @@ impl<'a> Pip<'a> {
         if self.uses_uv() { "uv" } else { "pip" }
     }
 
-    fn script_recipe(&self, lines: &[Line], constraints: &[Line]) -> Recipe {
+    fn script_recipe(
+        &self,
+        lines: &[RequirementLine],
+        constraints: &[RequirementLine],
+    ) -> EnvironmentRecipe {
         let python = quote_word(&self.python);
         let inside = "\"$PROVOKE_MADE/bin/python\"";
         // An interpreter without `ensurepip`, such as Debian's, can still install into another
@@ -245,7 +264,7 @@ impl<'a> Pip<'a> {
                 "^ERROR: |× ",
             )
         };
-        let texts = |lines: &[Line]| {
+        let texts = |lines: &[RequirementLine]| {
             lines
                 .iter()
                 .map(|line| line.text.clone())
@@ -260,19 +279,24 @@ impl<'a> Pip<'a> {
         }
         script += &script::run_command_lines(&install, telling);
         let all = lines.iter().chain(constraints);
-        Recipe {
+        EnvironmentRecipe {
             script,
             path: vec!["{made}/bin".to_owned()],
             env: vec![("VIRTUAL_ENV".to_owned(), "{made}".to_owned())],
             cwd: None,
-            shared: all.into_iter().all(|line| line.role != Role::Local),
+            shared: all
+                .into_iter()
+                .all(|line| line.role != RequirementRole::Local),
         }
     }
 }
 
-impl Others {
+impl ExtraPackages {
     /// Reads the requirements and constraints files, without their lines about the package.
-    pub(super) fn read_files(wanted: &Wanted, spec: &Spec) -> Result<Self, Fault> {
+    pub(super) fn read_files(
+        wanted: &VersionQuery,
+        spec: &PackageSpec,
+    ) -> Result<Self, PackageError> {
         let mut all = Vec::new();
         if let Some(path) = wanted.requirements {
             all.extend(requirements::read_requirements(
@@ -289,7 +313,7 @@ impl Others {
         let name = normalize_name(&spec.name);
         let own = all
             .iter()
-            .find(|line| line.name == name && line.role == Role::Package);
+            .find(|line| line.name == name && line.role == RequirementRole::Package);
         let extras = own.and_then(|line| {
             let (_, rest) = line.text.split_once('[')?;
             Some(format!("[{}]", rest.split_once(']')?.0))
@@ -304,7 +328,7 @@ impl Others {
         }
         let (constraints, requirements) = all
             .into_iter()
-            .partition(|line| line.role == Role::Constraint);
+            .partition(|line| line.role == RequirementRole::Constraint);
         Ok(Self {
             requirements,
             constraints,
@@ -316,13 +340,13 @@ impl Others {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packages::Manager;
+    use crate::packages::PackageManager;
     use std::fs;
     use std::path::Path;
 
-    fn wanted<'a>(folder: &'a Path, spec: &'a str) -> Wanted<'a> {
-        Wanted {
-            manager: Manager::Pip,
+    fn wanted<'a>(folder: &'a Path, spec: &'a str) -> VersionQuery<'a> {
+        VersionQuery {
+            manager: PackageManager::Pip,
             spec,
             folder,
             env: &[],
@@ -333,7 +357,7 @@ mod tests {
         }
     }
 
-    fn pip(wanted: Wanted<'_>) -> Pip<'_> {
+    fn pip(wanted: VersionQuery<'_>) -> Pip<'_> {
         Pip {
             wanted,
             python: "/usr/bin/python3".to_owned(),
@@ -344,18 +368,18 @@ mod tests {
         }
     }
 
-    fn script(files: [&str; 2], spec: &str) -> Recipe {
+    fn script(files: [&str; 2], spec: &str) -> EnvironmentRecipe {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in ["r", "c"].iter().zip(files) {
             fs::write(folder.path().join(name), text).unwrap();
         }
-        let wanted = Wanted {
+        let wanted = VersionQuery {
             requirements: Some(Path::new("r")),
             constraints: Some(Path::new("c")),
             ..wanted(folder.path(), spec)
         };
-        let spec = Spec::parse(Manager::Pip, spec).unwrap();
-        let others = Others::read_files(&wanted, &spec).unwrap();
+        let spec = PackageSpec::parse(PackageManager::Pip, spec).unwrap();
+        let others = ExtraPackages::read_files(&wanted, &spec).unwrap();
         pip(wanted).install_recipe(&spec, &others).0
     }
 

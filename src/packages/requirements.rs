@@ -1,12 +1,12 @@
 //! Reads requirements files as pip does, with the files that they include.
 
-use super::Fault;
+use super::PackageError;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Role of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum RequirementRole {
     /// A package from a registry or a URL.
     Package,
     /// A package in a local folder.
@@ -19,23 +19,23 @@ pub(super) enum Role {
 
 /// A logical line without its comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct RequirementLine {
     /// Normalized name of the package; a line without a name has its text instead.
     pub(super) name: String,
     pub(super) text: String,
-    pub(super) role: Role,
+    pub(super) role: RequirementRole,
 }
 
 /// Position of a line.
-struct Place<'a> {
+struct LinePosition<'a> {
     path: &'a Path,
     line: usize,
     text: &'a str,
 }
 
-impl Place<'_> {
-    fn line_fault(&self, column: usize, what: &'static str, hint: &'static str) -> Fault {
-        Fault::Line {
+impl LinePosition<'_> {
+    fn line_fault(&self, column: usize, what: &'static str, hint: &'static str) -> PackageError {
+        PackageError::Line {
             path: self.path.to_owned(),
             line: self.line,
             column,
@@ -49,14 +49,20 @@ impl Place<'_> {
 const HINT: &str = "write a requirement such as `six==1.16.0`, or a flag of pip";
 
 /// Reads a requirements file; relative paths of packages begin at `folder`, as for pip.
-pub(super) fn read_requirements(path: &Path, folder: &Path) -> Result<Vec<Line>, Fault> {
+pub(super) fn read_requirements(
+    path: &Path,
+    folder: &Path,
+) -> Result<Vec<RequirementLine>, PackageError> {
     let mut lines = Vec::new();
     include_file(path, folder, false, &mut Vec::new(), &mut lines)?;
     Ok(lines)
 }
 
 /// Reads a constraints file.
-pub(super) fn read_constraints(path: &Path, folder: &Path) -> Result<Vec<Line>, Fault> {
+pub(super) fn read_constraints(
+    path: &Path,
+    folder: &Path,
+) -> Result<Vec<RequirementLine>, PackageError> {
     let mut lines = Vec::new();
     include_file(path, folder, true, &mut Vec::new(), &mut lines)?;
     Ok(lines)
@@ -80,13 +86,13 @@ fn is_of_name(sign: char) -> bool {
 }
 
 /// Decodes the content of a file.
-pub(super) fn decode_text(path: &Path, bytes: Vec<u8>) -> Result<String, Fault> {
+pub(super) fn decode_text(path: &Path, bytes: Vec<u8>) -> Result<String, PackageError> {
     String::from_utf8(bytes).map_err(|error| {
         let (valid, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
         let begin = bytes[..valid].iter().rposition(|byte| *byte == b'\n');
         let begin = begin.map_or(0, |at| at + 1);
         let text = String::from_utf8_lossy(&bytes[begin..]);
-        Fault::Line {
+        PackageError::Line {
             path: path.to_owned(),
             line: String::from_utf8_lossy(&bytes[..begin]).lines().count() + 1,
             column: String::from_utf8_lossy(&bytes[begin..valid])
@@ -100,8 +106,8 @@ pub(super) fn decode_text(path: &Path, bytes: Vec<u8>) -> Result<String, Fault> 
     })
 }
 
-pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, Fault> {
-    fs::read(path).map_err(|source| Fault::Io {
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, PackageError> {
+    fs::read(path).map_err(|source| PackageError::Io {
         path: path.to_owned(),
         source,
     })
@@ -112,13 +118,13 @@ fn include_file(
     folder: &Path,
     is_constraint: bool,
     within: &mut Vec<PathBuf>,
-    lines: &mut Vec<Line>,
-) -> Result<(), Fault> {
+    lines: &mut Vec<RequirementLine>,
+) -> Result<(), PackageError> {
     let text = decode_text(path, read_bytes(path)?)?;
     within.push(path.to_owned());
     for (number, text) in logical_lines(&text) {
         let first = text.split('\n').next().unwrap_or_default();
-        let place = Place {
+        let place = LinePosition {
             path,
             line: number,
             text: first,
@@ -141,8 +147,8 @@ fn include_file(
             continue;
         }
         let mut line = parse_line(text, folder, &place)?;
-        if is_constraint && line.role != Role::Flag {
-            line.role = Role::Constraint;
+        if is_constraint && line.role != RequirementRole::Flag {
+            line.role = RequirementRole::Constraint;
         }
         lines.push(line);
     }
@@ -192,7 +198,11 @@ fn flag_value<'a>(text: &'a str, short: &str, long: &str) -> Option<&'a str> {
     Some(value.trim_start_matches([' ', '\t', '=']))
 }
 
-fn parse_line(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
+fn parse_line(
+    text: &str,
+    folder: &Path,
+    place: &LinePosition,
+) -> Result<RequirementLine, PackageError> {
     if let Some(what) = flag_value(text, "-e", "--editable") {
         let egg = what.split_once("#egg=").map(|(_, egg)| egg);
         let egg = egg.map(|egg| normalize_name(egg.split(['&', '[']).next().unwrap_or(egg)));
@@ -202,17 +212,21 @@ fn parse_line(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
         } else {
             absolute_local_path(what, folder)
         };
-        return Ok(Line {
+        return Ok(RequirementLine {
             name: egg.unwrap_or_else(|| what.clone()),
             text: format!("-e {what}"),
-            role: if remote { Role::Package } else { Role::Local },
+            role: if remote {
+                RequirementRole::Package
+            } else {
+                RequirementRole::Local
+            },
         });
     }
     if text.starts_with('-') {
-        return Ok(Line {
+        return Ok(RequirementLine {
             name: text.to_owned(),
             text: text.to_owned(),
-            role: Role::Flag,
+            role: RequirementRole::Flag,
         });
     }
     let end = text.find(|sign| !is_of_name(sign)).unwrap_or(text.len());
@@ -234,10 +248,14 @@ fn parse_line(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
             return Err(place.line_fault(column, "a requirement needs `==`, not `=`", HINT));
         }
         let is_local = rest.starts_with('@') && rest.contains("file:");
-        return Ok(Line {
+        return Ok(RequirementLine {
             name: normalize_name(name),
             text: text.to_owned(),
-            role: if is_local { Role::Local } else { Role::Package },
+            role: if is_local {
+                RequirementRole::Local
+            } else {
+                RequirementRole::Package
+            },
         });
     }
     let is_url = text.contains("://");
@@ -248,13 +266,13 @@ fn parse_line(text: &str, folder: &Path, place: &Place) -> Result<Line, Fault> {
             absolute_local_path(text, folder)
         };
         let is_remote = is_url && !text.starts_with("file:");
-        return Ok(Line {
+        return Ok(RequirementLine {
             name: text.clone(),
             text,
             role: if is_remote {
-                Role::Package
+                RequirementRole::Package
             } else {
-                Role::Local
+                RequirementRole::Local
             },
         });
     }
@@ -273,7 +291,7 @@ fn absolute_local_path(text: &str, folder: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn lines(files: &[(&str, &str)]) -> Result<Vec<Line>, Fault> {
+    fn lines(files: &[(&str, &str)]) -> Result<Vec<RequirementLine>, PackageError> {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
             fs::write(folder.path().join(name), text).unwrap();
@@ -293,17 +311,17 @@ mod tests {
             .map(|line| (line.name.as_str(), line.role))
             .collect();
         let expected = [
-            ("six-x-y", Role::Package),
-            ("requests", Role::Package),
-            ("some-thing", Role::Package),
-            ("/at/mine[x]", Role::Local),
-            ("https://host/a.whl", Role::Package),
-            ("/at/b.whl", Role::Local),
-            ("pack", Role::Local),
-            ("other", Role::Package),
-            ("--extra-index-url https://host", Role::Flag),
-            ("a", Role::Package),
-            ("bare", Role::Package),
+            ("six-x-y", RequirementRole::Package),
+            ("requests", RequirementRole::Package),
+            ("some-thing", RequirementRole::Package),
+            ("/at/mine[x]", RequirementRole::Local),
+            ("https://host/a.whl", RequirementRole::Package),
+            ("/at/b.whl", RequirementRole::Local),
+            ("pack", RequirementRole::Local),
+            ("other", RequirementRole::Package),
+            ("--extra-index-url https://host", RequirementRole::Flag),
+            ("a", RequirementRole::Package),
+            ("bare", RequirementRole::Package),
         ];
         assert_eq!(got, expected);
     }
@@ -321,9 +339,9 @@ mod tests {
             .map(|line| (line.text.as_str(), line.role))
             .collect();
         let expected = [
-            ("a", Role::Package),
-            ("b", Role::Package),
-            ("d<2", Role::Constraint),
+            ("a", RequirementRole::Package),
+            ("b", RequirementRole::Package),
+            ("d<2", RequirementRole::Constraint),
         ];
         assert_eq!(got, expected);
         let fault = lines(&[("r", "a\n-r r\n")]).unwrap_err().to_string();

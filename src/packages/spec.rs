@@ -1,21 +1,21 @@
 //! Parses a package specification, `NAME[EXTRA]==A..B`, and selects the versions that match.
 
-use super::{Fault, Listing, Manager, refuse_with_hint};
+use super::{PackageError, PackageManager, VersionList, refuse_with_hint};
 use std::cmp::Ordering;
 
 /// A package and its selected versions.
 #[derive(Debug)]
-pub(super) struct Spec {
-    pub(super) manager: Manager,
+pub(super) struct PackageSpec {
+    pub(super) manager: PackageManager,
     pub(super) name: String,
     /// For pip: the extras, including the brackets.
     pub(super) extras: String,
-    pub(super) choice: Choice,
+    pub(super) choice: VersionSelection,
 }
 
 /// Selection of versions.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(super) enum VersionSelection {
     /// All listed versions between two, both included.
     Between(Option<String>, Option<String>),
     /// These versions.
@@ -25,8 +25,8 @@ pub(super) enum Choice {
 /// Number of elements that are shown of a list.
 const SHOWN: usize = 5;
 
-impl Spec {
-    pub(super) fn parse(manager: Manager, text: &str) -> Result<Self, Fault> {
+impl PackageSpec {
+    pub(super) fn parse(manager: PackageManager, text: &str) -> Result<Self, PackageError> {
         let refuse = |what: &str| {
             let tool = manager.name();
             refuse_with_hint(
@@ -45,7 +45,9 @@ impl Spec {
         };
         let package = package.trim();
         let (name, extras) = match package.find('[') {
-            Some(at) if manager == Manager::Pip && package.ends_with(']') => package.split_at(at),
+            Some(at) if manager == PackageManager::Pip && package.ends_with(']') => {
+                package.split_at(at)
+            }
             _ => (package, ""),
         };
         // The names become arguments in a script, and must not look like options.
@@ -55,9 +57,9 @@ impl Spec {
             name.starts_with(begins) && name.chars().all(may)
         };
         let signs = match manager {
-            Manager::Npm => "@/._-~",
-            Manager::Apt => ".+-:",
-            Manager::Pip | Manager::Cargo => "._-",
+            PackageManager::Npm => "@/._-~",
+            PackageManager::Apt => ".+-:",
+            PackageManager::Pip | PackageManager::Cargo => "._-",
         };
         let inside = extras.trim_matches(['[', ']']);
         if !named(name, signs) || !(extras.is_empty() || named(inside, "._-, ")) {
@@ -68,7 +70,7 @@ impl Spec {
             named(version, "._+-!~:").then(|| version.to_owned())
         };
         let choice = match versions.map(str::trim) {
-            None => Choice::Between(None, None),
+            None => VersionSelection::Between(None, None),
             Some(versions) => match versions.split_once("..") {
                 Some((first, last)) => {
                     let end = |end: &str| match end.trim() {
@@ -78,10 +80,10 @@ impl Spec {
                     let (Some(first), Some(last)) = (end(first), end(last)) else {
                         return refuse("has an end that is not a version");
                     };
-                    Choice::Between(first, last)
+                    VersionSelection::Between(first, last)
                 }
                 None => match versions.split(',').map(version).collect() {
-                    Some(versions) => Choice::Named(versions),
+                    Some(versions) => VersionSelection::Named(versions),
                     None => return refuse("contains something that is not a version"),
                 },
             },
@@ -95,8 +97,11 @@ impl Spec {
     }
 
     /// Returns the selected versions of a listing, the oldest first.
-    pub(super) fn choose_versions(&self, listing: Listing) -> Result<Listing, Fault> {
-        let Choice::Between(first, last) = &self.choice else {
+    pub(super) fn choose_versions(
+        &self,
+        listing: VersionList,
+    ) -> Result<VersionList, PackageError> {
+        let VersionSelection::Between(first, last) = &self.choice else {
             return Ok(listing);
         };
         let (manager, name) = (self.manager, &self.name);
@@ -151,10 +156,10 @@ impl Spec {
                 format!("name versions if you know them: {name}==A,B,C"),
             );
         }
-        Ok(Listing { versions, notes })
+        Ok(VersionList { versions, notes })
     }
 
-    fn refuse_end(&self, end: &str, listed: &[String]) -> Result<Listing, Fault> {
+    fn refuse_end(&self, end: &str, listed: &[String]) -> Result<VersionList, PackageError> {
         let (tool, name) = (self.manager.name(), &self.name);
         let at = listed
             .partition_point(|other| self.manager.compare_versions(other, end) == Ordering::Less);
@@ -173,7 +178,7 @@ impl Spec {
             )
         };
         let other = match self.manager {
-            Manager::Pip => " or needs another interpreter",
+            PackageManager::Pip => " or needs another interpreter",
             _ => "",
         };
         refuse_with_hint(
@@ -208,17 +213,18 @@ pub(super) fn similar_names(name: &str, known: impl IntoIterator<Item = String>)
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Spec {
-        Spec::parse(Manager::Pip, text).unwrap_or_else(|fault| panic!("{text}: {fault}"))
+    fn parsed(text: &str) -> PackageSpec {
+        PackageSpec::parse(PackageManager::Pip, text)
+            .unwrap_or_else(|fault| panic!("{text}: {fault}"))
     }
 
-    fn between(first: &str, last: &str) -> Choice {
+    fn between(first: &str, last: &str) -> VersionSelection {
         let end = |end: &str| Some(end.to_owned()).filter(|end| !end.is_empty());
-        Choice::Between(end(first), end(last))
+        VersionSelection::Between(end(first), end(last))
     }
 
-    fn chosen(text: &str, listed: &[&str]) -> Result<Listing, Fault> {
-        parsed(text).choose_versions(Listing {
+    fn chosen(text: &str, listed: &[&str]) -> Result<VersionList, PackageError> {
+        parsed(text).choose_versions(VersionList {
             versions: listed.iter().map(ToString::to_string).collect(),
             notes: Vec::new(),
         })
@@ -231,7 +237,7 @@ mod tests {
         assert_eq!(parsed("torch==1.0..1.4").choice, between("1.0", "1.4"));
         assert_eq!(parsed("torch=1.0..").choice, between("1.0", ""));
         assert_eq!(parsed("torch==..1.4").choice, between("", "1.4"));
-        let listed = Choice::Named(vec!["1.4".to_owned(), "1.0".to_owned()]);
+        let listed = VersionSelection::Named(vec!["1.4".to_owned(), "1.0".to_owned()]);
         assert_eq!(parsed("torch==1.4, 1.0").choice, listed);
         let spec = parsed("torch[cuda, x]==1.0..");
         assert_eq!(
@@ -259,12 +265,12 @@ mod tests {
             "a/b",
             "torch=='1'..2",
         ] {
-            let fault = Spec::parse(Manager::Pip, text).expect_err(text);
+            let fault = PackageSpec::parse(PackageManager::Pip, text).expect_err(text);
             assert!(fault.hint().contains("NAME==A..B"), "{text}");
         }
-        assert!(Spec::parse(Manager::Npm, "@scope/name==1.0.0..").is_ok());
-        assert!(Spec::parse(Manager::Apt, "libstdc++6:i386==1:2.0~rc-1..").is_ok());
-        assert!(Spec::parse(Manager::Cargo, "serde[derive]").is_err());
+        assert!(PackageSpec::parse(PackageManager::Npm, "@scope/name==1.0.0..").is_ok());
+        assert!(PackageSpec::parse(PackageManager::Apt, "libstdc++6:i386==1:2.0~rc-1..").is_ok());
+        assert!(PackageSpec::parse(PackageManager::Cargo, "serde[derive]").is_err());
     }
 
     #[test]

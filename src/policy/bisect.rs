@@ -7,10 +7,10 @@ use super::search::{
     is_spent, making_cost, needs_making, reproduction_step, step_for_choice, under_way,
 };
 use super::{Policy, Step, StopRule, Verdict, nothing_counts, raise, search};
-use crate::model::{Choice, VariantId};
-use crate::state::{Reproduced, State};
+use crate::model::{VariantChoice, VariantId};
+use crate::state::{ReproductionProgress, State};
 use provoke_stats::search::{
-    Bisection, Channel, Costs, Slots, Stop, Verdict as Found, bisect_runs,
+    BatchOptions, Bisection, Channel, Costs, SearchVerdict as Found, StopConditions, bisect_runs,
 };
 use provoke_stats::{clean_runs_needed, real, whole};
 
@@ -32,22 +32,22 @@ const LEAST_LIMIT: u64 = 1000;
 const FAILURES: u64 = 3;
 
 /// Searches the first bad candidate.
-pub struct Bisect;
+pub struct BisectPolicy;
 
 /// Progress of a search.
-pub struct Search<'a> {
+pub struct BisectProgress<'a> {
     /// The posterior of the candidates.
     pub known: &'a Bisection,
     /// The conditions under which the search stops.
-    pub stop: Stop,
+    pub stop: StopConditions,
 }
 
-impl<'a> Search<'a> {
+impl<'a> BisectProgress<'a> {
     /// Returns the progress of the search; `None` for any other question.
     pub fn of_state(state: &'a State) -> Option<Self> {
         Some(Self {
             known: state.search.as_ref()?,
-            stop: Stop::with_check(state.plan.alpha.to_probability()),
+            stop: StopConditions::with_check(state.plan.alpha.to_probability()),
         })
     }
 
@@ -113,7 +113,7 @@ impl<'a> Search<'a> {
         } else {
             builds
         };
-        let slots = Slots {
+        let slots = BatchOptions {
             free,
             in_flight: &in_flight,
             built: &built,
@@ -126,7 +126,7 @@ impl<'a> Search<'a> {
 
 /// Returns the approximate number of trials of a search along a list, at the measured rate of the bad end.
 pub fn search_trials(state: &State) -> Option<u64> {
-    let search = Search::of_state(state)?.known;
+    let search = BisectProgress::of_state(state)?.known;
     let (failures, trials) = search.failures_and_runs(search.newest_version());
     let p = real(failures) / real(trials.max(1));
     let clean = !search.allows_background();
@@ -141,7 +141,7 @@ pub fn trials_left(state: &State) -> Option<u64> {
     if let Some(reduction) = &state.reduction {
         return Some(whole(reduction.runs_left()));
     }
-    let search = Search::of_state(state)?.known;
+    let search = BisectProgress::of_state(state)?.known;
     let (failures, trials) = search.failures_and_runs(search.newest_version());
     let p = real(failures) / real(trials.max(1));
     let clean = !search.allows_background();
@@ -152,7 +152,7 @@ pub fn trials_left(state: &State) -> Option<u64> {
 /// Returns the number of trials after which a search is given up; `None` until the bad end has failed, and for any
 /// other question.
 pub(super) fn default_limit(state: &State) -> Option<u64> {
-    let search = Search::of_state(state)?.known;
+    let search = BisectProgress::of_state(state)?.known;
     let (failures, trials) = search.failures_and_runs(search.newest_version());
     let p = real(failures) / real(trials.max(1));
     let clean = !search.allows_background();
@@ -165,16 +165,16 @@ pub(super) fn default_limit(state: &State) -> Option<u64> {
 }
 
 /// A list whose ends agree, and the candidates between them that are tried.
-struct Between<'a> {
-    search: &'a Search<'a>,
+struct AgreeingEnds<'a> {
+    search: &'a BisectProgress<'a>,
     /// Whether both ends fail; otherwise neither does.
     both_fail: bool,
     /// Number of clean trials that shows that a candidate does not fail.
     enough: u64,
 }
 
-impl<'a> Between<'a> {
-    fn new(state: &State, search: &'a Search<'a>) -> Option<Self> {
+impl<'a> AgreeingEnds<'a> {
+    fn new(state: &State, search: &'a BisectProgress<'a>) -> Option<Self> {
         let failing = state.tally_of(State::FAILING);
         let both_fail = failing.failures > 0;
         let alpha = state.plan.alpha.to_probability();
@@ -215,7 +215,7 @@ impl<'a> Between<'a> {
     }
 
     /// Returns the next choice to try, until one candidate differs from the ends, or all agree.
-    fn next_choice(&self, state: &State) -> Option<Choice> {
+    fn next_choice(&self, state: &State) -> Option<VariantChoice> {
         let mut open = self.inner_candidates().filter(|place| {
             let (failures, trials) = self.search.known.failures_and_runs(*place);
             let id = state.variant_at_place(*place);
@@ -229,12 +229,12 @@ impl<'a> Between<'a> {
     }
 }
 
-fn choice_of_place(place: usize) -> Option<Choice> {
-    u32::try_from(place).ok().map(Choice::Place)
+fn choice_of_place(place: usize) -> Option<VariantChoice> {
+    u32::try_from(place).ok().map(VariantChoice::Place)
 }
 
 /// Tries the candidate that the check of the answer requires.
-fn check_answer(state: &State, search: &Search) -> Option<Step> {
+fn check_answer(state: &State, search: &BisectProgress) -> Option<Step> {
     let (place, more) = search.unchecked_candidate()?;
     let coming = state
         .variant_at_place(place)
@@ -244,7 +244,7 @@ fn check_answer(state: &State, search: &Search) -> Option<Step> {
 }
 
 /// Tries the good end until it has failed as often as the bad end must.
-fn compare_ends(state: &State, search: &Search) -> Step {
+fn compare_ends(state: &State, search: &BisectProgress) -> Step {
     let failed = search.known.failures_and_runs(0).0;
     let coming = state
         .variant_at_place(0)
@@ -259,25 +259,25 @@ fn compare_ends(state: &State, search: &Search) -> Step {
     choice.map_or(Step::Wait, |choice| step_for_choice(state, choice))
 }
 
-fn look_inside(state: &State, search: &Search) -> Step {
-    match Between::new(state, search).and_then(|between| between.next_choice(state)) {
+fn look_inside(state: &State, search: &BisectProgress) -> Step {
+    match AgreeingEnds::new(state, search).and_then(|between| between.next_choice(state)) {
         Some(choice) if !is_spent(state) => step_for_choice(state, choice),
         _ if !state.making.is_empty() => Step::Wait,
         _ => Step::wait_or_done(state),
     }
 }
 
-impl Bisect {
+impl BisectPolicy {
     /// Returns a candidate that differs from both ends, if the ends agree.
     pub fn turns_at(state: &State) -> Option<usize> {
-        let search = Search::of_state(state)?;
-        Between::new(state, &search)?.turns_at()
+        let search = BisectProgress::of_state(state)?;
+        AgreeingEnds::new(state, &search)?.turns_at()
     }
 }
 
-impl Policy for Bisect {
+impl Policy for BisectPolicy {
     fn next_step(&self, state: &State) -> Step {
-        let Some(search) = Search::of_state(state) else {
+        let Some(search) = BisectProgress::of_state(state) else {
             return Step::Done;
         };
         if let Some(step) = raise::next_step(state) {
@@ -329,11 +329,11 @@ impl Policy for Bisect {
         let makers = state.plan.space.as_ref()?.makers as usize;
         let over = is_spent(state)
             || state.undecided_raise().is_some()
-            || state.reproduction_progress() == Reproduced::No;
+            || state.reproduction_progress() == ReproductionProgress::No;
         if over || !needs_making(state) || stored >= makers || !state.is_ready(State::FAILING) {
             return None;
         }
-        let search = Search::of_state(state)?;
+        let search = BisectProgress::of_state(state)?;
         if !matches!(search.current_verdict(), Found::Open(_)) {
             return None;
         }
@@ -350,9 +350,12 @@ impl Policy for Bisect {
         if nothing_counts(state) {
             return Verdict::CouldNotTest;
         }
-        match (state.reproduction_progress(), Search::of_state(state)) {
-            (Reproduced::No, _) => Verdict::NotThere,
-            (Reproduced::Yes, Some(search)) => match search.current_verdict() {
+        match (
+            state.reproduction_progress(),
+            BisectProgress::of_state(state),
+        ) {
+            (ReproductionProgress::No, _) => Verdict::NotThere,
+            (ReproductionProgress::Yes, Some(search)) => match search.current_verdict() {
                 Found::Known(_) => Verdict::Found,
                 Found::NoneBad(_) => Verdict::NotThere,
                 Found::AlreadyBad(_) if search.ends_agree() => Verdict::NotThere,

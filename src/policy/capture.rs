@@ -7,7 +7,7 @@
 //! often if the measurement ended with its last crash.
 
 use super::Step;
-use crate::model::{Capture, Depth, Owner, VariantId};
+use crate::model::{CaptureMode, EvidenceDepth, ServiceOwner, VariantId};
 use crate::state::{State, Tally};
 use std::time::Duration;
 
@@ -23,18 +23,18 @@ const TIMES: u64 = 3;
 const AT_LEAST: u64 = 10;
 
 /// Runs trials that capture evidence.
-pub struct Collect;
+pub struct CapturePolicy;
 
-impl Collect {
+impl CapturePolicy {
     /// Time for the capture after the user stopped the measurement.
     pub const TIME_AFTER_STOP: Duration = Duration::from_secs(3);
 
     /// Returns whether the completed measurement saw crashes whose evidence can be captured.
     pub fn is_wanted(state: &State) -> bool {
-        state.plan.capture == Capture::Auto
+        state.plan.capture == CaptureMode::Auto
             && state.plan.no_cores.is_none()
             // provoke must not change the limits of a service that it did not start.
-            && state.plan.load.as_ref().is_none_or(|load| load.owner == Owner::Provoke)
+            && state.plan.load.as_ref().is_none_or(|load| load.owner == ServiceOwner::Provoke)
             && !state.capturing
             && Self::has_crashes(state)
     }
@@ -128,7 +128,7 @@ fn caught_crashes(tally: &Tally) -> u64 {
     let deep = tally
         .groups
         .values()
-        .filter(|group| group.signature.depth == Depth::Stack);
+        .filter(|group| group.signature.depth == EvidenceDepth::Stack);
     deep.map(|group| group.trials.len() as u64).sum()
 }
 

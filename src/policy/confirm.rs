@@ -1,8 +1,8 @@
 //! `confirm`: runs until the bug occurs again, or has been absent often enough.
 
 use super::{Policy, Step, StopRule, Verdict, untold_trials};
-use crate::model::{Baseline, Confirm as Asked, Question, SignatureId, VariantId};
-use crate::state::{Group, State};
+use crate::model::{Baseline, ConfirmQuestion as Asked, Question, SignatureId, VariantId};
+use crate::state::{SignatureFailures, State};
 use provoke_stats::{
     chance_to_see, clean_runs_at_known_rate, clean_runs_needed_effective,
     clean_runs_to_exclude_half, real, unchanged_p_value_effective,
@@ -19,11 +19,11 @@ const FEW_OTHERS: u64 = 20;
 const LITTLE_TIME: Duration = Duration::from_secs(60);
 
 /// Runs the fixed program until it shows the bug, or has passed as often as the baseline requires.
-pub struct Confirm;
+pub struct ConfirmPolicy;
 
 /// Progress of a confirmation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
+pub struct ConfirmProgress {
     /// Clean trials so far.
     pub clean: u64,
     /// Required clean trials; `None` if no number is enough.
@@ -41,7 +41,7 @@ pub struct Progress {
     pub doubtful: u64,
 }
 
-impl Progress {
+impl ConfirmProgress {
     /// Returns the progress; `None` for any other question.
     pub fn of_state(state: &State) -> Option<Self> {
         let Question::Confirm(asked) = &state.plan.question else {
@@ -151,9 +151,9 @@ fn rate_of_millionths(millionths: u32) -> f64 {
     f64::from(millionths) / 1e6
 }
 
-impl Policy for Confirm {
+impl Policy for ConfirmPolicy {
     fn next_step(&self, state: &State) -> Step {
-        let Some(progress) = Progress::of_state(state) else {
+        let Some(progress) = ConfirmProgress::of_state(state) else {
             return Step::Done;
         };
         // No number of trials is enough if all of them are worth one.
@@ -182,7 +182,7 @@ impl Policy for Confirm {
     }
 
     fn verdict_of(&self, state: &State) -> Verdict {
-        match Progress::of_state(state) {
+        match ConfirmProgress::of_state(state) {
             Some(progress) if progress.failures > 0 => Verdict::NotFixed,
             // Each of these trials may have shown the bug.
             Some(_) if untold_trials(state) > 0 => Verdict::Undecided,
@@ -196,7 +196,7 @@ impl Policy for Confirm {
     fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
         let ran = state.tally_of(FIXED_SIDE).finished_trials();
         let all = state.plan.stop.trials;
-        match Progress::of_state(state) {
+        match ConfirmProgress::of_state(state) {
             Some(progress) if progress.failures > 0 => StopRule::KthFailure,
             Some(progress) if progress.is_clean() => StopRule::PlannedN,
             Some(progress) if progress.one_life || progress.doubtful > 0 => StopRule::Decision,
@@ -206,7 +206,7 @@ impl Policy for Confirm {
     }
 
     fn remaining_trials(&self, state: &State) -> Option<u64> {
-        let progress = Progress::of_state(state)?;
+        let progress = ConfirmProgress::of_state(state)?;
         let missing = progress.missing_trials()?;
         let waiting = state.completed_trials()
             - state
@@ -221,7 +221,7 @@ impl Policy for Confirm {
 pub fn doubtful_failures<'a>(
     state: &'a State,
     asked: &'a Asked,
-) -> impl Iterator<Item = &'a Group> {
+) -> impl Iterator<Item = &'a SignatureFailures> {
     let known: &[SignatureId] = match &asked.baseline {
         Baseline::Measured(base) => &base.others,
         Baseline::Assumed(_) => &[],
@@ -237,7 +237,7 @@ pub fn doubtful_failures<'a>(
 }
 
 /// Returns whether most trials showed other failures, so that enough clean trials are out of reach.
-fn given_up(state: &State, progress: &Progress) -> bool {
+fn given_up(state: &State, progress: &ConfirmProgress) -> bool {
     let others = state.tally_of(FIXED_SIDE).other;
     let needed = progress.needed.unwrap_or(u64::MAX);
     others >= needed.saturating_mul(OTHERS).max(FEW_OTHERS)

@@ -5,15 +5,15 @@
 //!
 //! | policy | question |
 //! | --- | --- |
-//! | [`Repeat`] | how often does it fail? |
-//! | [`Confirm`] | is it fixed? |
-//! | [`Race`] | which variants fail, and which fail less often or not at all? |
-//! | [`Rates`] | do variants fail at different rates? |
-//! | [`Bisect`] | which candidate of an ordered list is the first that fails? |
-//! | [`Reduce`] | which smallest set of items keeps the failure? |
-//! | [`Ramp`] | from how many clients on does it fail? |
-//! | [`Shrink`] | which part of a load does its crash need? |
-//! | [`Collect`] | after any of these: what evidence do the failures leave? |
+//! | [`RepeatPolicy`] | how often does it fail? |
+//! | [`ConfirmPolicy`] | is it fixed? |
+//! | [`RacePolicy`] | which variants fail, and which fail less often or not at all? |
+//! | [`RatesPolicy`] | do variants fail at different rates? |
+//! | [`BisectPolicy`] | which candidate of an ordered list is the first that fails? |
+//! | [`ReducePolicy`] | which smallest set of items keeps the failure? |
+//! | [`RampPolicy`] | from how many clients on does it fail? |
+//! | [`ShrinkPolicy`] | which part of a load does its crash need? |
+//! | [`CapturePolicy`] | after any of these: what evidence do the failures leave? |
 
 mod bisect;
 mod blocks;
@@ -28,21 +28,26 @@ mod repeat;
 mod search;
 mod shrink;
 
-pub use bisect::{Bisect, Search, search_trials, trials_left};
-pub use capture::Collect;
+pub use bisect::{BisectPolicy, BisectProgress, search_trials, trials_left};
+pub use capture::CapturePolicy;
 pub use confirm::{
-    Confirm, Progress, clean_needed, doubtful_failures, needed_by_default, seconds_of_a_pass,
+    ConfirmPolicy, ConfirmProgress, clean_needed, doubtful_failures, needed_by_default,
+    seconds_of_a_pass,
 };
-pub use race::{Race, Standing};
-pub use raise::Decision;
-pub use ramp::Ramp;
-pub use rates::{Rates, evidence_threshold};
-pub use reduce::Reduce;
-pub use repeat::{Repeat, rate_bounds};
+pub use race::{RacePolicy, VariantVerdict};
+pub use raise::RaiseDecision;
+pub use ramp::RampPolicy;
+pub use rates::{RatesPolicy, evidence_threshold};
+pub use reduce::ReducePolicy;
+pub use repeat::{RepeatPolicy, rate_bounds};
 pub use search::trial_limit;
-pub use shrink::{End, KEPT_ALPHA, Less, RATE_ALPHA, Shrink, Shrinking, Tried};
+pub use shrink::{
+    KEPT_ALPHA, LoadDimension, RATE_ALPHA, ShrinkPolicy, ShrinkProgress, ShrinkState, TriedLoad,
+};
 
-use crate::model::{Choice, Drift, Find, Measured, Plan, Question, VariantId};
+use crate::model::{
+    CompareGoal, MeasuredBaseline, Plan, Question, RateDrift, VariantChoice, VariantId,
+};
 use crate::state::{State, Tally};
 use provoke_stats::{Clumping, Interval, Trend, clopper_pearson, confidence_sequence};
 
@@ -59,7 +64,7 @@ pub trait Policy: Send + Sync {
     /// Returns whether no further trial is launched: the question is answered or, after that, the evidence is captured.
     fn is_done(&self, state: &State) -> bool {
         if state.capturing {
-            Collect.next_step(state) == Step::Done
+            CapturePolicy.next_step(state) == Step::Done
         } else {
             self.next_step(state) == Step::Done
         }
@@ -78,16 +83,16 @@ pub trait Policy: Send + Sync {
 /// Returns the policy that answers the question of a plan.
 pub fn policy_of_plan(plan: &Plan) -> &'static dyn Policy {
     match &plan.question {
-        Question::Rate => &Repeat,
-        Question::Ramp(_) => &Ramp,
-        Question::Confirm(_) => &Confirm,
+        Question::Rate => &RepeatPolicy,
+        Question::Ramp(_) => &RampPolicy,
+        Question::Confirm(_) => &ConfirmPolicy,
         Question::Compare(compare) => match compare.find {
-            Find::Failing => &Race,
-            Find::Different => &Rates,
+            CompareGoal::Failing => &RacePolicy,
+            CompareGoal::Different => &RatesPolicy,
         },
-        Question::Bisect(_) => &Bisect,
-        Question::Reduce(_) => &Reduce,
-        Question::Shrink(_) => &Shrink,
+        Question::Bisect(_) => &BisectPolicy,
+        Question::Reduce(_) => &ReducePolicy,
+        Question::Shrink(_) => &ShrinkPolicy,
     }
 }
 
@@ -100,7 +105,7 @@ pub fn is_done(state: &State) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Choose this from the plan's space: it becomes a variant.
-    Choose(Choice),
+    Choose(VariantChoice),
     /// Prepare this variant, in parallel with the trials.
     Make(VariantId),
     /// Use the setting of this variant for the search.
@@ -211,7 +216,7 @@ pub fn rate_interval(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
 
 /// Checks of the assumptions of a variant's failure rate.
 #[derive(Clone, Copy, Debug)]
-pub struct Checks {
+pub struct AssumptionChecks {
     /// Clumping of failures. Their order is tested only if the question is the rate: for other questions the outcomes
     /// of earlier trials determine which variant runs next.
     pub clumping: Clumping,
@@ -219,7 +224,7 @@ pub struct Checks {
     pub trend: Option<Trend>,
 }
 
-impl Checks {
+impl AssumptionChecks {
     /// Checks the trials of a variant.
     pub fn of_variant(state: &State, id: VariantId) -> Self {
         let tally = state.tally_of(id);
@@ -245,27 +250,27 @@ impl Checks {
 }
 
 /// Returns a variant's trials as a baseline: `failures` of them are the bug, and `failures` and `passes` are counted.
-pub fn measure_variant(state: &State, id: VariantId, failures: u64) -> Measured {
+pub fn measure_variant(state: &State, id: VariantId, failures: u64) -> MeasuredBaseline {
     let tally = state.tally_of(id);
-    let Checks { clumping, trend } = Checks::of_variant(state, id);
+    let AssumptionChecks { clumping, trend } = AssumptionChecks::of_variant(state, id);
     let effect = clumping.design_effect();
     // The halves are known only for all failures together.
     let trend = trend.filter(|trend| trend.warns() && failures == tally.failures);
-    Measured {
+    MeasuredBaseline {
         failures,
         trials: tally.passes + failures,
         design_effect: (effect > 1.0).then(|| ceil_parts(effect, 1e3)),
         clumps: clumping.in_order().map(|found| found.clumps),
         drift: trend.map(|trend| {
             let (failures, trials) = tally.quieter_half();
-            Drift {
+            RateDrift {
                 late: trend.u > 0.0,
                 p_value: ceil_parts(trend.p_value, 1e6),
                 failures,
                 trials,
             }
         }),
-        ..Measured::default()
+        ..MeasuredBaseline::default()
     }
 }
 

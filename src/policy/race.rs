@@ -12,7 +12,7 @@
 
 use super::blocks::next_in_block;
 use super::{Policy, Step, StopRule, Verdict, nothing_counts, untold_trials};
-use crate::model::{Measured, Question, VariantId};
+use crate::model::{MeasuredBaseline, Question, VariantId};
 use crate::state::{State, Tally};
 use provoke_stats::{
     cheapest_baseline, clean_runs_at_known_rate, clean_runs_needed_effective, race_alpha,
@@ -22,12 +22,12 @@ use provoke_stats::{
 const FEW_OTHERS: u64 = 20;
 
 /// Runs every variant until it has failed, or has passed often enough.
-pub struct Race;
+pub struct RacePolicy;
 
 /// The result for one variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum VariantVerdict {
     /// It failed.
     Fails,
     /// It fails less often than the reference, if it fails at all.
@@ -40,7 +40,7 @@ pub enum Standing {
     Untestable,
 }
 
-impl Standing {
+impl VariantVerdict {
     /// Returns whether a variant passed often enough to leave.
     pub fn has_passed(self) -> bool {
         matches!(self, Self::FailsLess | Self::Clean)
@@ -48,12 +48,12 @@ impl Standing {
 }
 
 /// Progress of a race.
-struct Course<'a> {
+struct RaceProgress<'a> {
     state: &'a State,
     /// The rate, in millionths, from which on a variant counts as failing.
     floor: Option<u32>,
     /// The reference failures and trials, as far as they are known.
-    baseline: Option<Measured>,
+    baseline: Option<MeasuredBaseline>,
     /// The variant of the reference, if it was not given.
     reference: Option<VariantId>,
     /// Number of passes of each variant when the reference was chosen.
@@ -62,7 +62,7 @@ struct Course<'a> {
     needed: Option<u64>,
 }
 
-impl<'a> Course<'a> {
+impl<'a> RaceProgress<'a> {
     fn of_state(state: &'a State) -> Self {
         let asked = match &state.plan.question {
             Question::Compare(compare) => Some(compare),
@@ -91,7 +91,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    fn with_reference(state: &'a State, given: Option<Measured>) -> Self {
+    fn with_reference(state: &'a State, given: Option<MeasuredBaseline>) -> Self {
         let variants = state.plan.variants.len() as u64;
         // A baseline measured in the race comes from one variant, which is not judged by it.
         let judged_by = if given.is_some() {
@@ -149,21 +149,21 @@ impl<'a> Course<'a> {
         self.needed.is_none() && self.reference.is_some_and(|id| !tried(id))
     }
 
-    fn standing_of(&self, variant: VariantId) -> Standing {
+    fn standing_of(&self, variant: VariantId) -> VariantVerdict {
         let tally = self.state.tally_of(variant);
         let enough = self.is_enough(variant);
         if tally.failures > 0 {
-            Standing::Fails
+            VariantVerdict::Fails
         // Each failure whose evidence is missing may have been the bug.
         } else if enough && tally.untold_trials() == 0 {
             match self.floor {
-                Some(_) => Standing::Clean,
-                None => Standing::FailsLess,
+                Some(_) => VariantVerdict::Clean,
+                None => VariantVerdict::FailsLess,
             }
         } else if enough || self.state.is_testable(variant) {
-            Standing::Open
+            VariantVerdict::Open
         } else {
-            Standing::Untestable
+            VariantVerdict::Untestable
         }
     }
 
@@ -187,7 +187,7 @@ impl<'a> Course<'a> {
 
 /// Returns the counts of a variant since its first failure, until it had failed often enough again: trials that were
 /// running then count for the variant, but not here.
-fn since_chosen(tally: &Tally, enough: u64) -> Measured {
+fn since_chosen(tally: &Tally, enough: u64) -> MeasuredBaseline {
     let (_, before) = tally.early_failures[0];
     let last = usize::try_from(enough).unwrap_or(usize::MAX);
     let end = tally.early_failures.get(last);
@@ -195,36 +195,36 @@ fn since_chosen(tally: &Tally, enough: u64) -> Measured {
         Some((_, trials)) => (enough, *trials),
         None => (tally.failures - 1, tally.counted_trials()),
     };
-    Measured {
+    MeasuredBaseline {
         failures,
         trials: trials - before,
-        ..Measured::default()
+        ..MeasuredBaseline::default()
     }
 }
 
-impl Race {
+impl RacePolicy {
     /// Returns the result of every variant.
-    pub fn all_standings(state: &State) -> Vec<Standing> {
-        let course = Course::of_state(state);
+    pub fn all_standings(state: &State) -> Vec<VariantVerdict> {
+        let course = RaceProgress::of_state(state);
         let all = state.all_tallies();
         all.map(|(id, _)| course.standing_of(id)).collect()
     }
 
     /// Returns the failures and trials of the reference, and its variant if the reference was not given.
-    pub fn reference_counts(state: &State) -> Option<(Measured, Option<VariantId>)> {
-        let course = Course::of_state(state);
+    pub fn reference_counts(state: &State) -> Option<(MeasuredBaseline, Option<VariantId>)> {
+        let course = RaceProgress::of_state(state);
         Some((course.baseline?, course.reference))
     }
 
     /// Returns the required number of passes, once it is known.
     pub fn needed_passes(state: &State) -> Option<u64> {
-        Course::of_state(state).needed
+        RaceProgress::of_state(state).needed
     }
 }
 
-impl Policy for Race {
+impl Policy for RacePolicy {
     fn next_step(&self, state: &State) -> Step {
-        let course = Course::of_state(state);
+        let course = RaceProgress::of_state(state);
         let ids = || state.all_tallies().map(|(id, _)| id);
         let open = |id: &VariantId| !course.is_closed(*id);
         let candidate = |id: &VariantId| state.tally_of(*id).failures == 0 && open(id);
@@ -249,21 +249,21 @@ impl Policy for Race {
         if nothing_counts(state) && untold_trials(state) == 0 {
             return Verdict::CouldNotTest;
         }
-        let course = Course::of_state(state);
+        let course = RaceProgress::of_state(state);
         let standings = state.all_tallies().map(|(id, _)| course.standing_of(id));
-        let standings: Vec<Standing> = standings.collect();
+        let standings: Vec<VariantVerdict> = standings.collect();
         let needed = course.needed.is_some();
         let any = |wanted| standings.contains(&wanted);
         let any_passed = standings.iter().any(|standing| standing.has_passed());
         match () {
-            () if any(Standing::Fails) && any_passed => Verdict::Different,
-            () if any(Standing::Fails) && any(Standing::Open) => Verdict::Undecided,
-            () if any(Standing::Fails) => Verdict::Failing,
+            () if any(VariantVerdict::Fails) && any_passed => Verdict::Different,
+            () if any(VariantVerdict::Fails) && any(VariantVerdict::Open) => Verdict::Undecided,
+            () if any(VariantVerdict::Fails) => Verdict::Failing,
             () if !state.finished || untold_trials(state) > 0 => Verdict::Undecided,
             // This applies to the testable variants only.
-            () if any(Standing::Untestable) => Verdict::Undecided,
+            () if any(VariantVerdict::Untestable) => Verdict::Undecided,
             // The time budget ended the race, or the reference rate was never established.
-            () if any(Standing::Open) && (state.budget_spent || needed) => Verdict::Undecided,
+            () if any(VariantVerdict::Open) && (state.budget_spent || needed) => Verdict::Undecided,
             () => Verdict::Clean,
         }
     }
@@ -271,16 +271,16 @@ impl Policy for Race {
     fn stop_rule(&self, state: &State, variant: VariantId) -> StopRule {
         let all = state.plan.stop.trials;
         let ran = state.tally_of(variant).finished_trials();
-        match Course::of_state(state).standing_of(variant) {
-            Standing::Fails => StopRule::KthFailure,
-            Standing::FailsLess | Standing::Clean => StopRule::PlannedN,
+        match RaceProgress::of_state(state).standing_of(variant) {
+            VariantVerdict::Fails => StopRule::KthFailure,
+            VariantVerdict::FailsLess | VariantVerdict::Clean => StopRule::PlannedN,
             _ if all.is_some_and(|all| ran >= all) => StopRule::at_the_limit(state),
             _ => StopRule::from_outside(state),
         }
     }
 
     fn remaining_trials(&self, state: &State) -> Option<u64> {
-        let course = Course::of_state(state);
+        let course = RaceProgress::of_state(state);
         let needed = course.needed?;
         let open = state.all_tallies().filter(|(id, _)| !course.is_closed(*id));
         Some(

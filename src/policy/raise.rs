@@ -7,9 +7,9 @@
 use super::Step;
 use super::search::{is_spent, launch_or_make};
 use crate::model::{TrialId, VariantId, trial_seed};
-use crate::state::{Raise, State, Tried};
+use crate::state::{State, TriedSetting, TriedSettings};
 use provoke_stats::raise::{
-    PILOT, Sample, Standing, is_short, setting_budget, standing_of_setting,
+    PILOT, Sample, SettingVerdict, is_short, setting_budget, standing_of_setting,
 };
 use provoke_stats::real;
 
@@ -21,35 +21,35 @@ const ROUNDS: u64 = 2;
 const ORDER: u64 = 0x7261_6973_6521_2121;
 
 /// Failures under each setting, and which setting they justify.
-pub struct Decision<'a> {
+pub struct RaiseDecision<'a> {
     state: &'a State,
     /// Trials under the conditions of the plan.
     pub natural: Sample,
     /// Trials under each setting, and their verdict.
-    pub settings: Vec<(&'a Tried, Sample, Standing)>,
+    pub settings: Vec<(&'a TriedSetting, Sample, SettingVerdict)>,
 }
 
 /// The next turn, or the choice.
-enum Next {
+enum RaiseStep {
     /// Run trials of this variant.
     Turn(VariantId),
     /// Begin the search under the setting of this variant.
     Use(VariantId),
 }
 
-impl<'a> Decision<'a> {
+impl<'a> RaiseDecision<'a> {
     /// Returns the trials of the settings; `None` if the plan has no settings.
     pub fn of_state(state: &'a State) -> Option<Self> {
         state.raise.as_ref().map(|raise| Self::new(state, raise))
     }
 
-    fn new(state: &'a State, raise: &'a Raise) -> Self {
+    fn new(state: &'a State, raise: &'a TriedSettings) -> Self {
         let natural = state.counted_sample(raise, raise.natural_trials());
         let count = raise.tried_settings().len() as u64;
         let settings = raise.tried_settings().iter().map(|tried| {
             let sample = state.counted_sample(raise, tried);
             let standing = match standing_of_setting(&natural, &sample, count) {
-                _ if !state.is_testable(tried.variant) => Standing::Dropped,
+                _ if !state.is_testable(tried.variant) => SettingVerdict::Dropped,
                 standing => standing,
             };
             (tried, sample, standing)
@@ -63,7 +63,7 @@ impl<'a> Decision<'a> {
 
     /// Returns the setting that raises the rate most.
     pub fn raising_setting(&self) -> Option<VariantId> {
-        self.best_setting(Standing::Raises)
+        self.best_setting(SettingVerdict::Raises)
             .map(|(tried, _)| tried.variant)
     }
 
@@ -78,7 +78,7 @@ impl<'a> Decision<'a> {
         self.natural.failure_count() > 0 || self.state.takes_any_failure()
     }
 
-    fn best_setting(&self, wanted: Standing) -> Option<(&'a Tried, &Sample)> {
+    fn best_setting(&self, wanted: SettingVerdict) -> Option<(&'a TriedSetting, &Sample)> {
         let those = self.settings.iter();
         let those = those.filter(|(_, _, standing)| *standing == wanted);
         let rate = |sample: &Sample| real(sample.failure_count()) / real(sample.len().max(1));
@@ -87,7 +87,7 @@ impl<'a> Decision<'a> {
         best.map(|(tried, sample, _)| (*tried, sample))
     }
 
-    fn next_action(&self, natural: VariantId) -> Next {
+    fn next_action(&self, natural: VariantId) -> RaiseStep {
         let state = self.state;
         let limit = state
             .plan
@@ -96,18 +96,18 @@ impl<'a> Decision<'a> {
             .map_or(0, |asked| asked.reproduce);
         if let Some(variant) = self.raising_setting() {
             return if self.knows_the_bug() {
-                Next::Use(variant)
+                RaiseStep::Use(variant)
             } else if state.tally_of(natural).finished_trials() < limit {
-                Next::Turn(natural)
+                RaiseStep::Turn(natural)
             } else {
-                Next::Use(natural)
+                RaiseStep::Use(natural)
             };
         }
         if is_short(&self.natural) {
-            return Next::Use(natural);
+            return RaiseStep::Use(natural);
         }
         if state.launched_trials(natural) < PILOT {
-            return Next::Turn(natural);
+            return RaiseStep::Turn(natural);
         }
         let versions = state
             .plan
@@ -116,10 +116,10 @@ impl<'a> Decision<'a> {
             .map_or(0, |space| space.len() as u64);
         let most = setting_budget(&self.natural, versions, state.plan.alpha.to_probability());
         let Some((leader, _)) = self
-            .best_setting(Standing::Open)
+            .best_setting(SettingVerdict::Open)
             .filter(|_| self.spent_trials() < most)
         else {
-            return Next::Use(natural);
+            return RaiseStep::Use(natural);
         };
         let fresh = self.settings.iter().map(|(tried, ..)| tried.variant);
         let fresh = fresh.filter(|id| state.launched_trials(*id) == 0 && state.is_testable(*id));
@@ -130,9 +130,9 @@ impl<'a> Decision<'a> {
         if state.launched_trials(natural) < ahead
             && state.tally_of(natural).finished_trials() < limit
         {
-            Next::Turn(natural)
+            RaiseStep::Turn(natural)
         } else {
-            Next::Turn(variant)
+            RaiseStep::Turn(variant)
         }
     }
 }
@@ -160,10 +160,12 @@ pub(super) fn next_step(state: &State) -> Option<Step> {
     if let Some(variant) = going {
         return Some(Step::Launch(variant));
     }
-    Some(match Decision::new(state, raise).next_action(natural) {
-        Next::Turn(variant) => Step::Launch(variant),
-        Next::Use(variant) => Step::Use(variant),
-    })
+    Some(
+        match RaiseDecision::new(state, raise).next_action(natural) {
+            RaiseStep::Turn(variant) => Step::Launch(variant),
+            RaiseStep::Use(variant) => Step::Use(variant),
+        },
+    )
 }
 
 /// Returns the number of trials in a turn, a multiple of the parallel trials.

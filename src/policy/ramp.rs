@@ -8,36 +8,36 @@ use super::search::{is_crowded, is_spent, stop_rule, under_way};
 use super::{Policy, Step, StopRule, Verdict, nothing_counts, untold_trials};
 use crate::model::{Question, VariantId};
 use crate::state::State;
-use provoke_stats::ramp::{Next, Rule};
+use provoke_stats::ramp::{RampRule, RampStep};
 
 /// Searches the lowest level that fails.
-pub struct Ramp;
+pub struct RampPolicy;
 
-impl Ramp {
+impl RampPolicy {
     /// Returns the requirements of the search.
-    pub fn search_rule(state: &State) -> Rule {
+    pub fn search_rule(state: &State) -> RampRule {
         let above = match &state.plan.question {
             Question::Ramp(asked) => asked.above,
             _ => false,
         };
-        Rule {
+        RampRule {
             delta: state.plan.alpha.to_probability(),
             above,
         }
     }
 
     /// Returns the next step of the search, or its result.
-    pub fn next_action(state: &State) -> Next {
+    pub fn next_action(state: &State) -> RampStep {
         let ramp = state.ramp.as_ref();
-        ramp.map_or(Next::Stuck, |ramp| {
+        ramp.map_or(RampStep::Stuck, |ramp| {
             ramp.next_step(&Self::search_rule(state))
         })
     }
 }
 
-impl Policy for Ramp {
+impl Policy for RampPolicy {
     fn next_step(&self, state: &State) -> Step {
-        let (Some(ramp), Next::Try(level)) = (&state.ramp, Self::next_action(state)) else {
+        let (Some(ramp), RampStep::Try(level)) = (&state.ramp, Self::next_action(state)) else {
             return Step::Done;
         };
         if is_spent(state) {
@@ -57,7 +57,7 @@ impl Policy for Ramp {
             ahead.observe_life(level, fails);
         }
         match ahead.next_step(&Self::search_rule(state)) {
-            Next::Try(level) => launch_level(level),
+            RampStep::Try(level) => launch_level(level),
             _ => Step::Wait,
         }
     }
@@ -67,9 +67,9 @@ impl Policy for Ramp {
             return Verdict::CouldNotTest;
         }
         match Self::next_action(state) {
-            Next::From(_) => Verdict::Found,
+            RampStep::From(_) => Verdict::Found,
             // Each failure whose evidence is missing may have been the bug.
-            Next::Never if untold_trials(state) == 0 => Verdict::NotThere,
+            RampStep::Never if untold_trials(state) == 0 => Verdict::NotThere,
             _ => Verdict::Undecided,
         }
     }

@@ -5,12 +5,12 @@
 
 use super::blocks::next_in_block;
 use super::{Policy, Step, StopRule, Verdict, nothing_counts};
-use crate::model::{Compare, Question, VariantId};
+use crate::model::{CompareQuestion, Question, VariantId};
 use crate::state::{Contrast, State};
 use provoke_stats::real;
 
 /// Runs every variant until it is known to differ from the reference.
-pub struct Rates;
+pub struct RatesPolicy;
 
 /// Returns the logarithm of the evidence that each contrast needs. With this threshold, any of them is wrong at most as
 /// often as the plan allows for one.
@@ -46,7 +46,7 @@ fn is_closed(state: &State, variant: VariantId) -> bool {
 
 /// Returns the verdict on a possible fix, once the difference is known.
 fn fix_verdict(state: &State) -> Option<Verdict> {
-    let Question::Compare(Compare {
+    let Question::Compare(CompareQuestion {
         fixed: true,
         reference,
         ..
@@ -67,7 +67,7 @@ fn fix_verdict(state: &State) -> Option<Verdict> {
     })
 }
 
-impl Policy for Rates {
+impl Policy for RatesPolicy {
     fn next_step(&self, state: &State) -> Step {
         let open = state.all_tallies().map(|(id, _)| id);
         let open: Vec<VariantId> = open.filter(|id| !is_closed(state, *id)).collect();

@@ -5,16 +5,16 @@
 use super::search::{
     free_makers, is_spent, needs_making, reproduction_step, step_for_choice, under_way,
 };
-use super::{Collect, Policy, Step, StopRule, Verdict, nothing_counts, raise, search};
-use crate::model::{Choice, VariantId};
-use crate::state::{Reproduced, State};
+use super::{CapturePolicy, Policy, Step, StopRule, Verdict, nothing_counts, raise, search};
+use crate::model::{VariantChoice, VariantId};
+use crate::state::{ReproductionProgress, State};
 use provoke_stats::search::Reduction;
 
 /// Searches the smallest set of items that keeps the failure.
-pub struct Reduce;
+pub struct ReducePolicy;
 
 /// Returns the sets with the most information for the free slots.
-fn choose_sets(state: &State, free: usize) -> Vec<Choice> {
+fn choose_sets(state: &State, free: usize) -> Vec<VariantChoice> {
     let sets = under_way(state).filter_map(|id| state.kept_set(id));
     let Some(reduction) = &state.reduction else {
         let sets: Vec<Vec<usize>> = sets.collect();
@@ -33,7 +33,7 @@ fn choose_sets(state: &State, free: usize) -> Vec<Choice> {
     chosen.map(|set| state.with_required(set)).collect()
 }
 
-impl Policy for Reduce {
+impl Policy for ReducePolicy {
     fn next_step(&self, state: &State) -> Step {
         if let Some(step) = raise::next_step(state).or_else(|| reproduction_step(state)) {
             return step;
@@ -51,10 +51,10 @@ impl Policy for Reduce {
     /// The next set is computed only if a slot is free, because this takes time.
     fn is_done(&self, state: &State) -> bool {
         let over = state.reduction.as_ref().is_some_and(Reduction::is_over);
-        let lost = state.reproduction_progress() == Reproduced::No;
+        let lost = state.reproduction_progress() == ReproductionProgress::No;
         if state.capturing || over || lost || !state.has_open_trials() && state.making.is_empty() {
             let next = if state.capturing {
-                Collect.next_step(state)
+                CapturePolicy.next_step(state)
             } else {
                 self.next_step(state)
             };
@@ -90,8 +90,8 @@ impl Policy for Reduce {
             return Verdict::CouldNotTest;
         }
         match (state.reproduction_progress(), &state.reduction) {
-            (Reproduced::No, _) => Verdict::NotThere,
-            (Reproduced::Yes, Some(reduction)) if reduction.is_over() => {
+            (ReproductionProgress::No, _) => Verdict::NotThere,
+            (ReproductionProgress::Yes, Some(reduction)) if reduction.is_over() => {
                 if reduction.current_answer().sufficient {
                     Verdict::Found
                 } else {

@@ -2,14 +2,14 @@
 
 use super::blocks::next_in_block;
 use super::{Policy, Step, StopRule, Verdict, nothing_counts, rate_interval, untold_trials};
-use crate::model::{Expect, Stop, VariantId};
+use crate::model::{ExpectedResult, StopLimits, VariantId};
 use crate::state::{State, Tally};
 use provoke_stats::{Interval, clopper_pearson, confidence_sequence, upper_one_sided};
 
 /// Repeats every variant, in turn, until its own stop rule is met.
-pub struct Repeat;
+pub struct RepeatPolicy;
 
-impl Policy for Repeat {
+impl Policy for RepeatPolicy {
     fn next_step(&self, state: &State) -> Step {
         let open = state
             .all_tallies()
@@ -38,13 +38,17 @@ impl Policy for Repeat {
             return Verdict::CouldNotTest;
         }
         match state.plan.expect {
-            Expect::MaxRate(millionths) => compare_with_allowed(state, f64::from(millionths) / 1e6),
+            ExpectedResult::MaxRate(millionths) => {
+                compare_with_allowed(state, f64::from(millionths) / 1e6)
+            }
             // An interrupted run has not shown the absence of failures.
-            Expect::Pass | Expect::Fail if failures > 0 => Verdict::Failing,
-            Expect::Pass | Expect::Fail if !state.finished || untold_trials(state) > 0 => {
+            ExpectedResult::Pass | ExpectedResult::Fail if failures > 0 => Verdict::Failing,
+            ExpectedResult::Pass | ExpectedResult::Fail
+                if !state.finished || untold_trials(state) > 0 =>
+            {
                 Verdict::Undecided
             }
-            Expect::Pass | Expect::Fail => Verdict::Clean,
+            ExpectedResult::Pass | ExpectedResult::Fail => Verdict::Clean,
         }
     }
 
@@ -96,7 +100,7 @@ fn compare_with_allowed(state: &State, allowed: f64) -> Verdict {
 
 /// Returns why the trials of a variant ended.
 fn stop_rule(state: &State, tally: &Tally) -> StopRule {
-    let Stop {
+    let StopLimits {
         trials, failures, ..
     } = state.plan.stop;
     if failures.is_some_and(|failures| tally.failures >= failures) {
@@ -117,7 +121,7 @@ fn reached_limit(state: &State, tally: &Tally) -> bool {
 /// Returns whether the comparison with the maximum rate is decided. If a number of trials is planned, all of them run.
 fn is_decided(state: &State, tally: &Tally) -> bool {
     let stop = &state.plan.stop;
-    let Expect::MaxRate(millionths) = state.plan.expect else {
+    let ExpectedResult::MaxRate(millionths) = state.plan.expect else {
         return false;
     };
     if stop.trials.is_some() || stop.failures.is_some() || stop.width.is_some() {

@@ -3,8 +3,8 @@
 //! Every other step needs the failure rate, so the failing variant runs first.
 
 use super::{Step, StopRule, Verdict};
-use crate::model::{Choice, Space, VariantId};
-use crate::state::{Reproduced, State};
+use crate::model::{SearchSpace, VariantChoice, VariantId};
+use crate::state::{ReproductionProgress, State};
 use provoke_stats::real;
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use std::time::Duration;
 pub(super) fn reproduction_step(state: &State) -> Option<Step> {
     let failing = State::FAILING;
     match state.reproduction_progress() {
-        Reproduced::Yes => None,
-        Reproduced::No => Some(Step::Done),
-        Reproduced::NotYet(_) if is_spent(state) => Some(Step::wait_or_done(state)),
-        Reproduced::NotYet(more) if state.in_flight(failing) < more => {
+        ReproductionProgress::Yes => None,
+        ReproductionProgress::No => Some(Step::Done),
+        ReproductionProgress::NotYet(_) if is_spent(state) => Some(Step::wait_or_done(state)),
+        ReproductionProgress::NotYet(more) if state.in_flight(failing) < more => {
             Some(launch_or_make(state, failing))
         }
-        Reproduced::NotYet(_) => Some(Step::Wait),
+        ReproductionProgress::NotYet(_) => Some(Step::Wait),
     }
 }
 
@@ -34,7 +34,7 @@ pub(super) fn is_crowded(state: &State) -> bool {
 }
 
 /// Returns the step that tries a choice, or the step that must precede it.
-pub(super) fn step_for_choice(state: &State, choice: Choice) -> Step {
+pub(super) fn step_for_choice(state: &State, choice: VariantChoice) -> Step {
     if is_crowded(state) {
         return Step::Wait;
     }
@@ -64,7 +64,7 @@ pub(super) fn free_makers(state: &State) -> usize {
 /// Returns whether a variant must be prepared before it is tried.
 pub(super) fn needs_making(state: &State) -> bool {
     let made =
-        |space: &Space| space.template.make.is_some() || space.template.hooks.setup.is_some();
+        |space: &SearchSpace| space.template.make.is_some() || space.template.hooks.setup.is_some();
     state.plan.space.as_ref().is_some_and(made)
 }
 

@@ -9,7 +9,7 @@
 
 use super::search::{self, is_spent};
 use super::{Policy, Step, StopRule, Verdict, nothing_counts};
-use crate::model::{Choice, Cut, Cuts, Question, Subset, VariantId};
+use crate::model::{LoadPart, Question, ReducibleLoad, Subset, VariantChoice, VariantId};
 use crate::state::State;
 use provoke_stats::{lower_one_sided, runs_to_see_one};
 
@@ -33,32 +33,32 @@ const AGAIN: u64 = 3;
 const LEAST_AGAIN: u64 = 20;
 
 /// Searches for less load that still crashes the service.
-pub struct Shrink;
+pub struct ShrinkPolicy;
 
 /// Progress of the search.
 #[derive(Clone, Debug)]
-pub struct Shrinking {
+pub struct ShrinkProgress {
     /// Crashes and trials of the whole load.
     pub whole: (u64, u64),
     /// Passing trials after which a part is kept; `None` as long as the rate is not known.
     pub lives: Option<u64>,
     /// The remaining load so far.
-    pub left: Cut,
+    pub left: LoadPart,
     /// The steps so far, in order.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<TriedLoad>,
     /// Crashes and trials of the remaining load, after the crash for which it was accepted.
     pub again: Option<(u64, u64)>,
     /// Whether it still crashes with the other kind of connections: kept, or fresh.
     pub otherwise: Option<bool>,
     /// The present result.
-    pub end: End,
+    pub end: ShrinkState,
 }
 
 /// The present result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ShrinkState {
     /// The load to run next, and the required number of its trials.
-    Open(Box<Cut>, u64),
+    Open(Box<LoadPart>, u64),
     /// The whole load no longer crashes the service.
     Lost,
     /// Nothing more can be left out.
@@ -67,11 +67,11 @@ pub enum End {
 
 /// A smaller load that was tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tried {
+pub struct TriedLoad {
     /// The difference.
-    pub less: Less,
+    pub less: LoadDimension,
     /// The load.
-    pub cut: Cut,
+    pub cut: LoadPart,
     /// Crashes.
     pub crashed: u64,
     /// Counted trials.
@@ -82,7 +82,7 @@ pub struct Tried {
 
 /// The dimension in which a load is smaller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Less {
+pub enum LoadDimension {
     /// Without these kinds of requests.
     Kinds(Vec<u32>),
     /// Only these bodies of a kind.
@@ -96,23 +96,23 @@ pub enum Less {
 }
 
 /// Ends the walk, because more trials are needed or the search is over.
-struct Stop(End);
+struct WalkEnd(ShrinkState);
 
 /// The walk through all questions, as far as the trials so far answer them.
-struct Walk<'a> {
+struct QuestionWalk<'a> {
     state: &'a State,
-    cuts: &'a Cuts,
-    known: Shrinking,
+    cuts: &'a ReducibleLoad,
+    known: ShrinkProgress,
 }
 
-impl Shrinking {
+impl ShrinkProgress {
     /// Returns the progress of the search; `None` for any other question.
     pub fn of_state(state: &State) -> Option<Self> {
         let Question::Shrink(asked) = &state.plan.question else {
             return None;
         };
         let cuts = state.plan.space.as_ref()?.choices.as_cuts()?;
-        let mut walk = Walk {
+        let mut walk = QuestionWalk {
             state,
             cuts,
             known: Self {
@@ -122,10 +122,10 @@ impl Shrinking {
                 tried: Vec::new(),
                 again: None,
                 otherwise: None,
-                end: End::Over,
+                end: ShrinkState::Over,
             },
         };
-        if let Err(Stop(end)) = walk.shrink_all(asked.reproduce) {
+        if let Err(WalkEnd(end)) = walk.shrink_all(asked.reproduce) {
             walk.known.end = end;
         }
         Some(walk.known)
@@ -138,8 +138,8 @@ fn silent_limit(crashed: u64, lives: u64) -> u64 {
     runs_to_see_one(rate, 1.0 - KEPT_ALPHA).unwrap_or(u64::MAX)
 }
 
-impl Walk<'_> {
-    fn shrink_all(&mut self, reproduce: u64) -> Result<(), Stop> {
+impl QuestionWalk<'_> {
+    fn shrink_all(&mut self, reproduce: u64) -> Result<(), WalkEnd> {
         let lives = self.measure_rate(reproduce)?;
         self.shrink_kinds(lives)?;
         self.shrink_bodies(lives)?;
@@ -151,19 +151,19 @@ impl Walk<'_> {
     }
 
     /// Measures the crash rate of the whole load.
-    fn measure_rate(&mut self, reproduce: u64) -> Result<u64, Stop> {
+    fn measure_rate(&mut self, reproduce: u64) -> Result<u64, WalkEnd> {
         let whole = self.cuts.whole.clone();
         let (crashed, lives) = self.crash_counts(&whole);
         self.known.whole = (crashed, lives);
         let most = reproduce.saturating_mul(PATIENCE);
         if crashed == 0 && (lives >= reproduce || !self.is_testable(&whole)) {
-            return Err(Stop(End::Lost));
+            return Err(WalkEnd(ShrinkState::Lost));
         }
         if crashed < CRASHES && lives < most {
             let wanted = if crashed == 0 { reproduce } else { most };
             // At most the number that may still be needed.
             let wanted = wanted.min(lives + CRASHES - crashed);
-            return Err(Stop(End::Open(Box::new(whole), wanted)));
+            return Err(WalkEnd(ShrinkState::Open(Box::new(whole), wanted)));
         }
         let needed = silent_limit(crashed, lives);
         self.known.lives = Some(needed);
@@ -171,7 +171,7 @@ impl Walk<'_> {
     }
 
     /// Leaves out kinds of requests: one at a time or, if there are many, several at first.
-    fn shrink_kinds(&mut self, lives: u64) -> Result<(), Stop> {
+    fn shrink_kinds(&mut self, lives: u64) -> Result<(), WalkEnd> {
         let count = self.known.left.kinds.0.len();
         let mut at_once = if count > FEW { count / 2 } else { 1 };
         loop {
@@ -186,7 +186,7 @@ impl Walk<'_> {
                 }
                 let mut cut = self.known.left.clone();
                 cut.kinds = Subset(rest);
-                if !self.accepts_cut(Less::Kinds(without), cut, lives)? {
+                if !self.accepts_cut(LoadDimension::Kinds(without), cut, lives)? {
                     at = end;
                 }
             }
@@ -198,7 +198,7 @@ impl Walk<'_> {
     }
 
     /// Leaves out bodies: all but one, or repeatedly half of them.
-    fn shrink_bodies(&mut self, lives: u64) -> Result<(), Stop> {
+    fn shrink_bodies(&mut self, lives: u64) -> Result<(), WalkEnd> {
         for kind in self.known.left.kinds.0.clone() {
             let count = self.cuts.bodies_of(&self.known.left, kind);
             let mut bodies: Vec<u32> = (0..).take(count).collect();
@@ -222,15 +222,15 @@ impl Walk<'_> {
     }
 
     /// Returns whether the service still crashes if a kind has only these bodies.
-    fn accepts_bodies(&mut self, kind: u32, bodies: &[u32], lives: u64) -> Result<bool, Stop> {
+    fn accepts_bodies(&mut self, kind: u32, bodies: &[u32], lives: u64) -> Result<bool, WalkEnd> {
         let bodies = Subset(bodies.to_vec());
         let mut cut = self.known.left.clone();
         cut.bodies.insert(kind, bodies.clone());
-        self.accepts_cut(Less::Bodies(kind, bodies), cut, lives)
+        self.accepts_cut(LoadDimension::Bodies(kind, bodies), cut, lives)
     }
 
     /// Searches the minimum number of clients, assuming that a crash with some clients also occurs with more.
-    fn shrink_clients(&mut self, lives: u64) -> Result<(), Stop> {
+    fn shrink_clients(&mut self, lives: u64) -> Result<(), WalkEnd> {
         let mut silent = 0;
         while self.known.left.clients - silent > 1 {
             let middle = silent + (self.known.left.clients - silent) / 2;
@@ -241,27 +241,27 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn accepts_clients(&mut self, clients: u32, lives: u64) -> Result<bool, Stop> {
-        let cut = Cut {
+    fn accepts_clients(&mut self, clients: u32, lives: u64) -> Result<bool, WalkEnd> {
+        let cut = LoadPart {
             clients,
             ..self.known.left.clone()
         };
-        self.accepts_cut(Less::Clients(clients), cut, lives)
+        self.accepts_cut(LoadDimension::Clients(clients), cut, lives)
     }
 
     /// Shortens trials by halves.
-    fn shrink_requests(&mut self, lives: u64) -> Result<(), Stop> {
+    fn shrink_requests(&mut self, lives: u64) -> Result<(), WalkEnd> {
         let lives = lives.div_ceil(SHORTER);
         loop {
             let requests = self.known.left.requests / 2;
             if requests < u64::from(self.known.left.clients) {
                 return Ok(());
             }
-            let cut = Cut {
+            let cut = LoadPart {
                 requests,
                 ..self.known.left.clone()
             };
-            if !self.accepts_cut(Less::Requests(requests), cut, lives)? {
+            if !self.accepts_cut(LoadDimension::Requests(requests), cut, lives)? {
                 return Ok(());
             }
         }
@@ -269,7 +269,7 @@ impl Walk<'_> {
 
     /// Tries the remaining load again, and with one client fewer, until that passes. Returns how many passing trials
     /// are needed to decide, at the observed rate.
-    fn confirm_smallest(&mut self, lives: u64) -> Result<u64, Stop> {
+    fn confirm_smallest(&mut self, lives: u64) -> Result<u64, WalkEnd> {
         loop {
             let left = self.known.left.clone();
             let (crashed, ran) = self.since_accepted(&left);
@@ -278,7 +278,7 @@ impl Walk<'_> {
             if left != self.cuts.whole && crashed < CRASHES && ran < enough {
                 let more = (enough - ran).min(CRASHES - crashed);
                 let (_, all) = self.crash_counts(&left);
-                return Err(Stop(End::Open(Box::new(left), all + more)));
+                return Err(WalkEnd(ShrinkState::Open(Box::new(left), all + more)));
             }
             let lives = lives.max(silent_limit(crashed, ran));
             if left.clients == 1 || !self.accepts_clients(left.clients - 1, lives)? {
@@ -288,14 +288,14 @@ impl Walk<'_> {
     }
 
     /// Tries the other kind of connections. The remaining load stays unchanged, because neither kind is less load.
-    fn try_connections(&mut self, lives: u64) -> Result<(), Stop> {
+    fn try_connections(&mut self, lives: u64) -> Result<(), WalkEnd> {
         let left = self.known.left.clone();
         let fresh = !left.fresh;
-        let cut = Cut {
+        let cut = LoadPart {
             fresh,
             ..left.clone()
         };
-        let crashes = self.accepts_cut(Less::Fresh(fresh), cut, lives)?;
+        let crashes = self.accepts_cut(LoadDimension::Fresh(fresh), cut, lives)?;
         self.known.left = left;
         self.known.otherwise = Some(crashes);
         Ok(())
@@ -309,7 +309,12 @@ impl Walk<'_> {
 
     /// Continues with a smaller load if it still crashes. A load that crashed once and then passed many trials does not
     /// have the searched crash.
-    fn accepts_cut(&mut self, less: Less, cut: Cut, lives: u64) -> Result<bool, Stop> {
+    fn accepts_cut(
+        &mut self,
+        less: LoadDimension,
+        cut: LoadPart,
+        lives: u64,
+    ) -> Result<bool, WalkEnd> {
         let (crashed, ran) = self.crash_counts(&cut);
         let (again, since) = self.since_accepted(&cut);
         let crashes = if crashed > 0 {
@@ -320,7 +325,7 @@ impl Walk<'_> {
         };
         // A load that is tried again, for more trials, is listed once.
         self.known.tried.retain(|known| known.cut != cut);
-        self.known.tried.push(Tried {
+        self.known.tried.push(TriedLoad {
             less,
             cut: cut.clone(),
             crashed,
@@ -333,21 +338,22 @@ impl Walk<'_> {
                 Ok(true)
             }
             Some(false) => Ok(false),
-            None => Err(Stop(End::Open(Box::new(cut), lives))),
+            None => Err(WalkEnd(ShrinkState::Open(Box::new(cut), lives))),
         }
     }
 
-    fn find_variant(&self, cut: &Cut) -> Option<VariantId> {
-        self.state.find_variant(&Choice::Cut(Box::new(cut.clone())))
+    fn find_variant(&self, cut: &LoadPart) -> Option<VariantId> {
+        self.state
+            .find_variant(&VariantChoice::Cut(Box::new(cut.clone())))
     }
 
-    fn is_testable(&self, cut: &Cut) -> bool {
+    fn is_testable(&self, cut: &LoadPart) -> bool {
         let variant = self.find_variant(cut);
         variant.is_none_or(|id| self.state.is_testable(id))
     }
 
     /// Returns crashes and trials of a load.
-    fn crash_counts(&self, cut: &Cut) -> (u64, u64) {
+    fn crash_counts(&self, cut: &LoadPart) -> (u64, u64) {
         self.find_variant(cut).map_or((0, 0), |id| {
             let tally = self.state.tally_of(id);
             (tally.failures, tally.counted_trials())
@@ -356,7 +362,7 @@ impl Walk<'_> {
 
     /// Returns the same without the crash for which the load was accepted and the trials before it: the load was chosen
     /// because it crashed.
-    fn since_accepted(&self, cut: &Cut) -> (u64, u64) {
+    fn since_accepted(&self, cut: &LoadPart) -> (u64, u64) {
         let (crashed, lives) = self.crash_counts(cut);
         if *cut == self.cuts.whole {
             return (crashed, lives);
@@ -367,18 +373,18 @@ impl Walk<'_> {
     }
 }
 
-impl Policy for Shrink {
+impl Policy for ShrinkPolicy {
     fn next_step(&self, state: &State) -> Step {
-        let Some(known) = Shrinking::of_state(state) else {
+        let Some(known) = ShrinkProgress::of_state(state) else {
             return Step::Done;
         };
-        let End::Open(cut, lives) = known.end else {
+        let ShrinkState::Open(cut, lives) = known.end else {
             return Step::wait_or_done(state);
         };
         if is_spent(state) {
             return Step::wait_or_done(state);
         }
-        let choice = Choice::Cut(cut);
+        let choice = VariantChoice::Cut(cut);
         match state.find_variant(&choice) {
             None => Step::Choose(choice),
             Some(id) if state.tally_of(id).counted_trials() + state.in_flight(id) < lives => {
@@ -392,15 +398,15 @@ impl Policy for Shrink {
         if nothing_counts(state) {
             return Verdict::CouldNotTest;
         }
-        match Shrinking::of_state(state).map(|known| known.end) {
-            Some(End::Over) => Verdict::Found,
+        match ShrinkProgress::of_state(state).map(|known| known.end) {
+            Some(ShrinkState::Over) => Verdict::Found,
             _ => Verdict::Undecided,
         }
     }
 
     fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
-        match Shrinking::of_state(state).map(|known| known.end) {
-            Some(End::Lost) => StopRule::Decision,
+        match ShrinkProgress::of_state(state).map(|known| known.end) {
+            Some(ShrinkState::Lost) => StopRule::Decision,
             _ => search::stop_rule(state, self.verdict_of(state)),
         }
     }

@@ -5,8 +5,8 @@
 //! and the build ID. Paths of different lengths may still move the bytes after them. Two builds then count as
 //! different, which costs trials, but does not affect the answer.
 
-use super::{Unready, refuse_at};
-use crate::model::Make;
+use super::{PreparationError, refuse_at};
+use crate::model::Preparation;
 use crate::untrusted::Untrusted as _;
 use object::elf::SHF_ALLOC;
 use object::{Object as _, ObjectSection as _, SectionFlags};
@@ -21,7 +21,7 @@ const BUILD_ID: &str = ".note.gnu.build-id";
 
 /// Returns a digest of the artifacts of a prepared variant, equal for identical artifacts; `None` if no artifacts are
 /// named.
-pub fn fingerprint_artifacts(make: &Make) -> Result<Option<String>, Unready> {
+pub fn fingerprint_artifacts(make: &Preparation) -> Result<Option<String>, PreparationError> {
     if make.artifacts.is_empty() {
         return Ok(None);
     }

@@ -4,8 +4,8 @@
 //! commit has a work tree there. The files are as new as their checkout, so builds that compare time stamps build
 //! everything.
 
-use super::{Unready, io_error_at};
-use crate::model::{Make, Place};
+use super::{PreparationError, io_error_at};
+use crate::model::{Candidate, Preparation};
 use crate::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,7 +30,7 @@ pub(super) const OURS: &str = "repository";
 
 /// A linear history, the good end first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct CommitHistory {
     /// Top directory of the repository.
     pub root: PathBuf,
     /// The commits.
@@ -54,7 +54,7 @@ pub struct Commit {
     pub merges: bool,
 }
 
-impl From<Commit> for Place {
+impl From<Commit> for Candidate {
     fn from(commit: Commit) -> Self {
         Self {
             name: commit.name,
@@ -63,12 +63,16 @@ impl From<Commit> for Place {
     }
 }
 
-fn refuse_git(what: impl Into<String>, hint: &str) -> Unready {
+fn refuse_git(what: impl Into<String>, hint: &str) -> PreparationError {
     super::refuse_at(what.into(), vec!["git".to_owned()], hint)
 }
 
 /// Returns the commits of a range `GOOD..BAD` in the repository that contains a directory.
-pub fn commit_line(folder: &Path, range: &str, with_changes: bool) -> Result<Line, Unready> {
+pub fn commit_line(
+    folder: &Path,
+    range: &str,
+    with_changes: bool,
+) -> Result<CommitHistory, PreparationError> {
     let (good, bad) = match range.split_once("..") {
         Some((good, bad)) if !good.is_empty() && !bad.starts_with('.') => (good, bad),
         _ => {
@@ -106,7 +110,7 @@ pub fn commit_line(folder: &Path, range: &str, with_changes: bool) -> Result<Lin
         let what = format!("there are no commits between `{good}` and `{bad}`");
         return Err(refuse_git(what, "put the good commit first"));
     }
-    Ok(Line {
+    Ok(CommitHistory {
         has_submodules: root.join(".gitmodules").exists(),
         root,
         commits,
@@ -114,7 +118,11 @@ pub fn commit_line(folder: &Path, range: &str, with_changes: bool) -> Result<Lin
 }
 
 /// Returns commits along first parents, the oldest first.
-fn read_history(root: &Path, which: &[&str], with_changes: bool) -> Result<Vec<Commit>, Unready> {
+fn read_history(
+    root: &Path,
+    which: &[&str],
+    with_changes: bool,
+) -> Result<Vec<Commit>, PreparationError> {
     let read = |args: &[&str]| {
         let log = [
             "log",
@@ -183,7 +191,12 @@ pub fn merged_ranges(root: &Path, commit: &str) -> Vec<String> {
 /// Describes how the directory of a commit is prepared: a work tree, and a build in it. When git creates a work tree,
 /// it reads all others, and fails if one of them is incomplete. So these commands hold a lock. Git must not be the last
 /// command of the subshell that holds the lock: a shell may replace itself with it, which releases the lock.
-pub fn work_tree(root: &Path, cwd: &Path, build: Option<&str>, artifacts: &[PathBuf]) -> Make {
+pub fn work_tree(
+    root: &Path,
+    cwd: &Path,
+    build: Option<&str>,
+    artifacts: &[PathBuf],
+) -> Preparation {
     let unset = ELSEWHERE.join(" ");
     let below = cwd.strip_prefix(root).unwrap_or(Path::new(""));
     let inside = quote_path(below);
@@ -197,7 +210,7 @@ cd \"$PROVOKE_MADE\"/{inside} || exit
 "
     );
     script.extend(build.map(|build| format!("(\n{build}\n)\n")));
-    Make {
+    Preparation {
         folder: "".into(),
         copy: None,
         script: Some(script.into()),
@@ -212,7 +225,7 @@ cd \"$PROVOKE_MADE\"/{inside} || exit
 
 /// Creates a repository below a directory that borrows the objects of the user's repository, with its tags, which
 /// builds may need.
-pub(super) fn make_repository(root: &Path, folder: &Path) -> Result<(), Unready> {
+pub(super) fn make_repository(root: &Path, folder: &Path) -> Result<(), PreparationError> {
     let ours = folder.join(OURS);
     fs::create_dir_all(&ours).map_err(io_error_at(&ours))?;
     let failed = |why: String| {
@@ -222,7 +235,7 @@ pub(super) fn make_repository(root: &Path, folder: &Path) -> Result<(), Unready>
     let ask = |args: &[&str]| run_git(root, args).map_err(failed);
     let path = |what: &str| {
         let path = ask(&["rev-parse", "--path-format=absolute", "--git-path", what])?;
-        Ok::<PathBuf, Unready>(PathBuf::from(path.trim_end_matches('\n')))
+        Ok::<PathBuf, PreparationError>(PathBuf::from(path.trim_end_matches('\n')))
     };
     let format = ask(&["rev-parse", "--show-object-format"])?;
     let format = format!("--object-format={}", format.trim());

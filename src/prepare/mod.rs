@@ -2,27 +2,27 @@
 //!
 //! A variant with changed files runs in a copy of the working directory; the user's own files are never changed. The
 //! copies are created before the first line of the journal is written, and the plan in it contains their paths: to
-//! resume the run or replay a trial, nothing else is needed. In a search, the [`Maker`] prepares them when they are
+//! resume the run or replay a trial, nothing else is needed. In a search, the [`VariantPreparer`] prepares them when they are
 //! chosen.
 
 mod artifact;
 mod git;
-mod maker;
 mod reduced;
 mod tree;
+mod variant_folders;
 
 pub use artifact::fingerprint_artifacts;
-pub use git::{Commit, Line, commit_line, merged_ranges, work_tree};
-pub use maker::{Maker, Reserved, Stage};
-pub use reduced::{Reduced, reduced_files};
+pub use git::{Commit, CommitHistory, commit_line, merged_ranges, work_tree};
+pub use reduced::{ReducedFile, reduced_files};
+pub use variant_folders::{FolderStage, ReservedFolder, VariantPreparer};
 
-use crate::model::{Change, Edit, Plan, Source, Space, Text, VariantPlan};
+use crate::model::{EditPlan, FileChange, Plan, ReducedSource, SearchSpace, Text, VariantPlan};
 use crate::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use tree::{Tree, Weight};
+use tree::{FileTree, TreeSize};
 
 /// Maximum number of files in all copies together.
 const MOST_FILES: u64 = 100_000;
@@ -31,7 +31,7 @@ const MOST_BYTES: u64 = 4 << 30;
 
 /// Why a variant cannot be prepared.
 #[derive(Debug, thiserror::Error)]
-pub enum Unready {
+pub enum PreparationError {
     /// The request is invalid.
     #[error("{what}")]
     Refused {
@@ -52,7 +52,7 @@ pub enum Unready {
     },
 }
 
-impl Unready {
+impl PreparationError {
     /// Returns the error in one line.
     pub fn in_words(&self) -> String {
         match self {
@@ -72,18 +72,18 @@ impl Unready {
     }
 }
 
-fn refuse_at(what: String, at: Vec<String>, hint: &str) -> Unready {
+fn refuse_at(what: String, at: Vec<String>, hint: &str) -> PreparationError {
     let hint = hint.to_owned();
-    Unready::Refused { what, at, hint }
+    PreparationError::Refused { what, at, hint }
 }
 
 /// A variant with changed files, and its position in the scenario.
-struct Edited<'a> {
+struct EditedVariant<'a> {
     plan: &'a VariantPlan,
     at: Vec<String>,
 }
 
-impl<'a> Edited<'a> {
+impl<'a> EditedVariant<'a> {
     fn new(plan: &'a Plan, index: usize) -> Self {
         let variant = &plan.variants[index];
         // In a plain list its position is the same; with a matrix, the first level is the position.
@@ -104,7 +104,7 @@ impl<'a> Edited<'a> {
         edited.map(|(index, _)| (index, Self::new(plan, index)))
     }
 
-    fn refuse_variant(&self, what: &str, within: &[&str], hint: &str) -> Unready {
+    fn refuse_variant(&self, what: &str, within: &[&str], hint: &str) -> PreparationError {
         let what = format!("the variant `{}`: {what}", self.plan.name);
         let within = within.iter().map(ToString::to_string);
         let at = self.at.iter().cloned().chain(within);
@@ -112,7 +112,7 @@ impl<'a> Edited<'a> {
     }
 
     /// Returns the directory to copy: the working directory of the main process.
-    fn copied_root(&self) -> Result<PathBuf, Unready> {
+    fn copied_root(&self) -> Result<PathBuf, PreparationError> {
         let mut actors = self.plan.actors.iter();
         let main = actors.find(|actor| actor.role.decides_outcome());
         let cwd = main.map_or_else(|| ".".into(), |main| main.cwd.clone());
@@ -128,20 +128,20 @@ impl<'a> Edited<'a> {
     }
 
     /// Returns the changed files with their contents.
-    fn new_contents(&self, root: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, Unready> {
+    fn new_contents(&self, root: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, PreparationError> {
         let mut contents: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
         let mut edits = 0;
-        for Edit { file, change } in &self.plan.edits {
+        for EditPlan { file, change } in &self.plan.edits {
             let steps = Path::new(file.as_os_str()).components();
             let plain: PathBuf = steps.filter(|step| *step != Component::CurDir).collect();
             let (name, index) = (file.to_string(), edits.to_string());
             let within = match change {
-                Change::Copy(_) => ["files", &name].to_vec(),
-                Change::Replace { .. } => {
+                FileChange::Copy(_) => ["files", &name].to_vec(),
+                FileChange::Replace { .. } => {
                     edits += 1;
                     ["edit", &index, "file"].to_vec()
                 }
-                Change::LeaveOut { .. } | Change::Remove => Vec::new(),
+                FileChange::LeaveOut { .. } | FileChange::Remove => Vec::new(),
             };
             let path = self.path_below(root, &plain, &within)?;
             if !fs::metadata(&path).is_ok_and(|about| about.is_file()) {
@@ -152,17 +152,17 @@ impl<'a> Edited<'a> {
                 ));
             }
             let content = match change {
-                Change::Copy(source) => fs::read(source.as_os_str()).map_err(|error| {
+                FileChange::Copy(source) => fs::read(source.as_os_str()).map_err(|error| {
                     self.refuse_variant(
                         &format!("cannot read `{source}`: {error}"),
                         &within,
                         "`files` replaces the first file by the second, a path relative to the scenario file",
                     )
                 })?,
-                Change::Replace { find, with } => {
+                FileChange::Replace { find, with } => {
                     let text = match contents.get(&plain) {
                         Some(text) => text.clone(),
-                        None => fs::read(&path).map_err(|source| Unready::Io { path, source })?,
+                        None => fs::read(&path).map_err(|source| PreparationError::Io { path, source })?,
                     };
                     replace_all(&text, find.as_bytes(), with.as_bytes()).ok_or_else(|| {
                         self.refuse_variant(
@@ -173,7 +173,7 @@ impl<'a> Edited<'a> {
                     })?
                 }
                 // Only a search leaves parts out.
-                Change::LeaveOut { .. } | Change::Remove => continue,
+                FileChange::LeaveOut { .. } | FileChange::Remove => continue,
             };
             contents.insert(plain, content);
         }
@@ -182,7 +182,12 @@ impl<'a> Edited<'a> {
 
     /// Returns the path of a file below a directory. No symlink on the way may lead out of the directory, because
     /// provoke would then write to a file outside of the copy.
-    fn path_below(&self, root: &Path, file: &Path, within: &[&str]) -> Result<PathBuf, Unready> {
+    fn path_below(
+        &self,
+        root: &Path,
+        file: &Path,
+        within: &[&str],
+    ) -> Result<PathBuf, PreparationError> {
         let path = root.join(file);
         let folder = path.parent().unwrap_or(root);
         let root = fs::canonicalize(root);
@@ -203,20 +208,20 @@ impl<'a> Edited<'a> {
 
 /// Checks as far as possible that every variant can be prepared, without preparing it. Files in the directories `apart`
 /// are not copied.
-pub fn check_plan(plan: &Plan, apart: &[&Path]) -> Result<(), Unready> {
+pub fn check_plan(plan: &Plan, apart: &[&Path]) -> Result<(), PreparationError> {
     let mut copies: BTreeMap<PathBuf, u64> = BTreeMap::new();
-    for (_, variant) in Edited::all_of_plan(plan) {
+    for (_, variant) in EditedVariant::all_of_plan(plan) {
         let root = variant.copied_root()?;
         variant.new_contents(&root)?;
         *copies.entry(root).or_default() += 1;
     }
-    let mut all = Weight::default();
+    let mut all = TreeSize::default();
     for (root, count) in copies {
-        let left = Weight {
+        let left = TreeSize {
             files: (MOST_FILES - all.files) / count,
             bytes: (MOST_BYTES - all.bytes) / count,
         };
-        match Tree::new(&root, apart).weigh_up_to(left)? {
+        match FileTree::new(&root, apart).weigh_up_to(left)? {
             Some(one) => {
                 all.files += one.files * count;
                 all.bytes += one.bytes * count;
@@ -241,12 +246,12 @@ pub fn check_plan(plan: &Plan, apart: &[&Path]) -> Result<(), Unready> {
 }
 
 /// Refuses a directory that is too large to be copied.
-pub fn check_weight(root: &Path) -> Result<(), Unready> {
-    let most = Weight {
+pub fn check_weight(root: &Path) -> Result<(), PreparationError> {
+    let most = TreeSize {
         files: MOST_FILES,
         bytes: MOST_BYTES,
     };
-    if Tree::new(root, &[]).weigh_up_to(most)?.is_some() {
+    if FileTree::new(root, &[]).weigh_up_to(most)?.is_some() {
         return Ok(());
     }
     let what = format!("`{}` has more than 100,000 files or 4 GiB", root.to_safe());
@@ -255,14 +260,18 @@ pub fn check_weight(root: &Path) -> Result<(), Unready> {
 }
 
 /// Returns the files below a directory, by their relative paths, sorted.
-pub fn list_files(folder: &Path) -> Result<Vec<PathBuf>, Unready> {
-    let mut files = Tree::new(folder, &[]).list_files()?;
+pub fn list_files(folder: &Path) -> Result<Vec<PathBuf>, PreparationError> {
+    let mut files = FileTree::new(folder, &[]).list_files()?;
     files.sort();
     Ok(files)
 }
 
 /// Copies the working directory for each variant with changed files, below `folder`, and lets the variant run there.
-pub fn make_variants(plan: &mut Plan, folder: &Path, apart: &[&Path]) -> Result<(), Unready> {
+pub fn make_variants(
+    plan: &mut Plan,
+    folder: &Path,
+    apart: &[&Path],
+) -> Result<(), PreparationError> {
     if let Some(space) = &mut plan.space {
         return place_search_folders(space, &mut plan.variants, folder);
     }
@@ -285,13 +294,13 @@ pub fn make_variants(plan: &mut Plan, folder: &Path, apart: &[&Path]) -> Result<
 
 /// Sets where the variants of a search are prepared.
 fn place_search_folders(
-    space: &mut Space,
+    space: &mut SearchSpace,
     variants: &mut Vec<VariantPlan>,
     folder: &Path,
-) -> Result<(), Unready> {
+) -> Result<(), PreparationError> {
     if let Some(make) = &mut space.template.make {
         let folder = if make.shared {
-            maker::cache_folder()
+            variant_folders::cache_folder()
         } else {
             folder.to_owned()
         };
@@ -305,9 +314,9 @@ fn place_search_folders(
     Ok(())
 }
 
-fn io_error_at(path: &Path) -> impl FnOnce(io::Error) -> Unready {
+fn io_error_at(path: &Path) -> impl FnOnce(io::Error) -> PreparationError {
     let path = path.to_owned();
-    move |source| Unready::Io { path, source }
+    move |source| PreparationError::Io { path, source }
 }
 
 /// Creates the copies; returns the variant, the original and the path of each.
@@ -315,16 +324,17 @@ fn make_copies(
     plan: &Plan,
     folder: &Path,
     apart: &[&Path],
-) -> Result<Vec<(usize, PathBuf, PathBuf)>, Unready> {
+) -> Result<Vec<(usize, PathBuf, PathBuf)>, PreparationError> {
     let mut made = Vec::new();
-    for (index, variant) in Edited::all_of_plan(plan) {
+    for (index, variant) in EditedVariant::all_of_plan(plan) {
         let root = variant.copied_root()?;
         let contents = variant.new_contents(&root)?;
         let copy = folder.join(index.to_string());
-        Tree::new(&root, apart).copy_to(&copy)?;
+        FileTree::new(&root, apart).copy_to(&copy)?;
         for (file, content) in contents {
             let path = variant.path_below(&copy, &file, &[])?;
-            tree::replace_file(&path, &content).map_err(|source| Unready::Io { path, source })?;
+            tree::replace_file(&path, &content)
+                .map_err(|source| PreparationError::Io { path, source })?;
         }
         made.push((index, root, copy));
     }
@@ -359,23 +369,23 @@ fn move_to(variant: &mut VariantPlan, root: &Path, copy: &Path) {
 /// Returns the contents of a file after a change; `None` if it is removed.
 fn apply_change(
     text: &[u8],
-    change: &Change,
-    sources: &[Source],
-) -> Result<Option<Vec<u8>>, Unready> {
+    change: &FileChange,
+    sources: &[ReducedSource],
+) -> Result<Option<Vec<u8>>, PreparationError> {
     Ok(match change {
-        Change::Copy(source) => {
+        FileChange::Copy(source) => {
             let path = PathBuf::from(source.as_os_str());
-            Some(fs::read(&path).map_err(|source| Unready::Io { path, source })?)
+            Some(fs::read(&path).map_err(|source| PreparationError::Io { path, source })?)
         }
-        Change::Replace { find, with } => {
+        FileChange::Replace { find, with } => {
             let new = replace_all(text, find.as_bytes(), with.as_bytes());
             Some(new.unwrap_or_else(|| text.to_owned()))
         }
-        Change::LeaveOut { source, pieces } => match sources.get(*source as usize) {
+        FileChange::LeaveOut { source, pieces } => match sources.get(*source as usize) {
             Some(source) => Some(reduced::without_pieces(text, source, pieces)?),
             None => Some(text.to_owned()),
         },
-        Change::Remove => None,
+        FileChange::Remove => None,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Writes files without the parts that a search left out.
 
-use super::{Unready, io_error_at, refuse_at, tree};
-use crate::model::{Change, Edit, Source, Space, Text, VariantPlan};
+use super::{PreparationError, io_error_at, refuse_at, tree};
+use crate::model::{EditPlan, FileChange, ReducedSource, SearchSpace, Text, VariantPlan};
 use crate::source;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 /// Returns the text of a source without some of its pieces.
 pub(super) fn without_pieces(
     text: &[u8],
-    source: &Source,
+    source: &ReducedSource,
     pieces: &[u32],
-) -> Result<Vec<u8>, Unready> {
+) -> Result<Vec<u8>, PreparationError> {
     if Text::from(OsStr::from_bytes(text)).content_digest() != source.digest {
         let what = format!("`{}` has changed since the search began", source.file);
         let hint = "start a new search: the result does not apply to the changed file";
@@ -28,7 +28,7 @@ pub(super) fn without_pieces(
 
 /// A file before and after a search left out parts of it.
 #[derive(Debug)]
-pub struct Reduced {
+pub struct ReducedFile {
     /// The user's own file.
     pub path: PathBuf,
     /// The patch that removes these parts.
@@ -36,29 +36,32 @@ pub struct Reduced {
     new: Vec<u8>,
 }
 
-impl Reduced {
+impl ReducedFile {
     /// Writes the reduced file.
-    pub fn write_file(&self) -> Result<(), Unready> {
+    pub fn write_file(&self) -> Result<(), PreparationError> {
         tree::replace_file(&self.path, &self.new).map_err(io_error_at(&self.path))
     }
 }
 
 /// Returns the files that a variant changes.
-pub fn reduced_files(space: &Space, variant: &VariantPlan) -> Result<Vec<Reduced>, Unready> {
+pub fn reduced_files(
+    space: &SearchSpace,
+    variant: &VariantPlan,
+) -> Result<Vec<ReducedFile>, PreparationError> {
     let root = variant.make.as_ref().and_then(|make| make.copy.as_ref());
     let Some(root) = root else {
         return Ok(Vec::new());
     };
     let mut all = Vec::new();
-    for Edit { file, change } in &variant.edits {
-        if let Change::LeaveOut { source, pieces } = change
+    for EditPlan { file, change } in &variant.edits {
+        if let FileChange::LeaveOut { source, pieces } = change
             && let Some(source) = space.sources.get(*source as usize)
         {
             let path = Path::new(root.as_os_str()).join(file.as_os_str());
             let old = fs::read(&path).map_err(io_error_at(&path))?;
             let new = without_pieces(&old, source, pieces)?;
             let patch = source::unified_diff(&file.to_string(), &old, &new);
-            all.push(Reduced { path, patch, new });
+            all.push(ReducedFile { path, patch, new });
         }
     }
     Ok(all)

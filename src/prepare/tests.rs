@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{ActorPlan, Role};
+use crate::model::{ActorPlan, ActorRole};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::{Duration, SystemTime};
 
@@ -32,10 +32,10 @@ impl Bench {
     }
 
     /// Returns a plan of two variants, of which the second has these changes.
-    fn plan(&self, edits: Vec<Edit>) -> Plan {
+    fn plan(&self, edits: Vec<EditPlan>) -> Plan {
         let text = "command = ['x']\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n";
         let scenario: crate::scenario::Scenario = toml::from_str(text).unwrap();
-        let around = crate::scenario::Surroundings {
+        let around = crate::scenario::PlanContext {
             environment: Vec::new(),
             base: self.path("work"),
             seed: 1,
@@ -47,7 +47,7 @@ impl Bench {
         plan
     }
 
-    fn make(&self, plan: &mut Plan) -> Result<(), Unready> {
+    fn make(&self, plan: &mut Plan) -> Result<(), PreparationError> {
         check_plan(plan, &[])?;
         make_variants(
             plan,
@@ -57,17 +57,17 @@ impl Bench {
     }
 }
 
-fn edit(file: &str, find: &str, with: &str) -> Edit {
-    Edit {
+fn edit(file: &str, find: &str, with: &str) -> EditPlan {
+    EditPlan {
         file: file.into(),
-        change: Change::Replace {
+        change: FileChange::Replace {
             find: find.to_owned(),
             with: with.to_owned(),
         },
     }
 }
 
-fn refusal(done: Result<(), Unready>, bench: &Bench) -> String {
+fn refusal(done: Result<(), PreparationError>, bench: &Bench) -> String {
     let error = done.unwrap_err();
     let text = format!("{error}\n{}", error.hint().unwrap());
     text.replace(&bench.path("").display().to_string(), "/")
@@ -81,7 +81,7 @@ fn an_edited_variant_runs_in_a_copy_and_the_original_stays() {
     let mut plan = bench.plan(vec![edit("./config.ini", "threads = 4", "threads = 1")]);
     plan.variants[1].actors[0].stdin = Some(bench.path("work/in.txt").into());
     let helper = ActorPlan {
-        role: Role::Helper,
+        role: ActorRole::Helper,
         cwd: bench.path("work/sub").into(),
         ..plan.variants[1].actors[0].clone()
     };
@@ -151,9 +151,9 @@ fn a_copy_has_modes_times_and_links_and_neither_runs_nor_pipes() {
 fn a_file_may_be_replaced_as_a_whole_and_edited_then() {
     let bench = Bench::new();
     let other = bench.write("other.ini", "mode = other\n");
-    let copy = Edit {
+    let copy = EditPlan {
         file: "config.ini".into(),
-        change: Change::Copy(other.into()),
+        change: FileChange::Copy(other.into()),
     };
     let mut plan = bench.plan(vec![copy, edit("config.ini", "other", "third")]);
     bench.make(&mut plan).unwrap();
@@ -192,7 +192,7 @@ fn no_link_leads_a_change_to_the_users_files() {
 #[test]
 fn what_cannot_be_changed_is_refused_before_anything_is_copied() {
     let bench = Bench::new();
-    let refused = |edit: Edit| {
+    let refused = |edit: EditPlan| {
         let said = refusal(bench.make(&mut bench.plan(vec![edit])), &bench);
         assert!(!bench.path("work/run").exists());
         said
@@ -205,9 +205,9 @@ fn what_cannot_be_changed_is_refused_before_anything_is_copied() {
     the variant `b`: there is no file `conf.ini` in `/work`
     `files` and `edit` name existing files, relative to the working directory
     ");
-    let nowhere = Edit {
+    let nowhere = EditPlan {
         file: "config.ini".into(),
-        change: Change::Copy("/nowhere".into()),
+        change: FileChange::Copy("/nowhere".into()),
     };
     insta::assert_snapshot!(refused(nowhere), @"
     the variant `b`: cannot read `/nowhere`: No such file or directory (os error 2)
@@ -234,8 +234,12 @@ fn a_folder_that_is_too_large_is_refused() {
     set `cwd` to a smaller directory: only the working directory is copied
     ");
     let root = bench.path("work");
-    let tree = Tree::new(&root, &[]);
-    let most = |files, bytes| tree.weigh_up_to(Weight { files, bytes }).unwrap().is_some();
+    let tree = FileTree::new(&root, &[]);
+    let most = |files, bytes| {
+        tree.weigh_up_to(TreeSize { files, bytes })
+            .unwrap()
+            .is_some()
+    };
     assert!(most(2, u64::MAX));
     assert!(!most(1, u64::MAX));
 }

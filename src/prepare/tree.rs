@@ -1,6 +1,6 @@
 //! Measures and copies a tree of files.
 
-use super::Unready;
+use super::PreparationError;
 use std::fs::{self, DirEntry, File, FileTimes, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -12,13 +12,13 @@ const OURS: &str = "provoke-out";
 
 /// Size of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Weight {
+pub(super) struct TreeSize {
     pub(super) files: u64,
     pub(super) bytes: u64,
 }
 
 /// A directory with its contents, without the excluded parts.
-pub(super) struct Tree<'a> {
+pub(super) struct FileTree<'a> {
     root: PathBuf,
     apart: Vec<PathBuf>,
     halt: Option<&'a AtomicBool>,
@@ -27,7 +27,7 @@ pub(super) struct Tree<'a> {
 /// Mode bits that make directories of a copy changeable and removable.
 const WRITABLE: u32 = 0o700;
 
-impl<'a> Tree<'a> {
+impl<'a> FileTree<'a> {
     /// Creates a tree whose root contains no symlinks.
     pub(super) fn new(root: &Path, apart: &[&Path]) -> Self {
         let real = |path: &&Path| fs::canonicalize(path).ok();
@@ -45,8 +45,8 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the size; `None` if it exceeds this one.
-    pub(super) fn weigh_up_to(&self, most: Weight) -> Result<Option<Weight>, Unready> {
-        let mut all = Weight::default();
+    pub(super) fn weigh_up_to(&self, most: TreeSize) -> Result<Option<TreeSize>, PreparationError> {
+        let mut all = TreeSize::default();
         let mut folders = vec![self.root.clone()];
         while let Some(folder) = folders.pop() {
             for (entry, about) in self.copied_entries(&folder)? {
@@ -65,7 +65,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the paths of its files, without the data of git.
-    pub(super) fn list_files(&self) -> Result<Vec<PathBuf>, Unready> {
+    pub(super) fn list_files(&self) -> Result<Vec<PathBuf>, PreparationError> {
         let mut files = Vec::new();
         let mut folders = vec![self.root.clone()];
         while let Some(folder) = folders.pop() {
@@ -84,7 +84,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Copies it to a new directory.
-    pub(super) fn copy_to(mut self, to: &Path) -> Result<(), Unready> {
+    pub(super) fn copy_to(mut self, to: &Path) -> Result<(), PreparationError> {
         let about = fs::metadata(&self.root).map_err(io_error_at(&self.root))?;
         if let Some(above) = to.parent() {
             fs::create_dir_all(above).map_err(io_error_at(above))?;
@@ -102,7 +102,7 @@ impl<'a> Tree<'a> {
         to: &Path,
         top: &Path,
         about: &Metadata,
-    ) -> Result<(), Unready> {
+    ) -> Result<(), PreparationError> {
         fs::create_dir(to).map_err(io_error_at(to))?;
         for (entry, about) in self.copied_entries(from)? {
             if self.halt.is_some_and(|halt| halt.load(Ordering::Relaxed)) {
@@ -132,7 +132,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the entries of a directory that are copied: no sockets, pipes or devices.
-    fn copied_entries(&self, folder: &Path) -> Result<Vec<(DirEntry, Metadata)>, Unready> {
+    fn copied_entries(&self, folder: &Path) -> Result<Vec<(DirEntry, Metadata)>, PreparationError> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(folder).map_err(io_error_at(folder))? {
             let entry = entry.map_err(io_error_at(folder))?;
@@ -179,9 +179,9 @@ pub(super) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     fs::set_permissions(path, mode)
 }
 
-fn io_error_at(path: &Path) -> impl Fn(io::Error) -> Unready {
+fn io_error_at(path: &Path) -> impl Fn(io::Error) -> PreparationError {
     let path = path.to_owned();
-    move |source| Unready::Io {
+    move |source| PreparationError::Io {
         path: path.clone(),
         source,
     }

@@ -5,12 +5,12 @@
 //! such a cell, and the text of a program under test must not become a command on the reader's machine. JSON Lines
 //! contain the original text.
 
-use super::{ExportError, Report, Row, rows, words};
-use crate::store::Folder;
+use super::{ExportError, Report, TrialRow, rows, words};
+use crate::store::RunFolder;
 use ::csv::{ErrorKind, WriterBuilder};
 use std::io;
 
-/// The names of the columns, which are the names of the fields of [`Row`] in their order.
+/// The names of the columns, which are the names of the fields of [`TrialRow`] in their order.
 pub(super) const COLUMNS: [&str; 34] = [
     "trial",
     "variant",
@@ -50,13 +50,13 @@ pub(super) const COLUMNS: [&str; 34] = [
 
 /// Writes the trials of a run, after a header line.
 pub(super) fn write_csv(
-    folder: &Folder,
+    folder: &RunFolder,
     report: &Report,
     out: &mut dyn io::Write,
 ) -> Result<(), ExportError> {
     let mut table = WriterBuilder::new().has_headers(false).from_writer(out);
     table.write_record(COLUMNS).map_err(into_io_error)?;
-    rows::for_each_row(folder, report, |mut row: Row| {
+    rows::for_each_row(folder, report, |mut row: TrialRow| {
         let texts = [&mut row.variant, &mut row.detail, &mut row.last_words];
         texts
             .into_iter()

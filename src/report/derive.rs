@@ -1,14 +1,16 @@
 //! Derives the report from the state.
 
 use super::{
-    Answer, Basis, Captured, ClumpsSeen, Dependence, Durations, FORMAT, FamilySeen, Growth,
-    KindSeen, LateTrial, LoadTotals, MaxRate, Mtbf, Rate, Report, SignatureSeen, Trend, Variant,
-    growth::find_growth, words,
+    Answer, CapturedTrials, ClumpsReport, Dependence, Durations, FORMAT, FailureKindReport,
+    FailureRate, FamilyReport, IntervalBasis, LateTrial, LoadTotals, MaxRateCheck, Mtbf,
+    ProcessGrowth, Report, SignatureReport, Trend, VariantReport, growth::find_growth, words,
 };
-use crate::model::{Capture, Depth, Family, Kind, Plan, Signature, StopCause, TrialId, VariantId};
+use crate::model::{
+    CaptureMode, EvidenceDepth, FailureKind, Family, Plan, Signature, StopCause, TrialId, VariantId,
+};
 use crate::oracle;
-use crate::policy::{self, Checks, Collect, StopRule};
-use crate::state::{Group, State, Tally, Times};
+use crate::policy::{self, AssumptionChecks, CapturePolicy, StopRule};
+use crate::state::{DurationHistogram, SignatureFailures, State, Tally};
 use crate::untrusted::shell_word;
 use provoke_stats::{self as stats, real};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,9 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 impl Report {
     /// Derives the report from the state.
     pub fn new(state: &State, journal_complete: bool) -> Self {
-        let variants: Vec<Variant> = state
+        let variants: Vec<VariantReport> = state
             .all_tallies()
-            .map(|(id, tally)| Variant::new(state, id, tally))
+            .map(|(id, tally)| VariantReport::new(state, id, tally))
             .collect();
         let growth = find_growth(&state.around, state.plan.alpha.to_probability());
         let tried = state.all_tallies().zip(&variants);
@@ -37,7 +39,7 @@ impl Report {
                 .unwrap_or_default(),
             verdict,
             answer: Answer::new(state, &variants),
-            max_rate: MaxRate::new(state, verdict),
+            max_rate: MaxRateCheck::new(state, verdict),
             stop_rule: weakest.unwrap_or(StopRule::User),
             finished: state.finished,
             journal_complete,
@@ -66,15 +68,15 @@ impl Report {
     pub fn known_best(&self) -> Option<u64> {
         let variants = self.variants.iter();
         let all = variants.flat_map(|one| one.signatures.iter().chain(one.captured_signatures()));
-        let deep = all.filter(|seen| seen.depth > Depth::Status);
+        let deep = all.filter(|seen| seen.depth > EvidenceDepth::Status);
         let best = deep.max_by_key(|seen| (seen.is_the_bug, seen.depth, seen.count))?;
         best.trials.first().copied()
     }
 }
 
-impl Variant {
+impl VariantReport {
     /// Returns the signatures of the captured trials.
-    pub fn captured_signatures(&self) -> &[SignatureSeen] {
+    pub fn captured_signatures(&self) -> &[SignatureReport] {
         let captured = self.captured.as_ref();
         captured.map_or(&[][..], |captured| &captured.signatures)
     }
@@ -84,7 +86,7 @@ impl Variant {
         let alpha = plan.alpha.to_probability();
         let (failures, trials) = (tally.failures, tally.counted_trials());
         let stop_rule = policy::policy_of_plan(plan).stop_rule(state, id);
-        let Checks { clumping, trend } = Checks::of_variant(state, id);
+        let AssumptionChecks { clumping, trend } = AssumptionChecks::of_variant(state, id);
         let at_first = stop_rule == StopRule::KthFailure && failures == 1;
         let mtbf = stats::mtbf(failures, tally.exposure.as_secs_f64(), alpha);
         let mut failing_trials: Vec<u64> = tally
@@ -118,7 +120,7 @@ impl Variant {
             kinds: kinds_seen(tally),
             signatures: signatures_seen(stop_rule, alpha, tally, state.captured_tally(id)),
             captured: captured_trials(stop_rule, state, id),
-            rate: Rate::new(tally, stop_rule, effect, alpha),
+            rate: FailureRate::new(tally, stop_rule, effect, alpha),
             failing_trials,
             clean_runs_to_confirm: stats::clean_runs_needed_effective(k, n, effect, alpha),
             clean_runs_to_exclude_half: stats::clean_runs_to_exclude_half(k, n, effect, alpha),
@@ -149,7 +151,7 @@ impl Variant {
                 icc: found.icc,
                 warns: clumping.in_batches().is_some(),
             }),
-            clumps: clumping.order.map(|found| ClumpsSeen {
+            clumps: clumping.order.map(|found| ClumpsReport {
                 clumps: found.clumps,
                 p_value: found.p_value,
                 warns: clumping.in_order().is_some(),
@@ -163,7 +165,7 @@ impl Variant {
     }
 }
 
-impl Rate {
+impl FailureRate {
     fn new(tally: &Tally, stop_rule: StopRule, effect: f64, alpha: f64) -> Self {
         let (k, n) = (tally.failures, tally.counted_trials());
         let at_first = stop_rule == StopRule::KthFailure && k == 1;
@@ -174,14 +176,18 @@ impl Rate {
             cp: ends(stats::clopper_pearson_effective(k, n, effect, alpha)),
             cs: ends(stats::confidence_sequence_effective(k, n, effect, alpha)),
             upper_one_sided: stats::upper_one_sided(k, n, alpha),
-            basis: if planned { Basis::Cp } else { Basis::Cs },
+            basis: if planned {
+                IntervalBasis::Cp
+            } else {
+                IntervalBasis::Cs
+            },
             design_effect: effect,
         }
     }
 }
 
 impl Durations {
-    fn new(times: &Times) -> Option<Self> {
+    fn new(times: &DurationHistogram) -> Option<Self> {
         let seconds = |share| times.quantile_at(share).map(|time| time.as_secs_f64());
         Some(Self {
             p50: seconds(0.5)?,
@@ -199,8 +205,8 @@ fn outcome_counts(tally: &Tally) -> BTreeMap<String, u64> {
     outcomes
 }
 
-fn kinds_seen(tally: &Tally) -> Vec<KindSeen> {
-    let seen = |(kind, trials): (&Kind, &Vec<TrialId>), is_the_bug| KindSeen {
+fn kinds_seen(tally: &Tally) -> Vec<FailureKindReport> {
+    let seen = |(kind, trials): (&FailureKind, &Vec<TrialId>), is_the_bug| FailureKindReport {
         outcome: kind.name(),
         label: kind.evidence_label(),
         words: kind.meaning_words(),
@@ -208,7 +214,8 @@ fn kinds_seen(tally: &Tally) -> Vec<KindSeen> {
         count: trials.len() as u64,
         trials: trials.iter().map(|trial| trial.0).collect(),
     };
-    let mut kinds: Vec<KindSeen> = tally.failed.iter().map(|entry| seen(entry, true)).collect();
+    let mut kinds: Vec<FailureKindReport> =
+        tally.failed.iter().map(|entry| seen(entry, true)).collect();
     kinds.extend(
         tally
             .failed_otherwise
@@ -226,9 +233,9 @@ fn signatures_seen(
     alpha: f64,
     tally: &Tally,
     captured: &Tally,
-) -> Vec<SignatureSeen> {
+) -> Vec<SignatureReport> {
     let trials = tally.counted_trials();
-    let seen = |group: &Group| {
+    let seen = |group: &SignatureFailures| {
         let count = group.trials.len() as u64;
         // Other failures are not among the counted trials, so their rate includes the trials with other failures.
         let among = trials + if group.is_the_bug { 0 } else { tally.other };
@@ -247,8 +254,8 @@ fn signatures_seen(
         };
         let same = better(&group.signature).filter(|one| better(one).next().is_none());
         let same: Vec<String> = same.map(|signature| signature.id.to_string()).collect();
-        let exact = group.signature.depth >= Depth::Kernel;
-        SignatureSeen {
+        let exact = group.signature.depth >= EvidenceDepth::Kernel;
+        SignatureReport {
             id: group.signature.id.to_string(),
             title: group.signature.title.clone(),
             depth: group.signature.depth,
@@ -264,14 +271,14 @@ fn signatures_seen(
             perhaps: if exact { Vec::new() } else { same },
         }
     };
-    let mut all: Vec<SignatureSeen> = tally.groups.values().map(seen).collect();
+    let mut all: Vec<SignatureReport> = tally.groups.values().map(seen).collect();
     all.sort_by_key(|seen| (!seen.is_the_bug, std::cmp::Reverse(seen.count)));
     all
 }
 
-fn captured_trials(stop_rule: StopRule, state: &State, id: VariantId) -> Option<Captured> {
+fn captured_trials(stop_rule: StopRule, state: &State, id: VariantId) -> Option<CapturedTrials> {
     let tally = state.captured_tally(id);
-    (tally.finished_trials() > 0).then(|| Captured {
+    (tally.finished_trials() > 0).then(|| CapturedTrials {
         trials: tally.finished_trials(),
         failures: tally.failures,
         other: tally.other,
@@ -300,12 +307,12 @@ fn late_trials(state: &State) -> Vec<LateTrial> {
 
 fn collect_notes(
     state: &State,
-    variants: &[Variant],
-    growth: &[Growth],
+    variants: &[VariantReport],
+    growth: &[ProcessGrowth],
     journal_complete: bool,
 ) -> Vec<String> {
     let grown = growth.iter().filter(|growth| growth.warns);
-    let mut notes: Vec<String> = grown.map(Growth::describe_growth).collect();
+    let mut notes: Vec<String> = grown.map(ProcessGrowth::describe_growth).collect();
     for variant in variants {
         let of = if variant.name.is_empty() {
             String::new()
@@ -359,14 +366,14 @@ fn collect_notes(
             ));
         }
     }
-    if Collect::has_crashes(state)
-        && state.plan.capture != Capture::Off
+    if CapturePolicy::has_crashes(state)
+        && state.plan.capture != CaptureMode::Off
         && let Some(why) = &state.plan.no_cores
     {
         notes.push(format!("no core was captured: {why}"));
     }
-    let searched = state.plan.capture == Capture::Auto && Collect::has_run(state);
-    if searched && Collect::caught_and_wanted(state).0 == 0 && state.plan.no_cores.is_none() {
+    let searched = state.plan.capture == CaptureMode::Auto && CapturePolicy::has_run(state);
+    if searched && CapturePolicy::caught_and_wanted(state).0 == 0 && state.plan.no_cores.is_none() {
         notes.push(
             "no core was captured in extra trials: --capture on dumps cores in every trial"
                 .to_owned(),
@@ -406,13 +413,13 @@ fn collect_notes(
 }
 
 /// Suggests a family for failures that may have one cause although they occur in different places.
-fn describe_family(variant: &Variant) -> Option<String> {
+fn describe_family(variant: &VariantReport) -> Option<String> {
     let captured = variant
         .captured
         .iter()
         .flat_map(|captured| &captured.signatures);
     let all = variant.signatures.iter().chain(captured);
-    let mut damaged: Vec<&SignatureSeen> = all.filter(|seen| seen.family.is_some()).collect();
+    let mut damaged: Vec<&SignatureReport> = all.filter(|seen| seen.family.is_some()).collect();
     damaged.sort_by(|a, b| a.id.cmp(&b.id));
     damaged.dedup_by(|a, b| a.id == b.id);
     (damaged.len() > 1).then(|| {
@@ -423,9 +430,9 @@ fn describe_family(variant: &Variant) -> Option<String> {
     })
 }
 
-fn families_of(signature: &Signature) -> Vec<FamilySeen> {
+fn families_of(signature: &Signature) -> Vec<FamilyReport> {
     let families = signature.families.iter();
-    let seen = |family: &Family| FamilySeen {
+    let seen = |family: &Family| FamilyReport {
         id: family.id.to_string(),
         title: family.title.clone(),
     };
@@ -433,10 +440,10 @@ fn families_of(signature: &Signature) -> Vec<FamilySeen> {
 }
 
 /// Suggests families for measured signatures of one signal in one function, or in one library.
-fn describe_families(variant: &Variant) -> impl Iterator<Item = String> {
+fn describe_families(variant: &VariantReport) -> impl Iterator<Item = String> {
     let captured = variant.captured_signatures();
     // The signatures of each family, and the number of their trials.
-    let mut found: BTreeMap<FamilySeen, (BTreeSet<&str>, u64)> = BTreeMap::new();
+    let mut found: BTreeMap<FamilyReport, (BTreeSet<&str>, u64)> = BTreeMap::new();
     for seen in &variant.signatures {
         // A later capture of the same failure has more detailed evidence.
         let best = match seen.same_as.as_slice() {

@@ -3,7 +3,7 @@
 use super::issue::Issue;
 use super::{Report, csv, json, jsonl, junit, markdown};
 use crate::policy;
-use crate::store::{self, Folder, Secrets, StoreError};
+use crate::store::{self, RunFolder, Secrets, StoreError};
 use std::io::{self, BufWriter, Write as _};
 use std::str::FromStr;
 
@@ -12,7 +12,7 @@ use std::str::FromStr;
 pub enum Format {
     /// The whole report; see [`Report`].
     Json,
-    /// JSON Lines with one line per trial; see [`super::Row`].
+    /// JSON Lines with one line per trial; see [`super::TrialRow`].
     Jsonl,
     /// The same rows as a table.
     Csv,
@@ -67,7 +67,7 @@ impl ExportError {
 /// directory. The values of environment variables that the experiment sets are shown only with `environment`.
 pub fn export_report(
     format: Format,
-    folder: &Folder,
+    folder: &RunFolder,
     report: &Report,
     environment: bool,
     out: &mut dyn io::Write,
@@ -92,7 +92,7 @@ pub fn export_report(
 /// Returns the report with the secrets of the run masked, if it has any.
 fn masked_report(
     report: &Report,
-    folder: &Folder,
+    folder: &RunFolder,
     secrets: &Secrets,
 ) -> Result<Option<Report>, StoreError> {
     if secrets.is_empty() {

@@ -1,21 +1,21 @@
 //! Groups the failures of one bug: measured trials together with captured trials.
 
-use super::{SignatureSeen, Variant, words};
+use super::{SignatureReport, VariantReport, words};
 
 /// Measured failures that are one bug, as far as is known.
-pub struct Group<'a> {
+pub struct FailureGroup<'a> {
     /// Their signature, or that of captured trials if it is unambiguous.
-    pub is: &'a SignatureSeen,
+    pub is: &'a SignatureReport,
     /// Failures with this signature, or at the same instruction.
-    measured: Vec<&'a SignatureSeen>,
+    measured: Vec<&'a SignatureReport>,
     /// Failures with less evidence, which no other observed failure explains.
-    probable: Vec<&'a SignatureSeen>,
+    probable: Vec<&'a SignatureReport>,
 }
 
 /// Returns the measured failures of a variant, the most frequent first.
-pub fn group_failures(variant: &Variant) -> Vec<Group<'_>> {
+pub fn group_failures(variant: &VariantReport) -> Vec<FailureGroup<'_>> {
     let captured = variant.captured_signatures();
-    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut groups: Vec<FailureGroup<'_>> = Vec::new();
     for seen in &variant.signatures {
         let better = |ids: &[String]| match ids {
             [id] => captured
@@ -28,7 +28,7 @@ pub fn group_failures(variant: &Variant) -> Vec<Group<'_>> {
         let is = better(&seen.same_as).or(probable).unwrap_or(seen);
         let at = groups.iter().position(|group| group.is.id == is.id);
         let at = at.unwrap_or_else(|| {
-            groups.push(Group {
+            groups.push(FailureGroup {
                 is,
                 measured: Vec::new(),
                 probable: Vec::new(),
@@ -44,7 +44,7 @@ pub fn group_failures(variant: &Variant) -> Vec<Group<'_>> {
     groups
 }
 
-impl Group<'_> {
+impl FailureGroup<'_> {
     /// Returns the measured trials.
     pub fn measured_trials(&self) -> impl Iterator<Item = u64> {
         let all = self.measured.iter().chain(&self.probable);
@@ -58,8 +58,8 @@ impl Group<'_> {
 
     /// Describes the evidence for failures that do not show their signature themselves. Lists at most `most` trials.
     pub fn describe_evidence(&self, most: usize) -> Vec<String> {
-        let is_itself = |seen: &&&SignatureSeen| seen.id == self.is.id;
-        let count = |all: &[&SignatureSeen]| all.iter().map(|seen| seen.count).sum::<u64>();
+        let is_itself = |seen: &&&SignatureReport| seen.id == self.is.id;
+        let count = |all: &[&SignatureReport]| all.iter().map(|seen| seen.count).sum::<u64>();
         let mut known = Vec::new();
         if !self.measured.iter().any(|seen| is_itself(&seen)) {
             let caught = words::trial_list(&self.is.trials, most);

@@ -1,8 +1,8 @@
 //! Tests whether the processes that `setup` left running grow during a run.
 
-use super::{Growth, Quantity, words};
-use crate::model::Around;
-use crate::state::Series;
+use super::{GrowingQuantity, ProcessGrowth, words};
+use crate::model::TotalUsage;
+use crate::state::UsageSeries;
 use provoke_stats::{self as stats, real};
 
 /// Growth of memory below this, in KiB, is not reported: allocators and file caches grow by a few pages long after
@@ -10,17 +10,17 @@ use provoke_stats::{self as stats, real};
 const LITTLE: u64 = 256;
 
 /// Returns a quantity of a measurement.
-type Of = fn(&Around) -> u64;
+type QuantityReader = fn(&TotalUsage) -> u64;
 
-const QUANTITIES: [(Quantity, Of); 4] = [
-    (Quantity::RssKib, |seen| seen.rss_kib),
-    (Quantity::Processes, |seen| seen.processes),
-    (Quantity::Threads, |seen| seen.threads),
-    (Quantity::Descriptors, |seen| seen.descriptors),
+const QUANTITIES: [(GrowingQuantity, QuantityReader); 4] = [
+    (GrowingQuantity::RssKib, |seen| seen.rss_kib),
+    (GrowingQuantity::Processes, |seen| seen.processes),
+    (GrowingQuantity::Threads, |seen| seen.threads),
+    (GrowingQuantity::Descriptors, |seen| seen.descriptors),
 ];
 
 /// Tests every quantity for growth; returns nothing if there are too few measurements.
-pub(super) fn find_growth(series: &Series, alpha: f64) -> Vec<Growth> {
+pub(super) fn find_growth(series: &UsageSeries, alpha: f64) -> Vec<ProcessGrowth> {
     let Some((first, last)) = series.first_and_last() else {
         return Vec::new();
     };
@@ -41,8 +41,12 @@ pub(super) fn find_growth(series: &Series, alpha: f64) -> Vec<Growth> {
         .filter_map(|(what, of, _, found)| {
             let found = found?;
             let (from, to) = (of(&first), of(&last));
-            let least = if what == Quantity::RssKib { LITTLE } else { 1 };
-            Some(Growth {
+            let least = if what == GrowingQuantity::RssKib {
+                LITTLE
+            } else {
+                1
+            };
+            Some(ProcessGrowth {
                 what,
                 per_trial: found.slope.middle,
                 low: found.slope.low,
@@ -56,17 +60,17 @@ pub(super) fn find_growth(series: &Series, alpha: f64) -> Vec<Growth> {
         .collect()
 }
 
-impl Growth {
+impl ProcessGrowth {
     /// Describes the growth.
     pub(super) fn describe_growth(&self) -> String {
         let [low, middle, high] =
             [self.low, self.per_trial, self.high].map(|x| self.format_amount(x));
         let [from, to] = [self.from, self.to].map(|x| self.format_amount(real(x)));
         let of = match self.what {
-            Quantity::RssKib => " of memory",
-            Quantity::Processes => " processes",
-            Quantity::Threads => " threads",
-            Quantity::Descriptors => " open files",
+            GrowingQuantity::RssKib => " of memory",
+            GrowingQuantity::Processes => " processes",
+            GrowingQuantity::Threads => " threads",
+            GrowingQuantity::Descriptors => " open files",
         };
         format!(
             "what `setup` left running grew by {middle}{of} a trial ({low} .. {high}), from {from} to {to}: later trials ran under other conditions than earlier ones"
@@ -75,7 +79,7 @@ impl Growth {
 
     fn format_amount(&self, amount: f64) -> String {
         match self.what {
-            Quantity::RssKib => words::format_bytes(stats::whole(amount * 1024.0)),
+            GrowingQuantity::RssKib => words::format_bytes(stats::whole(amount * 1024.0)),
             _ => words::format_number(amount),
         }
     }
@@ -87,8 +91,8 @@ mod tests {
 
     #[test]
     fn growth_is_said_in_its_unit() {
-        let memory = Growth {
-            what: Quantity::RssKib,
+        let memory = ProcessGrowth {
+            what: GrowingQuantity::RssKib,
             per_trial: 1229.0,
             low: 922.0,
             high: 1536.0,
@@ -97,8 +101,8 @@ mod tests {
             to: 80 << 10,
             warns: true,
         };
-        let files = Growth {
-            what: Quantity::Descriptors,
+        let files = ProcessGrowth {
+            what: GrowingQuantity::Descriptors,
             per_trial: 0.05,
             low: 0.041,
             high: 1.0,

@@ -5,7 +5,7 @@ use super::{Report, derive, group_failures, load_assumptions, story, words};
 use crate::model::{Autopsy, Question, Site, TrialId, VariantId};
 use crate::policy;
 use crate::state::State;
-use crate::store::{self, Folder, Secrets, StoreError};
+use crate::store::{self, RunFolder, Secrets, StoreError};
 use crate::untrusted::shell_word;
 use provoke_stats as stats;
 use std::fs::File;
@@ -57,7 +57,7 @@ impl Issue {
     /// Reads the details from the directory of a run; secrets are masked.
     pub(super) fn read_from(
         report: &Report,
-        folder: &Folder,
+        folder: &RunFolder,
         secrets: &Secrets,
         environment: bool,
     ) -> Result<Self, StoreError> {

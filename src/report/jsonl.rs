@@ -1,14 +1,14 @@
 //! Report in JSON Lines: one line for every trial.
 
 use super::{ExportError, Report, rows};
-use crate::store::Folder;
+use crate::store::RunFolder;
 use crate::untrusted::safe_json;
 use std::io;
 
 /// Writes the trials of a run. The text of child processes is unchanged, with escapes for characters that could do harm
 /// in a log.
 pub(super) fn write_jsonl(
-    folder: &Folder,
+    folder: &RunFolder,
     report: &Report,
     out: &mut dyn io::Write,
 ) -> Result<(), ExportError> {

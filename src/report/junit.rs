@@ -5,10 +5,12 @@
 //! one. Totals that a server computes from the cases are then too small; the properties of the suite are right.
 
 use super::output::read_stream_end;
-use super::{Answer, Basis, Class, ExportError, Report, Row, Variant, rows, words};
-use crate::model::Depth;
+use super::{
+    Answer, ExportError, IntervalBasis, Report, TrialClass, TrialRow, VariantReport, rows, words,
+};
+use crate::model::EvidenceDepth;
 use crate::policy::Verdict;
-use crate::store::{Folder, Secrets};
+use crate::store::{RunFolder, Secrets};
 use crate::untrusted::shell_word;
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
 use std::collections::BTreeMap;
@@ -26,23 +28,23 @@ const NAME: usize = 120;
 
 /// Writes the trials of a run.
 pub(super) fn write_junit(
-    folder: &Folder,
+    folder: &RunFolder,
     report: &Report,
     secrets: &Secrets,
     out: &mut dyn io::Write,
 ) -> Result<(), ExportError> {
-    let trials = |variant: &Variant| variant.trials + variant.other + variant.void;
+    let trials = |variant: &VariantReport| variant.trials + variant.other + variant.void;
     let all: u64 = report.variants.iter().map(trials).sum();
-    let mut suites: Vec<Suite> = report
+    let mut suites: Vec<VariantSuite> = report
         .variants
         .iter()
-        .map(|variant| Suite::new(report, variant))
+        .map(|variant| VariantSuite::new(report, variant))
         .collect();
     let mut left = ALL_OUTPUT;
     rows::for_each_row(folder, report, |row| {
         if let Some(suite) = suites.get_mut(row.index) {
             suite.add_case(&row, all > FOLDED_FROM, |row| {
-                let output = Output::read_streams(folder, row, secrets, left);
+                let output = KeptOutput::read_streams(folder, row, secrets, left);
                 left = left.saturating_sub(output.total_length());
                 output
             });
@@ -54,7 +56,7 @@ pub(super) fn write_junit(
     whole.timestamp = report.begun.parse().ok();
     whole.time = try_duration(report.seconds);
     whole.add_test_suites(verdict_suite(report));
-    whole.add_test_suites(suites.into_iter().map(Suite::into_test_suite));
+    whole.add_test_suites(suites.into_iter().map(VariantSuite::into_test_suite));
     let mut text = Vec::new();
     whole.serialize(&mut text).map_err(io::Error::other)?;
     Ok(out.write_all(&text)?)
@@ -128,7 +130,7 @@ fn question_suite(
     suite
 }
 
-struct Suite {
+struct VariantSuite {
     made: TestSuite,
     /// Class name of the cases. It is not the command, because servers treat its dots as package separators.
     class: String,
@@ -140,8 +142,8 @@ struct Suite {
     seen: BTreeMap<(&'static str, String), (u64, u64, f64)>,
 }
 
-impl Suite {
-    fn new(report: &Report, variant: &Variant) -> Self {
+impl VariantSuite {
+    fn new(report: &Report, variant: &VariantReport) -> Self {
         let name = if variant.name.is_empty() {
             &variant.command
         } else {
@@ -170,9 +172,14 @@ impl Suite {
         }
     }
 
-    fn add_case(&mut self, row: &Row, folds: bool, output: impl FnOnce(&Row) -> Output) {
+    fn add_case(
+        &mut self,
+        row: &TrialRow,
+        folds: bool,
+        output: impl FnOnce(&TrialRow) -> KeptOutput,
+    ) {
         // Captured trials do not belong to the measurement.
-        if row.class == Class::Capture {
+        if row.class == TrialClass::Capture {
             return;
         }
         let (count, folded, seconds) = self
@@ -180,7 +187,7 @@ impl Suite {
             .entry((class_name(row.class), row.outcome.clone()))
             .or_default();
         *count += 1;
-        if folds && (row.class == Class::Pass || *count > SHOWN) {
+        if folds && (row.class == TrialClass::Pass || *count > SHOWN) {
             *folded += 1;
             *seconds += row.seconds.unwrap_or(0.0);
             return;
@@ -192,7 +199,7 @@ impl Suite {
         } else {
             format!("{}: {detail}", describe_outcome(row))
         });
-        let failed = matches!(row.class, Class::Fail | Class::Other);
+        let failed = matches!(row.class, TrialClass::Fail | TrialClass::Other);
         if failed {
             status.set_description(self.describe_case(row));
         }
@@ -202,8 +209,8 @@ impl Suite {
         case.timestamp = row
             .started
             .and_then(|started| started.to_string().parse().ok());
-        if row.class != Class::Pass && row.kept.is_some() {
-            let Output { out, err } = output(row);
+        if row.class != TrialClass::Pass && row.kept.is_some() {
+            let KeptOutput { out, err } = output(row);
             case.system_out = out.map(Into::into);
             case.system_err = err.map(Into::into);
         }
@@ -227,7 +234,7 @@ impl Suite {
     }
 
     /// Returns the text below the message of a failure.
-    fn describe_case(&self, row: &Row) -> String {
+    fn describe_case(&self, row: &TrialRow) -> String {
         let mut lines = Vec::new();
         if !row.last_words.is_empty() {
             lines.push(format!(
@@ -271,15 +278,15 @@ const PASS: &str = "passed";
 const FAIL: &str = "failed";
 const OTHER: &str = "failed in another way";
 
-fn class_name(class: Class) -> &'static str {
+fn class_name(class: TrialClass) -> &'static str {
     match class {
-        Class::Pass => PASS,
-        Class::Fail => FAIL,
-        Class::Other => OTHER,
-        Class::Void => "inconclusive",
-        Class::AfterDecision => "not counted: ended after the decision",
-        Class::Waiting => "not counted: a trial before it has not ended",
-        Class::Capture => "not counted: run to catch evidence",
+        TrialClass::Pass => PASS,
+        TrialClass::Fail => FAIL,
+        TrialClass::Other => OTHER,
+        TrialClass::Void => "inconclusive",
+        TrialClass::AfterDecision => "not counted: ended after the decision",
+        TrialClass::Waiting => "not counted: a trial before it has not ended",
+        TrialClass::Capture => "not counted: run to catch evidence",
     }
 }
 
@@ -299,25 +306,27 @@ fn status_of_class(class: &str, outcome: &str) -> TestCaseStatus {
 }
 
 /// Describes the outcome of a trial.
-fn describe_outcome(row: &Row) -> String {
+fn describe_outcome(row: &TrialRow) -> String {
     match row.class {
-        Class::Pass | Class::Void => "inconclusive".to_owned(),
-        Class::Fail => match (&row.title, row.depth) {
-            (Some(title), Some(Depth::Kernel | Depth::Stack)) => words::sanitize_line(title),
+        TrialClass::Pass | TrialClass::Void => "inconclusive".to_owned(),
+        TrialClass::Fail => match (&row.title, row.depth) {
+            (Some(title), Some(EvidenceDepth::Kernel | EvidenceDepth::Stack)) => {
+                words::sanitize_line(title)
+            }
             _ => row.words.clone(),
         },
-        Class::Other => format!("not the bug looked for: {}", row.words),
-        Class::AfterDecision | Class::Waiting | Class::Capture => {
+        TrialClass::Other => format!("not the bug looked for: {}", row.words),
+        TrialClass::AfterDecision | TrialClass::Waiting | TrialClass::Capture => {
             format!("{} ({})", class_name(row.class), row.outcome)
         }
     }
 }
 
-fn suite_properties(report: &Report, variant: &Variant) -> Vec<Property> {
+fn suite_properties(report: &Report, variant: &VariantReport) -> Vec<Property> {
     let [low, high] = variant.rate.interval();
     let basis = match variant.rate.basis {
-        Basis::Cp => "cp",
-        Basis::Cs => "cs",
+        IntervalBasis::Cp => "cp",
+        IntervalBasis::Cs => "cs",
     };
     let mut all = vec![
         ("command", words::sanitize_line(&variant.command)),
@@ -359,13 +368,13 @@ fn try_duration(seconds: f64) -> Option<Duration> {
 
 /// The kept output of a trial.
 #[derive(Default)]
-struct Output {
+struct KeptOutput {
     out: Option<String>,
     err: Option<String>,
 }
 
-impl Output {
-    fn read_streams(folder: &Folder, row: &Row, secrets: &Secrets, at_most: usize) -> Self {
+impl KeptOutput {
+    fn read_streams(folder: &RunFolder, row: &TrialRow, secrets: &Secrets, at_most: usize) -> Self {
         if at_most == 0 {
             return Self::default();
         }

@@ -1,7 +1,7 @@
 //! Decides whether the failure rate is at most the allowed one (`--max-rate`).
 
 use super::words;
-use crate::model::{Expect, VariantId};
+use crate::model::{ExpectedResult, VariantId};
 use crate::policy::{self, StopRule, Verdict, rate_bounds};
 use crate::state::{State, Tally};
 use provoke_stats as stats;
@@ -13,7 +13,7 @@ const MOST_MISSING: u64 = 10_000_000;
 
 /// The failure rate compared with the allowed one.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct MaxRate {
+pub struct MaxRateCheck {
     /// The comparison in one sentence.
     pub sentence: String,
     /// The allowed rate.
@@ -26,10 +26,10 @@ pub struct MaxRate {
     pub trials_to_pass: Option<u64>,
 }
 
-impl MaxRate {
+impl MaxRateCheck {
     /// Compares the rates of all variants; returns `None` without a maximum rate.
     pub(super) fn new(state: &State, verdict: Verdict) -> Option<Self> {
-        let Expect::MaxRate(millionths) = state.plan.expect else {
+        let ExpectedResult::MaxRate(millionths) = state.plan.expect else {
             return None;
         };
         let alpha = state.plan.alpha.to_probability();

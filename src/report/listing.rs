@@ -2,13 +2,13 @@
 
 use super::answer::{Bisection, Comparison, Reduction, Shrinking, Threshold};
 use super::{Answer, Report, group_failures, words};
-use crate::model::{Find, Question, Site};
-use crate::policy::{Standing, Verdict};
+use crate::model::{CompareGoal, Question, Site};
+use crate::policy::{VariantVerdict, Verdict};
 use crate::state::State;
 
 /// The cells of a line. Text of other programs in them is not escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listing {
+pub struct RunListing {
     /// The command of provoke for this question.
     pub asked: &'static str,
     /// The answer.
@@ -21,7 +21,7 @@ pub struct Listing {
     pub command: String,
 }
 
-impl Listing {
+impl RunListing {
     /// Derives the line from the state of a run.
     pub fn new(state: &State) -> Self {
         let report = Report::new(state, true);
@@ -107,20 +107,22 @@ fn compare_result(answer: &Comparison, verdict: Verdict) -> String {
     let fails = answer
         .variants
         .iter()
-        .filter(|one| one.standing == Standing::Fails);
+        .filter(|one| one.standing == VariantVerdict::Fails);
     let fails: Vec<&str> = fails.map(|one| one.name.as_str()).collect();
     match (answer.find, verdict, fails.as_slice()) {
-        (Find::Different, Verdict::Different, _) => "rates differ".to_owned(),
-        (Find::Different, Verdict::NoDifference, _) => "no difference".to_owned(),
-        (Find::Failing, _, [one]) => format!("{one} fails"),
-        (Find::Failing, _, fails) if !fails.is_empty() => {
+        (CompareGoal::Different, Verdict::Different, _) => "rates differ".to_owned(),
+        (CompareGoal::Different, Verdict::NoDifference, _) => "no difference".to_owned(),
+        (CompareGoal::Failing, _, [one]) => format!("{one} fails"),
+        (CompareGoal::Failing, _, fails) if !fails.is_empty() => {
             if fails.len() == answer.variants.len() {
                 "all fail".to_owned()
             } else {
                 format!("{} fail", fails.join(", "))
             }
         }
-        (Find::Failing, Verdict::Clean | Verdict::NoDifference, _) => "none fails".to_owned(),
+        (CompareGoal::Failing, Verdict::Clean | Verdict::NoDifference, _) => {
+            "none fails".to_owned()
+        }
         _ => NOT_KNOWN.to_owned(),
     }
 }

@@ -1,9 +1,12 @@
 //! Results of the clients of a service, as numbers and as text.
 
-use super::{Quantity, words};
-use crate::model::{Amount, Death, Ended, Latencies, Load, LoadSeen, Owner, Pace, Ready, Stage};
+use super::{GrowingQuantity, words};
+use crate::model::{
+    Latencies, LoadLimit, LoadObservation, LoadPlan, LoadStage, ReadyCondition, RequestPace,
+    RequestResult, RequestsAtFailure, ServiceOwner,
+};
 use crate::policy;
-use crate::state::{Lives, State};
+use crate::state::{RequestTotals, State};
 use provoke_stats::{self as stats, real};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -40,11 +43,11 @@ pub struct LoadTotals {
     /// Connections opened.
     pub connections: u64,
     /// Latency of good responses, from when each request was due.
-    pub latency: Option<LatencySeen>,
+    pub latency: Option<LatencyReport>,
     /// The same from when each request was sent, which hides the wait for a connection.
-    pub latency_from_send: Option<LatencySeen>,
+    pub latency_from_send: Option<LatencyReport>,
     /// How late the load generator sent due requests.
-    pub late: Option<LatencySeen>,
+    pub late: Option<LatencyReport>,
     /// Whether the load generator was too late for reliable latencies.
     pub unreliable: bool,
     /// The maximum number of requests that waited for a connection.
@@ -64,14 +67,14 @@ pub struct LoadTotals {
     #[serde(rename = "watched_trials")]
     pub watched_lives: u64,
     /// The quantities that grew, in how many trials, and by how much per second in the median one.
-    pub grew: Vec<GrewSeen>,
+    pub grew: Vec<GrownQuantity>,
     /// The kinds of requests, the most suspicious first.
-    pub kinds: Vec<RequestSeen>,
+    pub kinds: Vec<RequestKindReport>,
 }
 
 /// Times in seconds.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct LatencySeen {
+pub struct LatencyReport {
     /// Median.
     pub p50: f64,
     /// 90th percentile.
@@ -84,7 +87,7 @@ pub struct LatencySeen {
 
 /// A kind of request.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct RequestSeen {
+pub struct RequestKindReport {
     /// Its name.
     pub name: String,
     /// Requests sent.
@@ -101,9 +104,9 @@ pub struct RequestSeen {
 
 /// A quantity that grew during trials.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct GrewSeen {
+pub struct GrownQuantity {
     /// What.
-    pub what: Quantity,
+    pub what: GrowingQuantity,
     /// In how many trials.
     #[serde(rename = "trials")]
     pub lives: u64,
@@ -111,7 +114,7 @@ pub struct GrewSeen {
     pub per_second: f64,
 }
 
-impl LatencySeen {
+impl LatencyReport {
     fn new(seen: &Latencies) -> Option<Self> {
         let at = |share| seen.time_quantile(share).map(|time| time.as_secs_f64());
         Some(Self {
@@ -124,11 +127,11 @@ impl LatencySeen {
 }
 
 impl LoadTotals {
-    pub(super) fn new(load: &Load, lives: &Lives) -> Self {
+    pub(super) fn new(load: &LoadPlan, lives: &RequestTotals) -> Self {
         let ends = lives.ends.iter();
         let errors = ends.clone().filter(|(ended, _)| ended.is_error());
-        let latency = LatencySeen::new(&lives.latency);
-        let late = LatencySeen::new(&lives.late);
+        let latency = LatencyReport::new(&lives.latency);
+        let late = LatencyReport::new(&lives.late);
         let unreliable = latency
             .zip(late)
             .is_some_and(|(latency, late)| late.p99 > LATE.max(latency.p99 * LATE_SHARE));
@@ -147,7 +150,7 @@ impl LoadTotals {
             bytes: lives.bytes,
             connections: lives.connections,
             latency,
-            latency_from_send: LatencySeen::new(&lives.from_send),
+            latency_from_send: LatencyReport::new(&lives.from_send),
             late,
             unreliable,
             queue: lives.queue,
@@ -200,23 +203,23 @@ impl LoadTotals {
         all.extend(self.death_lines());
         all.extend(self.grew.iter().map(|grew| {
             let by = match grew.what {
-                Quantity::RssKib => {
+                GrowingQuantity::RssKib => {
                     let bytes = stats::whole(grew.per_second * 1024.0);
                     format!("its memory grew by {}", words::format_bytes(bytes))
                 }
-                Quantity::Processes => {
+                GrowingQuantity::Processes => {
                     format!(
                         "its processes grew by {}",
                         words::format_number(grew.per_second)
                     )
                 }
-                Quantity::Threads => {
+                GrowingQuantity::Threads => {
                     format!(
                         "its threads grew by {}",
                         words::format_number(grew.per_second)
                     )
                 }
-                Quantity::Descriptors => {
+                GrowingQuantity::Descriptors => {
                     format!(
                         "its open files grew by {}",
                         words::format_number(grew.per_second)
@@ -256,8 +259,8 @@ impl LoadTotals {
         )
     }
 
-    fn describe_latencies(&self, seen: &LatencySeen) -> String {
-        let four = |seen: &LatencySeen| {
+    fn describe_latencies(&self, seen: &LatencyReport) -> String {
+        let four = |seen: &LatencyReport| {
             let [p50, p90, p99, max] =
                 [seen.p50, seen.p90, seen.p99, seen.max].map(words::format_seconds);
             format!("p50 {p50}, p90 {p90}, p99 {p99}, max {max}")
@@ -353,18 +356,18 @@ impl LoadTotals {
     }
 }
 
-fn grown_quantities(lives: &Lives) -> Vec<GrewSeen> {
+fn grown_quantities(lives: &RequestTotals) -> Vec<GrownQuantity> {
     let all = [
-        Quantity::RssKib,
-        Quantity::Processes,
-        Quantity::Threads,
-        Quantity::Descriptors,
+        GrowingQuantity::RssKib,
+        GrowingQuantity::Processes,
+        GrowingQuantity::Threads,
+        GrowingQuantity::Descriptors,
     ];
-    let one = |(at, what): (usize, Quantity)| {
+    let one = |(at, what): (usize, GrowingQuantity)| {
         let grown = lives.grown.iter().filter_map(|life| life[at]);
         let mut grown: Vec<f64> = grown.collect();
         grown.sort_by(f64::total_cmp);
-        Some(GrewSeen {
+        Some(GrownQuantity {
             what,
             lives: grown.len() as u64,
             per_second: *grown.get(grown.len() / 2)?,
@@ -374,7 +377,7 @@ fn grown_quantities(lives: &Lives) -> Vec<GrewSeen> {
 }
 
 /// Returns how long before a crash the requests in flight were sent, in seconds.
-fn in_flight_ages(lives: &Lives) -> Option<[f64; 2]> {
+fn in_flight_ages(lives: &RequestTotals) -> Option<[f64; 2]> {
     let ages = lives.deaths.iter().filter_map(|(_, death)| death.ages_us);
     let latest = ages.clone().map(|[latest, _]| latest).min()?;
     let first = ages.map(|[_, first]| first).max()?;
@@ -382,8 +385,8 @@ fn in_flight_ages(lives: &Lives) -> Option<[f64; 2]> {
 }
 
 /// Lists the requests in flight by kind, the most frequent first.
-fn in_all(kinds: &[RequestSeen]) -> String {
-    let mut kinds: Vec<&RequestSeen> = kinds
+fn in_all(kinds: &[RequestKindReport]) -> String {
+    let mut kinds: Vec<&RequestKindReport> = kinds
         .iter()
         .filter(|kind| kind.in_flight_at_deaths > 0)
         .collect();
@@ -395,7 +398,7 @@ fn in_all(kinds: &[RequestSeen]) -> String {
     format!(", in all {}", kinds.join(" and "))
 }
 
-fn request_kinds(load: &Load, lives: &Lives) -> Vec<RequestSeen> {
+fn request_kinds(load: &LoadPlan, lives: &RequestTotals) -> Vec<RequestKindReport> {
     let (deaths, healthy) = (lives.deaths.len() as u64, lives.at_random.len() as u64);
     let several = load.requests.len() > 1;
     let in_flight = |of: &[u64], kind: usize| of.get(kind).is_some_and(|count| *count > 0);
@@ -410,7 +413,7 @@ fn request_kinds(load: &Load, lives: &Lives) -> Vec<RequestSeen> {
         let (at_deaths, at_random) = (at_deaths.count() as u64, at_random.count() as u64);
         let table = (several && deaths > 0 && healthy > 0)
             .then(|| stats::fisher(at_deaths, deaths, at_random, healthy));
-        RequestSeen {
+        RequestKindReport {
             name: request.name.clone(),
             sent: lives.kinds.get(kind).copied().unwrap_or(0),
             at_deaths,
@@ -419,30 +422,30 @@ fn request_kinds(load: &Load, lives: &Lives) -> Vec<RequestSeen> {
             p_value: table.map(|table| table.greater),
         }
     };
-    let mut all: Vec<RequestSeen> = load.requests.iter().enumerate().map(one).collect();
-    let p = |kind: &RequestSeen| kind.p_value.unwrap_or(1.0);
+    let mut all: Vec<RequestKindReport> = load.requests.iter().enumerate().map(one).collect();
+    let p = |kind: &RequestKindReport| kind.p_value.unwrap_or(1.0);
     all.sort_by(|a, b| p(a).total_cmp(&p(b)));
     all
 }
 
 /// Lists the results of requests with their numbers.
-pub(super) fn end_lines(ends: &BTreeMap<Ended, u64>) -> Vec<String> {
+pub(super) fn end_lines(ends: &BTreeMap<RequestResult, u64>) -> Vec<String> {
     let all = ends.iter();
     all.map(|(ended, count)| format!("{count} {ended}"))
         .collect()
 }
 
 /// Describes one trial of a service. `load` has the names of the kinds of requests.
-pub(super) fn service_run_lines(seen: &LoadSeen, load: &Load) -> Vec<String> {
+pub(super) fn service_run_lines(seen: &LoadObservation, load: &LoadPlan) -> Vec<String> {
     if let Some(trouble) = &seen.trouble {
         return vec![trouble.clone()];
     }
-    if seen.stage == Stage::Starting {
+    if seen.stage == LoadStage::Starting {
         return vec!["it was not ready, so no request was sent".to_owned()];
     }
     let who = match load.pace {
-        Pace::Closed { .. } => "client",
-        Pace::Open { .. } => "connection",
+        RequestPace::Closed { .. } => "client",
+        RequestPace::Open { .. } => "connection",
     };
     let warmed = match seen.warmed {
         0 => String::new(),
@@ -460,10 +463,10 @@ pub(super) fn service_run_lines(seen: &LoadSeen, load: &Load) -> Vec<String> {
         all.push(format!("results: {}", end_lines(&seen.ends).join(", ")));
     }
     let stage = match seen.stage {
-        Stage::Starting | Stage::WarmUp => "during the warm-up",
-        Stage::Loading => "under load",
-        Stage::Settling => "in the quiet time after the load",
-        Stage::Over => "after the trial",
+        LoadStage::Starting | LoadStage::WarmUp => "during the warm-up",
+        LoadStage::Loading => "under load",
+        LoadStage::Settling => "in the quiet time after the load",
+        LoadStage::Over => "after the trial",
     };
     let Some(death) = &seen.death else {
         return all;
@@ -496,10 +499,10 @@ pub(super) fn service_run_lines(seen: &LoadSeen, load: &Load) -> Vec<String> {
 }
 
 /// Returns `22 responses, 20 of them to warm-up requests`.
-fn describe_responses(seen: &LoadSeen, death: &Death) -> String {
+fn describe_responses(seen: &LoadObservation, death: &RequestsAtFailure) -> String {
     let all = words::format_count(seen.answered_until(death), "response");
     match (seen.stage, seen.warmed) {
-        (Stage::WarmUp, _) | (_, 0) => all,
+        (LoadStage::WarmUp, _) | (_, 0) => all,
         (_, warmed) => format!("{all}, {warmed} of them to warm-up requests"),
     }
 }
@@ -511,10 +514,10 @@ pub fn load_assumptions(state: &State) -> Vec<String> {
     };
     let time = |time: Duration| words::format_seconds(time.as_secs_f64());
     let amount = match load.amount {
-        Amount::Requests(requests) => {
+        LoadLimit::Requests(requests) => {
             format!("{} (--requests)", words::format_count(requests, "request"))
         }
-        Amount::Time(length) => format!("{} of requests (--time)", time(length)),
+        LoadLimit::Time(length) => format!("{} of requests (--time)", time(length)),
     };
     let levels = state
         .plan
@@ -523,14 +526,14 @@ pub fn load_assumptions(state: &State) -> Vec<String> {
         .filter_map(|variant| variant.clients);
     let pace = match (load.pace, levels.clone().min().zip(levels.max())) {
         (_, Some((least, most))) => format!("by {least} to {most} clients at once"),
-        (Pace::Closed { clients }, None) => {
+        (RequestPace::Closed { clients }, None) => {
             format!(
                 "by {} at once (-c)",
                 words::format_count(u64::from(clients), "client")
             )
         }
         (
-            Pace::Open {
+            RequestPace::Open {
                 millihertz,
                 connections,
             },
@@ -541,14 +544,14 @@ pub fn load_assumptions(state: &State) -> Vec<String> {
         ),
     };
     let ready = match &load.ready {
-        Ready::Connects => "it accepts connections".to_owned(),
-        Ready::Http { path, .. } => format!("it responds to {path}"),
-        Ready::Log(line) => format!("it prints `{line}`"),
-        Ready::After(length) => format!("{} have passed", time(*length)),
+        ReadyCondition::Connects => "it accepts connections".to_owned(),
+        ReadyCondition::Http { path, .. } => format!("it responds to {path}"),
+        ReadyCondition::Log(line) => format!("it prints `{line}`"),
+        ReadyCondition::After(length) => format!("{} have passed", time(*length)),
     };
     let begins = match load.owner {
-        Owner::Provoke => "provoke starts the service, which is ready when",
-        Owner::Somebody | Owner::Process(_) => {
+        ServiceOwner::Provoke => "provoke starts the service, which is ready when",
+        ServiceOwner::Somebody | ServiceOwner::Process(_) => {
             "the service was started elsewhere, and is ready when"
         }
     };
@@ -576,7 +579,7 @@ const LONG: f64 = 30.0;
 
 /// Measurements of the service trials so far.
 #[derive(Clone, Copy, Debug)]
-pub enum Speed {
+pub enum LoadMeasurements {
     /// Duration of the first trial.
     ServiceRun(Duration),
     /// Responses per second under load in the first trial, before its end.
@@ -585,19 +588,21 @@ pub enum Speed {
 
 /// Returns the expected duration of all service trials, if it is long and can be predicted, from the plan alone or with
 /// a measurement.
-pub fn forecast_duration(state: &State, measured: Option<Speed>) -> Option<String> {
+pub fn forecast_duration(state: &State, measured: Option<LoadMeasurements>) -> Option<String> {
     let load = state.plan.load.as_ref()?;
     let around = match load.ready {
-        Ready::After(length) => load.settle + length,
+        ReadyCondition::After(length) => load.settle + length,
         _ => load.settle,
     };
     let sending = match (load.amount, load.pace, measured) {
-        (_, _, Some(Speed::ServiceRun(time))) => time.saturating_sub(around).as_secs_f64(),
-        (Amount::Time(time), ..) => time.as_secs_f64(),
-        (Amount::Requests(requests), Pace::Open { millihertz, .. }, _) => {
+        (_, _, Some(LoadMeasurements::ServiceRun(time))) => {
+            time.saturating_sub(around).as_secs_f64()
+        }
+        (LoadLimit::Time(time), ..) => time.as_secs_f64(),
+        (LoadLimit::Requests(requests), RequestPace::Open { millihertz, .. }, _) => {
             real(requests) / (real(millihertz) / 1000.0)
         }
-        (Amount::Requests(requests), _, Some(Speed::Answers(rate))) if rate > 0.0 => {
+        (LoadLimit::Requests(requests), _, Some(LoadMeasurements::Answers(rate))) if rate > 0.0 => {
             real(requests) / rate
         }
         _ => return None,
@@ -612,12 +617,14 @@ pub fn forecast_duration(state: &State, measured: Option<Speed>) -> Option<Strin
         return None;
     }
     let rate = match measured {
-        Some(Speed::Answers(rate)) => format!(", at {} answers/s", words::format_number(rate)),
+        Some(LoadMeasurements::Answers(rate)) => {
+            format!(", at {} answers/s", words::format_number(rate))
+        }
         _ => String::new(),
     };
     let shorter = match load.amount {
-        Amount::Requests(_) => "fewer --requests",
-        Amount::Time(_) => "a shorter --time",
+        LoadLimit::Requests(_) => "fewer --requests",
+        LoadLimit::Time(_) => "a shorter --time",
     };
     // The levels of a search are not known in advance, and each has its own throughput.
     let about = if left.is_none() { "about " } else { "" };
@@ -631,14 +638,14 @@ pub fn forecast_duration(state: &State, measured: Option<Speed>) -> Option<Strin
 
 #[cfg(test)]
 mod tests {
-    use crate::model::{Ended, Part};
+    use crate::model::{RequestPhase, RequestResult};
 
     #[test]
     fn what_dies_with_the_service_is_no_error() {
-        assert!(!Ended::Died.is_error());
-        assert!(Ended::Reset(104, Part::Head).is_error());
+        assert!(!RequestResult::Died.is_error());
+        assert!(RequestResult::Reset(104, RequestPhase::Head).is_error());
         assert_eq!(
-            Ended::Reset(104, Part::Head).to_string(),
+            RequestResult::Reset(104, RequestPhase::Head).to_string(),
             "ECONNRESET (head)"
         );
     }

@@ -1,6 +1,6 @@
 //! Writes the log of a search, which can be edited and used to continue the search.
 
-use super::answer::{Answer, PointSeen};
+use super::answer::{Answer, CandidateReport};
 use super::{Report, words};
 use std::fmt::Write as _;
 
@@ -13,9 +13,9 @@ pub fn bisect_log(report: &Report) -> Option<String> {
         "# {}\n# Failures and trials of each tested candidate. Lines may be changed, removed or\n# added; the same search with --log THIS-FILE continues from here.\n",
         words::sanitize_line(&answer.sentence)
     );
-    let known = |point: &&PointSeen| point.trials > 0 || point.untestable.is_some();
+    let known = |point: &&CandidateReport| point.trials > 0 || point.untestable.is_some();
     for point in answer.points.iter().filter(known) {
-        let PointSeen {
+        let CandidateReport {
             name,
             failures,
             trials,

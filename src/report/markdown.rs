@@ -4,10 +4,10 @@
 //! child process or the user chose is either code or escaped, so that it cannot become a table, a link, a mention or
 //! HTML.
 
-use super::answer::VariantStanding;
+use super::answer::VariantResult;
 use super::issue::Issue;
-use super::{Answer, KindSeen, LoadTotals, Report, Variant, bars, words};
-use crate::model::Depth;
+use super::{Answer, FailureKindReport, LoadTotals, Report, VariantReport, bars, words};
+use crate::model::EvidenceDepth;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
@@ -191,7 +191,7 @@ fn after_a_fix(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::R
 }
 
 /// Returns the result of each variant, if the question was a comparison.
-fn variant_standings(report: &Report) -> Option<&[VariantStanding]> {
+fn variant_standings(report: &Report) -> Option<&[VariantResult]> {
     match &report.answer {
         Some(Answer::Compare(answer)) => Some(&answer.variants),
         _ => None,
@@ -250,7 +250,7 @@ fn write_tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::R
 }
 
 /// Returns false for a variant of a search without a trial, such as a setting that was not tried.
-fn is_shown(report: &Report, variant: &Variant) -> bool {
+fn is_shown(report: &Report, variant: &VariantReport) -> bool {
     let searches = matches!(
         report.answer,
         Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Ramp(_))
@@ -280,7 +280,7 @@ fn write_kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::R
             } else {
                 String::new()
             };
-            let KindSeen {
+            let FailureKindReport {
                 outcome,
                 label,
                 words: meaning,
@@ -337,7 +337,7 @@ fn write_signatures(report: &Report, several: bool, out: &mut dyn io::Write) -> 
         let captured = captured.flat_map(|captured| &captured.signatures);
         let measured = variant.signatures.iter().map(|seen| (seen, "measured"));
         for (seen, how) in measured.chain(captured.map(|seen| (seen, "extra"))) {
-            if seen.depth == Depth::Status && seen.same_as.is_empty() {
+            if seen.depth == EvidenceDepth::Status && seen.same_as.is_empty() {
                 continue;
             }
             let of = if several {
@@ -413,7 +413,7 @@ fn write_differing_facts(report: &Report, out: &mut dyn io::Write) -> io::Result
 }
 
 /// Returns further facts about a variant.
-fn variant_facts(report: &Report, variant: &Variant) -> Vec<String> {
+fn variant_facts(report: &Report, variant: &VariantReport) -> Vec<String> {
     let mut facts = Vec::new();
     if !variant.void_reasons.is_empty() {
         let reasons = variant

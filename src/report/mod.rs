@@ -8,6 +8,7 @@ pub mod answer;
 pub mod bars;
 mod csv;
 mod derive;
+pub mod distinguishing;
 mod export;
 mod group;
 mod growth;
@@ -21,7 +22,6 @@ mod load;
 mod log;
 mod markdown;
 mod output;
-pub mod partings;
 mod rates;
 mod row;
 mod rows;
@@ -29,25 +29,25 @@ mod source;
 pub mod story;
 #[cfg(test)]
 mod tests;
-mod when;
+mod time;
 pub mod words;
 mod wrap;
 
 pub use answer::Answer;
 pub use derive::command_line;
 pub use export::{ExportError, Format, export_report};
-pub use group::{Group, group_failures};
-pub use limit::MaxRate;
-pub use listing::Listing;
-pub use load::{LoadTotals, Speed, forecast_duration, load_assumptions};
+pub use group::{FailureGroup, group_failures};
+pub use limit::MaxRateCheck;
+pub use listing::RunListing;
+pub use load::{LoadMeasurements, LoadTotals, forecast_duration, load_assumptions};
 pub use log::bisect_log;
 pub use rates::chance_of_difference;
-pub use row::{Class, Row};
+pub use row::{TrialClass, TrialRow};
 pub use source::source_line;
-pub use when::relative_time;
+pub use time::relative_time;
 pub use wrap::wrap_text;
 
-use crate::model::{Capture, Depth, Host, Site};
+use crate::model::{CaptureMode, EvidenceDepth, Host, Site};
 use crate::policy::{StopRule, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -77,7 +77,7 @@ pub struct Report {
     /// The answer in full, if the question was more than how often it fails.
     pub answer: Option<Answer>,
     /// The failure rate compared with `--max-rate`; null if none was given.
-    pub max_rate: Option<MaxRate>,
+    pub max_rate: Option<MaxRateCheck>,
     /// Why the trials ended; of several variants, the weakest reason.
     pub stop_rule: StopRule,
     /// Whether the run ended by its own stop rule; false if it was interrupted or is still running.
@@ -99,14 +99,14 @@ pub struct Report {
     /// The number that the seeds of all trials derive from.
     pub seed: u64,
     /// When cores were dumped. Dumping changes the run, so rates with different settings are not comparable.
-    pub capture: Capture,
+    pub capture: CaptureMode,
     /// The machine.
     pub host: Host,
     /// The variants.
-    pub variants: Vec<Variant>,
+    pub variants: Vec<VariantReport>,
     /// How the processes that `setup` left running grew in the course of the run, since `setup` last ran; empty if
     /// there are none, or if there are too few measurements.
-    pub growth: Vec<Growth>,
+    pub growth: Vec<ProcessGrowth>,
     /// Attempts that were interrupted or lost, and retried under the same number.
     pub repeated_attempts: u64,
     /// Trials that ran unusually long when the run was stopped, and what they were doing; not counted.
@@ -135,7 +135,7 @@ pub struct LateTrial {
 
 /// The result for one variant.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Variant {
+pub struct VariantReport {
     /// Its name; empty if it is the only one.
     pub name: String,
     /// Its command, as a shell line.
@@ -157,13 +157,13 @@ pub struct Variant {
     #[serde(rename = "inconclusive_reasons")]
     pub void_reasons: BTreeMap<String, u64>,
     /// Every kind of failure that occurred.
-    pub kinds: Vec<KindSeen>,
+    pub kinds: Vec<FailureKindReport>,
     /// The failures by signature: one kind may be several bugs.
-    pub signatures: Vec<SignatureSeen>,
+    pub signatures: Vec<SignatureReport>,
     /// The results of extra trials with cores enabled; null without any. No other number includes them.
-    pub captured: Option<Captured>,
+    pub captured: Option<CapturedTrials>,
     /// The failure rate.
-    pub rate: Rate,
+    pub rate: FailureRate,
     /// The trials that showed the bug.
     pub failing_trials: Vec<u64>,
     /// Passing trials that would confirm a fix at this confidence; null without a failure.
@@ -192,14 +192,14 @@ pub struct Variant {
     pub dependence: Option<Dependence>,
     /// Whether failures come in clumps in the order of the trials; null if there are too few failures, or if the
     /// question is not how often it fails.
-    pub clumps: Option<ClumpsSeen>,
+    pub clumps: Option<ClumpsReport>,
     /// Whether the failure rate changed during the run; null if that is not known.
     pub trend: Option<Trend>,
 }
 
 /// One kind of failure.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct KindSeen {
+pub struct FailureKindReport {
     /// The name under which it is counted.
     pub outcome: String,
     /// How it is known, if one name covers several facts.
@@ -216,13 +216,13 @@ pub struct KindSeen {
 
 /// Failures of one signature.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct SignatureSeen {
+pub struct SignatureReport {
     /// Its id, for `--only sig:ID`.
     pub id: String,
     /// Its title.
     pub title: String,
     /// The evidence that it is made from.
-    pub depth: Depth,
+    pub depth: EvidenceDepth,
     /// The name under which its outcome is counted.
     pub outcome: String,
     /// The lines of source code that it points at: one of a crash, with the Python line that called it; one for each
@@ -231,7 +231,7 @@ pub struct SignatureSeen {
     /// Its family.
     pub family: Option<String>,
     /// Its families, of one function or of one library, which other signatures may share.
-    pub families: Vec<FamilySeen>,
+    pub families: Vec<FamilyReport>,
     /// Whether it is the searched bug or another failure.
     pub is_the_bug: bool,
     /// The number of failures.
@@ -248,7 +248,7 @@ pub struct SignatureSeen {
 
 /// Signatures of one signal in one function, or in one library.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-pub struct FamilySeen {
+pub struct FamilyReport {
     /// Its id, for `--only sig:ID`.
     pub id: String,
     /// Its title.
@@ -257,7 +257,7 @@ pub struct FamilySeen {
 
 /// Trials that were run to catch evidence.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Captured {
+pub struct CapturedTrials {
     /// Extra trials that ran.
     pub trials: u64,
     /// Extra trials that showed the bug.
@@ -265,12 +265,12 @@ pub struct Captured {
     /// Extra trials with another failure.
     pub other: u64,
     /// The failures by signature.
-    pub signatures: Vec<SignatureSeen>,
+    pub signatures: Vec<SignatureReport>,
 }
 
 /// A failure rate with its intervals.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct Rate {
+pub struct FailureRate {
     /// Failures divided by trials; null if that number would mislead: without a trial, without a failure, or if the run
     /// stopped at its first failure.
     pub point: Option<f64>,
@@ -281,7 +281,7 @@ pub struct Rate {
     /// One-sided upper bound of the rate.
     pub upper_one_sided: f64,
     /// The interval that the stop rule allows.
-    pub basis: Basis,
+    pub basis: IntervalBasis,
     /// Trials that count as one independent trial; if above 1, the intervals are widened by it.
     pub design_effect: f64,
 }
@@ -289,7 +289,7 @@ pub struct Rate {
 /// Which interval the stop rule allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Basis {
+pub enum IntervalBasis {
     /// The interval for planned designs.
     Cp,
     /// The interval that is valid at any time.
@@ -337,7 +337,7 @@ pub struct Dependence {
 
 /// Whether failures come in clumps in the order of the trials.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct ClumpsSeen {
+pub struct ClumpsReport {
     /// In how many clumps the failures came; a single failure is a clump, too.
     pub clumps: u64,
     /// The probability of failures this close together among independent trials.
@@ -359,9 +359,9 @@ pub struct Trend {
 
 /// How much a quantity of processes that live across trials grew.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct Growth {
+pub struct ProcessGrowth {
     /// The quantity.
-    pub what: Quantity,
+    pub what: GrowingQuantity,
     /// Growth per trial, in the second half of the measurements.
     pub per_trial: f64,
     /// Lower end of the interval.
@@ -381,7 +381,7 @@ pub struct Growth {
 /// A quantity that may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Quantity {
+pub enum GrowingQuantity {
     /// Resident memory in KiB.
     RssKib,
     /// Processes.
@@ -392,12 +392,12 @@ pub enum Quantity {
     Descriptors,
 }
 
-impl Rate {
+impl FailureRate {
     /// Returns the two-sided interval that the stop rule allows.
     pub fn interval(&self) -> [f64; 2] {
         match self.basis {
-            Basis::Cp => self.cp,
-            Basis::Cs => self.cs,
+            IntervalBasis::Cp => self.cp,
+            IntervalBasis::Cs => self.cs,
         }
     }
 }

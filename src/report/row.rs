@@ -1,7 +1,8 @@
 //! Row of one trial in a report, derived from its observation.
 
 use crate::model::{
-    ActorSeen, Depth, Ending, Kind, Observation, Outcome, ProcessSeen, Stage, Void,
+    ActorObservation, Ending, EvidenceDepth, FailureKind, InconclusiveReason, LoadStage,
+    Observation, Outcome, ProcessObservation,
 };
 use crate::policy::Verdict;
 use jiff::Timestamp;
@@ -9,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 /// The facts about one trial in a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct TrialRow {
     /// Number.
     pub trial: u64,
     /// Name of its variant; empty for a single variant.
@@ -28,13 +29,13 @@ pub struct Row {
     /// `pass`, `void`, or the name of the failure.
     pub outcome: String,
     /// Whether it counts, and as what.
-    pub class: Class,
+    pub class: TrialClass,
     /// Signature of the failure.
     pub signature: Option<String>,
     /// Title of the signature.
     pub title: Option<String>,
     /// The kind of evidence that the signature uses.
-    pub depth: Option<Depth>,
+    pub depth: Option<EvidenceDepth>,
     /// How the failure is known, or why the trial is inconclusive.
     pub detail: String,
     /// The exit code of the process that decided the outcome.
@@ -56,7 +57,7 @@ pub struct Row {
     /// Bytes that all of its processes wrote to stderr.
     pub stderr_bytes: u64,
     /// Last stage of a trial of a service under load.
-    pub stage: Option<Stage>,
+    pub stage: Option<LoadStage>,
     /// Number of clients, or of connections.
     pub clients: Option<u32>,
     /// Requests sent, without the warm-up.
@@ -90,7 +91,7 @@ pub struct Row {
 /// Whether a trial counts, and as what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum TrialClass {
     /// It passed.
     Pass,
     /// It showed the bug.
@@ -109,21 +110,23 @@ pub enum Class {
 
 /// Returns the process whose end decided the outcome; of several copies, one that ended in this way.
 pub(super) fn decisive_actor<'a>(
-    mains: &mut dyn Iterator<Item = &'a ActorSeen>,
+    mains: &mut dyn Iterator<Item = &'a ActorObservation>,
     outcome: &Outcome,
-) -> Option<&'a ActorSeen> {
-    let mains: Vec<&ActorSeen> = mains.collect();
-    let fits = |main: &&&ActorSeen| match (outcome, &main.ending) {
+) -> Option<&'a ActorObservation> {
+    let mains: Vec<&ActorObservation> = mains.collect();
+    let fits = |main: &&&ActorObservation| match (outcome, &main.ending) {
         (Outcome::Fail(failure) | Outcome::Other(failure), ending) => {
             match (&failure.kind, ending) {
-                (Kind::Hang { .. }, Ending::TimedOut { .. }) => true,
-                (Kind::Signal { signal, .. }, Ending::Signaled(seen, _)) => signal == seen,
-                (Kind::Oom { .. }, ending) => *ending != Ending::Exited(0),
+                (FailureKind::Hang { .. }, Ending::TimedOut { .. }) => true,
+                (FailureKind::Signal { signal, .. }, Ending::Signaled(seen, _)) => signal == seen,
+                (FailureKind::Oom { .. }, ending) => *ending != Ending::Exited(0),
                 (kind, Ending::Exited(code)) => kind.exit_code() == Some(*code),
                 _ => false,
             }
         }
-        (Outcome::Void(Void::NotStarted), ending) => matches!(ending, Ending::NotStarted(_)),
+        (Outcome::Void(InconclusiveReason::NotStarted), ending) => {
+            matches!(ending, Ending::NotStarted(_))
+        }
         (Outcome::Void(_), ending) => *ending != Ending::Exited(0),
         (Outcome::Pass, _) => true,
     };
@@ -133,42 +136,48 @@ pub(super) fn decisive_actor<'a>(
 pub(super) fn classify_outcome(
     outcome: &Outcome,
     seen: &mut Observation,
-    decisive: Option<&ActorSeen>,
-) -> (String, Class, String) {
+    decisive: Option<&ActorObservation>,
+) -> (String, TrialClass, String) {
     match outcome {
-        Outcome::Pass => ("pass".to_owned(), Class::Pass, String::new()),
-        Outcome::Fail(failure) => known_by(&failure.kind, Class::Fail, seen),
-        Outcome::Other(failure) => known_by(&failure.kind, Class::Other, seen),
+        Outcome::Pass => ("pass".to_owned(), TrialClass::Pass, String::new()),
+        Outcome::Fail(failure) => known_by(&failure.kind, TrialClass::Fail, seen),
+        Outcome::Other(failure) => known_by(&failure.kind, TrialClass::Other, seen),
         Outcome::Void(void) => {
             let why = match (void, decisive.map(|main| &main.ending)) {
-                (Void::NotStarted, Some(Ending::NotStarted(why))) => Some(why.clone()),
-                (Void::Lost, _) => seen.lost.take(),
-                (Void::NotReady, _) => seen.not_ready(),
-                (Void::Unprepared, _) => seen.prepare.take().map(|hook| hook.output),
+                (InconclusiveReason::NotStarted, Some(Ending::NotStarted(why))) => {
+                    Some(why.clone())
+                }
+                (InconclusiveReason::Lost, _) => seen.lost.take(),
+                (InconclusiveReason::NotReady, _) => seen.not_ready(),
+                (InconclusiveReason::Unprepared, _) => seen.prepare.take().map(|hook| hook.output),
                 _ => None,
             };
             let why = why
                 .map(|why| why.trim().to_owned())
                 .filter(|why| !why.is_empty());
             let why = why.map_or_else(|| void.to_string(), |why| format!("{void}: {why}"));
-            ("void".to_owned(), Class::Void, why)
+            ("void".to_owned(), TrialClass::Void, why)
         }
     }
 }
 
-fn known_by(kind: &Kind, class: Class, seen: &Observation) -> (String, Class, String) {
-    let command = |process: &ProcessSeen| {
+fn known_by(
+    kind: &FailureKind,
+    class: TrialClass,
+    seen: &Observation,
+) -> (String, TrialClass, String) {
+    let command = |process: &ProcessObservation| {
         let words: Vec<String> = process.command.iter().map(ToString::to_string).collect();
         words.join(" ")
     };
     let detail = match kind {
         // The rules for failures take precedence over those for passes.
-        Kind::Output => seen
+        FailureKind::Output => seen
             .matched
             .iter()
             .min_by_key(|(rule, _)| *rule)
             .map(|(_, line)| line.clone()),
-        Kind::Leak => {
+        FailureKind::Leak => {
             let objects = seen.residue.objects.iter().map(ToString::to_string);
             let mut all = seen.residue.leaked.iter().map(command).chain(objects);
             all.next()

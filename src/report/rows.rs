@@ -6,15 +6,15 @@
 
 use super::load::end_lines;
 use super::row::{classify_outcome, decisive_actor};
-use super::{Class, ExportError, Report, Row};
+use super::{ExportError, Report, TrialClass, TrialRow};
 use crate::model::{
-    ActorSeen, Ending, Event, Kind, LoadSeen, Observation, Outcome, Plan, Role, Signal, Trial,
-    TrialId,
+    ActorObservation, ActorRole, Ending, Event, FailureKind, LoadObservation, Observation, Outcome,
+    Plan, Signal, Trial, TrialId,
 };
 use crate::oracle;
 use crate::policy::Verdict;
 use crate::state;
-use crate::store::{self, Folder};
+use crate::store::{self, RunFolder};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,20 +23,20 @@ use std::time::Duration;
 
 /// Passes every trial of a run to `take`.
 pub(super) fn for_each_row(
-    folder: &Folder,
+    folder: &RunFolder,
     report: &Report,
-    mut take: impl FnMut(Row) -> io::Result<()>,
+    mut take: impl FnMut(TrialRow) -> io::Result<()>,
 ) -> Result<(), ExportError> {
-    let mut reader = Reader {
+    let mut reader = RowReader {
         kept: kept_trials(folder),
         verdict: Some(report.verdict),
         last_counted: report.last_counted_trial,
         late: if report.after_decision > 0 {
-            Some(Class::AfterDecision)
+            Some(TrialClass::AfterDecision)
         } else {
             None
         },
-        ..Reader::default()
+        ..RowReader::default()
     };
     store::masked_events(&folder.journal_path(), |event| {
         reader.add_event(event);
@@ -52,7 +52,7 @@ pub(super) fn for_each_row(
 }
 
 /// Returns the numbers of the trials with kept evidence.
-fn kept_trials(folder: &Folder) -> Vec<u64> {
+fn kept_trials(folder: &RunFolder) -> Vec<u64> {
     let entries = fs::read_dir(folder.trials_path())
         .into_iter()
         .flatten()
@@ -65,28 +65,28 @@ fn kept_trials(folder: &Folder) -> Vec<u64> {
 }
 
 #[derive(Default)]
-struct Reader {
+struct RowReader {
     plan: Option<Box<Plan>>,
     verdict: Option<Verdict>,
     kept: Vec<u64>,
     last_counted: u64,
-    late: Option<Class>,
+    late: Option<TrialClass>,
     /// Time at which the run was started or last resumed, and the working time until then.
     since: (i64, Duration),
     worked: Duration,
     /// All trials from the first one without a row.
-    open: BTreeMap<u64, Open>,
+    open: BTreeMap<u64, UnfinishedRow>,
 }
 
-struct Open {
+struct UnfinishedRow {
     trial: Trial,
     attempt: u32,
-    row: Option<Row>,
+    row: Option<TrialRow>,
     /// Whether the outcome is not known yet, because the trial will be retried.
     again: bool,
 }
 
-impl Reader {
+impl RowReader {
     fn add_event(&mut self, event: Event) {
         match event {
             Event::RunStarted { plan, at, .. } => {
@@ -96,7 +96,7 @@ impl Reader {
             Event::TrialStarted(trial) => {
                 let number = trial.id.0;
                 let attempt = self.open.get(&number).map_or(1, |open| open.attempt + 1);
-                let open = Open {
+                let open = UnfinishedRow {
                     trial,
                     attempt,
                     row: None,
@@ -144,13 +144,13 @@ impl Reader {
         let Some(last) = answered_by else { return };
         for (_, open) in self.open.range_mut(last.0 + 1..) {
             if let Some(row) = open.row.as_mut().filter(|_| !open.again) {
-                row.class = Class::AfterDecision;
+                row.class = TrialClass::AfterDecision;
             }
         }
     }
 
     /// Returns the next counted trial.
-    fn next_row(&mut self) -> Option<Row> {
+    fn next_row(&mut self) -> Option<TrialRow> {
         let first = self.open.first_entry()?;
         if *first.key() > self.last_counted || first.get().again {
             return None;
@@ -160,7 +160,7 @@ impl Reader {
     }
 
     /// Returns the next uncounted trial, after the end of the journal.
-    fn next_late(&mut self) -> Option<Row> {
+    fn next_late(&mut self) -> Option<TrialRow> {
         while let Some((number, open)) = self.open.pop_first() {
             let counts = number <= self.last_counted;
             let unknown = open.again && self.late.is_none();
@@ -168,7 +168,7 @@ impl Reader {
                 continue;
             };
             if !counts {
-                row.class = self.late.unwrap_or(Class::Waiting);
+                row.class = self.late.unwrap_or(TrialClass::Waiting);
             }
             return Some(row);
         }
@@ -177,24 +177,25 @@ impl Reader {
 
     fn build_row(
         &self,
-        open: &Open,
+        open: &UnfinishedRow,
         at: Duration,
         mut seen: Observation,
         outcome: &Outcome,
-    ) -> Option<Row> {
+    ) -> Option<TrialRow> {
         let trial = &open.trial;
         let variant = self.plan.as_ref()?.variants.get(trial.variant.index())?;
-        let role = |actor: &ActorSeen| variant.actors.get(actor.actor as usize).map(|a| a.role);
+        let role =
+            |actor: &ActorObservation| variant.actors.get(actor.actor as usize).map(|a| a.role);
         let mut mains = seen
             .actors
             .iter()
-            .filter(|actor| role(actor).is_some_and(Role::decides_outcome));
+            .filter(|actor| role(actor).is_some_and(ActorRole::decides_outcome));
         let decisive = decisive_actor(&mut mains, outcome).cloned();
         let (name, class, mut detail) = classify_outcome(outcome, &mut seen, decisive.as_ref());
         let limits = self.plan.as_ref().map_or(&[][..], |plan| &plan.limits);
         let failure = outcome.any_failure();
         let kind = failure.map(|failure| &failure.kind);
-        if let Some(Kind::Signal {
+        if let Some(FailureKind::Signal {
             signal: Signal::KILL,
             ..
         }) = kind
@@ -212,7 +213,7 @@ impl Reader {
         let signature = failure.map(|failure| &failure.signature);
         let life = seen.load.as_deref();
         let death = life.and_then(|life| Some((life, life.death.as_ref()?)));
-        Some(Row {
+        Some(TrialRow {
             trial: number,
             variant: variant.display_label(),
             slot: trial.lane.0,
@@ -224,7 +225,11 @@ impl Reader {
                 .filter(|_| known),
             seconds: known.then_some(seen.elapsed.as_secs_f64()),
             outcome: name,
-            class: if trial.capture { Class::Capture } else { class },
+            class: if trial.capture {
+                TrialClass::Capture
+            } else {
+                class
+            },
             signature: signature.map(|signature| signature.id.to_string()),
             title: signature.map(|signature| signature.title.clone()),
             depth: signature.map(|signature| signature.depth),
@@ -255,7 +260,7 @@ impl Reader {
             clients: life.map(|life| life.clients),
             requests: life.map(|life| life.sent),
             answers: life.map(|life| life.served),
-            errors: life.map(LoadSeen::error_count),
+            errors: life.map(LoadObservation::error_count),
             ends: life.map(|life| end_lines(&life.ends).join(", ")),
             served_before_death: death.map(|(life, death)| life.answered_until(death)),
             in_flight_at_death: death.map(|(_, death)| death.in_flight),

@@ -2,14 +2,15 @@
 
 use super::{Format, Report, export_report};
 use crate::model::{
-    ActorSeen, Depth, Ending, Event, FORMAT, Failure, HookSeen, Host, Kind, Lane, Level,
-    Observation, Outcome, Plan, ProcessSeen, Residue, Signal, Signature, SignatureId, StopCause,
-    Trial, TrialId, VariantId, Void, Witness, trial_seed,
+    ActorObservation, Ending, Event, EvidenceDepth, FORMAT, FailedHook, Failure, FailureKind, Host,
+    InconclusiveReason, NoteLevel, Observation, Outcome, Plan, ProcessObservation,
+    RemainingProcesses, Signal, SignalEvidence, Signature, SignatureId, SlotId, StopCause, Trial,
+    TrialId, VariantId, trial_seed,
 };
 use crate::needs::{needs, program};
 use crate::policy;
-use crate::scenario::{Scenario, Surroundings};
-use crate::store::{self, Folder, Journal};
+use crate::scenario::{PlanContext, Scenario};
+use crate::store::{self, Journal, RunFolder};
 use provoke_stats as stats;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -18,15 +19,15 @@ use std::io;
 use std::process::Command;
 use std::time::Duration;
 
-const SEGV: Kind = Kind::Signal {
+const SEGV: FailureKind = FailureKind::Signal {
     signal: Signal::SEGV,
-    witness: Witness::Seen { core: true },
+    witness: SignalEvidence::Seen { core: true },
 };
 
 /// A run with artificial events, one second per trial.
 struct Made {
     _place: tempfile::TempDir,
-    folder: Folder,
+    folder: RunFolder,
     journal: Journal,
     at: Duration,
 }
@@ -38,7 +39,7 @@ fn plan(runs: u64) -> Plan {
         jobs: 2.try_into().ok(),
         ..Scenario::default()
     };
-    let around = Surroundings {
+    let around = PlanContext {
         environment: Vec::new(),
         base: "/".into(),
         seed: 17,
@@ -49,14 +50,14 @@ fn plan(runs: u64) -> Plan {
 }
 
 fn died(ending: Ending, words: &str) -> Observation {
-    let actor = ActorSeen {
+    let actor = ActorObservation {
         ending,
         elapsed: Duration::from_millis(250),
         cpu: Duration::from_millis(125),
         max_rss: 2400,
         written: (10, 20),
         last_words: words.to_owned(),
-        ..ActorSeen::default()
+        ..ActorObservation::default()
     };
     Observation {
         elapsed: Duration::from_millis(250),
@@ -66,14 +67,14 @@ fn died(ending: Ending, words: &str) -> Observation {
 }
 
 /// A failure known by its exit status alone.
-fn failure(kind: Kind) -> Failure {
+fn failure(kind: FailureKind) -> Failure {
     let title = kind.name();
     let id = SignatureId(
         title
             .bytes()
             .fold(0, |id, byte| id * 31 % 65_521 + u32::from(byte)),
     );
-    let (depth, also, family) = (Depth::Status, Vec::new(), None);
+    let (depth, also, family) = (EvidenceDepth::Status, Vec::new(), None);
     let signature = Signature {
         placed: false,
         id,
@@ -90,7 +91,7 @@ fn failure(kind: Kind) -> Failure {
     }
 }
 
-fn fail(kind: Kind) -> Outcome {
+fn fail(kind: FailureKind) -> Outcome {
     Outcome::Fail(Box::new(failure(kind)))
 }
 
@@ -109,7 +110,7 @@ impl Made {
     fn new(plan: Plan) -> Self {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("20251121-060000-a1b2");
-        let folder = Folder::create_run(Some(&path), place.path()).unwrap();
+        let folder = RunFolder::create_run(Some(&path), place.path()).unwrap();
         let journal = Journal::open_for_append(&folder.journal_path()).unwrap();
         let host = Host {
             name: "workstation".to_owned(),
@@ -142,7 +143,7 @@ impl Made {
     }
 
     fn start(&mut self, id: u64, variant: u32) {
-        let lane = Lane(u32::try_from((id + 1) % 2).unwrap());
+        let lane = SlotId(u32::try_from((id + 1) % 2).unwrap());
         let seed = trial_seed(17, TrialId(id));
         let (id, variant) = (TrialId(id), VariantId(variant));
         self.event(&Event::TrialStarted(Trial {
@@ -177,7 +178,7 @@ impl Made {
 
     fn note(&mut self, text: &str) {
         self.event(&Event::Note {
-            level: Level::Warning,
+            level: NoteLevel::Warning,
             text: text.to_owned(),
         });
     }
@@ -212,11 +213,11 @@ fn zoo() -> Made {
         3,
         (
             died(Ending::Exited(125), "no such device"),
-            Outcome::Void(Void::Skipped),
+            Outcome::Void(InconclusiveReason::Skipped),
         ),
     );
-    let witness = Witness::Shell { code: 139 };
-    let told = Kind::Signal {
+    let witness = SignalEvidence::Shell { code: 139 };
+    let told = FailureKind::Signal {
         signal: Signal::SEGV,
         witness,
     };
@@ -225,7 +226,7 @@ fn zoo() -> Made {
         5,
         (
             died(Ending::Exited(3), "error: 3"),
-            Outcome::Other(Box::new(failure(Kind::Exit { code: 3 }))),
+            Outcome::Other(Box::new(failure(FailureKind::Exit { code: 3 }))),
         ),
     );
     let stuck = Ending::TimedOut {
@@ -234,23 +235,26 @@ fn zoo() -> Made {
     };
     run.trial(
         6,
-        (died(stuck, "waiting"), fail(Kind::Hang { stopped: false })),
+        (
+            died(stuck, "waiting"),
+            fail(FailureKind::Hang { stopped: false }),
+        ),
     );
     let mut leak = passed();
-    let left = ProcessSeen {
+    let left = ProcessObservation {
         command: vec!["sleep".into(), "1000".into()],
-        ..ProcessSeen::default()
+        ..ProcessObservation::default()
     };
-    leak.0.residue = Residue {
+    leak.0.residue = RemainingProcesses {
         leaked: vec![left],
         unlisted: 2,
-        ..Residue::default()
+        ..RemainingProcesses::default()
     };
-    leak.1 = fail(Kind::Leak);
+    leak.1 = fail(FailureKind::Leak);
     run.trial(7, leak);
     let mut output = passed();
     output.0.matched = vec![(0, "WARNING: data race".to_owned())];
-    output.1 = fail(Kind::Output);
+    output.1 = fail(FailureKind::Output);
     run.trial(8, output);
     run.start(9, 0);
     run.start(10, 0);
@@ -258,18 +262,24 @@ fn zoo() -> Made {
         lost: Some("its slot was lost (SIGKILL)".to_owned()),
         ..Observation::default()
     };
-    run.end(9, (lost, Outcome::Void(Void::Lost)));
+    run.end(9, (lost, Outcome::Void(InconclusiveReason::Lost)));
     run.start(9, 0);
     run.end(
         9,
         (
             died(Ending::Signaled(Signal::KILL, false), ""),
-            fail(Kind::Oom { masked: false }),
+            fail(FailureKind::Oom { masked: false }),
         ),
     );
     let gone = Ending::NotStarted("cannot execute `./neighbors.py`: text file busy".to_owned());
-    run.end(10, (died(gone, ""), Outcome::Void(Void::NotStarted)));
-    let hook = HookSeen {
+    run.end(
+        10,
+        (
+            died(gone, ""),
+            Outcome::Void(InconclusiveReason::NotStarted),
+        ),
+    );
+    let hook = FailedHook {
         ending: Ending::Exited(1),
         output: "no space\nleft\n".to_owned(),
     };
@@ -280,7 +290,7 @@ fn zoo() -> Made {
                 prepare: Some(hook),
                 ..Observation::default()
             },
-            Outcome::Void(Void::Unprepared),
+            Outcome::Void(InconclusiveReason::Unprepared),
         ),
     );
     run.start(12, 0);
@@ -293,7 +303,7 @@ fn zoo() -> Made {
                 interrupted: true,
                 ..died(Ending::Stopped, "")
             },
-            Outcome::Void(Void::Interrupted),
+            Outcome::Void(InconclusiveReason::Interrupted),
         ),
     );
     run.finish();
@@ -548,7 +558,7 @@ fn what_waits_and_what_was_broken_off_is_told_apart() {
                 interrupted: true,
                 ..died(Ending::Stopped, "")
             },
-            Outcome::Void(Void::Interrupted),
+            Outcome::Void(InconclusiveReason::Interrupted),
         )
     };
     run.end(2, interrupted());
@@ -832,7 +842,7 @@ fn hostile_run() -> Made {
         2,
         (
             died(Ending::NotStarted(text.clone()), ""),
-            Outcome::Void(Void::NotStarted),
+            Outcome::Void(InconclusiveReason::NotStarted),
         ),
     );
     run.trial(3, crashed("=HYPERLINK(\"http://example.org\")"));

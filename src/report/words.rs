@@ -1,8 +1,8 @@
 //! Formats numbers, and names outcomes and failures, for all reports.
 
-use super::{Mtbf, Variant};
-use crate::model::Void;
-use crate::policy::{Standing, StopRule, Verdict};
+use super::{Mtbf, VariantReport};
+use crate::model::InconclusiveReason;
+use crate::policy::{StopRule, VariantVerdict, Verdict};
 use crate::untrusted::SafeText;
 use std::fmt::Write as _;
 
@@ -249,15 +249,18 @@ pub fn trial_list(ids: &[u64], at_most: usize) -> String {
 }
 
 /// Describes the failure rate of a variant in one sentence, with its interval.
-pub fn rate_headline(variant: &Variant, confidence: f64) -> String {
+pub fn rate_headline(variant: &VariantReport, confidence: f64) -> String {
     let rate = describe_rate(variant, confidence);
-    match variant.void_reasons.get(&Void::Untold.to_string()) {
+    match variant
+        .void_reasons
+        .get(&InconclusiveReason::Untold.to_string())
+    {
         Some(untold) => format!("{rate}; {untold} more may be failures, too"),
         None => rate,
     }
 }
 
-fn describe_rate(variant: &Variant, confidence: f64) -> String {
+fn describe_rate(variant: &VariantReport, confidence: f64) -> String {
     let (k, n) = (variant.failures, variant.trials);
     let rate = &variant.rate;
     if n == 0 {
@@ -286,14 +289,14 @@ fn describe_rate(variant: &Variant, confidence: f64) -> String {
 }
 
 /// Returns the name of the failures, if all have the same name.
-fn only_outcome(variant: &Variant) -> Option<&str> {
+fn only_outcome(variant: &VariantReport) -> Option<&str> {
     let mut bugs = variant.kinds.iter().filter(|kind| kind.is_the_bug);
     let first = bugs.next()?.outcome.as_str();
     bugs.all(|kind| kind.outcome == first).then_some(first)
 }
 
 /// Lists the uncounted trials, with a line for each reason.
-pub fn uncounted_lines(variant: &Variant) -> Vec<String> {
+pub fn uncounted_lines(variant: &VariantReport) -> Vec<String> {
     let mut lines = Vec::new();
     if variant.other > 0 {
         let trials = format_count(variant.other, "trial");
@@ -342,13 +345,13 @@ pub fn verdict_text(verdict: Verdict) -> &'static str {
 }
 
 /// Returns the result of a variant in a word.
-pub fn standing_word(standing: Standing) -> &'static str {
+pub fn standing_word(standing: VariantVerdict) -> &'static str {
     match standing {
-        Standing::Fails => "fails",
-        Standing::FailsLess => "fails less",
-        Standing::Clean => "clean",
-        Standing::Open => "not known",
-        Standing::Untestable => "not testable",
+        VariantVerdict::Fails => "fails",
+        VariantVerdict::FailsLess => "fails less",
+        VariantVerdict::Clean => "clean",
+        VariantVerdict::Open => "not known",
+        VariantVerdict::Untestable => "not testable",
     }
 }
 

@@ -1,11 +1,11 @@
 //! Checks names and types of a scenario file against the schema, so that every error has a position.
 
-use super::complaint::Finding;
-use super::shape::{
+use super::error::Finding;
+use super::expected_value::{
     allowed_texts, allowed_types, field_example, field_purpose, list_alternatives, resolve_link,
     type_name, type_words,
 };
-use super::spell::{intended_name, known_name};
+use super::suggest::{intended_name, known_name};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use toml::Spanned;
@@ -13,7 +13,7 @@ use toml::de::{DeInteger, DeTable, DeValue};
 
 /// The position of a value: its field, and the table of the field.
 #[derive(Clone, Copy)]
-struct Place<'p> {
+struct ValuePosition<'p> {
     /// The nearest field name above it.
     field: &'p str,
     /// The schema of that field.
@@ -24,7 +24,7 @@ struct Place<'p> {
     item: bool,
 }
 
-struct Check<'a> {
+struct SchemaCheck<'a> {
     source: &'a str,
     schema: &'a Value,
     found: Vec<Finding>,
@@ -36,12 +36,12 @@ pub(super) fn find_first_fault(
     root: &DeTable<'_>,
     schema: &Value,
 ) -> Option<Finding> {
-    let mut check = Check {
+    let mut check = SchemaCheck {
         source,
         schema,
         found: Vec::new(),
     };
-    let place = Place {
+    let place = ValuePosition {
         field: "",
         node: schema,
         table: "",
@@ -52,7 +52,7 @@ pub(super) fn find_first_fault(
     check.found.into_iter().min_by_key(start)
 }
 
-impl Check<'_> {
+impl SchemaCheck<'_> {
     fn add_finding(&mut self, span: Range<usize>, what: String, helps: Vec<String>) {
         self.found.push(Finding {
             what,
@@ -62,7 +62,12 @@ impl Check<'_> {
         });
     }
 
-    fn check_value(&mut self, place: Place<'_>, node: &Value, value: &Spanned<DeValue<'_>>) {
+    fn check_value(
+        &mut self,
+        place: ValuePosition<'_>,
+        node: &Value,
+        value: &Spanned<DeValue<'_>>,
+    ) {
         let shape = resolve_link(self.schema, node);
         let span = value.span();
         let types = allowed_types(shape);
@@ -93,7 +98,7 @@ impl Check<'_> {
             }
             DeValue::Integer(number) => self.check_range(place, shape, node, number, span),
             DeValue::Array(items) => {
-                let place = Place {
+                let place = ValuePosition {
                     item: true,
                     ..place
                 };
@@ -111,7 +116,7 @@ impl Check<'_> {
                 };
                 let headed = self.source[span.start..].starts_with('[');
                 self.check_table(
-                    Place {
+                    ValuePosition {
                         table: &header,
                         ..place
                     },
@@ -126,7 +131,7 @@ impl Check<'_> {
 
     fn check_range(
         &mut self,
-        place: Place<'_>,
+        place: ValuePosition<'_>,
         shape: &Value,
         node: &Value,
         number: &DeInteger<'_>,
@@ -152,7 +157,13 @@ impl Check<'_> {
         );
     }
 
-    fn check_table(&mut self, place: Place<'_>, node: &Value, table: &DeTable<'_>, headed: bool) {
+    fn check_table(
+        &mut self,
+        place: ValuePosition<'_>,
+        node: &Value,
+        table: &DeTable<'_>,
+        headed: bool,
+    ) {
         let shape = resolve_link(self.schema, node);
         let fields = shape.get("properties").and_then(Value::as_object);
         let rest = shape
@@ -160,7 +171,7 @@ impl Check<'_> {
             .filter(|rest| rest.is_object());
         for (key, value) in table {
             let name = key.get_ref().as_ref();
-            let place = Place {
+            let place = ValuePosition {
                 field: name,
                 item: false,
                 ..place
@@ -174,7 +185,7 @@ impl Check<'_> {
                 );
             } else if let Some(field) = fields.and_then(|fields| fields.get(name)) {
                 self.check_value(
-                    Place {
+                    ValuePosition {
                         node: field,
                         ..place
                     },
@@ -185,7 +196,7 @@ impl Check<'_> {
                 if headed && self.is_swallowed(place, value) {
                     self.report_swallowed(place, key.span(), value);
                 }
-                self.check_value(Place { node: any, ..place }, any, value);
+                self.check_value(ValuePosition { node: any, ..place }, any, value);
             } else {
                 self.report_unknown(place, key.span(), fields.unwrap_or(&Map::new()));
             }
@@ -194,7 +205,7 @@ impl Check<'_> {
 
     /// Returns whether this is probably a field of the scenario. A list below `[matrix]` is one only if the field is a
     /// list too: any other word may be the name of a variable.
-    fn is_swallowed(&self, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> bool {
+    fn is_swallowed(&self, place: ValuePosition<'_>, value: &Spanned<DeValue<'_>>) -> bool {
         let Some(field) = self.top_fields().get(place.field) else {
             return false;
         };
@@ -206,11 +217,11 @@ impl Check<'_> {
     /// Reports a field of the scenario below `[env]`, where it would be an unused variable.
     fn report_swallowed(
         &mut self,
-        place: Place<'_>,
+        place: ValuePosition<'_>,
         span: Range<usize>,
         value: &Spanned<DeValue<'_>>,
     ) {
-        let Place { field, table, .. } = place;
+        let ValuePosition { field, table, .. } = place;
         let text = self.source[value.span()].lines().next().unwrap_or_default();
         let name = table.trim_matches(['[', ']']);
         let kind = match table {
@@ -227,11 +238,11 @@ impl Check<'_> {
 
     fn report_unknown(
         &mut self,
-        place: Place<'_>,
+        place: ValuePosition<'_>,
         span: Range<usize>,
         fields: &Map<String, Value>,
     ) {
-        let Place { field, table, .. } = place;
+        let ValuePosition { field, table, .. } = place;
         let what = match table {
             "" => format!("there is no field `{field}`"),
             "[rlimit]" => format!("there is no limit `{field}`"),
@@ -277,7 +288,12 @@ impl Check<'_> {
         found.map(|(name, _)| name.as_str())
     }
 
-    fn report_mismatch(&mut self, place: Place<'_>, types: &[&str], value: &Spanned<DeValue<'_>>) {
+    fn report_mismatch(
+        &mut self,
+        place: ValuePosition<'_>,
+        types: &[&str],
+        value: &Spanned<DeValue<'_>>,
+    ) {
         let wanted: Vec<_> = types.iter().map(|name| type_words(name)).collect();
         let here = match value.get_ref() {
             DeValue::Float(_) => "a fraction",
@@ -297,7 +313,7 @@ impl Check<'_> {
     /// Returns the corrected form of a probable mistake.
     fn suggest_repair(
         &self,
-        place: Place<'_>,
+        place: ValuePosition<'_>,
         types: &[&str],
         value: &Spanned<DeValue<'_>>,
     ) -> Option<String> {
@@ -345,7 +361,7 @@ impl Check<'_> {
         }
     }
 
-    fn example_of(&self, place: Place<'_>) -> String {
+    fn example_of(&self, place: ValuePosition<'_>) -> String {
         field_example(
             place.field,
             place.node,
@@ -359,7 +375,7 @@ fn did_you_mean(name: &str, node: &Value) -> String {
     format!("did you mean `{name}`?{}", about.unwrap_or_default())
 }
 
-fn describe_subject(place: Place<'_>) -> String {
+fn describe_subject(place: ValuePosition<'_>) -> String {
     let each = if place.item { "each item of " } else { "" };
     format!("{each}`{}`", place.field)
 }

@@ -1,8 +1,8 @@
 //! Container settings of a scenario.
 
-use super::matrix::Filling;
-use super::plan::{Refusal, refuse_at};
-use super::{Ask, Scenario, Variant};
+use super::matrix::MatrixSubstitution;
+use super::plan::{PlanError, refuse_at};
+use super::{QuestionSettings, Scenario, Variant};
 use crate::model::{Container, Resource, Text};
 use std::path::Path;
 
@@ -32,7 +32,7 @@ impl Scenario {
         let packages = [&self.git, &self.pip, &self.cargo, &self.apt, &self.npm];
         let listed = !self.over.is_empty() || self.range.is_some();
         let other = listed || packages.into_iter().any(Option::is_some);
-        self.ask == Some(Ask::Bisect) && self.image.is_some() && !other
+        self.ask == Some(QuestionSettings::Bisect) && self.image.is_some() && !other
     }
 
     /// Returns whether a trial of any variant runs in a container.
@@ -45,8 +45,8 @@ impl Scenario {
         &self,
         variant: &Variant,
         base: &Path,
-        filling: &Filling<'_>,
-    ) -> Result<Option<Container>, Refusal> {
+        filling: &MatrixSubstitution<'_>,
+    ) -> Result<Option<Container>, PlanError> {
         let Some(image) = variant.image.as_ref().or(self.image.as_ref()) else {
             return match [
                 ("engine", self.engine.is_some()),

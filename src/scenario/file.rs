@@ -1,11 +1,11 @@
 //! Reads a scenario file; every error has a position and a hint.
 
 use super::check::{find_first_fault, schema_advice};
-use super::complaint::{Complaint, Finding};
+use super::error::{Finding, ScenarioError};
 use super::schema::scenario_schema;
-use super::spell::nearest_name;
+use super::suggest::nearest_name;
 use super::syntax::explain_error;
-use super::{Refusal, Scenario, Surroundings};
+use super::{PlanContext, PlanError, Scenario};
 use crate::model::Plan;
 use crate::untrusted::Untrusted as _;
 use serde::Deserialize as _;
@@ -22,9 +22,9 @@ const LARGEST: u64 = 1 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads a scenario.
-pub fn load_scenario(file: &Path) -> Result<Scenario, Complaint> {
+pub fn load_scenario(file: &Path) -> Result<Scenario, ScenarioError> {
     let source = read_file(file)?;
-    parse_scenario(&source).map_err(|finding| Complaint::new(file, Some(&source), finding))
+    parse_scenario(&source).map_err(|finding| ScenarioError::new(file, Some(&source), finding))
 }
 
 /// Reads a scenario and makes a plan of it. `overlay` applies the settings of the command line. `around` receives the
@@ -32,10 +32,10 @@ pub fn load_scenario(file: &Path) -> Result<Scenario, Complaint> {
 pub fn plan_file(
     file: &Path,
     overlay: impl FnOnce(&mut Scenario),
-    around: impl FnOnce(&Scenario, &Path) -> Result<Surroundings, Refusal>,
-) -> Result<Plan, Complaint> {
+    around: impl FnOnce(&Scenario, &Path) -> Result<PlanContext, PlanError>,
+) -> Result<Plan, ScenarioError> {
     let source = read_file(file)?;
-    let complain = |finding| Complaint::new(file, Some(&source), finding);
+    let complain = |finding| ScenarioError::new(file, Some(&source), finding);
     let said = parse_scenario(&source).map_err(complain)?;
     let mut scenario = said.clone();
     overlay(&mut scenario);
@@ -49,9 +49,11 @@ pub fn plan_file(
 }
 
 /// Returns the position in a scenario file of a setting that was refused when the plan was made.
-pub fn complain_about(file: &Path, refusal: Refusal) -> Complaint {
+pub fn complain_about(file: &Path, refusal: PlanError) -> ScenarioError {
     match read_file(file) {
-        Ok(source) => Complaint::new(file, Some(&source), locate_refusal(&source, refusal, true)),
+        Ok(source) => {
+            ScenarioError::new(file, Some(&source), locate_refusal(&source, refusal, true))
+        }
         Err(complaint) => complaint,
     }
 }
@@ -78,7 +80,7 @@ fn parse_scenario(source: &str) -> Result<Scenario, Finding> {
 }
 
 /// Finds the position of a refused setting. A setting from the command line may have no position.
-fn locate_refusal(source: &str, refusal: Refusal, by_file: bool) -> Finding {
+fn locate_refusal(source: &str, refusal: PlanError, by_file: bool) -> Finding {
     let root = DeTable::parse(source).ok();
     let found = root.and_then(|root| span_of(root.get_ref(), &refusal.at));
     let start = (by_file || refusal.at.is_empty()).then_some(0..0);
@@ -116,14 +118,14 @@ fn span_of(table: &DeTable<'_>, path: &[String]) -> Option<Range<usize>> {
     Some(value.span())
 }
 
-fn read_file(file: &Path) -> Result<String, Complaint> {
+fn read_file(file: &Path) -> Result<String, ScenarioError> {
     let at_file = |what: String, help: String| {
         let finding = Finding {
             what,
             helps: vec![help],
             ..Finding::default()
         };
-        Complaint::new(file, None, finding)
+        ScenarioError::new(file, None, finding)
     };
     let opened = File::open(file).map_err(|error| cannot_read(file, &error))?;
     if opened.metadata().is_ok_and(|about| about.is_dir()) {
@@ -153,7 +155,7 @@ fn read_file(file: &Path) -> Result<String, Complaint> {
     decode_file(file, bytes)
 }
 
-fn decode_file(file: &Path, mut bytes: Vec<u8>) -> Result<String, Complaint> {
+fn decode_file(file: &Path, mut bytes: Vec<u8>) -> Result<String, ScenarioError> {
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
     }
@@ -166,11 +168,11 @@ fn decode_file(file: &Path, mut bytes: Vec<u8>) -> Result<String, Complaint> {
             notes: Vec::new(),
         };
         let source = String::from_utf8_lossy(error.as_bytes());
-        Complaint::new(file, Some(&source), finding)
+        ScenarioError::new(file, Some(&source), finding)
     })
 }
 
-fn cannot_read(file: &Path, error: &io::Error) -> Complaint {
+fn cannot_read(file: &Path, error: &io::Error) -> ScenarioError {
     let (what, help) = match error.kind() {
         io::ErrorKind::NotFound => {
             let help = match similar_file(file) {
@@ -188,7 +190,7 @@ fn cannot_read(file: &Path, error: &io::Error) -> Complaint {
             "give the path of a scenario file".to_owned(),
         ),
     };
-    Complaint::new(
+    ScenarioError::new(
         file,
         None,
         Finding {

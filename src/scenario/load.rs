@@ -1,9 +1,10 @@
 //! HTTP load of a scenario, and its conversion into the load of a plan.
 
-use super::plan::{Refusal, refuse_at};
-use super::{Clients, Frequency, ReadyWhen, Request, Scenario, Span};
+use super::plan::{PlanError, refuse_at};
+use super::{Concurrency, DurationValue, Frequency, ReadyWhen, Request, Scenario};
 use crate::model::{
-    self, Connections, Http, Owner, Pace, Ready, RequestPlan, Target, Text, VariantPlan, WarmUp,
+    self, ConnectionReuse, HttpVersion, ReadyCondition, RequestPace, RequestPlan, ServiceOwner,
+    TargetPlan, Text, VariantPlan, WarmUp,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -42,19 +43,19 @@ pub struct Load {
     /// Connect to this Unix socket instead of the host and port of the URL.
     pub unix: Option<PathBuf>,
     /// HTTP version: `1.1`, `2` or `2-prior-knowledge`.
-    pub http: Option<Http>,
+    pub http: Option<HttpVersion>,
     /// Allow load on another machine: repeat the host of the URL.
     pub own_target: Option<String>,
     /// Load a service that provoke does not start: its PID, or `listener` for the process that listens at the URL.
-    pub attach: Option<Attach>,
+    pub attach: Option<AttachedProcess>,
     /// When the service is ready: `tcp`, a path such as `/healthz`, `log:REGEX`, or a time.
     pub ready: Option<ReadyWhen>,
     /// With a path: the status of a ready service; default: any below 500.
     pub ready_status: Option<u16>,
     /// Wait at most this long until the service is ready.
-    pub ready_limit: Option<Span>,
+    pub ready_limit: Option<DurationValue>,
     /// Number of concurrent clients, each of which waits for its response: `10`; or levels such as `1..64` or `8,9,10`, to search for the lowest level that fails.
-    pub clients: Option<Clients>,
+    pub clients: Option<Concurrency>,
     /// Send requests at this fixed rate (open loop) instead of with a fixed number of clients: `50/s`.
     pub rate: Option<Frequency>,
     /// With a rate: open at most this many connections.
@@ -62,23 +63,23 @@ pub struct Load {
     /// Requests per trial.
     pub requests: Option<NonZeroU64>,
     /// Time under load per trial, instead of a number of requests.
-    pub time: Option<Span>,
+    pub time: Option<DurationValue>,
     /// Send this many requests first, from one client, and do not count them.
     pub warm_requests: Option<u64>,
     /// Pause of a client between a response and its next request.
-    pub think: Option<Span>,
+    pub think: Option<DurationValue>,
     /// Start the clients over this time; default: all at once.
-    pub spread: Option<Span>,
+    pub spread: Option<DurationValue>,
     /// Wait this long after the load before the trial passes.
-    pub quiet_time: Option<Span>,
+    pub quiet_time: Option<DurationValue>,
     /// Treat the service as hung after this long without a response.
-    pub hang_after: Option<Span>,
+    pub hang_after: Option<DurationValue>,
     /// Close a connection after this many requests; default: no limit.
     pub requests_per_connection: Option<NonZeroU32>,
     /// Connect timeout.
-    pub connect_limit: Option<Span>,
+    pub connect_limit: Option<DurationValue>,
     /// Request timeout.
-    pub request_limit: Option<Span>,
+    pub request_limit: Option<DurationValue>,
     /// Resolve the host name for each connection, not once per trial.
     pub resolve_each: Option<bool>,
     /// Trust the certificates in this file, in addition to the system's.
@@ -94,18 +95,18 @@ pub struct Load {
     /// Write every request to a file, not only the requests before a crash.
     pub log_requests: Option<bool>,
     /// Failure rate at which a load level counts as failing.
-    pub detect: Option<super::Rate>,
+    pub detect: Option<super::RateValue>,
     /// Without effect: every load level is a candidate.
     pub exact: Option<bool>,
 }
 
 /// The process under load, if provoke does not start the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attach(pub Option<i32>);
+pub struct AttachedProcess(pub Option<i32>);
 
 impl Scenario {
     /// Returns the load of a plan.
-    pub(super) fn plan_load(&self, base: &Path) -> Result<Option<model::Load>, Refusal> {
+    pub(super) fn plan_load(&self, base: &Path) -> Result<Option<model::LoadPlan>, PlanError> {
         let Some(said) = &self.load else {
             if !self.requests.is_empty() && self.loaded.is_none() {
                 let hint = "add a target: [load] url = \"http://127.0.0.1:8080\"";
@@ -122,27 +123,28 @@ impl Scenario {
         let file = |path: &PathBuf| Text::from(base.join(path).as_path());
         let target = said.plan_target(before, &file)?;
         let (requests, target) = self.planned_requests(said, before, target, base)?;
-        let defaults = before.cloned().unwrap_or_else(|| model::Load {
-            owner: Owner::Provoke,
-            target: Target::default(),
+        let defaults = before.cloned().unwrap_or_else(|| model::LoadPlan {
+            owner: ServiceOwner::Provoke,
+            target: TargetPlan::default(),
             requests: Vec::new(),
             rows: None,
-            pace: Pace::Closed { clients: CLIENTS },
-            amount: model::Amount::Requests(REQUESTS),
+            pace: RequestPace::Closed { clients: CLIENTS },
+            amount: model::LoadLimit::Requests(REQUESTS),
             warm_up: WARM_UP,
             think: Duration::ZERO,
             spread: Duration::ZERO,
             settle: SETTLE,
-            ready: Ready::Connects,
+            ready: ReadyCondition::Connects,
             ready_limit: READY_LIMIT,
             hang_after: HANG_AFTER,
             log_all: false,
         });
-        let span = |said: Option<Span>, default: Duration| said.map_or(default, |span| span.0);
-        Ok(Some(model::Load {
+        let span =
+            |said: Option<DurationValue>, default: Duration| said.map_or(default, |span| span.0);
+        Ok(Some(model::LoadPlan {
             owner: match said.attach {
-                Some(Attach(Some(pid))) => Owner::Process(pid),
-                Some(Attach(None)) => Owner::Somebody,
+                Some(AttachedProcess(Some(pid))) => ServiceOwner::Process(pid),
+                Some(AttachedProcess(None)) => ServiceOwner::Somebody,
                 None => defaults.owner.clone(),
             },
             target,
@@ -155,8 +157,8 @@ impl Scenario {
                     let what = "`requests` and `time` are both given";
                     return Err(refuse_at(what, &["load", "time"], hint));
                 }
-                (Some(requests), None) => model::Amount::Requests(requests.get()),
-                (None, Some(time)) => model::Amount::Time(time.0),
+                (Some(requests), None) => model::LoadLimit::Requests(requests.get()),
+                (None, Some(time)) => model::LoadLimit::Time(time.0),
                 (None, None) => defaults.amount,
             },
             warm_up: WarmUp {
@@ -174,7 +176,7 @@ impl Scenario {
     }
 
     /// Refuses settings that have no meaning, or another one, for a service.
-    fn check_fields_of_load(&self, said: &Load) -> Result<(), Refusal> {
+    fn check_fields_of_load(&self, said: &Load) -> Result<(), PlanError> {
         // The settings of an earlier run were not given by the user.
         if self.timeout.is_some() && self.loaded.is_none() {
             return Err(refuse_at(
@@ -237,10 +239,10 @@ impl Scenario {
     fn planned_requests(
         &self,
         said: &Load,
-        before: Option<&model::Load>,
-        mut target: Target,
+        before: Option<&model::LoadPlan>,
+        mut target: TargetPlan,
         base: &Path,
-    ) -> Result<(Vec<RequestPlan>, Target), Refusal> {
+    ) -> Result<(Vec<RequestPlan>, TargetPlan), PlanError> {
         if let (true, None, Some(before)) = (self.requests.is_empty(), &said.url, before) {
             return Ok((before.requests.clone(), target));
         }
@@ -274,14 +276,14 @@ impl Scenario {
     /// Returns whether the lowest failing load level is searched.
     pub(super) fn has_load_levels(&self) -> bool {
         let clients = self.load.as_ref().and_then(|load| load.clients.as_ref());
-        clients.is_some_and(Clients::are_levels)
+        clients.is_some_and(Concurrency::are_levels)
     }
 
     /// Makes a variant of each load level.
     pub(super) fn level_variants(
         &self,
         variants: &[VariantPlan],
-    ) -> Result<Vec<VariantPlan>, Refusal> {
+    ) -> Result<Vec<VariantPlan>, PlanError> {
         let [service] = variants else {
             let what = "several load levels work for one variant only";
             let hint =
@@ -300,7 +302,7 @@ impl Scenario {
         }
         let clients = said.and_then(|load| load.clients.clone());
         let levels = clients
-            .unwrap_or(Clients::Between(LEVELS.0, LEVELS.1))
+            .unwrap_or(Concurrency::Between(LEVELS.0, LEVELS.1))
             .load_levels();
         let level = |clients: u32| VariantPlan {
             name: clients.to_string(),
@@ -320,14 +322,14 @@ impl Scenario {
 impl Load {
     fn plan_target(
         &self,
-        before: Option<&model::Load>,
+        before: Option<&model::LoadPlan>,
         file: &impl Fn(&PathBuf) -> Text,
-    ) -> Result<Target, Refusal> {
+    ) -> Result<TargetPlan, PlanError> {
         let defaults = before.map_or_else(
-            || Target {
+            || TargetPlan {
                 connect_limit: CONNECT_LIMIT,
                 request_limit: REQUEST_LIMIT,
-                ..Target::default()
+                ..TargetPlan::default()
             },
             |load| load.target.clone(),
         );
@@ -354,8 +356,9 @@ impl Load {
                 return Err(refuse_at(what, &["load", "certificate"], hint));
             }
         };
-        let span = |said: Option<Span>, default: Duration| said.map_or(default, |span| span.0);
-        Ok(Target {
+        let span =
+            |said: Option<DurationValue>, default: Duration| said.map_or(default, |span| span.0);
+        Ok(TargetPlan {
             base,
             unix: self.unix.as_ref().map(file).or(defaults.unix),
             owned: self.own_target.clone().or(defaults.owned),
@@ -363,7 +366,7 @@ impl Load {
             connections: self
                 .requests_per_connection
                 .map_or(defaults.connections, |number| {
-                    Connections::For(number.get())
+                    ConnectionReuse::For(number.get())
                 }),
             connect_limit: span(self.connect_limit, defaults.connect_limit),
             request_limit: span(self.request_limit, defaults.request_limit),
@@ -374,9 +377,9 @@ impl Load {
         })
     }
 
-    fn plan_pace(&self, default: Pace) -> Result<Pace, Refusal> {
+    fn plan_pace(&self, default: RequestPace) -> Result<RequestPace, PlanError> {
         let clients = match &self.clients {
-            Some(Clients::Of(clients)) => Some(clients.get()),
+            Some(Concurrency::Of(clients)) => Some(clients.get()),
             // Each level sets its own number of clients.
             Some(_) => Some(1),
             None => None,
@@ -387,8 +390,8 @@ impl Load {
                 &["load", "rate"],
                 "give `clients` (each waits for its response) or `rate` (requests are sent on time)",
             )),
-            (Some(clients), None) => Ok(Pace::Closed { clients }),
-            (None, Some(rate)) => Ok(Pace::Open {
+            (Some(clients), None) => Ok(RequestPace::Closed { clients }),
+            (None, Some(rate)) => Ok(RequestPace::Open {
                 millihertz: rate.0,
                 connections: self.connections.map_or(CONNECTIONS, NonZeroU32::get),
             }),
@@ -396,12 +399,14 @@ impl Load {
         }
     }
 
-    fn plan_ready(&self, defaults: &model::Load) -> Result<Ready, Refusal> {
+    fn plan_ready(&self, defaults: &model::LoadPlan) -> Result<ReadyCondition, PlanError> {
         match (&self.ready, self.ready_status) {
-            (Some(ReadyWhen(Ready::Http { path, .. })), status) => Ok(Ready::Http {
-                path: path.clone(),
-                status,
-            }),
+            (Some(ReadyWhen(ReadyCondition::Http { path, .. })), status) => {
+                Ok(ReadyCondition::Http {
+                    path: path.clone(),
+                    status,
+                })
+            }
             (_, Some(_)) => Err(refuse_at(
                 "`ready-status` needs a path in `ready`",
                 &["load", "ready-status"],
@@ -423,10 +428,10 @@ fn path_of(url: &str) -> &str {
 mod tests {
     use super::*;
     use crate::model::{Plan, Question};
-    use crate::scenario::Surroundings;
+    use crate::scenario::PlanContext;
 
-    fn around() -> Surroundings {
-        Surroundings {
+    fn around() -> PlanContext {
+        PlanContext {
             environment: Vec::new(),
             base: PathBuf::from("/work"),
             seed: 1,
@@ -448,7 +453,7 @@ mod tests {
         })
     }
 
-    fn load(text: &str) -> model::Load {
+    fn load(text: &str) -> model::LoadPlan {
         planned(text).unwrap().load.unwrap()
     }
 
@@ -478,7 +483,10 @@ mod tests {
     fn a_command_under_load_is_a_service() {
         let plan = planned(SERVICE).unwrap();
         assert!(plan.is_sound());
-        assert_eq!(plan.variants[0].actors[0].role, crate::model::Role::Service);
+        assert_eq!(
+            plan.variants[0].actors[0].role,
+            crate::model::ActorRole::Service
+        );
         assert_eq!(plan.question, Question::Rate);
         assert_eq!(plan.stop.trials, Some(super::super::plan::DEFAULT_LIVES));
     }
@@ -564,23 +572,26 @@ mod tests {
         let again = Scenario::of_variant_plan(&plan, &plan.variants[0]).unwrap();
         assert_eq!(again.to_plan(around()).unwrap().load, plan.load);
         let mut more = again.clone();
-        let clients = Some(Clients::Of(9.try_into().unwrap()));
+        let clients = Some(Concurrency::Of(9.try_into().unwrap()));
         more.load = Some(Load {
             clients,
             ..Load::default()
         });
         let load = more.to_plan(around()).unwrap().load.unwrap();
-        assert_eq!(load.pace, Pace::Closed { clients: 9 });
-        assert_eq!(load.amount, model::Amount::Requests(50));
+        assert_eq!(load.pace, RequestPace::Closed { clients: 9 });
+        assert_eq!(load.amount, model::LoadLimit::Requests(50));
     }
 
     #[test]
     fn when_it_is_ready_is_said_in_one_word() {
         let ready = |word: &str| word.parse::<ReadyWhen>().map(|ready| ready.0);
-        assert_eq!(ready("tcp"), Ok(Ready::Connects));
-        assert_eq!(ready("2s"), Ok(Ready::After(Duration::from_secs(2))));
-        assert_eq!(ready("log:^up"), Ok(Ready::Log("^up".to_owned())));
+        assert_eq!(ready("tcp"), Ok(ReadyCondition::Connects));
+        assert_eq!(
+            ready("2s"),
+            Ok(ReadyCondition::After(Duration::from_secs(2)))
+        );
+        assert_eq!(ready("log:^up"), Ok(ReadyCondition::Log("^up".to_owned())));
         assert!(ready("log:(").is_err() && ready("soon").is_err());
-        assert!(matches!(ready("/healthz"), Ok(Ready::Http { .. })));
+        assert!(matches!(ready("/healthz"), Ok(ReadyCondition::Http { .. })));
     }
 }

@@ -1,6 +1,6 @@
 //! Expands variables with several values: every combination is a variant.
 
-use super::plan::{Refusal, refuse_at};
+use super::plan::{PlanError, refuse_at};
 use super::{EnvValue, Scenario};
 use crate::model::{Factor, Text};
 use schemars::JsonSchema;
@@ -20,11 +20,11 @@ const CHOSEN: [&str; 4] = ["variant", "set", "lines", "made"];
 
 /// Variables with their values, in the order in which they were given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Matrix(pub Vec<Variable>);
+pub struct Matrix(pub Vec<MatrixVariable>);
 
 /// A variable with its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Variable {
+pub struct MatrixVariable {
     /// Its name: it stands for its value as `{name}`.
     pub name: String,
     /// Its values.
@@ -33,9 +33,9 @@ pub struct Variable {
 
 /// A value of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Level(pub String);
+pub struct MatrixValue(pub String);
 
-impl FromStr for Level {
+impl FromStr for MatrixValue {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -43,7 +43,7 @@ impl FromStr for Level {
     }
 }
 
-impl FromStr for Variable {
+impl FromStr for MatrixVariable {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -61,10 +61,10 @@ impl FromStr for Variable {
 impl<'de> Deserialize<'de> for Matrix {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         // The parser sorts tables by name, so their order is taken from the text.
-        let said = BTreeMap::<String, Spanned<Vec<Level>>>::deserialize(from)?;
+        let said = BTreeMap::<String, Spanned<Vec<MatrixValue>>>::deserialize(from)?;
         let mut said: Vec<_> = said.into_iter().collect();
         said.sort_by_key(|(_, levels)| levels.span().start);
-        let variable = |(name, levels): (String, Spanned<Vec<Level>>)| Variable {
+        let variable = |(name, levels): (String, Spanned<Vec<MatrixValue>>)| MatrixVariable {
             name,
             levels: levels
                 .into_inner()
@@ -82,7 +82,7 @@ impl JsonSchema for Matrix {
     }
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let level = generator.subschema_for::<Level>();
+        let level = generator.subschema_for::<MatrixValue>();
         schemars::json_schema!({
             "description": "Variables with their values.",
             "type": "object",
@@ -99,8 +99,8 @@ impl JsonSchema for Matrix {
 
 impl Matrix {
     /// Replaces variables of the same name.
-    pub fn overlay_variables(&mut self, said: Vec<Variable>) {
-        let kept = |old: &Variable| !said.iter().any(|new| new.name == old.name);
+    pub fn overlay_variables(&mut self, said: Vec<MatrixVariable>) {
+        let kept = |old: &MatrixVariable| !said.iter().any(|new| new.name == old.name);
         self.0.retain(kept);
         self.0.extend(said);
     }
@@ -127,12 +127,12 @@ impl Combination<'_> {
 }
 
 /// Fills the values of a combination into texts, and remembers which marks occurred.
-pub(super) struct Filling<'a> {
+pub(super) struct MatrixSubstitution<'a> {
     values: &'a [(&'a str, &'a str)],
     used: RefCell<BTreeSet<&'a str>>,
 }
 
-impl<'a> Filling<'a> {
+impl<'a> MatrixSubstitution<'a> {
     pub(super) fn new(combination: &'a Combination<'a>) -> Self {
         Self {
             values: &combination.values,
@@ -173,7 +173,7 @@ impl<'a> Filling<'a> {
     }
 
     /// Returns the variables whose marks did not occur so far, which are set in the environment.
-    pub(super) fn environment_variables(&self) -> Result<Vec<(Text, Text)>, Refusal> {
+    pub(super) fn environment_variables(&self) -> Result<Vec<(Text, Text)>, PlanError> {
         let used = self.used.borrow();
         let unused = self.values.iter();
         let unused = unused.filter(|(name, _)| !used.contains(name));
@@ -205,7 +205,7 @@ fn begins_with_mark(text: &str, name: &str) -> bool {
 
 impl Scenario {
     /// Returns every combination of the matrix: the last variable changes first.
-    pub(super) fn all_combinations(&self) -> Result<Vec<Combination<'_>>, Refusal> {
+    pub(super) fn all_combinations(&self) -> Result<Vec<Combination<'_>>, PlanError> {
         self.check_matrix()?;
         let mut all = vec![Combination::default()];
         for variable in &self.matrix.0 {
@@ -223,10 +223,10 @@ impl Scenario {
         Ok(all)
     }
 
-    fn check_matrix(&self) -> Result<(), Refusal> {
+    fn check_matrix(&self) -> Result<(), PlanError> {
         let mut names = BTreeSet::new();
         let mut variants = self.variants.len().max(1);
-        for Variable { name, levels } in &self.matrix.0 {
+        for MatrixVariable { name, levels } in &self.matrix.0 {
             let at = ["matrix", name.as_str()];
             if OWN.contains(&name.as_str()) {
                 return Err(refuse_at(
@@ -321,6 +321,9 @@ pub(super) fn set_variables(env: &mut Vec<(Text, Option<Text>)>, variables: &[(T
 }
 
 /// Fills in the value of an environment variable.
-pub(super) fn fill_value(EnvValue(value): &EnvValue, filling: &Filling<'_>) -> Option<Text> {
+pub(super) fn fill_value(
+    EnvValue(value): &EnvValue,
+    filling: &MatrixSubstitution<'_>,
+) -> Option<Text> {
     value.as_ref().map(|value| filling.fill_text(value))
 }

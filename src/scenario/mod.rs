@@ -2,45 +2,45 @@
 //!
 //! A [`Scenario`] holds only the settings that the user gave. [`Scenario::to_plan`] adds the defaults.
 
-mod again;
 mod check;
-mod complaint;
 mod container;
+mod deserialize;
+mod error;
+mod expected_value;
 mod file;
 mod load;
 mod matrix;
 mod plan;
 mod question;
-mod read;
 mod request;
+mod restore;
 mod schema;
 mod search;
-mod shape;
 mod shrink;
-mod spell;
+mod suggest;
 mod syntax;
 mod value;
 mod write;
 
-pub use again::NoText;
-pub use complaint::Complaint;
+pub use error::ScenarioError;
 pub use file::{complain_about, load_scenario, plan_file};
-pub use load::{Attach, Load};
-pub use matrix::{Level, Matrix, Variable};
-pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, Refusal, Surroundings};
+pub use load::{AttachedProcess, Load};
+pub use matrix::{Matrix, MatrixValue, MatrixVariable};
+pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, PlanContext, PlanError};
 pub use question::MEASURE_FIRST;
 pub use request::Request;
+pub use restore::NonUtf8Argument;
 pub use schema::scenario_schema;
-pub use search::Searched;
+pub use search::SearchSources;
 pub use shrink::shrink_plan;
-pub use spell::intended_name as similar_field;
+pub use suggest::intended_name as similar_field;
 pub use value::{
-    Amount, Clients, Codes, Confidence, EnvValue, Expectation, Frequency, Numbers, OnlyRule,
-    Pattern, Rate, ReadyWhen, ResourceName, Span, TimeoutValue,
+    Codes, Concurrency, Confidence, DurationValue, EnvValue, Expectation, Frequency, IntegerRange,
+    LimitValue, OnlyRule, Pattern, RateValue, ReadyWhen, ResourceName, TimeoutValue,
 };
 pub use write::under_load;
 
-use crate::model::{Capture, CoreSize, Find, Keep, Leaks, Role};
+use crate::model::{ActorRole, CaptureMode, CompareGoal, CoreSize, KeepRule, LeakRule};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -56,13 +56,13 @@ pub struct Scenario {
     /// What this scenario is about, in one sentence.
     pub description: Option<String>,
     /// The question: `rate` (how often does it fail?), `confirm` (is it fixed?), `compare` (which variants fail?), `bisect` (which candidate is the first bad one?), `reduce` (which items does the failure need?) or `ramp` (at which concurrency does it fail?).
-    pub ask: Option<Ask>,
+    pub ask: Option<QuestionSettings>,
     /// To confirm: the failure rate before the fix, as counts such as `3/30` or as a run. To compare: the failure rate of failing variants.
     pub baseline: Option<String>,
     /// Use this variant of the baseline.
     pub of: Option<String>,
     /// Assume this failure rate instead of a baseline.
-    pub assume_rate: Option<Rate>,
+    pub assume_rate: Option<RateValue>,
     /// Also rule out a fix that merely halves the failure rate; if this is not set, only if that takes less than a minute.
     pub exclude_half: Option<bool>,
     /// To confirm or search: count every failure, not only the failures seen in the baseline or at the bad end.
@@ -74,15 +74,15 @@ pub struct Scenario {
     /// To confirm, compare with a baseline or search: do not count earlier runs of the same program under the same conditions.
     pub ignore_earlier_runs: Option<bool>,
     /// To compare: find the variants that are `failing`, or find out whether the rates are `different`.
-    pub find: Option<Find>,
+    pub find: Option<CompareGoal>,
     /// Compare the other variants with this one; default: the first.
     pub reference: Option<String>,
     /// To compare: call a variant clean only if it fails in fewer than this share of its trials.
-    pub floor: Option<Rate>,
+    pub floor: Option<RateValue>,
     /// To bisect: the candidates that `{variant}` stands for, good end first. `@FILE` is a file with one candidate per line.
     pub over: Vec<String>,
     /// To bisect: the candidates as numbers, such as `1..64`, good end first.
-    pub range: Option<Numbers>,
+    pub range: Option<IntegerRange>,
     /// To bisect: the commits of the repository of the working directory, such as `v1.2..main`, good end first. Each commit is checked out in its own directory.
     pub git: Option<String>,
     /// To bisect commits: stop at a merge commit. By default, the commits that it brought are searched next.
@@ -136,9 +136,9 @@ pub struct Scenario {
     /// To search: build this many variants at a time, while trials run.
     pub builds: Option<NonZeroU32>,
     /// To search: give up on a variant if its build takes longer than this.
-    pub build_limit: Option<Span>,
+    pub build_limit: Option<DurationValue>,
     /// To search: disk budget for variant directories; the oldest is evicted first.
-    pub disk: Option<Amount>,
+    pub disk: Option<LimitValue>,
     /// To search: assume that good variants never fail this way.
     pub clean: Option<bool>,
     /// To search: give up if the bad end has not failed after this many trials.
@@ -164,7 +164,7 @@ pub struct Scenario {
     pub requests: Vec<Request>,
     /// The load of a run that is done again.
     #[serde(skip)]
-    pub loaded: Option<crate::model::Load>,
+    pub loaded: Option<crate::model::LoadPlan>,
     /// Start this many copies of the command in each trial.
     pub copies: Option<NonZeroU32>,
     /// Environment variables to set; `false` removes one.
@@ -196,9 +196,9 @@ pub struct Scenario {
     /// Shell command to run once after all trials.
     pub cleanup: Option<String>,
     /// Limits of every process, with their names in `ulimit` or `prlimit`.
-    pub rlimit: BTreeMap<ResourceName, Amount>,
+    pub rlimit: BTreeMap<ResourceName, LimitValue>,
     /// Limit the memory of all processes of a trial together: `500M`, `2G`.
-    pub memory: Option<Amount>,
+    pub memory: Option<LimitValue>,
     /// Give each trial a temporary directory (`{dir}`, `PROVOKE_DIR`, `TMPDIR`).
     pub tmp_per_run: Option<bool>,
     /// Run this many trials of each variant; in a search, of all variants together.
@@ -210,21 +210,21 @@ pub struct Scenario {
     /// Treat a trial as hung after this long. `auto` is 20 times the slowest passing trial, at least 10 s.
     pub timeout: Option<TimeoutValue>,
     /// Time between SIGTERM and SIGKILL for a hung trial.
-    pub grace: Option<Span>,
+    pub grace: Option<DurationValue>,
     /// How long descendants of the main process may run on before they count as leaked.
-    pub leak_grace: Option<Span>,
+    pub leak_grace: Option<DurationValue>,
     /// Stop the run after this long.
-    pub duration: Option<Span>,
+    pub duration: Option<DurationValue>,
     /// Stop at the first failure.
     pub fail_fast: Option<bool>,
     /// Stop after this many failures.
     pub max_fail: Option<u64>,
     /// Stop when the confidence interval is narrower than this.
-    pub width: Option<Rate>,
+    pub width: Option<RateValue>,
     /// Run this many trials first and do not count them.
     pub warmup: Option<u64>,
     /// Wait this long before each trial.
-    pub delay: Option<Span>,
+    pub delay: Option<DurationValue>,
     /// Confidence of every interval and answer, in percent.
     pub conf: Option<Confidence>,
     /// Derive the seeds of all trials from this number.
@@ -240,7 +240,7 @@ pub struct Scenario {
     /// Count only these kinds of failure: a signal, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`. Others are counted separately.
     pub only: Vec<OnlyRule>,
     /// How to treat processes still running after a trial.
-    pub leaks: Option<Leaks>,
+    pub leaks: Option<LeakRule>,
     /// Run the processes of trials as this user, if provoke runs as root.
     pub user: Option<String>,
     /// Treat containers, volumes and networks that a trial leaves behind as leaks, and remove them.
@@ -248,13 +248,13 @@ pub struct Scenario {
     /// `fail` if reproducing the failure is the hoped-for result: it changes the exit code.
     pub expect: Option<Expectation>,
     /// The failure rate that is allowed: the exit code says whether the rate is below it.
-    pub max_rate: Option<Rate>,
+    pub max_rate: Option<RateValue>,
     /// Keep the output of failing trials, of all trials, or none.
-    pub keep: Option<Keep>,
+    pub keep: Option<KeepRule>,
     /// Keep all evidence of this many trials per crash signature.
     pub keep_per_sig: Option<u64>,
     /// When to dump cores: `auto` in a few extra trials after the measurement, `off`, `on` in every trial, or `trace`.
-    pub capture: Option<Capture>,
+    pub capture: Option<CaptureMode>,
     /// Core contents: `light` omits the memory of huge processes.
     pub cores: Option<CoreSize>,
     /// Pass a trial although a child process crashed, if the main process passed.
@@ -267,7 +267,7 @@ pub struct Scenario {
 /// The question of a scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Ask {
+pub enum QuestionSettings {
     /// How often does it fail?
     #[default]
     Rate,
@@ -291,7 +291,7 @@ pub struct Actor {
     /// Its name in reports and in the names of kept files.
     pub name: String,
     /// `main` decides the outcome; a `helper` runs beside it and is stopped with it; a `service` is a main process under load.
-    pub role: Role,
+    pub role: ActorRole,
     /// The program and its arguments.
     pub command: Option<Vec<String>>,
     /// A line for `sh -c`, instead of `command`.

@@ -1,11 +1,12 @@
 //! Makes a complete plan from a scenario: checks it, and adds the defaults.
 
-use super::matrix::{Combination, Filling, fill_value, set_variables};
-use super::search::{MAKE_LIMIT, Searched};
-use super::{Actor, Ask, EnvValue, OnlyRule, Scenario, Span, Variant};
+use super::matrix::{Combination, MatrixSubstitution, fill_value, set_variables};
+use super::search::{MAKE_LIMIT, SearchSources};
+use super::{Actor, DurationValue, EnvValue, OnlyRule, QuestionSettings, Scenario, Variant};
 use crate::model::{
-    ActorPlan, Alpha, Capture, Change, Cores, Edit, Expect, Find, Hooks, Limit, Measured, Only,
-    Plan, Question, Resource, Role, Rules, Stop, Text, Timeout, VariantPlan,
+    ActorPlan, ActorRole, Alpha, BugFilter, CaptureMode, CompareGoal, CoreSettings, EditPlan,
+    ExpectedResult, FileChange, Hooks, MeasuredBaseline, Plan, Question, Resource, ResourceLimit,
+    Rules, StopLimits, Text, Timeout, VariantPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -34,7 +35,7 @@ const LONG_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 /// Facts that the plan takes from the place where provoke runs.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct PlanContext {
     /// The environment variables.
     pub environment: Vec<(Text, Text)>,
     /// The directory to which relative paths refer.
@@ -42,15 +43,15 @@ pub struct Surroundings {
     /// The seed, unless the scenario gives one.
     pub seed: u64,
     /// The candidates or items, if the scenario alone does not define them.
-    pub searched: Option<Searched>,
+    pub searched: Option<SearchSources>,
     /// The counts of the baseline, if one was named.
-    pub baseline: Option<Measured>,
+    pub baseline: Option<MeasuredBaseline>,
 }
 
 /// Why a scenario cannot be made into a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
-pub struct Refusal {
+pub struct PlanError {
     /// The error.
     pub what: String,
     /// The field, as a path of keys and indices.
@@ -59,9 +60,13 @@ pub struct Refusal {
     pub hint: String,
 }
 
-pub(super) fn refuse_at(what: impl Into<String>, at: &[&str], hint: impl Into<String>) -> Refusal {
+pub(super) fn refuse_at(
+    what: impl Into<String>,
+    at: &[&str],
+    hint: impl Into<String>,
+) -> PlanError {
     let at = at.iter().map(ToString::to_string).collect();
-    Refusal {
+    PlanError {
         what: what.into(),
         at,
         hint: hint.into(),
@@ -70,7 +75,7 @@ pub(super) fn refuse_at(what: impl Into<String>, at: &[&str], hint: impl Into<St
 
 impl Scenario {
     /// Makes a plan, and adds the defaults.
-    pub fn to_plan(&self, around: Surroundings) -> Result<Plan, Refusal> {
+    pub fn to_plan(&self, around: PlanContext) -> Result<Plan, PlanError> {
         let (jobs, waves) = self.plan_jobs()?;
         self.check_patterns()?;
         let space = self.search_space(&around)?;
@@ -80,7 +85,7 @@ impl Scenario {
         };
         let load = self.plan_load(&around.base)?;
         let variants = match self.asked_question() {
-            Ask::Ramp => self.level_variants(&variants)?,
+            QuestionSettings::Ramp => self.level_variants(&variants)?,
             _ => variants,
         };
         let question = self.plan_question(&variants, around.baseline)?;
@@ -124,7 +129,7 @@ impl Scenario {
                 .rlimit
                 .iter()
                 .filter(|(name, _)| name.to_resource() != Resource::Core)
-                .map(|(name, amount)| Limit {
+                .map(|(name, amount)| ResourceLimit {
                     resource: name.to_resource(),
                     value: amount.0,
                 })
@@ -178,7 +183,7 @@ impl Scenario {
     }
 
     /// Returns the memory limit of all processes of a trial together.
-    fn memory_limit(&self) -> Result<Option<u64>, Refusal> {
+    fn memory_limit(&self) -> Result<Option<u64>, PlanError> {
         let bytes = self.memory.and_then(|amount| amount.0);
         if bytes.is_some_and(|bytes| bytes < LEAST_MEMORY) {
             let what = "a trial needs at least 8M of memory";
@@ -196,29 +201,31 @@ impl Scenario {
 
     /// Returns when cores are dumped, and with which contents. A limit for cores enables them, and so does a search for
     /// one signature, which needs them.
-    fn capture_settings(&self) -> (Capture, Cores) {
+    fn capture_settings(&self) -> (CaptureMode, CoreSettings) {
         let limit = self.rlimit.iter();
         let limit = limit
             .filter(|(name, _)| name.to_resource() == Resource::Core)
             .map(|(_, amount)| amount.0)
             .next();
-        let by_signature = |only: &OnlyRule| matches!(only.0, Only::Signature(_));
+        let by_signature = |only: &OnlyRule| matches!(only.0, BugFilter::Signature(_));
         let implied = match limit {
-            Some(Some(0)) => Capture::Off,
-            Some(_) => Capture::On,
-            None if self.only.iter().any(by_signature) => Capture::On,
+            Some(Some(0)) => CaptureMode::Off,
+            Some(_) => CaptureMode::On,
+            None if self.only.iter().any(by_signature) => CaptureMode::On,
             // The run ends with the first crash that counts, so no trial runs during or after a dump.
-            None if self.ask == Some(Ask::Confirm) => Capture::On,
-            None => Capture::default(),
+            None if self.ask == Some(QuestionSettings::Confirm) => CaptureMode::On,
+            None => CaptureMode::default(),
         };
-        let cores = Cores {
-            limit: limit.map_or(Cores::default().limit, |limit| limit.unwrap_or(u64::MAX)),
+        let cores = CoreSettings {
+            limit: limit.map_or(CoreSettings::default().limit, |limit| {
+                limit.unwrap_or(u64::MAX)
+            }),
             size: self.cores.unwrap_or_default(),
         };
         (self.capture.unwrap_or(implied), cores)
     }
 
-    fn plan_jobs(&self) -> Result<(u32, bool), Refusal> {
+    fn plan_jobs(&self) -> Result<(u32, bool), PlanError> {
         match (self.jobs, self.wave) {
             (Some(jobs), Some(wave)) if jobs != wave => Err(refuse_at(
                 format!("`wave` starts {wave} trials together, and `jobs` allows {jobs}"),
@@ -238,7 +245,7 @@ impl Scenario {
     }
 
     /// Compiles all patterns together, as they will be used: each may be valid and all together too large.
-    fn check_patterns(&self) -> Result<(), Refusal> {
+    fn check_patterns(&self) -> Result<(), PlanError> {
         let all = self
             .fail_if_out
             .iter()
@@ -253,7 +260,7 @@ impl Scenario {
         })
     }
 
-    fn plan_stop(&self, question: &Question) -> Result<Stop, Refusal> {
+    fn plan_stop(&self, question: &Question) -> Result<StopLimits, PlanError> {
         let failures = match (self.fail_fast, self.max_fail) {
             (Some(true), Some(k)) if k != 1 => {
                 return Err(refuse_at(
@@ -293,23 +300,23 @@ impl Scenario {
             | Question::Reduce(_)
             | Question::Shrink(_) => (None, None),
             Question::Compare(compare) => match compare.find {
-                Find::Failing => (None, Some(DEFAULT_DURATION)),
-                Find::Different => (Some(DEFAULT_PAIRS), Some(DEFAULT_DURATION)),
+                CompareGoal::Failing => (None, Some(DEFAULT_DURATION)),
+                CompareGoal::Different => (Some(DEFAULT_PAIRS), Some(DEFAULT_DURATION)),
             },
         };
-        let default = time.filter(|_| !bounded).map(Span);
+        let default = time.filter(|_| !bounded).map(DurationValue);
         let duration = self.duration.or(default);
-        Ok(Stop {
+        Ok(StopLimits {
             trials: self.runs.or(runs.filter(|_| !bounded)),
             failures,
             width: self.width.map(|rate| rate.0),
-            duration_us: duration.map(Span::to_micros),
+            duration_us: duration.map(DurationValue::to_micros),
             changed: false,
             all_alike: false,
         })
     }
 
-    fn plan_expectation(&self) -> Result<Expect, Refusal> {
+    fn plan_expectation(&self) -> Result<ExpectedResult, PlanError> {
         match (self.expect, self.max_rate) {
             (Some(_), Some(_)) => Err(refuse_at(
                 "`expect` and `max-rate` both define the exit code",
@@ -317,8 +324,8 @@ impl Scenario {
                 "give one of the two",
             )),
             (Some(expectation), None) => Ok(expectation.0),
-            (None, Some(rate)) => Ok(Expect::MaxRate(rate.0)),
-            (None, None) => Ok(Expect::Pass),
+            (None, Some(rate)) => Ok(ExpectedResult::MaxRate(rate.0)),
+            (None, None) => Ok(ExpectedResult::Pass),
         }
     }
 
@@ -339,7 +346,7 @@ impl Scenario {
         }
     }
 
-    fn plan_variants(&self, base: &Path) -> Result<Vec<VariantPlan>, Refusal> {
+    fn plan_variants(&self, base: &Path) -> Result<Vec<VariantPlan>, PlanError> {
         let combinations = self.all_combinations()?;
         let mut names = BTreeSet::new();
         let mut plans = Vec::new();
@@ -382,8 +389,8 @@ impl Scenario {
         combination: &Combination<'_>,
         levels: Vec<u32>,
         base: &Path,
-    ) -> Result<VariantPlan, Refusal> {
-        let filling = Filling::new(combination);
+    ) -> Result<VariantPlan, PlanError> {
+        let filling = MatrixSubstitution::new(combination);
         let mut actors = self.plan_actors(variant, at, base, &filling)?;
         let hooks = self.own_hooks(variant, &filling);
         let edits = variant_edits(variant, at, base, &filling)?;
@@ -406,7 +413,7 @@ impl Scenario {
     }
 
     /// Returns the hooks of the trials of a variant.
-    fn own_hooks(&self, variant: &Variant, filling: &Filling<'_>) -> Hooks {
+    fn own_hooks(&self, variant: &Variant, filling: &MatrixSubstitution<'_>) -> Hooks {
         let text = |hook: &String| filling.fill_text(hook);
         let differs = |hook: &&String| self.mentions_variable(hook);
         let varies = |_: &&String| self.fills_variants();
@@ -440,14 +447,14 @@ impl Scenario {
         variant: &Variant,
         at: &[&str],
         base: &Path,
-        filling: &Filling<'_>,
-    ) -> Result<Vec<ActorPlan>, Refusal> {
+        filling: &MatrixSubstitution<'_>,
+    ) -> Result<Vec<ActorPlan>, PlanError> {
         let mut actors = self.said_actors()?;
         if self.is_loaded() {
             let decisive = actors
                 .iter_mut()
                 .filter(|actor| actor.role.decides_outcome());
-            decisive.for_each(|actor| actor.role = Role::Service);
+            decisive.for_each(|actor| actor.role = ActorRole::Service);
         }
         if !actors.iter().any(|actor| actor.role.decides_outcome()) {
             let hint = "give one actor the role `main`: its exit decides the outcome";
@@ -544,7 +551,7 @@ impl Scenario {
         self.load.is_some() || self.loaded.is_some()
     }
 
-    fn said_actors(&self) -> Result<Vec<Actor>, Refusal> {
+    fn said_actors(&self) -> Result<Vec<Actor>, PlanError> {
         let short = self.command.is_some() || self.shell.is_some();
         if let Some((load, _)) = self
             .load
@@ -609,7 +616,7 @@ impl Scenario {
         if let Some(index) = self
             .actors
             .iter()
-            .position(|actor| actor.role == Role::Service && !self.is_loaded())
+            .position(|actor| actor.role == ActorRole::Service && !self.is_loaded())
         {
             let hint = "add the URL of the service: `[load] url = ...`; or use the role `helper` for a process beside the main process";
             return Err(refuse_at(
@@ -621,7 +628,7 @@ impl Scenario {
         Ok(self.actors.clone())
     }
 
-    pub(super) fn wrapping_words(&self) -> Result<Vec<String>, Refusal> {
+    pub(super) fn wrapping_words(&self) -> Result<Vec<String>, PlanError> {
         let Some(wrap) = &self.wrap else {
             return Ok(Vec::new());
         };
@@ -636,7 +643,7 @@ impl Scenario {
     }
 }
 
-fn actor_words(actor: &Actor, at: &[&str]) -> Result<Vec<String>, Refusal> {
+fn actor_words(actor: &Actor, at: &[&str]) -> Result<Vec<String>, PlanError> {
     match (&actor.command, &actor.shell) {
         (Some(command), None) if !command.is_empty() => Ok(command.clone()),
         (None, Some(shell)) => Ok(["sh", "-c", shell].map(str::to_owned).to_vec()),
@@ -658,8 +665,8 @@ fn variant_edits(
     variant: &Variant,
     at: &[&str],
     base: &Path,
-    filling: &Filling<'_>,
-) -> Result<Vec<Edit>, Refusal> {
+    filling: &MatrixSubstitution<'_>,
+) -> Result<Vec<EditPlan>, PlanError> {
     let mut edits = Vec::new();
     for (file, source) in &variant.files {
         let at = [at, &["files", file]].concat();
@@ -667,9 +674,9 @@ fn variant_edits(
             Some(text) => base.join(filling.fill_values(text)),
             None => base.join(source),
         };
-        edits.push(Edit {
+        edits.push(EditPlan {
             file: path_inside(file, &at, filling)?,
-            change: Change::Copy(source.into_os_string().into()),
+            change: FileChange::Copy(source.into_os_string().into()),
         });
     }
     for (index, edit) in variant.edits.iter().enumerate() {
@@ -690,9 +697,9 @@ fn variant_edits(
                 "add `replace`; `\"\"` removes the text",
             ));
         };
-        edits.push(Edit {
+        edits.push(EditPlan {
             file: path_inside(&edit.file, &place("file"), filling)?,
-            change: Change::Replace {
+            change: FileChange::Replace {
                 find,
                 with: filling.fill_values(replace),
             },
@@ -702,7 +709,11 @@ fn variant_edits(
 }
 
 /// Returns the path of a file in the working directory; other files are not copied.
-fn path_inside(file: &str, at: &[&str], filling: &Filling<'_>) -> Result<Text, Refusal> {
+fn path_inside(
+    file: &str,
+    at: &[&str],
+    filling: &MatrixSubstitution<'_>,
+) -> Result<Text, PlanError> {
     let file = filling.fill_values(file);
     let hint = "name a file in the working directory, such as `config.ini`: the variant gets a copy of that directory only";
     if file.is_empty() {

@@ -1,10 +1,10 @@
 //! Makes the question of a plan from a scenario.
 
-use super::plan::{Refusal, refuse_at};
-use super::{Ask, Rate, Scenario};
+use super::plan::{PlanError, refuse_at};
+use super::{QuestionSettings, RateValue, Scenario};
 use crate::model::{
-    Baseline, Compare, Confirm, Find, Measured, Only, Question, Ramp, Search, VariantId,
-    VariantPlan,
+    Baseline, BugFilter, CompareGoal, CompareQuestion, ConfirmQuestion, MeasuredBaseline, Question,
+    RampQuestion, SearchQuestion, VariantId, VariantPlan,
 };
 use crate::untrusted::shell_word;
 
@@ -19,11 +19,11 @@ impl Scenario {
     pub(super) fn plan_question(
         &self,
         variants: &[VariantPlan],
-        measured: Option<Measured>,
-    ) -> Result<Question, Refusal> {
+        measured: Option<MeasuredBaseline>,
+    ) -> Result<Question, PlanError> {
         let ask = self.asked_question();
         self.check_fields_of(ask)?;
-        let search = || Search {
+        let search = || SearchQuestion {
             clean: self.clean.unwrap_or(false),
             any_failure: self.takes_any_failure(),
             fixed: self.fixed.unwrap_or(false),
@@ -35,12 +35,16 @@ impl Scenario {
             earlier: None,
         };
         match ask {
-            Ask::Rate => Ok(Question::Rate),
-            Ask::Confirm => self.plan_confirm(variants, measured).map(Question::Confirm),
-            Ask::Compare => self.plan_compare(variants, measured).map(Question::Compare),
-            Ask::Bisect => Ok(Question::Bisect(search())),
-            Ask::Reduce => Ok(Question::Reduce(search())),
-            Ask::Ramp => Ok(Question::Ramp(Ramp {
+            QuestionSettings::Rate => Ok(Question::Rate),
+            QuestionSettings::Confirm => {
+                self.plan_confirm(variants, measured).map(Question::Confirm)
+            }
+            QuestionSettings::Compare => {
+                self.plan_compare(variants, measured).map(Question::Compare)
+            }
+            QuestionSettings::Bisect => Ok(Question::Bisect(search())),
+            QuestionSettings::Reduce => Ok(Question::Reduce(search())),
+            QuestionSettings::Ramp => Ok(Question::Ramp(RampQuestion {
                 detect: self.detection_rate(),
                 above: false,
             })),
@@ -48,7 +52,7 @@ impl Scenario {
     }
 
     /// Refuses settings of other questions, and stop rules that conflict with that of the question.
-    fn check_fields_of(&self, ask: Ask) -> Result<(), Refusal> {
+    fn check_fields_of(&self, ask: QuestionSettings) -> Result<(), PlanError> {
         let name = ask.name();
         let confirm = [
             ("assume-rate", self.assume_rate.is_some()),
@@ -101,7 +105,7 @@ impl Scenario {
         let said = |fields: &[(&'static str, bool)]| {
             fields.iter().find(|(_, said)| *said).map(|(name, _)| *name)
         };
-        if ask != Ask::Confirm
+        if ask != QuestionSettings::Confirm
             && let Some(field) = said(&confirm)
         {
             let what = format!("`{field}` is for `provoke confirm`");
@@ -111,21 +115,21 @@ impl Scenario {
                 "use `provoke confirm`, or `ask = \"confirm\"`",
             ));
         }
-        if !matches!(ask, Ask::Confirm | Ask::Compare)
+        if !matches!(ask, QuestionSettings::Confirm | QuestionSettings::Compare)
             && let Some(field) = said(&conditions)
         {
             let what = format!("`{field}` needs a baseline");
             let hint = "use `provoke confirm`, or `provoke compare --baseline`";
             return Err(refuse_at(what, &[field], hint));
         }
-        if matches!(ask, Ask::Rate | Ask::Compare)
+        if matches!(ask, QuestionSettings::Rate | QuestionSettings::Compare)
             && let Some(field) = said(&known)
         {
             let what = format!("`{name}` counts every failure unless `only` is given");
             let hint = "leave it out";
             return Err(refuse_at(what, &[field], hint));
         }
-        if ask != Ask::Compare
+        if ask != QuestionSettings::Compare
             && let Some(field) = said(&compare)
         {
             let what = format!("`{field}` is for `provoke compare`");
@@ -135,48 +139,53 @@ impl Scenario {
                 "use `provoke compare`, or `ask = \"compare\"`",
             ));
         }
-        if !matches!(ask, Ask::Bisect | Ask::Compare)
+        if !matches!(ask, QuestionSettings::Bisect | QuestionSettings::Compare)
             && let Some(field) = said(&fixed)
         {
             let what = format!("`{field}` is for `provoke bisect` or a comparison of two variants");
             let hint = "use `provoke bisect`, or `provoke compare`";
             return Err(refuse_at(what, &[field], hint));
         }
-        if ask != Ask::Bisect
+        if ask != QuestionSettings::Bisect
             && let Some(field) = said(&bisect)
         {
             let what = format!("`{field}` is for `provoke bisect`");
             let hint = "use `provoke bisect`, or `ask = \"bisect\"`";
             return Err(refuse_at(what, &[field], hint));
         }
-        if ask != Ask::Reduce
+        if ask != QuestionSettings::Reduce
             && let Some(field) = said(&reduce)
         {
             let what = format!("`{field}` is for `provoke reduce`");
             let hint = "use `provoke reduce`, or `ask = \"reduce\"`";
             return Err(refuse_at(what, &[field], hint));
         }
-        if !matches!(ask, Ask::Bisect | Ask::Reduce)
+        if !matches!(ask, QuestionSettings::Bisect | QuestionSettings::Reduce)
             && let Some(field) = said(&search)
         {
             let what = format!("`{field}` is for searches");
             let hint = "use `provoke bisect` or `provoke reduce`";
             return Err(refuse_at(what, &[field], hint));
         }
-        if matches!(ask, Ask::Rate | Ask::Ramp)
+        if matches!(ask, QuestionSettings::Rate | QuestionSettings::Ramp)
             && let Some(field) = said(&earlier)
         {
             let what = format!("`{name}` never counts earlier runs");
             return Err(refuse_at(what, &[field], "leave it out"));
         }
-        if matches!(ask, Ask::Rate | Ask::Bisect | Ask::Reduce | Ask::Ramp)
-            && self.baseline.is_some()
+        if matches!(
+            ask,
+            QuestionSettings::Rate
+                | QuestionSettings::Bisect
+                | QuestionSettings::Reduce
+                | QuestionSettings::Ramp
+        ) && self.baseline.is_some()
         {
             let hint = "use `provoke confirm` to check a fix, or `provoke compare`";
             let what = format!("`{name}` does not use a baseline");
             return Err(refuse_at(what, &["baseline"], hint));
         }
-        if ask != Ask::Rate
+        if ask != QuestionSettings::Rate
             && let Some(field) = said(&stops)
         {
             let what = format!("`{name}` decides itself when to stop, so `{field}` has no effect");
@@ -189,8 +198,8 @@ impl Scenario {
     fn plan_confirm(
         &self,
         variants: &[VariantPlan],
-        measured: Option<Measured>,
-    ) -> Result<Confirm, Refusal> {
+        measured: Option<MeasuredBaseline>,
+    ) -> Result<ConfirmQuestion, PlanError> {
         if let [_, second, ..] = variants {
             let what = format!(
                 "`confirm` checks one variant, and there are {}",
@@ -234,7 +243,7 @@ impl Scenario {
             }
             _ => Vec::new(),
         };
-        Ok(Confirm {
+        Ok(ConfirmQuestion {
             baseline,
             doubts,
             exclude_half: self.exclude_half,
@@ -245,8 +254,8 @@ impl Scenario {
     }
 
     /// Refuses a baseline without failures.
-    fn check_baseline(&self, measured: Measured) -> Result<Measured, Refusal> {
-        let confirms = self.ask == Some(Ask::Confirm);
+    fn check_baseline(&self, measured: MeasuredBaseline) -> Result<MeasuredBaseline, PlanError> {
+        let confirms = self.ask == Some(QuestionSettings::Confirm);
         if confirms && measured.one_life && !self.independent.unwrap_or(false) {
             let what = format!(
                 "the {} trials of the baseline shared the processes that `setup` started, so they may count as a single trial",
@@ -274,8 +283,8 @@ impl Scenario {
     fn plan_compare(
         &self,
         variants: &[VariantPlan],
-        measured: Option<Measured>,
-    ) -> Result<Compare, Refusal> {
+        measured: Option<MeasuredBaseline>,
+    ) -> Result<CompareQuestion, PlanError> {
         if variants.len() < 2 {
             let hint = self.compared_programs().unwrap_or_else(|| {
                 "define two or more variants: -L VAR=a,b, or [[variant]] in a scenario file"
@@ -285,13 +294,13 @@ impl Scenario {
         }
         let by_rates = variants.len() == 2 && measured.is_none() && self.floor.is_none();
         let default = if by_rates {
-            Find::Different
+            CompareGoal::Different
         } else {
-            Find::Failing
+            CompareGoal::Failing
         };
         let find = self.find.unwrap_or(default);
         let floor = self.floor_millionths(find)?;
-        if find == Find::Different && measured.is_some() {
+        if find == CompareGoal::Different && measured.is_some() {
             return Err(refuse_at(
                 "`find = \"different\"` does not use a baseline",
                 &["baseline"],
@@ -299,14 +308,14 @@ impl Scenario {
             ));
         }
         let fixed = self.fixed.unwrap_or(false);
-        if fixed && (variants.len() != 2 || find != Find::Different) {
+        if fixed && (variants.len() != 2 || find != CompareGoal::Different) {
             return Err(refuse_at(
                 "`fixed` needs exactly two variants and `find = \"different\"`",
                 &["fixed"],
                 "define the old variant first, then the fixed variant",
             ));
         }
-        Ok(Compare {
+        Ok(CompareQuestion {
             find,
             fixed,
             reference: self.reference_among(variants)?,
@@ -342,11 +351,11 @@ impl Scenario {
     }
 
     /// Returns the floor in millionths.
-    fn floor_millionths(&self, find: Find) -> Result<Option<u32>, Refusal> {
-        let Some(Rate(floor)) = self.floor else {
+    fn floor_millionths(&self, find: CompareGoal) -> Result<Option<u32>, PlanError> {
+        let Some(RateValue(floor)) = self.floor else {
             return Ok(None);
         };
-        if find == Find::Different {
+        if find == CompareGoal::Different {
             return Err(refuse_at(
                 "`floor` does not apply to `find = \"different\"`",
                 &["floor"],
@@ -363,7 +372,7 @@ impl Scenario {
         Ok(Some(floor))
     }
 
-    fn reference_among(&self, variants: &[VariantPlan]) -> Result<VariantId, Refusal> {
+    fn reference_among(&self, variants: &[VariantPlan]) -> Result<VariantId, PlanError> {
         let Some(wanted) = &self.reference else {
             return Ok(VariantId(0));
         };
@@ -383,11 +392,11 @@ impl Scenario {
     }
 
     /// Returns the question; several load levels imply it.
-    pub(super) fn asked_question(&self) -> Ask {
+    pub(super) fn asked_question(&self) -> QuestionSettings {
         let fallback = if self.has_load_levels() {
-            Ask::Ramp
+            QuestionSettings::Ramp
         } else {
-            Ask::Rate
+            QuestionSettings::Rate
         };
         self.ask.unwrap_or(fallback)
     }
@@ -398,22 +407,22 @@ impl Scenario {
     }
 
     /// Returns the failures that are the bug: the given ones, or the failures of the baseline.
-    pub(super) fn bug_rules(&self, question: &Question) -> Vec<Only> {
-        let said: Vec<Only> = self.only.iter().map(|only| only.0).collect();
+    pub(super) fn bug_rules(&self, question: &Question) -> Vec<BugFilter> {
+        let said: Vec<BugFilter> = self.only.iter().map(|only| only.0).collect();
         match question {
-            Question::Confirm(Confirm {
+            Question::Confirm(ConfirmQuestion {
                 baseline: Baseline::Measured(base),
                 ..
             }) if said.is_empty() && !self.takes_any_failure() => {
                 let names = base.bugs.iter().flat_map(|bug| &bug.names);
-                names.copied().map(Only::Signature).collect()
+                names.copied().map(BugFilter::Signature).collect()
             }
             _ => said,
         }
     }
 }
 
-impl Ask {
+impl QuestionSettings {
     fn name(self) -> &'static str {
         match self {
             Self::Rate => "run",

@@ -1,8 +1,8 @@
 //! Kind of request in a scenario, and its conversion into that of a plan.
 
-use super::Amount;
-use super::plan::{Refusal, refuse_at};
-use crate::model::{self, Body, Pick, RequestPlan, Text};
+use super::LimitValue;
+use super::plan::{PlanError, refuse_at};
+use crate::model::{self, FilePick, RequestBody, RequestPlan, Text};
 use crate::untrusted::Untrusted as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,7 +29,7 @@ pub struct Request {
     /// Files to take the body from; the last part of a path may contain `*`.
     pub body_files: Vec<String>,
     /// How the next file is chosen.
-    pub pick: Option<Pick>,
+    pub pick: Option<FilePick>,
     /// The column of `rows` to take the body from.
     pub body_column: Option<String>,
     /// A file with the bytes of the whole request, sent unchanged; `body-files` follow them.
@@ -45,18 +45,18 @@ pub struct Request {
     /// JSON pointers into the response, such as `/items/0/class`, and their expected values; `*` for any value.
     pub expect_json: BTreeMap<String, String>,
     /// Maximum length of the body of a response.
-    pub max_bytes: Option<Amount>,
+    pub max_bytes: Option<LimitValue>,
 }
 
 impl Request {
-    pub(super) fn to_plan(&self, index: usize, base: &Path) -> Result<RequestPlan, Refusal> {
+    pub(super) fn to_plan(&self, index: usize, base: &Path) -> Result<RequestPlan, PlanError> {
         let index = index.to_string();
         let at = |field| ["request", index.as_str(), field];
         let body = match (&self.body, self.body_files.as_slice(), &self.body_column) {
-            (None, [], None) => Body::None,
-            (Some(text), [], None) => Body::Text(text.clone()),
-            (None, [], Some(column)) => Body::Column(column.clone()),
-            (None, patterns, None) => Body::Files {
+            (None, [], None) => RequestBody::None,
+            (Some(text), [], None) => RequestBody::Text(text.clone()),
+            (None, [], Some(column)) => RequestBody::Column(column.clone()),
+            (None, patterns, None) => RequestBody::Files {
                 files: matching_files(patterns, base, &at("body-files"))?,
                 pick: self.pick.unwrap_or_default(),
             },
@@ -74,7 +74,10 @@ impl Request {
             ("method", self.method.is_some()),
             ("path", self.path.is_some()),
             ("headers", !self.headers.is_empty()),
-            ("body", !matches!(body, Body::None | Body::Files { .. })),
+            (
+                "body",
+                !matches!(body, RequestBody::None | RequestBody::Files { .. }),
+            ),
         ];
         if let (Some(_), Some((field, _))) = (&self.raw, written.iter().find(|(_, said)| *said)) {
             let what = format!("a request has both `raw` and `{field}`");
@@ -85,7 +88,11 @@ impl Request {
             ));
         }
         let path = self.path.clone().unwrap_or_else(|| "/".to_owned());
-        let fallback = if body == Body::None { "GET" } else { "POST" };
+        let fallback = if body == RequestBody::None {
+            "GET"
+        } else {
+            "POST"
+        };
         let method = self.method.clone().unwrap_or_else(|| fallback.to_owned());
         let pairs = |map: &BTreeMap<String, String>| {
             let pairs = map
@@ -109,7 +116,7 @@ impl Request {
                 .raw
                 .as_ref()
                 .map(|file| Text::from(base.join(file).as_path())),
-            expect: model::Answer {
+            expect: model::ResponseRules {
                 status: self.status.clone(),
                 headers: pairs(&self.expect_headers),
                 body_regex: self.expect_body.clone(),
@@ -124,7 +131,7 @@ impl Request {
 }
 
 /// Returns the files that match patterns, sorted by name.
-fn matching_files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<Text>, Refusal> {
+fn matching_files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<Text>, PlanError> {
     let mut all = Vec::new();
     for pattern in patterns {
         let path = base.join(pattern);

@@ -1,10 +1,11 @@
 //! Search of a scenario: an ordered list of candidates, or a set of items.
 
 use super::matrix::Combination;
-use super::plan::{Refusal, Surroundings, refuse_at};
-use super::{Ask, Numbers, Scenario, Variant};
+use super::plan::{PlanContext, PlanError, refuse_at};
+use super::{IntegerRange, QuestionSettings, Scenario, Variant};
 use crate::model::{
-    ActorPlan, Choices, Known, Make, Place, Source, Space, Text, Thing, VariantPlan, What,
+    ActorPlan, Candidate, CandidateFacts, Item, ItemKind, Preparation, ReducedSource, SearchSpace,
+    Text, VariantChoices, VariantPlan,
 };
 use crate::untrusted::Untrusted as _;
 use std::collections::BTreeSet;
@@ -25,13 +26,13 @@ const NOT_MEANT: [&str; 5] = ["PATH", "PWD", "OLDPWD", "SHLVL", "_"];
 
 /// The candidates or items that a scenario refers to: commits, packages, parts of files.
 #[derive(Clone, Debug)]
-pub struct Searched {
+pub struct SearchSources {
     /// The set of possible choices.
-    pub choices: Choices,
+    pub choices: VariantChoices,
     /// The files of which pieces are left out.
-    pub sources: Vec<Source>,
+    pub sources: Vec<ReducedSource>,
     /// How a variant is prepared.
-    pub make: Option<Make>,
+    pub make: Option<Preparation>,
     /// A directory, and its replacement for a variant, which contains `{made}`.
     pub moved: Option<(PathBuf, String)>,
     /// The repository of the commits.
@@ -45,11 +46,11 @@ pub struct Searched {
     /// Weight of each candidate as the first that fails.
     pub weights: Vec<u64>,
     /// Known counts of candidates.
-    pub known: Vec<Known>,
+    pub known: Vec<CandidateFacts>,
 }
 
-impl From<Choices> for Searched {
-    fn from(choices: Choices) -> Self {
+impl From<VariantChoices> for SearchSources {
+    fn from(choices: VariantChoices) -> Self {
         Self {
             choices,
             sources: Vec::new(),
@@ -65,10 +66,10 @@ impl From<Choices> for Searched {
     }
 }
 
-impl Searched {
+impl SearchSources {
     /// Reverses a list whose first candidate is bad, so that the first is always good.
     fn reverse_list(&mut self) {
-        if let Choices::Places(places) = &mut self.choices {
+        if let VariantChoices::Places(places) = &mut self.choices {
             places.reverse();
             let last = u32::try_from(places.len())
                 .unwrap_or(u32::MAX)
@@ -88,11 +89,17 @@ impl Searched {
 impl Scenario {
     /// Returns whether variants are prepared when they are chosen.
     pub(super) fn is_a_search(&self) -> bool {
-        matches!(self.ask, Some(Ask::Bisect | Ask::Reduce))
+        matches!(
+            self.ask,
+            Some(QuestionSettings::Bisect | QuestionSettings::Reduce)
+        )
     }
 
     /// Returns the space of a search; `None` for any other question.
-    pub(super) fn search_space(&self, around: &Surroundings) -> Result<Option<Space>, Refusal> {
+    pub(super) fn search_space(
+        &self,
+        around: &PlanContext,
+    ) -> Result<Option<SearchSpace>, PlanError> {
         if !self.is_a_search() {
             return Ok(None);
         }
@@ -126,7 +133,7 @@ impl Scenario {
         let mut template = variant;
         move_to(&mut template, &searched, around)?;
         template.make = searched.make;
-        let space = Space {
+        let space = SearchSpace {
             template,
             choices: searched.choices,
             sources: searched.sources,
@@ -180,21 +187,21 @@ impl Scenario {
 
     /// Returns the fields that define the searched list or set, and whether they are set.
     fn subject_fields(&self) -> [(&'static str, bool); 8] {
-        if self.ask == Some(Ask::Bisect) {
+        if self.ask == Some(QuestionSettings::Bisect) {
             self.list_fields()
         } else {
             self.set_fields()
         }
     }
 
-    fn check_one_subject(&self) -> Result<(), Refusal> {
+    fn check_one_subject(&self) -> Result<(), PlanError> {
         let said: Vec<&str> = self
             .subject_fields()
             .into_iter()
             .filter(|(_, said)| *said)
             .map(|(name, _)| name)
             .collect();
-        let bisects = self.ask == Some(Ask::Bisect);
+        let bisects = self.ask == Some(QuestionSettings::Bisect);
         match said.as_slice() {
             [] if bisects => Err(refuse_at(
                 "there are no candidates to search",
@@ -251,8 +258,8 @@ impl Scenario {
     }
 
     /// Returns the candidates of a list in the scenario itself.
-    pub fn listed_candidates(&self) -> Result<Choices, Refusal> {
-        if let Some(Numbers(first, last)) = self.range {
+    pub fn listed_candidates(&self) -> Result<VariantChoices, PlanError> {
+        if let Some(IntegerRange(first, last)) = self.range {
             let most = first.saturating_add(MOST as u64 + 1);
             let numbers = first..=last.min(most);
             return Ok(candidate_choices(numbers.map(|number| number.to_string())));
@@ -271,9 +278,9 @@ impl Scenario {
     fn listed_choices(
         &self,
         variant: &VariantPlan,
-        around: &Surroundings,
-    ) -> Result<Choices, Refusal> {
-        if self.ask == Some(Ask::Bisect) {
+        around: &PlanContext,
+    ) -> Result<VariantChoices, PlanError> {
+        if self.ask == Some(QuestionSettings::Bisect) {
             return self.listed_candidates();
         }
         let things = if !self.set.is_empty() {
@@ -283,11 +290,11 @@ impl Scenario {
         } else {
             variable_items(variant, around)
         };
-        Ok(Choices::Things(things))
+        Ok(VariantChoices::Things(things))
     }
 
     /// Returns the items of `{set}`.
-    fn set_items(&self, variant: &VariantPlan) -> Result<Vec<Thing>, Refusal> {
+    fn set_items(&self, variant: &VariantPlan) -> Result<Vec<Item>, PlanError> {
         let words = variant.actors.iter().flat_map(|actor| &actor.command);
         let hooks = [&self.setup, &self.prepare];
         let mut texts = words.map(ToString::to_string).chain(
@@ -313,16 +320,16 @@ impl Scenario {
                 "remove the extra comma",
             ));
         }
-        let item = |name: &String| Thing {
+        let item = |name: &String| Item {
             name: name.clone(),
             at: None,
-            what: What::Text(Some(name.into()), None),
+            what: ItemKind::Text(Some(name.into()), None),
         };
         Ok(self.set.iter().map(item).collect())
     }
 
     /// Returns the arguments of the main command.
-    fn argument_items(&self, variant: &VariantPlan) -> Result<Vec<Thing>, Refusal> {
+    fn argument_items(&self, variant: &VariantPlan) -> Result<Vec<Item>, PlanError> {
         let main = variant
             .actors
             .iter()
@@ -337,15 +344,15 @@ impl Scenario {
         let prefix = self.wrapping_words()?.len() + 1;
         let words = main.into_iter().flat_map(|main| &main.command);
         let words = (0..).zip(words).skip(prefix);
-        let word = |(at, word): (u32, &Text)| Thing {
+        let word = |(at, word): (u32, &Text)| Item {
             name: word.to_string(),
             at: None,
-            what: What::Word(at),
+            what: ItemKind::Word(at),
         };
         Ok(words.map(word).collect())
     }
 
-    fn check_space(&self, space: &Space) -> Result<(), Refusal> {
+    fn check_space(&self, space: &SearchSpace) -> Result<(), PlanError> {
         let subjects = self.subject_fields();
         let field = subjects.iter().find(|(_, said)| *said);
         let field = field.map_or("over", |(name, _)| *name);
@@ -357,7 +364,7 @@ impl Scenario {
             ));
         }
         match &space.choices {
-            Choices::Places(places) => {
+            VariantChoices::Places(places) => {
                 if places.len() < 2 {
                     return Err(refuse_at(
                         "a search needs at least two candidates",
@@ -375,26 +382,26 @@ impl Scenario {
                     ));
                 }
             }
-            Choices::Things(things) if things.is_empty() => {
+            VariantChoices::Things(things) if things.is_empty() => {
                 return Err(refuse_at(
                     "there are no items to reduce",
                     &[field],
                     "check the file or the list",
                 ));
             }
-            Choices::Things(_) | Choices::Cuts(_) => {}
+            VariantChoices::Things(_) | VariantChoices::Cuts(_) => {}
         }
         Ok(())
     }
 }
 
-fn candidate_choices(names: impl Iterator<Item = String>) -> Choices {
-    let place = |name| Place { name, about: None };
-    Choices::Places(names.map(place).collect())
+fn candidate_choices(names: impl Iterator<Item = String>) -> VariantChoices {
+    let place = |name| Candidate { name, about: None };
+    VariantChoices::Places(names.map(place).collect())
 }
 
 /// Returns the variables of the trials, the ones that were set for the trials first.
-fn variable_items(variant: &VariantPlan, around: &Surroundings) -> Vec<Thing> {
+fn variable_items(variant: &VariantPlan, around: &PlanContext) -> Vec<Item> {
     let main = variant
         .actors
         .iter()
@@ -409,10 +416,10 @@ fn variable_items(variant: &VariantPlan, around: &Surroundings) -> Vec<Thing> {
         let name = name.to_string();
         !NOT_MEANT.contains(&name.as_str()) && !name.starts_with("PROVOKE_")
     };
-    let thing = |(name, value): (&Text, &Text)| Thing {
+    let thing = |(name, value): (&Text, &Text)| Item {
         name: name.to_string(),
         at: None,
-        what: What::Variable(name.clone(), Some(value.clone()), None),
+        what: ItemKind::Variable(name.clone(), Some(value.clone()), None),
     };
     let all = own.iter().copied().chain(theirs);
     all.filter(meant).map(thing).collect()
@@ -422,9 +429,9 @@ fn variable_items(variant: &VariantPlan, around: &Surroundings) -> Vec<Thing> {
 /// contents.
 fn move_to(
     template: &mut VariantPlan,
-    searched: &Searched,
-    around: &Surroundings,
-) -> Result<(), Refusal> {
+    searched: &SearchSources,
+    around: &PlanContext,
+) -> Result<(), PlanError> {
     let is_path = |name: &Text| name.as_os_str() == "PATH";
     let path = around.environment.iter().find(|(name, _)| is_path(name));
     let path = path.map(|(_, value)| value.clone());
@@ -462,7 +469,7 @@ fn program_outside(program: &Text, cwd: &Path, copied: &Path) -> Option<Text> {
     (!folder.starts_with(copied)).then(|| Text::from(whole))
 }
 
-fn move_actor(actor: &mut ActorPlan, from: &Path, to: &str) -> Result<(), Refusal> {
+fn move_actor(actor: &mut ActorPlan, from: &Path, to: &str) -> Result<(), PlanError> {
     let within = |path: &Path| {
         let inside = path.strip_prefix(from).ok()?;
         let there = Path::new(to).join(inside);

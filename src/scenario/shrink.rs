@@ -1,9 +1,10 @@
 //! Makes the question of `load --shrink` from a plan that puts a service under load.
 
-use super::plan::{Refusal, refuse_at};
+use super::plan::{PlanError, refuse_at};
 use crate::model::{
-    Amount, Body, Choices, Cut, Cuts, KindOf, Load, Pace, Plan, Question, RequestPlan, Shrink,
-    Space, Stop, Subset, Text,
+    LoadLimit, LoadPart, LoadPlan, Plan, Question, ReducibleLoad, RequestBody, RequestKindSizes,
+    RequestPace, RequestPlan, SearchSpace, ShrinkQuestion, StopLimits, Subset, Text,
+    VariantChoices,
 };
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -17,7 +18,7 @@ const DURATION: Duration = Duration::from_secs(3600);
 
 /// Makes it the question of a plan. `requests` is the number of requests of a trial, if it was not planned. If the user
 /// limited the run (`bounded`), no other limit is added.
-pub fn shrink_plan(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Result<(), Refusal> {
+pub fn shrink_plan(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Result<(), PlanError> {
     let hint = "name a run of `provoke load`: provoke load --shrink last";
     let Some(load) = &plan.load else {
         return Err(refuse_at("there is no load to shrink", &["load"], hint));
@@ -28,9 +29,9 @@ pub fn shrink_plan(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Res
         return Err(refuse_at(what, &["load", "clients"], hint));
     };
     let cuts = cuts_of_load(load, requests)?;
-    let space = Space {
+    let space = SearchSpace {
         template: plan.variants.remove(0),
-        choices: Choices::Cuts(Box::new(cuts)),
+        choices: VariantChoices::Cuts(Box::new(cuts)),
         sources: Vec::new(),
         known: Vec::new(),
         weights: Vec::new(),
@@ -45,27 +46,27 @@ pub fn shrink_plan(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Res
     plan.variants
         .push(space.variant_of_choice(&space.failing_choice()));
     plan.space = Some(space);
-    plan.question = Question::Shrink(Shrink {
+    plan.question = Question::Shrink(ShrinkQuestion {
         reproduce: REPRODUCE,
     });
     if !bounded {
-        plan.stop = Stop {
+        plan.stop = StopLimits {
             duration_us: u64::try_from(DURATION.as_micros()).ok(),
-            ..Stop::default()
+            ..StopLimits::default()
         };
     }
     Ok(())
 }
 
 /// Returns the parts of a load.
-fn cuts_of_load(load: &Load, requests: Option<u64>) -> Result<Cuts, Refusal> {
+fn cuts_of_load(load: &LoadPlan, requests: Option<u64>) -> Result<ReducibleLoad, PlanError> {
     let clients = match load.pace {
-        Pace::Closed { clients } => clients,
-        Pace::Open { connections, .. } => connections,
+        RequestPace::Closed { clients } => clients,
+        RequestPace::Open { connections, .. } => connections,
     };
     let requests = match load.amount {
-        Amount::Requests(requests) => Some(requests),
-        Amount::Time(_) => requests,
+        LoadLimit::Requests(requests) => Some(requests),
+        LoadLimit::Time(_) => requests,
     };
     let Some(requests) = requests.filter(|requests| *requests > 0) else {
         let what = "the number of requests per trial is unknown";
@@ -74,28 +75,30 @@ fn cuts_of_load(load: &Load, requests: Option<u64>) -> Result<Cuts, Refusal> {
     };
     let kinds = load.requests.iter();
     let sent = (0..).zip(kinds.clone()).filter(|(_, kind)| kind.weight > 0);
-    Ok(Cuts {
-        whole: Cut {
+    Ok(ReducibleLoad {
+        whole: LoadPart {
             kinds: Subset(sent.map(|(index, _)| index).collect()),
             clients: clients.max(1),
             requests,
-            fresh: load.target.connections == crate::model::Connections::For(1),
-            ..Cut::default()
+            fresh: load.target.connections == crate::model::ConnectionReuse::For(1),
+            ..LoadPart::default()
         },
         kinds: kinds.map(kind_of).collect(),
     })
 }
 
-fn kind_of(plan: &RequestPlan) -> KindOf {
+fn kind_of(plan: &RequestPlan) -> RequestKindSizes {
     // A missing file is reported when it is sent.
     let size = |file: &Text| fs::metadata(file.as_os_str()).map_or(0, |about| about.len());
     let bodies = match (&plan.raw, &plan.body) {
-        (Some(file), Body::None) => body_of(file).filter(|size| *size > 0).into_iter().collect(),
-        (_, Body::Text(text)) => vec![text.len() as u64],
-        (_, Body::Files { files, .. }) => files.iter().map(size).collect(),
-        (_, Body::None | Body::Column(_)) => Vec::new(),
+        (Some(file), RequestBody::None) => {
+            body_of(file).filter(|size| *size > 0).into_iter().collect()
+        }
+        (_, RequestBody::Text(text)) => vec![text.len() as u64],
+        (_, RequestBody::Files { files, .. }) => files.iter().map(size).collect(),
+        (_, RequestBody::None | RequestBody::Column(_)) => Vec::new(),
     };
-    KindOf {
+    RequestKindSizes {
         name: plan.name.clone(),
         bodies,
     }
@@ -116,11 +119,11 @@ fn body_of(file: &Text) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Scenario, Surroundings};
+    use crate::scenario::{PlanContext, Scenario};
 
     fn planned(text: &str) -> Plan {
         let scenario: Scenario = toml::from_str(text).unwrap();
-        let around = Surroundings {
+        let around = PlanContext {
             environment: Vec::new(),
             base: "/work".into(),
             seed: 1,
@@ -156,13 +159,15 @@ mod tests {
         cut.bodies.insert(1, Subset(vec![1]));
         cut.fresh = true;
         let space = plan.space.as_ref().unwrap();
-        let variant = space.variant_of_choice(&crate::model::Choice::Cut(Box::new(cut)));
+        let variant = space.variant_of_choice(&crate::model::VariantChoice::Cut(Box::new(cut)));
         assert_eq!(variant.name, "b with body 2, 3 clients, fresh");
         let load = plan.load_of(&variant).unwrap();
-        assert_eq!(load.pace, Pace::Closed { clients: 3 });
+        assert_eq!(load.pace, RequestPace::Closed { clients: 3 });
         let weights: Vec<u32> = load.requests.iter().map(|kind| kind.weight).collect();
         assert_eq!(weights, [0, 1, 0]);
-        assert!(matches!(&load.requests[1].body, Body::Files { files, .. } if files.len() == 1));
+        assert!(
+            matches!(&load.requests[1].body, RequestBody::Files { files, .. } if files.len() == 1)
+        );
     }
 
     #[test]
@@ -174,7 +179,7 @@ mod tests {
         let cuts = plan.space.as_ref().unwrap().choices.as_cuts().unwrap();
         assert_eq!(cuts.whole.requests, 700);
         let load = plan.load_of(&plan.variants[0]).unwrap();
-        assert_eq!(load.amount, Amount::Requests(700));
+        assert_eq!(load.amount, LoadLimit::Requests(700));
     }
 
     #[test]
@@ -183,10 +188,10 @@ mod tests {
         shrink_plan(&mut plan, None, false).unwrap();
         let space = plan.space.unwrap();
         let whole = space.choices.as_cuts().unwrap().whole.clone();
-        let has = |change: &dyn Fn(&mut Cut)| {
+        let has = |change: &dyn Fn(&mut LoadPart)| {
             let mut cut = whole.clone();
             change(&mut cut);
-            space.has_choice(&crate::model::Choice::Cut(Box::new(cut)))
+            space.has_choice(&crate::model::VariantChoice::Cut(Box::new(cut)))
         };
         assert!(has(&|_| ()) && has(&|cut| cut.clients = 1));
         assert!(!has(&|cut| cut.clients = 9) && !has(&|cut| cut.clients = 0));

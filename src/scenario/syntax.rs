@@ -1,6 +1,6 @@
 //! Explains common mistakes in TOML syntax, and how to write the text instead.
 
-use super::complaint::Finding;
+use super::error::Finding;
 use toml::de::{DeTable, Error};
 
 /// Parts of error messages of the TOML parser, with hints.

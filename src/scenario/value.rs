@@ -1,8 +1,8 @@
 //! Values of flags and fields. Each has one parser from text, whose error says what was expected.
 
-use super::load::Attach;
-use super::spell::nearest_name;
-use crate::model::{Alpha, Expect, Only, Ready, Resource, Signal, Timeout};
+use super::load::AttachedProcess;
+use super::suggest::nearest_name;
+use crate::model::{Alpha, BugFilter, ExpectedResult, ReadyCondition, Resource, Signal, Timeout};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::num::NonZeroU32;
@@ -14,7 +14,7 @@ const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// A time such as `60s`, `1.5s`, `200ms`, `2m`, `1h 30m`; a bare number is seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span(pub Duration);
+pub struct DurationValue(pub Duration);
 
 /// `auto`, or a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct TimeoutValue(pub Timeout);
 
 /// A rate such as `0.05` or `5%`, in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate(pub u32);
+pub struct RateValue(pub u32);
 
 /// A confidence in per cent, such as `95`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +38,11 @@ pub struct Pattern(pub String);
 
 /// A kind of failure that is the bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OnlyRule(pub Only);
+pub struct OnlyRule(pub BugFilter);
 
 /// The expected result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Expectation(pub Expect);
+pub struct Expectation(pub ExpectedResult);
 
 /// The name of a resource with a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,11 +50,11 @@ pub struct ResourceName(pub &'static str);
 
 /// A range of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Numbers(pub u64, pub u64);
+pub struct IntegerRange(pub u64, pub u64);
 
 /// Number of concurrent clients, or load levels.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Clients {
+pub enum Concurrency {
     /// This number.
     Of(NonZeroU32),
     /// Levels in this range.
@@ -69,24 +69,24 @@ pub struct Frequency(pub u64);
 
 /// When a service is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadyWhen(pub Ready);
+pub struct ReadyWhen(pub ReadyCondition);
 
 /// A limit such as `0`, `4G`, `unlimited`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Amount(pub Option<u64>);
+pub struct LimitValue(pub Option<u64>);
 
 /// The value of an environment variable, or its removal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvValue(pub Option<String>);
 
-impl Span {
+impl DurationValue {
     /// Returns the time in microseconds.
     pub fn to_micros(self) -> u64 {
         u64::try_from(self.0.as_micros()).unwrap_or(u64::MAX)
     }
 }
 
-impl FromStr for Span {
+impl FromStr for DurationValue {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -114,7 +114,7 @@ impl FromStr for TimeoutValue {
         if text == "auto" {
             return Ok(Self(Timeout::Auto));
         }
-        let Span(time) = text
+        let DurationValue(time) = text
             .parse()
             .map_err(|error| format!("{error}, or `auto`"))?;
         if time.as_micros() == 0 {
@@ -124,7 +124,7 @@ impl FromStr for TimeoutValue {
     }
 }
 
-impl FromStr for Rate {
+impl FromStr for RateValue {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -237,8 +237,8 @@ impl FromStr for Expectation {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "pass" => Ok(Self(Expect::Pass)),
-            "fail" => Ok(Self(Expect::Fail)),
+            "pass" => Ok(Self(ExpectedResult::Pass)),
+            "fail" => Ok(Self(ExpectedResult::Fail)),
             _ => Err(format!("`{text}` is not `pass` or `fail`")),
         }
     }
@@ -270,7 +270,7 @@ impl ResourceName {
     }
 }
 
-impl FromStr for Numbers {
+impl FromStr for IntegerRange {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -290,7 +290,7 @@ impl FromStr for Numbers {
 /// Every level of a range is a candidate, unless the range has more levels than this.
 const MOST_LEVELS: u64 = 1024;
 
-impl Clients {
+impl Concurrency {
     /// Returns whether these are several levels, of which the lowest failing one is searched.
     pub fn are_levels(&self) -> bool {
         !matches!(self, Self::Of(_))
@@ -316,7 +316,7 @@ impl Clients {
     }
 }
 
-impl FromStr for Clients {
+impl FromStr for Concurrency {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -396,27 +396,27 @@ impl FromStr for ReadyWhen {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "tcp" {
-            return Ok(Self(Ready::Connects));
+            return Ok(Self(ReadyCondition::Connects));
         }
         if text.starts_with('/') {
-            return Ok(Self(Ready::Http {
+            return Ok(Self(ReadyCondition::Http {
                 path: text.to_owned(),
                 status: None,
             }));
         }
         if let Some(pattern) = text.strip_prefix("log:") {
             let Pattern(pattern) = pattern.parse()?;
-            return Ok(Self(Ready::Log(pattern)));
+            return Ok(Self(ReadyCondition::Log(pattern)));
         }
-        let time = text.parse::<Span>();
-        let time = time.map(|span| Self(Ready::After(span.0)));
+        let time = text.parse::<DurationValue>();
+        let time = time.map(|span| Self(ReadyCondition::After(span.0)));
         time.map_err(|_| {
             format!("`{text}` is not `tcp`, a path such as `/healthz`, `log:REGEX`, or a time such as `2s`")
         })
     }
 }
 
-impl FromStr for Attach {
+impl FromStr for AttachedProcess {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -429,7 +429,7 @@ impl FromStr for Attach {
     }
 }
 
-impl FromStr for Amount {
+impl FromStr for LimitValue {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -486,12 +486,12 @@ mod tests {
             ("87600h", 315_360_000_000),
         ] {
             assert_eq!(
-                good::<Span>(text),
-                Span(Duration::from_millis(millis)),
+                good::<DurationValue>(text),
+                DurationValue(Duration::from_millis(millis)),
                 "{text}"
             );
         }
-        bad::<Span>(&[
+        bad::<DurationValue>(&[
             "", "s", "-1", "-5s", "60x", "nan", "inf", "1e300", "87601h", "2m ago", "1:30", "½s",
         ]);
     }
@@ -514,9 +514,9 @@ mod tests {
             ("0.000001", 1),
             ("0.0001 %", 1),
         ] {
-            assert_eq!(good::<Rate>(text), Rate(millionths), "{text}");
+            assert_eq!(good::<RateValue>(text), RateValue(millionths), "{text}");
         }
-        bad::<Rate>(&[
+        bad::<RateValue>(&[
             "0",
             "0%",
             "-5%",
@@ -573,9 +573,9 @@ mod tests {
             ("unlimited", None),
             ("18446744073709551615", Some(u64::MAX)),
         ] {
-            assert_eq!(good::<Amount>(text), Amount(amount), "{text}");
+            assert_eq!(good::<LimitValue>(text), LimitValue(amount), "{text}");
         }
-        bad::<Amount>(&[
+        bad::<LimitValue>(&[
             "",
             "G",
             "-1",

@@ -1,10 +1,11 @@
 //! Writes the plan of a run as a scenario file.
 
-use super::again::{NoText, utf8_text};
-use super::{Amount, Frequency, ResourceName};
+use super::restore::{NonUtf8Argument, utf8_text};
+use super::{Frequency, LimitValue, ResourceName};
 use crate::model::{
-    self, ActorPlan, Body, Connections, Http, Leaks, Load, Only, Owner, Pace, Pick, Plan, Ready,
-    RequestPlan, Role, Text, VariantPlan,
+    self, ActorPlan, ActorRole, BugFilter, ConnectionReuse, FilePick, HttpVersion, LeakRule,
+    LoadPlan, Plan, ReadyCondition, RequestBody, RequestPace, RequestPlan, ServiceOwner, Text,
+    VariantPlan,
 };
 use std::time::Duration;
 use toml::{Table, Value};
@@ -14,9 +15,9 @@ use toml::{Table, Value};
 pub fn under_load(
     plan: &Plan,
     variant: &VariantPlan,
-    load: &Load,
+    load: &LoadPlan,
     description: &str,
-) -> Result<String, NoText> {
+) -> Result<String, NonUtf8Argument> {
     let mut all = Table::new();
     all.insert("description".to_owned(), description.into());
     write_surroundings(&mut all, plan, variant)?;
@@ -28,7 +29,7 @@ pub fn under_load(
             let several = several.iter().map(|one| {
                 let mut table = Table::new();
                 table.insert("name".to_owned(), one.name.as_str().into());
-                if one.role == Role::Helper {
+                if one.role == ActorRole::Helper {
                     table.insert("role".to_owned(), "helper".into());
                 }
                 write_actor(&mut table, one)?;
@@ -44,15 +45,19 @@ pub fn under_load(
     let requests = sent.map(|kind| request_table(kind).map(Value::Table));
     let requests = requests.collect::<Result<Vec<_>, _>>()?;
     all.insert("request".to_owned(), Value::Array(requests));
-    toml::to_string(&all).map_err(|_| NoText)
+    toml::to_string(&all).map_err(|_| NonUtf8Argument)
 }
 
 /// Adds the hooks and the rules of judgement.
-fn write_surroundings(all: &mut Table, plan: &Plan, variant: &VariantPlan) -> Result<(), NoText> {
+fn write_surroundings(
+    all: &mut Table,
+    plan: &Plan,
+    variant: &VariantPlan,
+) -> Result<(), NonUtf8Argument> {
     let (own, general) = (&variant.hooks, &plan.hooks);
     let both = |first: &Option<Text>, second: &Option<Text>| {
         let all = first.iter().chain(second).map(utf8_text);
-        let all: Vec<String> = all.collect::<Result<_, NoText>>()?;
+        let all: Vec<String> = all.collect::<Result<_, NonUtf8Argument>>()?;
         Ok(Some(all.join("\n")).filter(|all| !all.is_empty()))
     };
     let either = |own: &Option<Text>, general: &Option<Text>| {
@@ -76,7 +81,7 @@ fn write_surroundings(all: &mut Table, plan: &Plan, variant: &VariantPlan) -> Re
     put_value(all, "leak-grace", Some(format_span(plan.settle)));
     let mut limits = Table::new();
     for limit in &plan.limits {
-        let Amount(value) = Amount(limit.value);
+        let LimitValue(value) = LimitValue(limit.value);
         let value = value.map_or("unlimited".to_owned(), |value| value.to_string());
         put_value(
             &mut limits,
@@ -90,16 +95,16 @@ fn write_surroundings(all: &mut Table, plan: &Plan, variant: &VariantPlan) -> Re
     put_value(all, "fail-if-out", text_list(&rules.fail_if_out));
     put_value(all, "ok-if-out", text_list(&rules.ok_if_out));
     let named = rules.only.iter();
-    let named = named.filter(|only| !matches!(only, Only::Signature(_)));
+    let named = named.filter(|only| !matches!(only, BugFilter::Signature(_)));
     put_value(
         all,
         "only",
-        text_list(&named.map(Only::to_string).collect::<Vec<_>>()),
+        text_list(&named.map(BugFilter::to_string).collect::<Vec<_>>()),
     );
     let leaks = match rules.leaks {
-        Leaks::Off => "off",
-        Leaks::Report => "report",
-        Leaks::Fail => "fail",
+        LeakRule::Off => "off",
+        LeakRule::Report => "report",
+        LeakRule::Fail => "fail",
     };
     put_value(all, "leaks", Some(leaks));
     put_value(all, "user", plan.user.clone());
@@ -109,7 +114,7 @@ fn write_surroundings(all: &mut Table, plan: &Plan, variant: &VariantPlan) -> Re
     Ok(())
 }
 
-fn write_actor(to: &mut Table, plan: &ActorPlan) -> Result<(), NoText> {
+fn write_actor(to: &mut Table, plan: &ActorPlan) -> Result<(), NonUtf8Argument> {
     let command = plan.command.iter().map(utf8_text);
     let command: Vec<String> = command.collect::<Result<_, _>>()?;
     put_value(to, "command", text_list(&command));
@@ -133,7 +138,7 @@ fn write_actor(to: &mut Table, plan: &ActorPlan) -> Result<(), NoText> {
 }
 
 /// Returns the target and the pace of the requests.
-fn target_table(load: &Load) -> Result<Table, NoText> {
+fn target_table(load: &LoadPlan) -> Result<Table, NonUtf8Argument> {
     let mut to = Table::new();
     let target = &load.target;
     put_value(&mut to, "url", Some(target.base.clone()));
@@ -144,12 +149,12 @@ fn target_table(load: &Load) -> Result<Table, NoText> {
     );
     put_value(&mut to, "own-target", target.owned.clone());
     let http = match target.http {
-        Http::One => None,
-        Http::Two => Some("2"),
-        Http::TwoPrior => Some("2-prior-knowledge"),
+        HttpVersion::One => None,
+        HttpVersion::Two => Some("2"),
+        HttpVersion::TwoPrior => Some("2-prior-knowledge"),
     };
     put_value(&mut to, "http", http);
-    if let Connections::For(requests) = target.connections {
+    if let ConnectionReuse::For(requests) = target.connections {
         let requests = i64::from(requests.max(1));
         put_value(&mut to, "requests-per-connection", Some(requests));
     }
@@ -175,22 +180,22 @@ fn target_table(load: &Load) -> Result<Table, NoText> {
         put_value(&mut to, "key", Some(utf8_text(key)?));
     }
     match load.owner {
-        Owner::Provoke => {}
-        Owner::Somebody => put_value(&mut to, "attach", Some("listener")),
-        Owner::Process(pid) => put_value(&mut to, "attach", Some(pid.to_string())),
+        ServiceOwner::Provoke => {}
+        ServiceOwner::Somebody => put_value(&mut to, "attach", Some("listener")),
+        ServiceOwner::Process(pid) => put_value(&mut to, "attach", Some(pid.to_string())),
     }
     let (ready, status) = match &load.ready {
-        Ready::Connects => ("tcp".to_owned(), None),
-        Ready::Http { path, status } => (path.clone(), *status),
-        Ready::Log(line) => (format!("log:{line}"), None),
-        Ready::After(time) => (format_span(*time), None),
+        ReadyCondition::Connects => ("tcp".to_owned(), None),
+        ReadyCondition::Http { path, status } => (path.clone(), *status),
+        ReadyCondition::Log(line) => (format!("log:{line}"), None),
+        ReadyCondition::After(time) => (format_span(*time), None),
     };
     put_value(&mut to, "ready", Some(ready));
     put_value(&mut to, "ready-status", status.map(i64::from));
     put_value(&mut to, "ready-limit", Some(format_span(load.ready_limit)));
     match load.pace {
-        Pace::Closed { clients } => put_value(&mut to, "clients", Some(i64::from(clients))),
-        Pace::Open {
+        RequestPace::Closed { clients } => put_value(&mut to, "clients", Some(i64::from(clients))),
+        RequestPace::Open {
             millihertz,
             connections,
         } => {
@@ -199,10 +204,10 @@ fn target_table(load: &Load) -> Result<Table, NoText> {
         }
     }
     match load.amount {
-        model::Amount::Requests(requests) => {
+        model::LoadLimit::Requests(requests) => {
             put_value(&mut to, "requests", Some(to_integer(requests)));
         }
-        model::Amount::Time(time) => put_value(&mut to, "time", Some(format_span(time))),
+        model::LoadLimit::Time(time) => put_value(&mut to, "time", Some(format_span(time))),
     }
     put_value(
         &mut to,
@@ -222,7 +227,7 @@ fn target_table(load: &Load) -> Result<Table, NoText> {
     Ok(to)
 }
 
-fn request_table(plan: &RequestPlan) -> Result<Table, NoText> {
+fn request_table(plan: &RequestPlan) -> Result<Table, NonUtf8Argument> {
     let mut to = Table::new();
     put_value(&mut to, "name", Some(plan.name.clone()));
     put_value(&mut to, "weight", Some(i64::from(plan.weight)));
@@ -239,16 +244,16 @@ fn request_table(plan: &RequestPlan) -> Result<Table, NoText> {
         put_value(&mut to, "headers", pairs(&plan.headers));
     }
     match &plan.body {
-        Body::None => {}
-        Body::Text(body) => put_value(&mut to, "body", Some(body.clone())),
-        Body::Column(column) => put_value(&mut to, "body-column", Some(column.clone())),
-        Body::Files { files, pick } => {
+        RequestBody::None => {}
+        RequestBody::Text(body) => put_value(&mut to, "body", Some(body.clone())),
+        RequestBody::Column(column) => put_value(&mut to, "body-column", Some(column.clone())),
+        RequestBody::Files { files, pick } => {
             let files = files.iter().map(utf8_text).collect::<Result<Vec<_>, _>>()?;
             put_value(&mut to, "body-files", text_list(&files));
             let pick = match pick {
-                Pick::Random => "random",
-                Pick::Cycle => "cycle",
-                Pick::Once => "once",
+                FilePick::Random => "random",
+                FilePick::Cycle => "cycle",
+                FilePick::Once => "once",
             };
             put_value(&mut to, "pick", Some(pick));
         }
@@ -299,12 +304,12 @@ fn to_integer(number: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Scenario, Surroundings};
+    use crate::scenario::{PlanContext, Scenario};
     use std::path::PathBuf;
 
     fn planned(text: &str) -> Plan {
         let scenario: Scenario = toml::from_str(text).unwrap_or_else(|error| panic!("{error}"));
-        let around = Surroundings {
+        let around = PlanContext {
             environment: vec![("HOME".into(), "/root".into())],
             base: PathBuf::from("/work"),
             seed: 1,

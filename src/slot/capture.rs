@@ -1,6 +1,6 @@
 //! Captures the output of a process: reads all of it, and keeps its beginning and end.
 
-use crate::tells;
+use crate::messages;
 use regex::bytes::RegexSet;
 use std::io::{self, Write};
 
@@ -15,7 +15,7 @@ const SHOWN: usize = 300;
 
 /// Head and tail of one stream, in bounded memory.
 #[derive(Default)]
-pub(super) struct Capture {
+pub(super) struct StreamCapture {
     head: Vec<u8>,
     /// Ring buffer: when it is full, `next` is the position of the oldest byte.
     tail: Vec<u8>,
@@ -23,7 +23,7 @@ pub(super) struct Capture {
     total: u64,
 }
 
-impl Capture {
+impl StreamCapture {
     /// Adds the next piece of the stream.
     pub(super) fn push_piece(&mut self, mut piece: &[u8]) {
         self.total += piece.len() as u64;
@@ -85,7 +85,7 @@ impl Capture {
         let line = end.split(|byte| matches!(byte, b'\n' | b'\r'));
         let mut written = line.filter(|line| !line.trim_ascii().is_empty()).rev();
         let last = written.next()?;
-        let telling = |line: &&[u8]| !tells::is_trailer(&String::from_utf8_lossy(line));
+        let telling = |line: &&[u8]| !messages::is_trailer(&String::from_utf8_lossy(line));
         Some(shown_line(
             [last]
                 .into_iter()
@@ -109,12 +109,12 @@ fn shown_line(line: &[u8]) -> String {
 
 /// Searches every line of a stream for the user's patterns.
 #[derive(Default)]
-pub(super) struct Scanner {
+pub(super) struct PatternScanner {
     line: Vec<u8>,
     found: Vec<(usize, String)>,
 }
 
-impl Scanner {
+impl PatternScanner {
     /// Searches the next piece of the stream.
     pub(super) fn push_piece(&mut self, patterns: &RegexSet, mut piece: &[u8]) {
         while let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn kept(capture: &Capture) -> Vec<u8> {
+    fn kept(capture: &StreamCapture) -> Vec<u8> {
         let mut out = Vec::new();
         capture.write_to(&mut out).unwrap();
         out
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_short_stream_is_kept_whole() {
-        let mut capture = Capture::default();
+        let mut capture = StreamCapture::default();
         capture.push_piece(b"one\n");
         capture.push_piece(b"two\n\n");
         assert_eq!(kept(&capture), b"one\ntwo\n\n");
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_middle_of_a_long_stream_is_dropped_and_counted() {
-        let mut capture = Capture::default();
+        let mut capture = StreamCapture::default();
         let stream: Vec<u8> = (0..2_000_000_u32).flat_map(u32::to_le_bytes).collect();
         stream
             .chunks(10_007)
@@ -192,9 +192,9 @@ mod tests {
             size in 1..400_000_usize,
         ) {
             let stream: Vec<u8> = (0_u8..=255).cycle().take(length).collect();
-            let mut whole = Capture::default();
+            let mut whole = StreamCapture::default();
             whole.push_piece(&stream);
-            let mut pieces = Capture::default();
+            let mut pieces = StreamCapture::default();
             stream.chunks(size).for_each(|piece| pieces.push_piece(piece));
             prop_assert!(kept(&whole) == kept(&pieces));
         }
@@ -202,7 +202,7 @@ mod tests {
         #[test]
         fn a_pattern_is_found_wherever_the_pieces_are_cut(size in 1..40_usize) {
             let patterns = RegexSet::new(["data race", "^second"]).unwrap();
-            let mut scanner = Scanner::default();
+            let mut scanner = PatternScanner::default();
             for piece in b"first\nsecond: a data race here\nthird\ndata race".chunks(size) {
                 scanner.push_piece(&patterns, piece);
             }

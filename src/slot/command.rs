@@ -20,7 +20,7 @@ pub struct CommandLine<'a> {
 
 /// Values of placeholders, which are also environment variables.
 #[derive(Clone, Debug, Default)]
-pub struct Numbers {
+pub struct PlaceholderValues {
     values: Vec<(&'static str, &'static str, OsString)>,
     scratch: Option<PathBuf>,
     /// Socket through which the trial reaches the container engine if its objects are tracked, and
@@ -29,7 +29,7 @@ pub struct Numbers {
     engine: Option<OsString>,
 }
 
-impl Numbers {
+impl PlaceholderValues {
     /// Returns the values of a trial; the default, for use outside of trials, has none.
     pub fn new(trial: &Trial, variant: &str, scratch: Option<&Path>) -> Self {
         let text = |value: u64| OsString::from(value.to_string());
@@ -119,7 +119,7 @@ impl<'a> CommandLine<'a> {
     pub fn new(
         environment: &'a [(Text, Text)],
         actor: &'a ActorPlan,
-        numbers: &'a Numbers,
+        numbers: &'a PlaceholderValues,
     ) -> Self {
         let base = environment
             .iter()

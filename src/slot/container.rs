@@ -5,12 +5,12 @@
 //! container here.
 
 use super::Slot;
-use super::command::Numbers;
-use super::process::Process;
-use super::wire::Recipe;
-use crate::model::{ActorPlan, ContainerSeen, Ending, Limit, Text, Trial};
-use crate::sys::core_pattern::{self, Template};
-use crate::sys::engine::{self, Engine, State};
+use super::command::PlaceholderValues;
+use super::process::TrialProcess;
+use super::wire::VariantRecipe;
+use crate::model::{ActorPlan, ContainerObservation, Ending, ResourceLimit, Text, Trial};
+use crate::sys::core_pattern::{self, CorePathTemplate};
+use crate::sys::engine::{self, ContainerState, Engine};
 use crate::sys::{host, process};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -26,7 +26,7 @@ const CORES: usize = 8;
 
 /// A container of the present trial.
 #[derive(Clone)]
-pub(super) struct Held {
+pub(super) struct RunningContainer {
     engine: Engine,
     pub(super) name: String,
     /// Pid of the program in the container, if it was queried.
@@ -36,23 +36,23 @@ pub(super) struct Held {
 }
 
 /// Parameters for starting a container.
-pub(super) struct Start<'a> {
+pub(super) struct ContainerStart<'a> {
     pub(super) trial: u64,
     pub(super) copy: u32,
     pub(super) at: u32,
     /// Limits that are set in the container, not for the engine's client.
-    pub(super) limits: &'a [Limit],
+    pub(super) limits: &'a [ResourceLimit],
     /// Maximum size of a core; `None` if cores are disabled.
     pub(super) cores: Option<u64>,
 }
 
 /// Returns the container for an actor, and the command line that starts it.
 pub(super) fn container_command(
-    recipe: &Recipe,
+    recipe: &VariantRecipe,
     actor: &ActorPlan,
-    numbers: &Numbers,
-    start: &Start<'_>,
-) -> Result<(Held, Vec<OsString>), String> {
+    numbers: &PlaceholderValues,
+    start: &ContainerStart<'_>,
+) -> Result<(RunningContainer, Vec<OsString>), String> {
     let plan = actor.container.as_ref().expect("asked for only then");
     let engine = Engine::find_in_path(&plan.engine)
         .ok_or_else(|| format!("there is no `{}` in PATH", plan.engine))?;
@@ -87,7 +87,7 @@ pub(super) fn container_command(
         start.limits,
         recipe.memory,
     ));
-    let held = Held {
+    let held = RunningContainer {
         engine,
         name,
         program: None,
@@ -99,8 +99,8 @@ pub(super) fn container_command(
 /// Returns a command line for users that starts the same container and removes it at its end.
 pub fn words_by_hand(
     actor: &ActorPlan,
-    numbers: &Numbers,
-    limits: &[Limit],
+    numbers: &PlaceholderValues,
+    limits: &[ResourceLimit],
     memory: Option<u64>,
 ) -> Option<Vec<OsString>> {
     let engine = &actor.container.as_ref()?.engine;
@@ -116,8 +116,8 @@ pub fn words_by_hand(
 /// Returns the arguments that describe a container: its environment, its image and its command.
 fn container_arguments(
     actor: &ActorPlan,
-    numbers: &Numbers,
-    limits: &[Limit],
+    numbers: &PlaceholderValues,
+    limits: &[ResourceLimit],
     memory: Option<u64>,
 ) -> Vec<OsString> {
     let plan = actor.container.as_ref().expect("asked for only then");
@@ -130,7 +130,7 @@ fn container_arguments(
     if let Some(bytes) = memory {
         add(&["--memory", &bytes.to_string()]);
     }
-    for Limit { resource, value } in limits {
+    for ResourceLimit { resource, value } in limits {
         add(&["--ulimit", &format!("{resource}={}", format_amount(*value))]);
     }
     if let Some(port) = &plan.port {
@@ -194,7 +194,7 @@ fn container_arguments(
 /// Returns the variables to set or to remove in the environment of a container.
 pub(super) fn container_variables(
     actor: &ActorPlan,
-    numbers: &Numbers,
+    numbers: &PlaceholderValues,
 ) -> Vec<(OsString, Option<OsString>)> {
     let ours = numbers.own_variables().filter(|(_, value)| value.is_some());
     let own = actor.env.iter();
@@ -220,7 +220,7 @@ fn format_amount(value: Option<u64>) -> String {
 
 /// Returns a container name that includes the process, because runs in different folders may have
 /// the same name.
-fn container_name(run: &Path, parent: i32, start: &Start<'_>) -> String {
+fn container_name(run: &Path, parent: i32, start: &ContainerStart<'_>) -> String {
     let run = run.file_name().unwrap_or_default().to_string_lossy();
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let run: String = run.chars().map(|c| if fits(c) { c } else { '_' }).collect();
@@ -231,7 +231,7 @@ fn container_name(run: &Path, parent: i32, start: &Start<'_>) -> String {
     }
 }
 
-impl Held {
+impl RunningContainer {
     /// Queries the pids of the container's first process and of its program.
     pub(super) fn find_processes(&mut self) {
         self.first = self
@@ -256,8 +256,8 @@ impl Slot {
     pub(super) fn conclude_containers(
         &mut self,
         trial: &Trial,
-        recipe: &Recipe,
-        processes: &mut [Process],
+        recipe: &VariantRecipe,
+        processes: &mut [TrialProcess],
         dumps: bool,
     ) {
         let folder = recipe.evidence.as_ref().map(|root| {
@@ -285,7 +285,7 @@ impl Slot {
                 && held.engine.container_state(&held.name).is_some()
             {
                 self.control
-                    .send_reply(&super::wire::Reply::Complaint(format!(
+                    .send_reply(&super::wire::SlotReply::Complaint(format!(
                         "cannot remove the container `{}`",
                         held.name
                     )));
@@ -296,7 +296,7 @@ impl Slot {
 }
 
 /// Copies the cores that are inside the container. Cores in shared folders are found on the host.
-fn copy_cores(held: &Held, folder: Option<&Path>) {
+fn copy_cores(held: &RunningContainer, folder: Option<&Path>) {
     let destination = core_pattern::read_destination();
     let template = destination
         .as_ref()
@@ -322,7 +322,7 @@ fn copy_cores(held: &Held, folder: Option<&Path>) {
     }
 }
 
-fn is_core(template: &Template, file: &str) -> bool {
+fn is_core(template: &CorePathTemplate, file: &str) -> bool {
     let name = Path::new(file).file_name().and_then(OsStr::to_str);
     name.is_some_and(|name| template.fits_name(name))
 }
@@ -340,13 +340,13 @@ fn engine_complaint(said: &str) -> &str {
         .unwrap_or("no reason given")
 }
 
-impl Process {
+impl TrialProcess {
     fn was_killed(&self) -> bool {
         self.sentenced || self.pid.is_some()
     }
 
     /// Adds the engine's facts about the container of this process.
-    fn take_in(&mut self, state: Option<&State>) {
+    fn take_in(&mut self, state: Option<&ContainerState>) {
         // The measured values belong to the engine's client.
         (self.seen.max_rss, self.seen.cpu) = (0, Duration::ZERO);
         if let Some(program) = self.container.as_ref().and_then(|held| held.program) {
@@ -374,11 +374,11 @@ impl Process {
         } else {
             Ending::Exited(state.code)
         };
-        self.seen.container = Some(Box::new(ContainerSeen {
+        self.seen.container = Some(Box::new(ContainerObservation {
             id: state.id.clone(),
             code: state.code,
             oom: state.oom,
-            ..ContainerSeen::default()
+            ..ContainerObservation::default()
         }));
     }
 }

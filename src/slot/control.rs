@@ -1,13 +1,13 @@
 //! Connection to provoke, which carries orders and replies.
 
-use super::wire::{Order, Reply};
+use super::wire::{SlotOrder, SlotReply};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 /// Orders arrive on stdin and replies go to stdout, so that a slot can be driven through any pipe.
-pub(super) struct Control {
+pub(super) struct ControlConnection {
     input: io::Stdin,
     output: io::Stdout,
     unread: Vec<u8>,
@@ -16,15 +16,15 @@ pub(super) struct Control {
 }
 
 /// Result of reading from the connection.
-pub(super) enum Heard {
-    Order(Order),
+pub(super) enum ControlInput {
+    Order(SlotOrder),
     /// provoke has ended or sent an invalid message, so this slot has no controller any longer.
     Closed,
     /// No complete line has arrived.
     Nothing,
 }
 
-impl Control {
+impl ControlConnection {
     pub(super) fn new() -> Self {
         Self {
             input: io::stdin(),
@@ -49,8 +49,8 @@ impl Control {
         self.unread.contains(&b'\n')
     }
 
-    /// Returns an order if one has arrived; call it until it returns [`Heard::Nothing`].
-    pub(super) fn poll_order(&mut self) -> Heard {
+    /// Returns an order if one has arrived; call it until it returns [`ControlInput::Nothing`].
+    pub(super) fn poll_order(&mut self) -> ControlInput {
         let mut fds = [PollFd::new(&self.input, PollFlags::IN)];
         if poll(&mut fds, Some(&rustix::fs::Timespec::default())).is_ok_and(|ready| ready > 0) {
             self.read_input();
@@ -69,22 +69,22 @@ impl Control {
     }
 
     /// Returns the next order that has been read.
-    pub(super) fn take_order(&mut self) -> Heard {
+    pub(super) fn take_order(&mut self) -> ControlInput {
         let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') else {
             return if self.closed {
-                Heard::Closed
+                ControlInput::Closed
             } else {
-                Heard::Nothing
+                ControlInput::Nothing
             };
         };
         let order = serde_json::from_slice(&self.unread[..end]);
         self.unread.drain(..=end);
         self.closed |= order.is_err();
-        order.map_or(Heard::Closed, Heard::Order)
+        order.map_or(ControlInput::Closed, ControlInput::Order)
     }
 
     /// Sends a reply. The next read detects a closed connection.
-    pub(super) fn send_reply(&mut self, reply: &Reply) {
+    pub(super) fn send_reply(&mut self, reply: &SlotReply) {
         if let Ok(mut line) = serde_json::to_vec(reply) {
             line.push(b'\n');
             let _ = self.output.write_all(&line);

@@ -4,12 +4,12 @@
 //! `/proc`, which does not disturb the processes. Then it runs optional tools. At last it stops the
 //! processes to take their stacks.
 
-use super::container::Held;
-use super::process::Process;
-use super::snapshots::Snapshots;
-use super::{Slot, tree};
-use crate::model::{AbsentOwner, Frame, Hang, HungThread, WaitsOn};
-use crate::sys::threads::{self, Glance, Wait};
+use super::container::RunningContainer;
+use super::process::TrialProcess;
+use super::snapshots::SnapshotFolder;
+use super::{Slot, process_tree};
+use crate::model::{AbsentOwner, Frame, Hang, HungThread, WaitObject};
+use crate::sys::threads::{self, ThreadSample, WaitTarget};
 use crate::sys::{calls, engine, memory, process, spawn, tool};
 use regex::bytes::RegexSet;
 use std::collections::BTreeMap;
@@ -34,32 +34,32 @@ const TOOL: Duration = Duration::from_secs(2);
 const WORDS: usize = 64 * 1024;
 
 /// State of a thread at one moment.
-struct Look {
+struct ThreadState {
     pid: i32,
     tid: i32,
     at: Instant,
-    glance: Glance,
-    waits: Option<Wait>,
+    glance: ThreadSample,
+    waits: Option<WaitTarget>,
 }
 
 impl Slot {
     /// Examines a hang; ends early when provoke sends a message.
     pub(super) fn inspect_hang(
         &mut self,
-        processes: &mut [Process],
+        processes: &mut [TrialProcess],
         patterns: &RegexSet,
-        snapshots: &Snapshots,
+        snapshots: &SnapshotFolder,
     ) -> Hang {
         let until = Instant::now() + BUDGET;
         // Examine the processes in the container instead of the engine's client.
         let contained = || processes.iter().filter(|one| one.container.is_some());
-        let mut pids = tree::living_processes(&self.given_up);
+        let mut pids = process_tree::living_processes(&self.given_up);
         pids.retain(|pid| contained().all(|one| one.pid != Some(*pid)));
         let held = || contained().filter_map(|one| one.container.as_ref());
         if held().next().is_some() {
             // Without a daemon, containers and their monitors are children of the slot.
             pids.retain(|pid| !engine::is_of_container(*pid));
-            pids.extend(held().flat_map(Held::living_processes));
+            pids.extend(held().flat_map(RunningContainer::living_processes));
         }
         let all = threads_of(&pids);
         let listed = &all[..all.len().min(LISTED)];
@@ -114,7 +114,7 @@ fn threads_of(pids: &[i32]) -> Vec<(i32, i32)> {
         .collect()
 }
 
-fn look_at_threads(listed: &[(i32, i32)], all: &[(i32, i32)]) -> Vec<Look> {
+fn look_at_threads(listed: &[(i32, i32)], all: &[(i32, i32)]) -> Vec<ThreadState> {
     let mut siblings: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for (pid, tid) in all {
         siblings.entry(*pid).or_default().push(*tid);
@@ -125,7 +125,7 @@ fn look_at_threads(listed: &[(i32, i32)], all: &[(i32, i32)]) -> Vec<Look> {
         let waits = glance
             .call
             .and_then(|call| threads::wait_of_call(pid, tid, call, siblings));
-        Some(Look {
+        Some(ThreadState {
             pid,
             tid,
             at: Instant::now(),
@@ -138,9 +138,10 @@ fn look_at_threads(listed: &[(i32, i32)], all: &[(i32, i32)]) -> Vec<Look> {
 
 /// Compares two snapshots of threads. A thread that waited for different targets has no particular
 /// target.
-fn compare_looks(first: Vec<Look>, second: Vec<Look>) -> Vec<HungThread> {
-    let first: BTreeMap<i32, Look> = first.into_iter().map(|look| (look.tid, look)).collect();
-    let one = |now: Look| {
+fn compare_looks(first: Vec<ThreadState>, second: Vec<ThreadState>) -> Vec<HungThread> {
+    let first: BTreeMap<i32, ThreadState> =
+        first.into_iter().map(|look| (look.tid, look)).collect();
+    let one = |now: ThreadState| {
         let mut thread = HungThread {
             pid: now.pid,
             tid: now.tid,
@@ -171,7 +172,7 @@ fn compare_looks(first: Vec<Look>, second: Vec<Look>) -> Vec<HungThread> {
         if let Some(wait) = now.waits.filter(|wait| before.waits == Some(*wait)) {
             (thread.waits_on, thread.waits_for) = waits_of(wait);
             thread.lock_at = match wait {
-                Wait::Mutex { at, .. } | Wait::RwLock { at, .. } => Some(at),
+                WaitTarget::Mutex { at, .. } | WaitTarget::RwLock { at, .. } => Some(at),
                 _ => None,
             };
         }
@@ -181,16 +182,16 @@ fn compare_looks(first: Vec<Look>, second: Vec<Look>) -> Vec<HungThread> {
 }
 
 /// Returns what a thread waits for, and the thread or process that must act first.
-fn waits_of(wait: Wait) -> (Option<WaitsOn>, Option<i32>) {
+fn waits_of(wait: WaitTarget) -> (Option<WaitObject>, Option<i32>) {
     let (on, target) = match wait {
-        Wait::Mutex { owner, shared, .. } if shared => (WaitsOn::SharedMutex, Some(owner)),
-        Wait::Mutex { owner, .. } => (WaitsOn::Mutex, Some(owner)),
-        Wait::RwLock {
+        WaitTarget::Mutex { owner, shared, .. } if shared => (WaitObject::SharedMutex, Some(owner)),
+        WaitTarget::Mutex { owner, .. } => (WaitObject::Mutex, Some(owner)),
+        WaitTarget::RwLock {
             writer, readers, ..
-        } => (WaitsOn::RwLock { readers }, writer),
-        Wait::Join(other) => (WaitsOn::Join, Some(other)),
-        Wait::Child(child) => (WaitsOn::Child, child),
-        Wait::Vfork(child) => (WaitsOn::Vfork, child),
+        } => (WaitObject::RwLock { readers }, writer),
+        WaitTarget::Join(other) => (WaitObject::Join, Some(other)),
+        WaitTarget::Child(child) => (WaitObject::Child, child),
+        WaitTarget::Vfork(child) => (WaitObject::Vfork, child),
     };
     (Some(on), target)
 }
@@ -201,7 +202,7 @@ fn find_absent_owners(threads: &mut [HungThread], all: &[(i32, i32)]) {
     for thread in threads {
         let is_lock = matches!(
             thread.waits_on,
-            Some(WaitsOn::Mutex | WaitsOn::SharedMutex | WaitsOn::RwLock { .. })
+            Some(WaitObject::Mutex | WaitObject::SharedMutex | WaitObject::RwLock { .. })
         );
         let Some(owner) = thread.waits_for.filter(|_| is_lock) else {
             continue;
@@ -215,7 +216,7 @@ fn find_absent_owners(threads: &mut [HungThread], all: &[(i32, i32)]) {
             continue;
         }
         let process = threads::process_of(owner);
-        if thread.waits_on == Some(WaitsOn::SharedMutex) && process.is_some() {
+        if thread.waits_on == Some(WaitObject::SharedMutex) && process.is_some() {
             continue;
         }
         // The memory of a forked process contains the owners from its parent. In any other process,
@@ -236,7 +237,7 @@ fn find_absent_owners(threads: &mut [HungThread], all: &[(i32, i32)]) {
 fn find_readers(threads: &mut [HungThread]) {
     let mut found = Vec::new();
     for (at, writer) in threads.iter().enumerate() {
-        let held_by_readers = matches!(writer.waits_on, Some(WaitsOn::RwLock { readers: 1.. }));
+        let held_by_readers = matches!(writer.waits_on, Some(WaitObject::RwLock { readers: 1.. }));
         if !held_by_readers || writer.waits_for.is_some() {
             continue;
         }
@@ -248,7 +249,7 @@ fn find_readers(threads: &mut [HungThread]) {
             continue;
         }
         let waits = |other: &&HungThread| other.waits_for == Some(writer.tid);
-        let by_lock = |other: &&HungThread| other.waits_on != Some(WaitsOn::Join);
+        let by_lock = |other: &&HungThread| other.waits_on != Some(WaitObject::Join);
         let reader = siblings().filter(waits).find(by_lock);
         let reader = reader.or_else(|| siblings().find(waits));
         found.extend(reader.map(|reader| (at, reader.tid)));
@@ -381,7 +382,7 @@ fn runs_python(pid: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Activity;
+    use crate::model::ThreadActivity;
 
     fn waiting(edges: &[(i32, i32)]) -> Vec<HungThread> {
         let thread = |(tid, waits_for): &(i32, i32)| HungThread {
@@ -407,12 +408,18 @@ mod tests {
         assert_eq!(find_wait_cycle(&[]), [] as [i32; 0]);
     }
 
-    fn look(state: char, cpu: u64, delay: u64, sleeps: u64, waits: Option<Wait>) -> Look {
-        Look {
+    fn look(
+        state: char,
+        cpu: u64,
+        delay: u64,
+        sleeps: u64,
+        waits: Option<WaitTarget>,
+    ) -> ThreadState {
+        ThreadState {
             pid: 1,
             tid: 1,
             at: Instant::now(),
-            glance: Glance {
+            glance: ThreadSample {
                 name: "x".to_owned(),
                 state,
                 channel: String::new(),
@@ -425,18 +432,18 @@ mod tests {
         }
     }
 
-    fn seen(first: Look, mut second: Look) -> HungThread {
+    fn seen(first: ThreadState, mut second: ThreadState) -> HungThread {
         second.at = first.at + WATCHED;
         compare_looks(vec![first], vec![second]).remove(0)
     }
 
     #[test]
     fn only_who_is_waited_for_all_the_time_counts() {
-        let join = |tid| Some(Wait::Join(tid));
+        let join = |tid| Some(WaitTarget::Join(tid));
         let same = seen(look('S', 10, 0, 1, join(2)), look('S', 15, 0, 1, join(2)));
         assert_eq!(
             (same.waits_for, same.waits_on),
-            (Some(2), Some(WaitsOn::Join))
+            (Some(2), Some(WaitObject::Join))
         );
         assert_eq!(same.cpu, Duration::from_millis(5));
         let other = seen(look('S', 0, 0, 1, join(2)), look('S', 0, 0, 1, join(3)));
@@ -448,14 +455,14 @@ mod tests {
         let throttled = seen(look('R', 100, 300, 1, None), look('R', 139, 461, 1, None));
         assert_eq!(throttled.cpu_available, Duration::from_millis(39));
         assert!(throttled.never_slept);
-        assert_eq!(throttled.current_activity(), Activity::Busy);
+        assert_eq!(throttled.current_activity(), ThreadActivity::Busy);
         // The thread sleeps between the snapshots, and each snapshot finds it working.
         let polls = seen(look('R', 100, 0, 1, None), look('R', 101, 2, 19, None));
         assert!(!polls.never_slept);
-        assert_eq!(polls.current_activity(), Activity::Blocked);
+        assert_eq!(polls.current_activity(), ThreadActivity::Blocked);
     }
 
-    fn locked(tid: i32, on: WaitsOn, waits_for: Option<i32>) -> HungThread {
+    fn locked(tid: i32, on: WaitObject, waits_for: Option<i32>) -> HungThread {
         HungThread {
             pid: 1,
             tid,
@@ -467,9 +474,9 @@ mod tests {
 
     #[test]
     fn the_reader_of_a_lock_is_found_where_all_others_wait_for_the_writer() {
-        let one_reader = WaitsOn::RwLock { readers: 1 };
-        let main = locked(1, WaitsOn::Join, Some(2));
-        let reader = locked(2, WaitsOn::Mutex, Some(3));
+        let one_reader = WaitObject::RwLock { readers: 1 };
+        let main = locked(1, WaitObject::Join, Some(2));
+        let reader = locked(2, WaitObject::Mutex, Some(3));
         let writer = locked(3, one_reader, None);
         let mut threads = vec![main, reader, writer];
         let mut with_another = threads.clone();
@@ -490,10 +497,10 @@ mod tests {
         let pid = std::process::id().cast_signed();
         let gone = i32::MAX;
         let mut threads = vec![
-            locked(2, WaitsOn::Mutex, Some(gone)),
-            locked(3, WaitsOn::Join, Some(gone)),
-            locked(4, WaitsOn::Mutex, Some(pid)),
-            locked(5, WaitsOn::SharedMutex, Some(1)),
+            locked(2, WaitObject::Mutex, Some(gone)),
+            locked(3, WaitObject::Join, Some(gone)),
+            locked(4, WaitObject::Mutex, Some(pid)),
+            locked(5, WaitObject::SharedMutex, Some(1)),
         ];
         for thread in &mut threads {
             thread.pid = pid;

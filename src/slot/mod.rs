@@ -15,34 +15,35 @@ mod capture;
 mod command;
 mod container;
 mod control;
+mod crash_monitor;
+mod engine_objects;
 mod hang;
-mod objects;
 mod process;
+mod process_tree;
 mod snapshots;
 mod supervise;
 mod trace;
-mod tree;
 pub mod wire;
-mod witness;
 
-pub use command::{CommandLine, Numbers};
+pub use command::{CommandLine, PlaceholderValues};
 pub use container::words_by_hand;
 
 use crate::model::{
-    ActorPlan, CoreSize, Ending, HookSeen, KernelLine, Leaks, Observation, Role, Text, Trial,
-    VariantId,
+    ActorPlan, ActorRole, CoreSize, Ending, FailedHook, KernelLine, LeakRule, Observation, Text,
+    Trial, VariantId,
 };
 use crate::sys::cgroup::MemoryGroup;
 use crate::sys::files::create_private;
-use crate::sys::process::Identity;
+use crate::sys::process::ProcessIdentity;
 use crate::sys::spawn::Spawner;
 use crate::sys::{child, host, limits, signals};
 use crate::untrusted::Untrusted as _;
-use control::{Control, Heard};
-use process::{Around, Process};
+use control::{ControlConnection, ControlInput};
+use crash_monitor::CrashMonitor;
+use process::{TrialContext, TrialProcess};
 use regex::bytes::RegexSet;
 use rustix::fs::{Mode, OFlags};
-use snapshots::Snapshots;
+use snapshots::SnapshotFolder;
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io;
@@ -50,10 +51,9 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use supervise::{Settled, Terms};
+use supervise::{SettleResult, SupervisionLimits};
 use trace::Tracer;
-use wire::{Order, Recipe, Reply};
-use witness::Witness;
+use wire::{SlotOrder, SlotReply, VariantRecipe};
 
 /// Hidden subcommand that runs the binary as a slot.
 pub const COMMAND: &str = "slot";
@@ -65,37 +65,37 @@ const HOOK_OUTPUT: usize = 4 * 1024;
 
 /// State of a slot.
 struct Slot {
-    control: Control,
+    control: ControlConnection,
     spawner: Spawner,
     /// Signalfd that is readable when a child has ended.
     ends: OwnedFd,
     /// Stdin of a process without input.
     nothing: OwnedFd,
     group: Option<MemoryGroup>,
-    witness: Witness,
+    witness: CrashMonitor,
     tracer: Tracer,
     /// There are more unread events of child processes.
     more_news: bool,
     /// OOM kills that the memory cgroup had counted at the last query.
     oom_kills: u64,
-    recipes: BTreeMap<VariantId, (Recipe, RegexSet)>,
+    recipes: BTreeMap<VariantId, (VariantRecipe, RegexSet)>,
     /// Processes that could not be killed, so that they are not attributed to the next trial.
-    given_up: HashSet<Identity>,
+    given_up: HashSet<ProcessIdentity>,
     /// Reusable buffer for reading from pipes.
     buffer: Vec<u8>,
     /// Hooks that have ended, but whose processes still write output.
-    background: Vec<Process>,
+    background: Vec<TrialProcess>,
     /// Processes of the last trial with their output, until the output is kept or the next trial
     /// starts.
-    last: Vec<Process>,
+    last: Vec<TrialProcess>,
     /// Folder of the last trial, which is removed unless it is kept.
     scratch: Option<PathBuf>,
 }
 
 /// Result of a hook.
-enum Hooked {
+enum HookResult {
     Done,
-    Failed(HookSeen),
+    Failed(FailedHook),
     /// provoke asked to end the trial.
     Interrupted,
 }
@@ -109,13 +109,13 @@ pub fn main(group: Option<&Path>) -> io::Result<()> {
     limits::no_core_dumps();
     signals::restore_internal();
     let group = group.and_then(MemoryGroup::move_into);
-    let mut control = Control::new();
+    let mut control = ControlConnection::new();
     let how = OFlags::RDWR | OFlags::CLOEXEC;
     let nothing = match rustix::fs::open("/dev/null", how, Mode::empty()) {
         Ok(nothing) => nothing,
         Err(error) => {
             let text = format!("cannot open `/dev/null`: {error}");
-            control.send_reply(&Reply::Complaint(text));
+            control.send_reply(&SlotReply::Complaint(text));
             return Err(error.into());
         }
     };
@@ -132,13 +132,13 @@ pub fn main(group: Option<&Path>) -> io::Result<()> {
         scratch: None,
         oom_kills: 0,
         group,
-        witness: Witness::new(),
+        witness: CrashMonitor::new(),
         tracer: Tracer::default(),
         more_news: false,
     };
-    slot.control.send_reply(&Reply::Ready);
+    slot.control.send_reply(&SlotReply::Ready);
     slot.serve_orders();
-    tree::kill_all(&mut slot.given_up);
+    process_tree::kill_all(&mut slot.given_up);
     slot.close_doors();
     slot.forget_last_trial();
     Ok(())
@@ -146,46 +146,46 @@ pub fn main(group: Option<&Path>) -> io::Result<()> {
 
 impl Slot {
     fn serve_orders(&mut self) {
-        while let Heard::Order(order) = self.wait_for_order() {
+        while let ControlInput::Order(order) = self.wait_for_order() {
             match order {
-                Order::Learn(id, recipe) => match compile_patterns(&recipe) {
+                SlotOrder::Learn(id, recipe) => match compile_patterns(&recipe) {
                     Ok(patterns) => drop(self.recipes.insert(id, (*recipe, patterns))),
                     // The plan has compiled the same patterns. Without the patterns, trials would
                     // be misjudged.
                     Err(error) => {
                         self.control
-                            .send_reply(&Reply::Complaint(format!("output patterns: {error}")));
+                            .send_reply(&SlotReply::Complaint(format!("output patterns: {error}")));
                         return;
                     }
                 },
-                Order::Run(trial) => {
+                SlotOrder::Run(trial) => {
                     self.forget_last_trial();
                     let seen = self.run_trial(&trial);
                     self.control
-                        .send_reply(&Reply::Finished(trial.id, Box::new(seen)));
+                        .send_reply(&SlotReply::Finished(trial.id, Box::new(seen)));
                 }
-                Order::Hook(hook) => {
+                SlotOrder::Hook(hook) => {
                     let seen = self.run_setup(&hook);
-                    self.control.send_reply(&Reply::Hooked(seen));
+                    self.control.send_reply(&SlotReply::Hooked(seen));
                 }
-                Order::Keep(folder) => {
+                SlotOrder::Keep(folder) => {
                     if let Err(error) = self.keep_output(Path::new(folder.as_os_str())) {
                         let text = format!("cannot keep the output of a trial: {error}");
-                        self.control.send_reply(&Reply::Complaint(text));
+                        self.control.send_reply(&SlotReply::Complaint(text));
                     }
                 }
                 // The trial of this order is over.
-                Order::Stop { .. } | Order::Over { .. } => {}
+                SlotOrder::Stop { .. } | SlotOrder::Over { .. } => {}
             }
         }
     }
 
     /// Waits for the next order, and reads the output of `setup`'s processes meanwhile.
-    fn wait_for_order(&mut self) -> Heard {
+    fn wait_for_order(&mut self) -> ControlInput {
         loop {
             match self.control.take_order() {
-                Heard::Nothing if self.background.is_empty() => self.control.read_input(),
-                Heard::Nothing => {
+                ControlInput::Nothing if self.background.is_empty() => self.control.read_input(),
+                ControlInput::Nothing => {
                     let until = Instant::now() + supervise::A_DAY;
                     if self.wait_for_activity(&mut [], &RegexSet::empty(), until) {
                         self.control.read_input();
@@ -211,8 +211,8 @@ impl Slot {
                 .join("dir")
         });
         self.scratch.clone_from(&scratch);
-        let numbers = Numbers::new(trial, &known.0.variant.name, scratch.as_deref());
-        let numbers = numbers.with_engine_socket(objects::engine_socket(&known.0, trial));
+        let numbers = PlaceholderValues::new(trial, &known.0.variant.name, scratch.as_deref());
+        let numbers = numbers.with_engine_socket(engine_objects::engine_socket(&known.0, trial));
         let mut seen = Observation::default();
         if let Err(error) = self.limit_memory(&known.0) {
             seen.lost = Some(format!("cannot limit its memory: {error}"));
@@ -222,20 +222,20 @@ impl Slot {
         // Processes that were asked to end may not have had the time to clean up.
         let mut forced = true;
         match self.prepare_trial(&known.0, &numbers, scratch.as_deref()) {
-            Hooked::Done => {
+            HookResult::Done => {
                 forced = self.execute_trial(trial, &known.0, &known.1, &numbers, &mut seen);
             }
-            Hooked::Failed(hook) => seen.prepare = Some(hook),
-            Hooked::Interrupted => seen.interrupted = true,
+            HookResult::Failed(hook) => seen.prepare = Some(hook),
+            HookResult::Interrupted => seen.interrupted = true,
         }
         // In any case, the next trial must start without old processes.
-        if tree::is_anything_alive(&self.given_up, tree::ignore_news) {
+        if process_tree::is_anything_alive(&self.given_up, process_tree::ignore_news) {
             seen.residue
                 .unkillable
-                .extend(tree::kill_all(&mut self.given_up));
+                .extend(process_tree::kill_all(&mut self.given_up));
         }
         self.background.clear();
-        let wait = !forced && known.0.leaks != Leaks::Off;
+        let wait = !forced && known.0.leaks != LeakRule::Off;
         self.tidy_engine(trial, &known.0, wait.then_some(known.0.settle), &mut seen);
         seen.oom_kills = self.new_oom_kills();
         self.recipes.insert(trial.variant, known);
@@ -244,7 +244,7 @@ impl Slot {
 
     /// Limits the memory of the slot's cgroup to the limit of a trial. A container has its own
     /// limit.
-    fn limit_memory(&mut self, recipe: &Recipe) -> io::Result<()> {
+    fn limit_memory(&mut self, recipe: &VariantRecipe) -> io::Result<()> {
         let mut actors = recipe.variant.actors.iter();
         let contained = actors.any(|actor| actor.container.is_some());
         let bytes = recipe.memory.filter(|_| !contained);
@@ -260,10 +260,10 @@ impl Slot {
     /// Creates the trial's folder, and runs the hook before the trial.
     fn prepare_trial(
         &mut self,
-        recipe: &Recipe,
-        numbers: &Numbers,
+        recipe: &VariantRecipe,
+        numbers: &PlaceholderValues,
         scratch: Option<&Path>,
-    ) -> Hooked {
+    ) -> HookResult {
         if let Some(folder) = scratch {
             // An earlier attempt whose slot was lost may have left files there.
             let _ = fs::remove_dir_all(folder);
@@ -273,7 +273,7 @@ impl Slot {
             });
             if let Err(error) = made {
                 let why = format!("cannot create `{}`: {error}", folder.to_safe());
-                return Hooked::Failed(HookSeen {
+                return HookResult::Failed(FailedHook {
                     ending: Ending::NotStarted(why),
                     output: String::new(),
                 });
@@ -284,7 +284,7 @@ impl Slot {
                 let own = recipe.variant.hooks.prepare.is_some();
                 self.run_hook(recipe, &shell_actor(recipe, hook, own), numbers)
             }
-            None => Hooked::Done,
+            None => HookResult::Done,
         }
     }
 
@@ -293,20 +293,20 @@ impl Slot {
     fn execute_trial(
         &mut self,
         trial: &Trial,
-        recipe: &Recipe,
+        recipe: &VariantRecipe,
         patterns: &RegexSet,
-        numbers: &Numbers,
+        numbers: &PlaceholderValues,
         seen: &mut Observation,
     ) -> bool {
         let host_kills_before = host_kills_if(self.group.is_none());
-        let snapshots = Snapshots {
+        let snapshots = SnapshotFolder {
             folder: recipe
                 .evidence
                 .as_ref()
                 .map(|root| Path::new(root.as_os_str()).join(trial.id.0.to_string())),
         };
         let ready = recipe.ready.is_some().then(|| patterns.len() - 1);
-        let terms = Terms {
+        let terms = SupervisionLimits {
             timeout: trial.timeout,
             grace: recipe.grace,
             inquest: Some(&snapshots),
@@ -316,17 +316,21 @@ impl Slot {
         let contained = actors.iter().any(|actor| actor.container.is_some());
         // The engine reports the end of a service in a container, even if the container is a child
         // of the slot.
-        let mut services = actors.iter().filter(|actor| actor.role == Role::Service);
+        let mut services = actors
+            .iter()
+            .filter(|actor| actor.role == ActorRole::Service);
         let alert = services.any(|actor| actor.container.is_none());
         self.witness.begin_trial(recipe.children, alert, contained);
         self.tracer
             .begin_trial(recipe.trace.then(|| snapshots.clone()));
         let dumps = trial.capture || recipe.capture;
         let mut processes = self.start_processes(trial, recipe, numbers, dumps);
-        let services = processes.iter().filter(|one| one.role == Role::Service);
+        let services = processes
+            .iter()
+            .filter(|one| one.role == ActorRole::Service);
         let services: Option<Vec<i32>> = services.map(|one| one.pid).collect();
         if let Some(pids) = services.filter(|pids| !pids.is_empty()) {
-            self.control.send_reply(&Reply::Started(pids));
+            self.control.send_reply(&SlotReply::Started(pids));
         }
         let how = self.supervise_processes(&mut processes, patterns, &terms);
         let pids = supervise::process_ids(&processes);
@@ -345,12 +349,12 @@ impl Slot {
             self.witness.stop_listening(&pids);
             let own = recipe.variant.hooks.conclude.is_some();
             match self.run_hook(recipe, &shell_actor(recipe, hook, own), numbers) {
-                Hooked::Done => {}
-                Hooked::Failed(hook) => seen.conclude = Some(hook),
-                Hooked::Interrupted => seen.interrupted = true,
+                HookResult::Done => {}
+                HookResult::Failed(hook) => seen.conclude = Some(hook),
+                HookResult::Interrupted => seen.interrupted = true,
             }
         }
-        let wait = !how.forced && recipe.leaks != Leaks::Off;
+        let wait = !how.forced && recipe.leaks != LeakRule::Off;
         self.end_residue(
             &mut processes,
             patterns,
@@ -411,10 +415,10 @@ impl Slot {
     fn start_processes(
         &mut self,
         trial: &Trial,
-        recipe: &Recipe,
-        numbers: &Numbers,
+        recipe: &VariantRecipe,
+        numbers: &PlaceholderValues,
         dumps: bool,
-    ) -> Vec<Process> {
+    ) -> Vec<TrialProcess> {
         let mut processes = Vec::new();
         let mut limits = process_limits(recipe);
         if recipe.trace {
@@ -427,7 +431,7 @@ impl Slot {
             }
         }
         let nothing = self.nothing.as_fd();
-        let mut around = Around {
+        let mut around = TrialContext {
             recipe,
             numbers,
             limits: &limits,
@@ -437,24 +441,27 @@ impl Slot {
             start: None,
         };
         // Start helpers and services before the main processes.
-        for role in [Role::Helper, Role::Service, Role::Main] {
+        for role in [ActorRole::Helper, ActorRole::Service, ActorRole::Main] {
             for (at, actor) in (0..).zip(&recipe.variant.actors) {
                 for copy in (0..actor.copies).take_while(|_| actor.role == role) {
-                    around.start = actor.container.is_some().then_some(container::Start {
-                        trial: trial.id.0,
-                        copy,
-                        at,
-                        limits: &recipe.limits,
-                        cores: dumps.then_some(recipe.cores.limit),
-                    });
-                    let mut process = Process::start_actor(&mut self.spawner, actor, &around);
+                    around.start = actor
+                        .container
+                        .is_some()
+                        .then_some(container::ContainerStart {
+                            trial: trial.id.0,
+                            copy,
+                            at,
+                            limits: &recipe.limits,
+                            cores: dumps.then_some(recipe.cores.limit),
+                        });
+                    let mut process = TrialProcess::start_actor(&mut self.spawner, actor, &around);
                     process.seen.actor = at;
                     process.copy = copy;
                     if let Some(why) = process.unfollowed.take()
                         && self.tracer.may_complain()
                     {
                         let text = format!("`{}` is not traced: {why}", actor.command[0]);
-                        self.control.send_reply(&Reply::Complaint(text));
+                        self.control.send_reply(&SlotReply::Complaint(text));
                     }
                     processes.push(process);
                 }
@@ -466,10 +473,10 @@ impl Slot {
     /// Waits until the tree is empty or the settle time is over, and ends the remaining processes.
     fn end_residue(
         &mut self,
-        processes: &mut [Process],
+        processes: &mut [TrialProcess],
         patterns: &RegexSet,
         settle: Option<Duration>,
-        snapshots: &Snapshots,
+        snapshots: &SnapshotFolder,
         seen: &mut Observation,
     ) {
         if !self.anything_lives() {
@@ -478,9 +485,9 @@ impl Slot {
         if let Some(settle) = settle {
             let begun = Instant::now();
             match self.settles_within(processes, patterns, settle) {
-                Settled::Yes => seen.residue.settled = begun.elapsed(),
-                Settled::No => {
-                    let (mut leaked, unlisted) = tree::describe_living(&self.given_up);
+                SettleResult::Yes => seen.residue.settled = begun.elapsed(),
+                SettleResult::No => {
+                    let (mut leaked, unlisted) = process_tree::describe_living(&self.given_up);
                     for one in &mut leaked {
                         one.state = self.tracer.own_state(one.pid, one.state);
                     }
@@ -488,20 +495,25 @@ impl Slot {
                     (seen.residue.leaked, seen.residue.unlisted) = (leaked, unlisted);
                 }
                 // The interruption came before it was known whether the processes would end.
-                Settled::Interrupted => seen.interrupted = true,
+                SettleResult::Interrupted => seen.interrupted = true,
             }
         }
         self.witness
             .stop_listening(&supervise::process_ids(processes));
-        seen.residue.unkillable = tree::kill_all(&mut self.given_up);
+        seen.residue.unkillable = process_tree::kill_all(&mut self.given_up);
     }
 
     /// Runs a hook with `sh -c`. The processes that it leaves running continue, and their output is
     /// read.
-    fn run_hook(&mut self, recipe: &Recipe, actor: &ActorPlan, numbers: &Numbers) -> Hooked {
+    fn run_hook(
+        &mut self,
+        recipe: &VariantRecipe,
+        actor: &ActorPlan,
+        numbers: &PlaceholderValues,
+    ) -> HookResult {
         let limits = process_limits(recipe);
         let nothing = self.nothing.as_fd();
-        let around = Around {
+        let around = TrialContext {
             recipe,
             numbers,
             limits: &limits,
@@ -510,9 +522,9 @@ impl Slot {
             trace: false,
             start: None,
         };
-        let process = Process::start_actor(&mut self.spawner, actor, &around);
+        let process = TrialProcess::start_actor(&mut self.spawner, actor, &around);
         let mut processes = [process];
-        let terms = Terms {
+        let terms = SupervisionLimits {
             timeout: HOOK_TIMEOUT,
             grace: recipe.grace,
             inquest: None,
@@ -525,38 +537,38 @@ impl Slot {
         }
         let ending = process.final_report().ending;
         if how.interrupted {
-            return Hooked::Interrupted;
+            return HookResult::Interrupted;
         }
         if ending != Ending::Exited(0) {
             let ends = [&process.out, &process.err]
                 .map(|stream| stream.capture.end_of_stream(HOOK_OUTPUT));
-            return Hooked::Failed(HookSeen {
+            return HookResult::Failed(FailedHook {
                 ending,
                 output: ends.concat(),
             });
         }
         self.background.push(process);
-        Hooked::Done
+        HookResult::Done
     }
 
     /// Runs a hook of the whole run.
-    fn run_setup(&mut self, hook: &wire::Hook) -> Option<HookSeen> {
+    fn run_setup(&mut self, hook: &wire::RunHook) -> Option<FailedHook> {
         let known = self.recipes.remove(&hook.variant)?;
         let mut actor = shell_actor(&known.0, &hook.command, hook.own);
         if let Some(cwd) = &hook.cwd {
             actor.cwd.clone_from(cwd);
         }
         let numbers = if hook.own {
-            Numbers::of_variant(&known.0.variant.name)
+            PlaceholderValues::of_variant(&known.0.variant.name)
         } else {
-            Numbers::default()
+            PlaceholderValues::default()
         };
         let hooked = self.run_hook(&known.0, &actor, &numbers);
         self.recipes.insert(hook.variant, known);
         match hooked {
-            Hooked::Done => None,
-            Hooked::Failed(seen) => Some(seen),
-            Hooked::Interrupted => Some(HookSeen {
+            HookResult::Done => None,
+            HookResult::Failed(seen) => Some(seen),
+            HookResult::Interrupted => Some(FailedHook {
                 ending: Ending::Stopped,
                 output: String::new(),
             }),
@@ -611,7 +623,7 @@ fn host_kills_if(wanted: bool) -> Option<u64> {
 
 /// Returns a command for `sh -c` as an actor. A hook of a variant runs in the working directory of
 /// its main process, with the same variables.
-fn shell_actor(recipe: &Recipe, command: &Text, own: bool) -> ActorPlan {
+fn shell_actor(recipe: &VariantRecipe, command: &Text, own: bool) -> ActorPlan {
     let mut actors = recipe.variant.actors.iter();
     let like = if own {
         actors.find(|actor| actor.role.decides_outcome())
@@ -620,7 +632,7 @@ fn shell_actor(recipe: &Recipe, command: &Text, own: bool) -> ActorPlan {
     };
     ActorPlan {
         name: String::new(),
-        role: Role::Main,
+        role: ActorRole::Main,
         command: vec!["sh".into(), "-c".into(), command.clone()],
         copies: 1,
         env: like
@@ -634,12 +646,12 @@ fn shell_actor(recipe: &Recipe, command: &Text, own: bool) -> ActorPlan {
 
 /// Returns the patterns to search in the output: the rules, and the pattern that marks a service as
 /// ready.
-fn compile_patterns(recipe: &Recipe) -> Result<RegexSet, regex::Error> {
+fn compile_patterns(recipe: &VariantRecipe) -> Result<RegexSet, regex::Error> {
     RegexSet::new(recipe.patterns.iter().chain(&recipe.ready))
 }
 
 /// Returns the limits of every process in the form of `setrlimit`.
-fn process_limits(recipe: &Recipe) -> Vec<(u32, u64)> {
+fn process_limits(recipe: &VariantRecipe) -> Vec<(u32, u64)> {
     let limits = recipe.limits.iter().map(|limit| {
         (
             limits::limit_number(&limit.resource.to_string()).unwrap_or(u32::MAX),

@@ -1,14 +1,14 @@
 //! Process of a trial: its command line, its start, its streams, its end.
 
-use super::capture::{Capture, Scanner};
-use super::command::{CommandLine, Numbers};
-use super::container::{self, Held};
-use super::wire::Recipe;
-use crate::model::{ActorPlan, ActorSeen, Ending, Role, Signal};
-use crate::sys::child::{Ended, Status};
-use crate::sys::spawn::{Program, Spawner, Step, Strings, path_candidates};
-use crate::sys::user::Identity;
-use crate::tells;
+use super::capture::{PatternScanner, StreamCapture};
+use super::command::{CommandLine, PlaceholderValues};
+use super::container::{self, RunningContainer};
+use super::wire::VariantRecipe;
+use crate::messages;
+use crate::model::{ActorObservation, ActorPlan, ActorRole, Ending, Signal};
+use crate::sys::child::{ChildEnd, WaitStatus};
+use crate::sys::spawn::{CStringArray, Program, SpawnStep, Spawner, path_candidates};
+use crate::sys::user::Credentials;
 use crate::untrusted::Untrusted as _;
 use regex::bytes::RegexSet;
 use rustix::fs::{Mode, OFlags};
@@ -29,58 +29,58 @@ const ONE_GO: usize = 1 << 20;
 const TAIL: usize = 64 * 1024;
 
 /// Parameters that all processes of a trial share.
-pub(super) struct Around<'a> {
-    pub(super) recipe: &'a Recipe,
-    pub(super) numbers: &'a Numbers,
+pub(super) struct TrialContext<'a> {
+    pub(super) recipe: &'a VariantRecipe,
+    pub(super) numbers: &'a PlaceholderValues,
     /// Limits in the form of `setrlimit`.
     pub(super) limits: &'a [(u32, u64)],
     /// User and group of the processes.
-    pub(super) identity: Option<&'a Identity>,
+    pub(super) identity: Option<&'a Credentials>,
     /// Stdin of a process without input.
     pub(super) nothing: BorrowedFd<'a>,
     /// Main processes are traced.
     pub(super) trace: bool,
     /// Parameters of the actor's container, if it has one.
-    pub(super) start: Option<container::Start<'a>>,
+    pub(super) start: Option<container::ContainerStart<'a>>,
 }
 
 /// A process of the present trial.
-pub(super) struct Process {
-    pub(super) role: Role,
+pub(super) struct TrialProcess {
+    pub(super) role: ActorRole,
     pub(super) name: String,
     pub(super) copy: u32,
     /// Pid, until the process is reaped.
     pub(super) pid: Option<i32>,
-    pub(super) seen: ActorSeen,
+    pub(super) seen: ActorObservation,
     /// The ending is already decided, because provoke ends the process.
     pub(super) sentenced: bool,
     /// Reason why the process is not traced although it should be.
     pub(super) unfollowed: Option<String>,
     /// Container of the actor; the process itself is then the engine's client.
-    pub(super) container: Option<Held>,
-    pub(super) out: Stream,
-    pub(super) err: Stream,
+    pub(super) container: Option<RunningContainer>,
+    pub(super) out: OutputStream,
+    pub(super) err: OutputStream,
     started: Instant,
 }
 
 /// An output stream of a process.
 #[derive(Default)]
-pub(super) struct Stream {
+pub(super) struct OutputStream {
     pub(super) fd: Option<OwnedFd>,
     /// Write end of the pipe, held open by the slot: otherwise the end of a process would wake the
     /// slot again for each stream.
     held: Option<OwnedFd>,
-    pub(super) capture: Capture,
-    pub(super) scanner: Scanner,
+    pub(super) capture: StreamCapture,
+    pub(super) scanner: PatternScanner,
 }
 
-impl Process {
+impl TrialProcess {
     /// Starts one copy of an actor. If that fails, the process counts as ended; no error is
     /// returned.
     pub(super) fn start_actor(
         spawner: &mut Spawner,
         actor: &ActorPlan,
-        around: &Around<'_>,
+        around: &TrialContext<'_>,
     ) -> Self {
         let started = Instant::now();
         let mut process = Self {
@@ -88,12 +88,12 @@ impl Process {
             name: actor.name.clone(),
             copy: 0,
             pid: None,
-            seen: ActorSeen::default(),
+            seen: ActorObservation::default(),
             sentenced: false,
             unfollowed: None,
             container: None,
-            out: Stream::default(),
-            err: Stream::default(),
+            out: OutputStream::default(),
+            err: OutputStream::default(),
             started,
         };
         match process.launch_actor(spawner, actor, around) {
@@ -107,7 +107,7 @@ impl Process {
         &mut self,
         spawner: &mut Spawner,
         actor: &ActorPlan,
-        around: &Around<'_>,
+        around: &TrialContext<'_>,
     ) -> Result<i32, String> {
         let environment = &around.recipe.environment;
         let contained = around.start.as_ref().filter(|_| actor.container.is_some());
@@ -124,10 +124,10 @@ impl Process {
         let paths = path_candidates(command.program_name(), command.find_variable("PATH"));
         let cwd = CString::new(command.cwd.as_os_str().as_bytes());
         let cwd = cwd.map_err(|error| holds_nul(error.into_vec()))?;
-        let argv = Strings::join_parts(command.argv.iter().map(|word| [word.as_bytes()]));
+        let argv = CStringArray::join_parts(command.argv.iter().map(|word| [word.as_bytes()]));
         let argv = argv.map_err(holds_nul)?;
         let variables = command.environment.iter();
-        let envp = Strings::join_parts(
+        let envp = CStringArray::join_parts(
             variables.map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()]),
         );
         let envp = envp.map_err(holds_nul)?;
@@ -171,9 +171,9 @@ impl Process {
         };
         let (pid, followed) = spawned.map_err(|error| {
             let what = match error.step {
-                Step::Exec => format!("cannot execute `{}`", command.program_name().to_safe()),
-                Step::Chdir => format!("cannot enter the working directory `{}`", actor.cwd),
-                Step::Limit | Step::Identity | Step::Clone => error.to_string(),
+                SpawnStep::Exec => format!("cannot execute `{}`", command.program_name().to_safe()),
+                SpawnStep::Chdir => format!("cannot enter the working directory `{}`", actor.cwd),
+                SpawnStep::Limit | SpawnStep::Identity | SpawnStep::Clone => error.to_string(),
             };
             format!("{what}: {}", plain_error(&error.source))
         })?;
@@ -185,15 +185,15 @@ impl Process {
     }
 
     /// Records the end of the process.
-    pub(super) fn record_end(&mut self, ended: Ended) {
+    pub(super) fn record_end(&mut self, ended: ChildEnd) {
         self.pid = None;
         self.seen.elapsed = self.started.elapsed();
         self.seen.cpu = ended.cpu;
         self.seen.max_rss = ended.max_rss;
         if !self.sentenced {
             self.seen.ending = match ended.status {
-                Status::Exited(code) => Ending::Exited(code),
-                Status::Signaled(signal, core) => Ending::Signaled(Signal(signal), core),
+                WaitStatus::Exited(code) => Ending::Exited(code),
+                WaitStatus::Signaled(signal, core) => Ending::Signaled(Signal(signal), core),
             };
         }
     }
@@ -207,7 +207,7 @@ impl Process {
     }
 
     /// Returns the observation of the process after the trial.
-    pub(super) fn final_report(&mut self) -> ActorSeen {
+    pub(super) fn final_report(&mut self) -> ActorObservation {
         self.seen.copy = self.copy;
         self.seen.written = (
             self.out.capture.total_bytes(),
@@ -223,14 +223,14 @@ impl Process {
             let ends = [&self.err, &self.out].map(|stream| stream.capture.end_of_stream(TAIL));
             self.seen.telling = ends
                 .iter()
-                .find_map(|end| tells::find_telling_line(end.as_bytes()));
-            self.seen.site = ends.iter().find_map(|end| tells::find_site(end));
+                .find_map(|end| messages::find_telling_line(end.as_bytes()));
+            self.seen.site = ends.iter().find_map(|end| messages::find_site(end));
         }
         std::mem::take(&mut self.seen)
     }
 }
 
-impl Stream {
+impl OutputStream {
     fn attach_ends(&mut self, fd: OwnedFd, other_end: OwnedFd) {
         (self.fd, self.held) = (Some(fd), Some(other_end));
     }

@@ -1,7 +1,7 @@
 //! Writes cores of living processes of a trial, into a separate folder.
 
-use crate::model::{CoreSeen, ProcessSeen, Text};
-use crate::sys::ptrace::Stop;
+use crate::model::{CoreObservation, ProcessObservation, Text};
+use crate::sys::ptrace::ThreadStop;
 use crate::sys::{process, snapshot};
 use std::fs;
 use std::io;
@@ -17,13 +17,13 @@ const LEAKS: Duration = Duration::from_secs(2);
 
 /// Folder for cores of living processes, if they are wanted.
 #[derive(Clone, Default)]
-pub(super) struct Snapshots {
+pub(super) struct SnapshotFolder {
     pub(super) folder: Option<PathBuf>,
 }
 
-impl Snapshots {
+impl SnapshotFolder {
     /// Writes cores of leaked processes: of the first process of each command line.
-    pub(super) fn of_leaks(&self, leaked: &mut [ProcessSeen]) {
+    pub(super) fn of_leaks(&self, leaked: &mut [ProcessObservation]) {
         let until = Instant::now() + LEAKS;
         let mut known: Vec<&[Text]> = Vec::new();
         for one in leaked {
@@ -42,19 +42,19 @@ impl Snapshots {
         &self,
         kind: &str,
         pid: i32,
-        fault: Option<Stop>,
+        fault: Option<ThreadStop>,
         until: Instant,
-    ) -> Option<CoreSeen> {
+    ) -> Option<CoreObservation> {
         let folder = self.folder.as_ref()?;
         let file = folder.join(format!("{kind}.{pid}.core"));
         let until = until.min(Instant::now() + STOP);
         process::process_state(pid).filter(|(state, _)| *state != 'Z')?;
         let written = fs::create_dir_all(folder);
         let written = written.and_then(|()| snapshot::write_core(pid, fault, &file, until));
-        let mut seen = CoreSeen {
+        let mut seen = CoreObservation {
             pid,
             file: file.as_os_str().into(),
-            ..CoreSeen::default()
+            ..CoreObservation::default()
         };
         match written {
             Ok(size) => seen.size = size,

@@ -1,13 +1,13 @@
 //! Supervises the processes of a trial: waits for them, asks them to end, kills them.
 
-use super::control::Heard;
-use super::process::Process;
-use super::snapshots::Snapshots;
+use super::control::ControlInput;
+use super::process::TrialProcess;
+use super::process_tree::{ProcessEvent, TreeState};
+use super::snapshots::SnapshotFolder;
 use super::trace::Tracer;
-use super::tree::{Left, News};
-use super::wire::{Order, Reply};
-use super::{Slot, tree};
-use crate::model::{Ending, Hang, Role, Signal as Named};
+use super::wire::{SlotOrder, SlotReply};
+use super::{Slot, process_tree};
+use crate::model::{ActorRole, Ending, Hang, Signal as Named};
 use crate::sys::{process, signals};
 use regex::bytes::RegexSet;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -19,18 +19,18 @@ use std::time::{Duration, Instant};
 pub(super) const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Time limits of processes, and the actions at a timeout.
-pub(super) struct Terms<'a> {
+pub(super) struct SupervisionLimits<'a> {
     pub(super) timeout: Duration,
     /// Time between SIGTERM and SIGKILL.
     pub(super) grace: Duration,
     /// Folder for stacks of hung processes; `None` for hooks, which are not examined.
-    pub(super) inquest: Option<&'a Snapshots>,
+    pub(super) inquest: Option<&'a SnapshotFolder>,
     /// Index of the pattern that marks a service as ready.
     pub(super) ready: Option<usize>,
 }
 
 /// Result of the supervision.
-pub(super) struct How {
+pub(super) struct SupervisionResult {
     /// provoke ended the trial early.
     pub(super) interrupted: bool,
     /// The processes were asked to end, so that remaining processes are not leaks.
@@ -41,7 +41,7 @@ pub(super) struct How {
 
 /// Whether the processes that outlived the main process ended by themselves.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Settled {
+pub(super) enum SettleResult {
     Yes,
     No,
     /// The wait was interrupted.
@@ -50,7 +50,7 @@ pub(super) enum Settled {
 
 /// Order of provoke for the running trial.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum TrialOrder {
     /// End the trial.
     Stop {
         /// Send SIGKILL at once.
@@ -63,7 +63,7 @@ enum Told {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum EndPhase {
     Running,
     /// SIGTERM was sent; SIGKILL follows at this time.
     Asked(Instant),
@@ -84,25 +84,25 @@ impl Slot {
     /// process, or by order.
     pub(super) fn supervise_processes(
         &mut self,
-        processes: &mut [Process],
+        processes: &mut [TrialProcess],
         patterns: &RegexSet,
-        terms: &Terms<'_>,
-    ) -> How {
+        terms: &SupervisionLimits<'_>,
+    ) -> SupervisionResult {
         let mut deadline = Instant::now() + terms.timeout;
-        let has_service = processes.iter().any(|one| one.role == Role::Service);
+        let has_service = processes.iter().any(|one| one.role == ActorRole::Service);
         let mut over = false;
         let mut asked_to_stop = false;
         let mut waits_for_line = terms.ready;
         let grace = terms.grace;
-        let mut how = How {
+        let mut how = SupervisionResult {
             interrupted: false,
             forced: false,
             hang: None,
         };
-        let mut phase = Phase::Running;
+        let mut phase = EndPhase::Running;
         loop {
             let mut running = processes.iter().filter(|one| one.pid.is_some());
-            let main = running.clone().any(|one| one.role == Role::Main);
+            let main = running.clone().any(|one| one.role == ActorRole::Main);
             if running.next().is_none() && (over || !has_service) {
                 if asked_to_stop {
                     // If only a shell received SIGTERM, its children may continue. So signal them,
@@ -115,13 +115,13 @@ impl Slot {
                 && !over
                 && let Some(at) = self.has_died(processes)
             {
-                self.control.send_reply(&Reply::Died(at));
+                self.control.send_reply(&SlotReply::Died(at));
                 over = true;
                 continue;
             }
             let now = Instant::now();
             match phase {
-                Phase::Running if over || !(main || has_service) => {
+                EndPhase::Running if over || !(main || has_service) => {
                     // The main work is done, so processes that still run are ended without counting
                     // as failures.
                     self.witness.stop_listening(&process_ids(processes));
@@ -132,9 +132,9 @@ impl Slot {
                             .into_iter()
                             .for_each(|pid| drop(signals::send_signal(pid, Signal::TERM)));
                     }
-                    phase = Phase::Asked(now + grace);
+                    phase = EndPhase::Asked(now + grace);
                 }
-                Phase::Running if now >= deadline => {
+                EndPhase::Running if now >= deadline => {
                     look_into_containers(processes);
                     let tracer = &self.tracer;
                     decide_endings(processes, |one| timed_out(one, tracer));
@@ -144,29 +144,29 @@ impl Slot {
                         .map(|snapshots| self.inspect_hang(processes, patterns, snapshots));
                     terminate_tree();
                     how.forced = true;
-                    phase = Phase::Asked(Instant::now() + grace);
+                    phase = EndPhase::Asked(Instant::now() + grace);
                 }
-                Phase::Asked(until) if now >= until => {
+                EndPhase::Asked(until) if now >= until => {
                     // Processes that a service had no time to stop are not leaks.
                     how.forced |= has_service;
                     kill_processes(processes);
-                    phase = Phase::Killed(now + tree::PATIENCE);
+                    phase = EndPhase::Killed(now + process_tree::PATIENCE);
                 }
-                Phase::Killed(until) if now >= until => break,
-                Phase::Running | Phase::Asked(_) | Phase::Killed(_) => {}
+                EndPhase::Killed(until) if now >= until => break,
+                EndPhase::Running | EndPhase::Asked(_) | EndPhase::Killed(_) => {}
             }
             let until = match phase {
-                Phase::Running => deadline,
-                Phase::Asked(until) | Phase::Killed(until) => until,
+                EndPhase::Running => deadline,
+                EndPhase::Asked(until) | EndPhase::Killed(until) => until,
             };
             let heard = self.wait_for_order_until(processes, patterns, until);
             if let Some(line) = waits_for_line
                 && processes.iter().any(|one| one.has_said(line))
             {
                 waits_for_line = None;
-                self.control.send_reply(&Reply::Said);
+                self.control.send_reply(&SlotReply::Said);
             }
-            if let Some(Told::Over(hung)) = heard {
+            if let Some(TrialOrder::Over(hung)) = heard {
                 over = !hung;
                 asked_to_stop = over;
                 // A hook, which has its own time limit, ignores this order.
@@ -174,9 +174,9 @@ impl Slot {
                     deadline = Instant::now();
                 }
             }
-            if let Some(Told::Stop { now, inspect }) = heard {
+            if let Some(TrialOrder::Stop { now, inspect }) = heard {
                 self.witness.stop_listening(&process_ids(processes));
-                if inspect && phase == Phase::Running && !over {
+                if inspect && phase == EndPhase::Running && !over {
                     look_into_containers(processes);
                     how.hang = terms
                         .inquest
@@ -185,11 +185,11 @@ impl Slot {
                 if !how.interrupted {
                     decide_endings(processes, |_| Ending::Stopped);
                     terminate_tree();
-                    phase = Phase::Asked(Instant::now() + grace);
+                    phase = EndPhase::Asked(Instant::now() + grace);
                 }
-                if now && !matches!(phase, Phase::Killed(_)) {
+                if now && !matches!(phase, EndPhase::Killed(_)) {
                     kill_processes(processes);
-                    phase = Phase::Killed(Instant::now() + tree::PATIENCE);
+                    phase = EndPhase::Killed(Instant::now() + process_tree::PATIENCE);
                 }
                 how.interrupted = true;
                 how.forced = true;
@@ -201,48 +201,52 @@ impl Slot {
     /// Waits up to the grace period until the tree is empty, and reads output meanwhile.
     pub(super) fn settles_within(
         &mut self,
-        processes: &mut [Process],
+        processes: &mut [TrialProcess],
         patterns: &RegexSet,
         grace: Duration,
-    ) -> Settled {
+    ) -> SettleResult {
         let until = Instant::now() + grace;
         while self.anything_lives() {
-            if let Some(Told::Stop { .. }) = self.wait_for_order_until(processes, patterns, until) {
-                return Settled::Interrupted;
+            if let Some(TrialOrder::Stop { .. }) =
+                self.wait_for_order_until(processes, patterns, until)
+            {
+                return SettleResult::Interrupted;
             }
             if Instant::now() >= until {
                 return if self.anything_lives() {
-                    Settled::No
+                    SettleResult::No
                 } else {
-                    Settled::Yes
+                    SettleResult::Yes
                 };
             }
         }
-        Settled::Yes
+        SettleResult::Yes
     }
 
     /// Waits for this time. Returns false if an order to stop arrives.
     pub(super) fn rest_unless_stopped(&mut self, time: Duration) -> bool {
         let told = self.wait_for_order_until(&mut [], &RegexSet::empty(), Instant::now() + time);
-        !matches!(told, Some(Told::Stop { .. }))
+        !matches!(told, Some(TrialOrder::Stop { .. }))
     }
 
     /// Reaps ended processes. Returns whether any process of the tree is left.
     pub(super) fn anything_lives(&mut self) -> bool {
         let (witness, tracer) = (&mut self.witness, &mut self.tracer);
-        tree::is_anything_alive(&self.given_up, |news| match news {
-            News::Ended(pid, ended) => {
+        process_tree::is_anything_alive(&self.given_up, |news| match news {
+            ProcessEvent::Ended(pid, ended) => {
                 tracer.process_ended(pid, ended.status, false, witness.is_listening());
                 witness.record_orphan(pid, ended.status);
             }
-            News::Stopped(stop) => tracer.release_stopped(stop),
+            ProcessEvent::Stopped(stop) => tracer.release_stopped(stop),
         })
     }
 
     /// Returns when a service, or a process below it, crashed.
-    fn has_died(&mut self, processes: &[Process]) -> Option<Duration> {
+    fn has_died(&mut self, processes: &[TrialProcess]) -> Option<Duration> {
         let crash = self.witness.saw_a_crash(&process_ids(processes));
-        let services = processes.iter().filter(|one| one.role == Role::Service);
+        let services = processes
+            .iter()
+            .filter(|one| one.role == ActorRole::Service);
         let ended = services.filter(|one| one.pid.is_none());
         let ended = ended.map(|one| self.witness.time_of(one.seen.pid));
         ended.chain(crash).min()
@@ -251,32 +255,32 @@ impl Slot {
     /// Waits for the next events and handles them. Returns the order from provoke, if there is one.
     fn wait_for_order_until(
         &mut self,
-        processes: &mut [Process],
+        processes: &mut [TrialProcess],
         patterns: &RegexSet,
         until: Instant,
-    ) -> Option<Told> {
+    ) -> Option<TrialOrder> {
         let mut told = None;
         if self.wait_for_activity(processes, patterns, until) {
             loop {
                 match self.control.poll_order() {
-                    Heard::Order(Order::Stop { now, inspect }) => {
-                        let killed = matches!(told, Some(Told::Stop { now: true, .. }));
-                        told = Some(Told::Stop {
+                    ControlInput::Order(SlotOrder::Stop { now, inspect }) => {
+                        let killed = matches!(told, Some(TrialOrder::Stop { now: true, .. }));
+                        told = Some(TrialOrder::Stop {
                             now: now || killed,
                             inspect: inspect && !killed,
                         });
                     }
-                    Heard::Order(Order::Over { hung }) => {
-                        told = told.or(Some(Told::Over(hung)));
+                    ControlInput::Order(SlotOrder::Over { hung }) => {
+                        told = told.or(Some(TrialOrder::Over(hung)));
                     }
-                    Heard::Order(_) => {}
-                    Heard::Nothing | Heard::Closed => break,
+                    ControlInput::Order(_) => {}
+                    ControlInput::Nothing | ControlInput::Closed => break,
                 }
             }
         }
         // The connection is closed, so no reply is needed; `serve` will see that, too.
         if self.control.is_closed() {
-            Some(Told::Stop {
+            Some(TrialOrder::Stop {
                 now: true,
                 inspect: false,
             })
@@ -289,7 +293,7 @@ impl Slot {
     /// an order from provoke.
     pub(super) fn wait_for_activity(
         &mut self,
-        processes: &mut [Process],
+        processes: &mut [TrialProcess],
         patterns: &RegexSet,
         until: Instant,
     ) -> bool {
@@ -342,12 +346,12 @@ impl Slot {
     }
 
     /// Reaps every ended child, including adopted ones, and continues stopped threads.
-    fn reap_ended(&mut self, processes: &mut [Process]) {
+    fn reap_ended(&mut self, processes: &mut [TrialProcess]) {
         // One read empties the signalfd, because signals of one kind do not queue.
         let _ = rustix::io::read(self.ends.as_fd(), &mut self.buffer[..1024]);
         let (witness, tracer) = (&mut self.witness, &mut self.tracer);
-        let left = tree::drain_events(|news| match news {
-            News::Ended(pid, ended) => {
+        let left = process_tree::drain_events(|news| match news {
+            ProcessEvent::Ended(pid, ended) => {
                 let own = processes.iter_mut().find(|one| one.pid == Some(pid));
                 tracer.process_ended(pid, ended.status, own.is_some(), witness.is_listening());
                 match own {
@@ -355,20 +359,20 @@ impl Slot {
                     None => witness.record_orphan(pid, ended.status),
                 }
             }
-            News::Stopped(stop) => tracer.release_stopped(stop),
+            ProcessEvent::Stopped(stop) => tracer.release_stopped(stop),
         });
-        self.more_news = left == Left::MoreNews;
+        self.more_news = left == TreeState::MoreNews;
     }
 }
 
 /// Returns the pids of the plan's own processes.
-pub(super) fn process_ids(processes: &[Process]) -> Vec<i32> {
+pub(super) fn process_ids(processes: &[TrialProcess]) -> Vec<i32> {
     let pids = processes.iter().map(|one| one.seen.pid);
     pids.filter(|pid| *pid > 0).collect()
 }
 
 /// Queries the pids of processes in containers, so that they can be inspected.
-fn look_into_containers(processes: &mut [Process]) {
+fn look_into_containers(processes: &mut [TrialProcess]) {
     let containers = processes.iter_mut();
     for container in containers.filter_map(|one| one.container.as_mut()) {
         container.find_processes();
@@ -376,7 +380,7 @@ fn look_into_containers(processes: &mut [Process]) {
 }
 
 /// Sets the ending of every process that still runs.
-fn decide_endings(processes: &mut [Process], ending: impl Fn(&Process) -> Ending) {
+fn decide_endings(processes: &mut [TrialProcess], ending: impl Fn(&TrialProcess) -> Ending) {
     for one in processes
         .iter_mut()
         .filter(|one| one.pid.is_some() && !one.sentenced)
@@ -386,9 +390,9 @@ fn decide_endings(processes: &mut [Process], ending: impl Fn(&Process) -> Ending
     }
 }
 
-fn timed_out(one: &Process, tracer: &Tracer) -> Ending {
+fn timed_out(one: &TrialProcess, tracer: &Tracer) -> Ending {
     match one.role {
-        Role::Main | Role::Service => {
+        ActorRole::Main | ActorRole::Service => {
             let program = match &one.container {
                 Some(container) => container.program,
                 None => one.pid,
@@ -399,17 +403,17 @@ fn timed_out(one: &Process, tracer: &Tracer) -> Ending {
                 killed: false,
             }
         }
-        Role::Helper => Ending::Stopped,
+        ActorRole::Helper => Ending::Stopped,
     }
 }
 
 /// Sends SIGTERM to the whole tree, and SIGCONT, because a stopped process does not handle signals.
 fn terminate_tree() {
-    tree::signal_all(Signal::TERM);
-    tree::signal_all(Signal::CONT);
+    process_tree::signal_all(Signal::TERM);
+    process_tree::signal_all(Signal::CONT);
 }
 
-fn kill_processes(processes: &mut [Process]) {
+fn kill_processes(processes: &mut [TrialProcess]) {
     for one in processes.iter_mut() {
         let Some(pid) = one.pid else { continue };
         if let Ending::TimedOut { killed, .. } = &mut one.seen.ending {

@@ -8,10 +8,10 @@
 //! The tracer keeps state only for processes with a fault, not for threads, so that nothing is
 //! missed when a thread executes another program or numbers are reused.
 
-use super::snapshots::Snapshots;
-use crate::model::{CoreSeen, Signal};
-use crate::sys::child::Status;
-use crate::sys::ptrace::Stop;
+use super::snapshots::SnapshotFolder;
+use crate::model::{CoreObservation, Signal};
+use crate::sys::child::WaitStatus;
+use crate::sys::ptrace::ThreadStop;
 use crate::sys::threads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,27 +25,27 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Tracer of the present trial's processes, if tracing is enabled.
 #[derive(Default)]
 pub(super) struct Tracer {
-    snapshots: Option<Snapshots>,
+    snapshots: Option<SnapshotFolder>,
     /// Living processes with a fault.
-    faulty: BTreeMap<i32, Fault>,
+    faulty: BTreeMap<i32, FirstFault>,
     /// Threads of processes that are stopped as by Ctrl-Z.
     stopped: BTreeSet<i32>,
-    kept: Vec<CoreSeen>,
+    kept: Vec<CoreObservation>,
     complained: bool,
 }
 
 /// First fault of a process.
-struct Fault {
+struct FirstFault {
     signal: i32,
     /// `None` if the limit of faults was reached.
-    core: Option<CoreSeen>,
+    core: Option<CoreObservation>,
     /// More faults followed.
     repeated: bool,
 }
 
 impl Tracer {
     /// Starts a trial, which is traced if there is a folder for cores.
-    pub(super) fn begin_trial(&mut self, snapshots: Option<Snapshots>) {
+    pub(super) fn begin_trial(&mut self, snapshots: Option<SnapshotFolder>) {
         let complained = self.complained;
         *self = Self {
             snapshots,
@@ -60,7 +60,7 @@ impl Tracer {
     }
 
     /// Handles the stop of a thread, and continues it.
-    pub(super) fn release_stopped(&mut self, stop: Stop) {
+    pub(super) fn release_stopped(&mut self, stop: ThreadStop) {
         if stop.is_of_process() {
             self.stopped.insert(stop.tid);
         } else {
@@ -74,7 +74,7 @@ impl Tracer {
         stop.resume_thread();
     }
 
-    fn record_fault(&mut self, stop: Stop, signal: i32) {
+    fn record_fault(&mut self, stop: ThreadStop, signal: i32) {
         let known = self.faulty.contains_key(&stop.tid).then_some(stop.tid);
         let Some(pid) = known.or_else(|| threads::process_of(stop.tid)) else {
             return;
@@ -87,7 +87,7 @@ impl Tracer {
         let room = pending.count() + self.kept.len() < MOST;
         let until = Instant::now() + PATIENCE;
         let snapshots = self.snapshots.as_ref().filter(|_| room);
-        let fault = Fault {
+        let fault = FirstFault {
             signal,
             core: snapshots.and_then(|to| to.write_core("trace", pid, Some(stop), until)),
             repeated: false,
@@ -97,7 +97,7 @@ impl Tracer {
 
     /// Handles the end of a process. `own` marks a process of the plan; `counts` is false if
     /// provoke ended the process.
-    pub(super) fn process_ended(&mut self, pid: i32, status: Status, own: bool, counts: bool) {
+    pub(super) fn process_ended(&mut self, pid: i32, status: WaitStatus, own: bool, counts: bool) {
         let Some(fault) = self.faulty.remove(&pid) else {
             return;
         };
@@ -109,7 +109,7 @@ impl Tracer {
     }
 
     /// Returns the cores of the finished trial.
-    pub(super) fn take_cores(&mut self) -> Vec<CoreSeen> {
+    pub(super) fn take_cores(&mut self) -> Vec<CoreObservation> {
         std::mem::take(&mut self.faulty)
             .into_values()
             .for_each(forget_fault);
@@ -139,16 +139,18 @@ fn is_fault(signal: i32) -> bool {
 /// exit, but a runtime that faults on purpose does so repeatedly. The exit code of a process
 /// outside of the plan must stand for the signal; exit codes of the plan's own processes are
 /// reported anyway.
-fn was_fatal(fault: &Fault, status: Status, own: bool) -> bool {
+fn was_fatal(fault: &FirstFault, status: WaitStatus, own: bool) -> bool {
     match status {
-        Status::Signaled(signal, _) => is_fault(signal),
-        Status::Exited(0) => false,
-        Status::Exited(code) if code == 128 + fault.signal || code == 256 - fault.signal => true,
-        Status::Exited(_) => own && !fault.repeated,
+        WaitStatus::Signaled(signal, _) => is_fault(signal),
+        WaitStatus::Exited(0) => false,
+        WaitStatus::Exited(code) if code == 128 + fault.signal || code == 256 - fault.signal => {
+            true
+        }
+        WaitStatus::Exited(_) => own && !fault.repeated,
     }
 }
 
-fn forget_fault(fault: Fault) {
+fn forget_fault(fault: FirstFault) {
     if let Some(core) = fault.core {
         let _ = fs::remove_file(core.file.as_os_str());
     }
@@ -160,7 +162,7 @@ mod tests {
 
     #[test]
     fn only_a_fault_that_ended_its_process_is_kept() {
-        let fault = |repeated| Fault {
+        let fault = |repeated| FirstFault {
             signal: 11,
             core: None,
             repeated,
@@ -168,15 +170,15 @@ mod tests {
         let fatal = |repeated, status, own| was_fatal(&fault(repeated), status, own);
         for own in [true, false] {
             for repeated in [true, false] {
-                assert!(fatal(repeated, Status::Signaled(11, false), own));
-                assert!(fatal(repeated, Status::Signaled(6, false), own));
-                assert!(fatal(repeated, Status::Exited(139), own));
-                assert!(!fatal(repeated, Status::Signaled(15, false), own));
-                assert!(!fatal(repeated, Status::Exited(0), own));
+                assert!(fatal(repeated, WaitStatus::Signaled(11, false), own));
+                assert!(fatal(repeated, WaitStatus::Signaled(6, false), own));
+                assert!(fatal(repeated, WaitStatus::Exited(139), own));
+                assert!(!fatal(repeated, WaitStatus::Signaled(15, false), own));
+                assert!(!fatal(repeated, WaitStatus::Exited(0), own));
             }
         }
-        assert!(fatal(false, Status::Exited(1), true));
-        assert!(!fatal(true, Status::Exited(1), true));
-        assert!(!fatal(false, Status::Exited(1), false));
+        assert!(fatal(false, WaitStatus::Exited(1), true));
+        assert!(!fatal(true, WaitStatus::Exited(1), true));
+        assert!(!fatal(false, WaitStatus::Exited(1), false));
     }
 }

@@ -1,23 +1,23 @@
 //! Messages between provoke and a slot: JSON, one message per line.
 
 use crate::model::{
-    Cores, HookSeen, Leaks, Limit, Observation, Text, Trial, TrialId, VariantId, VariantPlan,
-    micros,
+    CoreSettings, FailedHook, LeakRule, Observation, ResourceLimit, Text, Trial, TrialId,
+    VariantId, VariantPlan, micros,
 };
-use crate::sys::user::Identity;
+use crate::sys::user::Credentials;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Message from provoke to a slot. At the end of the stream the slot kills all processes and ends.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum SlotOrder {
     /// Add the recipe of a variant.
-    Learn(VariantId, Box<Recipe>),
-    /// Run a trial; answered by [`Reply::Finished`].
+    Learn(VariantId, Box<VariantRecipe>),
+    /// Run a trial; answered by [`SlotReply::Finished`].
     Run(Trial),
-    /// Run a hook, whose processes may continue; answered by [`Reply::Hooked`].
-    Hook(Hook),
+    /// Run a hook, whose processes may continue; answered by [`SlotReply::Hooked`].
+    Hook(RunHook),
     /// Write the output of the last trial into this folder, and keep its scratch folder.
     Keep(Text),
     /// The load on the service is over: stop the service.
@@ -36,7 +36,7 @@ pub enum Order {
 
 /// A hook of the whole run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Hook {
+pub struct RunHook {
     /// Variant of the hook; a hook for all variants runs as for the first.
     pub variant: VariantId,
     /// The hook belongs to this variant only, and gets its variables.
@@ -50,7 +50,7 @@ pub struct Hook {
 /// Message from a slot to provoke.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reply {
+pub enum SlotReply {
     /// The slot has started.
     Ready,
     /// The processes of a service have started.
@@ -63,14 +63,14 @@ pub enum Reply {
     /// A trial is over, and no process of it is left.
     Finished(TrialId, Box<Observation>),
     /// A hook has ended; `None` if it succeeded.
-    Hooked(Option<HookSeen>),
+    Hooked(Option<FailedHook>),
     /// An operation failed that does not affect the trial.
     Complaint(String),
 }
 
 /// Proxy to a container engine that labels objects of trials.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Door {
+pub struct EngineProxySettings {
     /// Folder with a socket for each slot.
     pub folder: Text,
     /// Socket of the engine itself.
@@ -81,7 +81,7 @@ pub struct Door {
 
 /// All data that a slot needs to run trials of one variant.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Recipe {
+pub struct VariantRecipe {
     /// The processes.
     pub variant: VariantPlan,
     /// Environment before each actor's own changes.
@@ -91,18 +91,18 @@ pub struct Recipe {
     /// Command for `sh -c` after each trial.
     pub conclude: Option<Text>,
     /// Limits of every process.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<ResourceLimit>,
     /// Bytes of memory that the processes of a trial may use together.
     pub memory: Option<u64>,
     /// Cores that the kernel may dump in captured trials.
-    pub cores: Cores,
+    pub cores: CoreSettings,
     /// Every trial is captured.
     pub capture: bool,
     /// Main processes and their descendants are traced for their first fault; the kernel dumps no
     /// cores.
     pub trace: bool,
     /// User and group of the processes of trials.
-    pub identity: Option<Identity>,
+    pub identity: Option<Credentials>,
     /// Folder with a scratch folder for each trial.
     pub scratch: Option<Text>,
     /// Folder with a folder for the evidence of each trial; without it, no evidence is written.
@@ -116,11 +116,11 @@ pub struct Recipe {
     /// Whether crashes of children are reported.
     pub children: bool,
     /// Whether leaked processes are reported.
-    pub leaks: Leaks,
+    pub leaks: LeakRule,
     /// Socket of the engine's API service that provoke started.
     pub service: Option<Text>,
     /// Proxy to the container engine, if objects of trials are tracked.
-    pub door: Option<Door>,
+    pub door: Option<EngineProxySettings>,
     /// Regular expressions to search in each line of output.
     pub patterns: Vec<String>,
     /// Regular expression that marks a service as ready.

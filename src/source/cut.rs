@@ -1,12 +1,12 @@
 //! Cuts parts out of a file.
 
-use crate::model::{Pieces, Shell};
+use crate::model::{EnclosingPart, SourceParts};
 
 /// Returns the file with only these of its pieces and everything else unchanged.
-pub fn keep_only(text: &[u8], pieces: &Pieces, kept: &dyn Fn(usize) -> bool) -> Vec<u8> {
+pub fn keep_only(text: &[u8], pieces: &SourceParts, kept: &dyn Fn(usize) -> bool) -> Vec<u8> {
     let mut gone: Vec<bool> = (0..pieces.pieces.len()).map(|piece| !kept(piece)).collect();
     let mut cuts = Vec::new();
-    for Shell {
+    for EnclosingPart {
         pieces,
         span,
         instead,

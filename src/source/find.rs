@@ -5,34 +5,38 @@
 
 use super::imports::is_import;
 use super::language::Syntax;
-use super::lines::Lines;
-use super::{Fault, Grain, Language};
-use crate::model::{Pieces, Shell};
+use super::lines::SourceLines;
+use super::{Language, PartSize, SourceError};
+use crate::model::{EnclosingPart, SourceParts};
 use std::ops::Range;
 use tree_sitter::{Node, Parser, Tree, TreeCursor};
 
 /// Finds the imports or the statements of a program.
-pub(super) fn find_pieces(language: Language, text: &[u8], grain: Grain) -> Result<Pieces, Fault> {
-    let lines = Lines::new(text);
-    let fault = |at| Fault::Syntax {
+pub(super) fn find_pieces(
+    language: Language,
+    text: &[u8],
+    grain: PartSize,
+) -> Result<SourceParts, SourceError> {
+    let lines = SourceLines::new(text);
+    let fault = |at| SourceError::Syntax {
         language,
         line: lines.number_at(at),
         column: lines.column_at(at),
         text: lines.shown_whole(at),
     };
     let tree = parse_tree(language, text).ok_or_else(|| fault(0))?;
-    if !(grain == Grain::Imports && language.has_macros())
+    if !(grain == PartSize::Imports && language.has_macros())
         && let Some(at) = first_error(&tree)
     {
         return Err(fault(at));
     }
-    let walk = Walk {
+    let walk = SyntaxWalk {
         language,
         syntax: language.syntax(),
         grain,
         text,
         lines: &lines,
-        found: Pieces::default(),
+        found: SourceParts::default(),
         open: Vec::new(),
     };
     Ok(walk.walk_tree(&tree))
@@ -77,7 +81,7 @@ const BODIES: &[&str] = &["body", "consequence", "alternative"];
 
 /// How a node can be left out.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum RemovalKind {
     /// It is a statement in a list.
     Listed,
     /// It is a body without braces, and must be replaced.
@@ -87,9 +91,9 @@ enum Place {
 }
 
 /// An open node between the root and the present position.
-struct Open<'t> {
+struct OpenNode<'t> {
     node: Node<'t>,
-    place: Place,
+    place: RemovalKind,
     /// Whether its children are statements.
     list: bool,
     /// Start of the text that is removed with it.
@@ -104,18 +108,18 @@ struct Open<'t> {
     prefix: Option<usize>,
 }
 
-struct Walk<'a, 't> {
+struct SyntaxWalk<'a, 't> {
     language: Language,
     syntax: &'static Syntax,
-    grain: Grain,
+    grain: PartSize,
     text: &'a [u8],
-    lines: &'a Lines<'a>,
-    found: Pieces,
-    open: Vec<Open<'t>>,
+    lines: &'a SourceLines<'a>,
+    found: SourceParts,
+    open: Vec<OpenNode<'t>>,
 }
 
-impl<'t> Walk<'_, 't> {
-    fn walk_tree(mut self, tree: &'t Tree) -> Pieces {
+impl<'t> SyntaxWalk<'_, 't> {
+    fn walk_tree(mut self, tree: &'t Tree) -> SourceParts {
         let mut cursor = tree.walk();
         loop {
             self.enter_node(&cursor);
@@ -144,13 +148,13 @@ impl<'t> Walk<'_, 't> {
         let mut list = self.syntax.lists.contains(&node.kind());
         if let Some(above) = self.open.last_mut() {
             list |= above.list && self.syntax.inner_lists.contains(&node.kind());
-            if place == Place::Listed {
+            if place == RemovalKind::Listed {
                 start = above.prefix.take().unwrap_or(start);
             } else if above.list && is_prefix(self.syntax, node) {
                 above.prefix.get_or_insert(start);
             }
         }
-        self.open.push(Open {
+        self.open.push(OpenNode {
             node,
             place,
             list,
@@ -163,9 +167,9 @@ impl<'t> Walk<'_, 't> {
     }
 
     /// Returns whether a node is a statement.
-    fn classify_node(&self, node: Node<'_>, field: Option<&str>) -> Place {
+    fn classify_node(&self, node: Node<'_>, field: Option<&str>) -> RemovalKind {
         let Some(above) = self.open.last() else {
-            return Place::None;
+            return RemovalKind::None;
         };
         let Syntax {
             fields,
@@ -180,34 +184,34 @@ impl<'t> Walk<'_, 't> {
         let kind = node.kind();
         let is = |names: &[&str], name| names.contains(&name);
         if !node.is_named() || node.is_extra() || self.text.get(node.byte_range()) == Some(b";") {
-            return Place::None;
+            return RemovalKind::None;
         }
         if above.list {
             let apart = field.is_some_and(|field| is(fields, field));
             let named =
                 self.language == Language::Julia && names_something(above.node, node, self.text);
             if apart || named || is(others, kind) || is(prefixes, kind) {
-                return Place::None;
+                return RemovalKind::None;
             }
-            return Place::Listed;
+            return RemovalKind::Listed;
         }
         let above_kind = above.node.kind();
         if is(anywhere, kind) || is(lists, above_kind) && is(members, kind) {
-            return Place::Listed;
+            return RemovalKind::Listed;
         }
         // In R, the value of a statement inside an expression is used.
-        let of_statement = above.place != Place::None || above_kind == "else_clause";
+        let of_statement = above.place != RemovalKind::None || above_kind == "else_clause";
         let body = field.is_none_or(|field| is(BODIES, field));
         if is(bodies, above_kind) && of_statement && body && !is(&[braces, "else_clause"], kind) {
-            return Place::Body;
+            return RemovalKind::Body;
         }
-        Place::None
+        RemovalKind::None
     }
 
     fn leave_node(&mut self) {
         let Some(done) = self.open.pop() else { return };
         self.close_list(&done);
-        if done.place == Place::None {
+        if done.place == RemovalKind::None {
             return;
         }
         let span = done.start..self.end_of_node(done.node);
@@ -220,8 +224,8 @@ impl<'t> Walk<'_, 't> {
         }
         let inside = done.first..self.found.pieces.len();
         let goes = match self.grain {
-            Grain::Imports => is_import(self.language, done.node, self.text),
-            Grain::Statements | Grain::Lines => true,
+            PartSize::Imports => is_import(self.language, done.node, self.text),
+            PartSize::Statements | PartSize::Lines => true,
         };
         if !goes {
             if let Some(above) = self.open.last_mut() {
@@ -231,7 +235,7 @@ impl<'t> Walk<'_, 't> {
         }
         let end = span.end;
         let (span, instead) = match done.place {
-            Place::Body => (span, "{}".to_owned()),
+            RemovalKind::Body => (span, "{}".to_owned()),
             _ => (
                 self.lines.expand_statement(span, self.syntax.comment),
                 String::new(),
@@ -252,7 +256,7 @@ impl<'t> Walk<'_, 't> {
         while shells.last().is_some_and(|inner| inner.pieces == pieces) {
             shells.pop();
         }
-        shells.push(Shell {
+        shells.push(EnclosingPart {
             pieces,
             span,
             instead,
@@ -260,7 +264,7 @@ impl<'t> Walk<'_, 't> {
     }
 
     /// Ensures that a list which must not be empty contains something.
-    fn close_list(&mut self, list: &Open<'_>) {
+    fn close_list(&mut self, list: &OpenNode<'_>) {
         if let Some((kind, instead)) = self.syntax.hollow
             && list.node.kind() == kind
             && !list.stays

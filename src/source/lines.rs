@@ -1,6 +1,6 @@
 //! Lines of a text: numbers, columns, and the part of a line that belongs to a single statement.
 
-use crate::model::{Piece, Pieces};
+use crate::model::{SourcePart, SourceParts};
 use std::ops::Range;
 
 /// Maximum number of characters of a line that are shown.
@@ -8,13 +8,13 @@ const SHOWN: usize = 100;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// A text with the positions of its lines.
-pub(super) struct Lines<'a> {
+pub(super) struct SourceLines<'a> {
     text: &'a [u8],
     /// Start of each line, ascending, never empty.
     starts: Vec<usize>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> SourceLines<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
         // A byte order mark belongs to the file, not to its first line.
         let first = if text.starts_with(BOM) { BOM.len() } else { 0 };
@@ -67,8 +67,8 @@ impl<'a> Lines<'a> {
     }
 
     /// Returns a piece with these bytes, whose name begins at `head`.
-    pub(super) fn make_piece(&self, span: Range<usize>, head: usize, end: usize) -> Piece {
-        Piece {
+    pub(super) fn make_piece(&self, span: Range<usize>, head: usize, end: usize) -> SourcePart {
+        SourcePart {
             line: self.number_at(head),
             last_line: self.number_at(end.saturating_sub(1).max(head)),
             text: self.shown_from(head),
@@ -108,15 +108,15 @@ impl<'a> Lines<'a> {
 }
 
 /// Finds the lines that are not empty.
-pub(super) fn find_lines(text: &[u8]) -> Pieces {
-    let lines = Lines::new(text);
+pub(super) fn find_lines(text: &[u8]) -> SourceParts {
+    let lines = SourceLines::new(text);
     let spans = (0..lines.starts.len()).map(|index| lines.span_of(index));
     let full = spans.filter(|span| !text[span.clone()].trim_ascii().is_empty());
     let pieces = full.map(|span| {
         let (head, end) = (span.start, span.end);
         lines.make_piece(span, head, end)
     });
-    Pieces {
+    SourceParts {
         pieces: pieces.collect(),
         shells: Vec::new(),
     }

@@ -16,12 +16,12 @@ pub use cut::keep_only;
 pub use language::Language;
 pub use patch::unified_diff;
 
-use crate::model::Pieces;
+use crate::model::SourceParts;
 use std::path::Path;
 
 /// Size of the pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grain {
+pub enum PartSize {
     /// Every import.
     Imports,
     /// Every statement without nested statements; an enclosing statement is removed with the last statement in it.
@@ -32,7 +32,7 @@ pub enum Grain {
 
 /// Why a file has no pieces.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum SourceError {
     /// The language of the file is not known.
     #[error(
         "cannot tell the language from the name of the file; known extensions: {}",
@@ -53,14 +53,14 @@ pub enum Fault {
     },
     /// There is nothing to leave out.
     #[error("there are no {} in the file", match .0 {
-        Grain::Imports => "imports",
-        Grain::Statements => "statements",
-        Grain::Lines => "lines",
+        PartSize::Imports => "imports",
+        PartSize::Statements => "statements",
+        PartSize::Lines => "lines",
     })]
-    Nothing(Grain),
+    Nothing(PartSize),
 }
 
-impl Fault {
+impl SourceError {
     /// Returns a hint.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -71,16 +71,16 @@ impl Fault {
 }
 
 /// Finds the pieces of a file.
-pub fn find_pieces(path: &Path, text: &[u8], grain: Grain) -> Result<Pieces, Fault> {
+pub fn find_pieces(path: &Path, text: &[u8], grain: PartSize) -> Result<SourceParts, SourceError> {
     let found = match grain {
-        Grain::Lines => lines::find_lines(text),
-        Grain::Imports | Grain::Statements => {
-            let language = Language::of_file(path, text).ok_or(Fault::Language)?;
+        PartSize::Lines => lines::find_lines(text),
+        PartSize::Imports | PartSize::Statements => {
+            let language = Language::of_file(path, text).ok_or(SourceError::Language)?;
             find::find_pieces(language, text, grain)?
         }
     };
     if found.pieces.is_empty() {
-        return Err(Fault::Nothing(grain));
+        return Err(SourceError::Nothing(grain));
     }
     Ok(found)
 }

@@ -1,10 +1,10 @@
 use super::*;
-use crate::model::Pieces;
+use crate::model::SourceParts;
 use crate::needs::{needs, program};
 use proptest::prelude::*;
 use std::process::{Command, Stdio};
 
-fn found(name: &str, text: impl AsRef<[u8]>, grain: Grain) -> Pieces {
+fn found(name: &str, text: impl AsRef<[u8]>, grain: PartSize) -> SourceParts {
     find_pieces(Path::new(name), text.as_ref(), grain).unwrap_or_else(|fault| {
         panic!(
             "{name}: {fault}: {}",
@@ -14,7 +14,7 @@ fn found(name: &str, text: impl AsRef<[u8]>, grain: Grain) -> Pieces {
 }
 
 /// Returns the text with only these pieces kept.
-fn left(name: &str, text: &str, grain: Grain, kept: &[usize]) -> String {
+fn left(name: &str, text: &str, grain: PartSize, kept: &[usize]) -> String {
     let pieces = found(name, text, grain);
     let left = keep_only(text.as_bytes(), &pieces, &|piece| kept.contains(&piece));
     assert!(
@@ -25,7 +25,7 @@ fn left(name: &str, text: &str, grain: Grain, kept: &[usize]) -> String {
     String::from_utf8(left).unwrap()
 }
 
-fn names(name: &str, text: &str, grain: Grain) -> Vec<String> {
+fn names(name: &str, text: &str, grain: PartSize) -> Vec<String> {
     let pieces = found(name, text, grain).pieces.into_iter();
     pieces.map(|piece| piece.text).collect()
 }
@@ -543,10 +543,10 @@ fn every_import_goes_and_nothing_else() {
         ),
     ] {
         if expected.is_empty() {
-            let none = find_pieces(Path::new(name), text.as_bytes(), Grain::Imports);
-            assert_eq!(none, Err(Fault::Nothing(Grain::Imports)), "{text}");
+            let none = find_pieces(Path::new(name), text.as_bytes(), PartSize::Imports);
+            assert_eq!(none, Err(SourceError::Nothing(PartSize::Imports)), "{text}");
         } else {
-            assert_eq!(left(name, text, Grain::Imports, &[]), expected, "{text}");
+            assert_eq!(left(name, text, PartSize::Imports, &[]), expected, "{text}");
         }
     }
 }
@@ -659,7 +659,7 @@ fn statements_go_one_by_one_and_what_is_around_them_goes_with_the_last() {
         ),
     ] {
         assert_eq!(
-            left(name, text, Grain::Statements, kept),
+            left(name, text, PartSize::Statements, kept),
             expected,
             "{text}"
         );
@@ -669,7 +669,7 @@ fn statements_go_one_by_one_and_what_is_around_them_goes_with_the_last() {
 #[test]
 fn any_file_has_lines() {
     let text = b"\xef\xbb\xbf\xff one\r\n\r\n \t\n\ntwo\nthree";
-    let pieces = found("any", text, Grain::Lines);
+    let pieces = found("any", text, PartSize::Lines);
     let lines = pieces
         .pieces
         .iter()
@@ -687,7 +687,7 @@ fn a_piece_says_where_it_is_and_how_it_begins() {
         "x();\n#[a]\nuse b::{{\n    c,\n}};\nlet d = \"{}\";\n",
         "é".repeat(200)
     );
-    let pieces = found("a.rs", &text, Grain::Statements).pieces;
+    let pieces = found("a.rs", &text, PartSize::Statements).pieces;
     let said = pieces
         .iter()
         .map(|one| (one.line, one.last_line, one.text.chars().count()));
@@ -700,16 +700,16 @@ fn a_piece_says_where_it_is_and_how_it_begins() {
 #[test]
 fn what_cannot_be_left_out_is_explained() {
     let fault = |name: &str, text: &str| {
-        find_pieces(Path::new(name), text.as_bytes(), Grain::Statements).unwrap_err()
+        find_pieces(Path::new(name), text.as_bytes(), PartSize::Statements).unwrap_err()
     };
     assert!(fault("a.txt", "x").to_string().contains(".py, .pyi, .js"));
     assert_eq!(
         fault("a.py", "# nothing\n"),
-        Fault::Nothing(Grain::Statements)
+        SourceError::Nothing(PartSize::Statements)
     );
     assert_eq!(
-        find_pieces(Path::new("a"), b"\n\n", Grain::Lines),
-        Err(Fault::Nothing(Grain::Lines))
+        find_pieces(Path::new("a"), b"\n\n", PartSize::Lines),
+        Err(SourceError::Nothing(PartSize::Lines))
     );
     for (name, text, at) in [
         ("a.py", "x = 1\nélan = = 2\n", (2, 8, "élan = = 2")),
@@ -718,7 +718,7 @@ fn what_cannot_be_left_out_is_explained() {
         ("a.c", "int f() {\n  return 1\n}\n", (2, 11, "return 1")),
         ("a.js", "let a = {;\n", (1, 10, "let a = {;")),
     ] {
-        let Fault::Syntax {
+        let SourceError::Syntax {
             line,
             column,
             text: shown,
@@ -775,7 +775,7 @@ fn bytes_that_are_no_text_stay_as_they_are() {
             b"# \xe9\ns = \"\xe9\"\n",
         ),
     ] {
-        let pieces = found(name, text, Grain::Imports);
+        let pieces = found(name, text, PartSize::Imports);
         assert_eq!(keep_only(text, &pieces, &|_| false), expected, "{name}");
     }
 }
@@ -783,7 +783,7 @@ fn bytes_that_are_no_text_stay_as_they_are() {
 #[test]
 fn a_deep_tree_is_walked() {
     let sum = format!("x = {}1\nimport a\n", "1 + ".repeat(20_000));
-    assert_eq!(names("a.py", &sum, Grain::Imports), ["import a"]);
+    assert_eq!(names("a.py", &sum, PartSize::Imports), ["import a"]);
 }
 
 #[test]
@@ -791,7 +791,7 @@ fn python_takes_what_is_left() {
     needs!(program("python3"));
     let (name, text) = PROGRAMS[0];
     let mut programs = Vec::new();
-    for grain in [Grain::Imports, Grain::Statements] {
+    for grain in [PartSize::Imports, PartSize::Statements] {
         let pieces = found(name, text, grain);
         for seed in 0..40 {
             let left = keep_only(text.as_bytes(), &pieces, &|piece| {
@@ -822,7 +822,7 @@ proptest! {
     fn what_is_left_is_a_program((program, kept) in some(), crlf: bool, imports: bool) {
         let (name, text) = PROGRAMS[program];
         let text = if crlf { text.replace('\n', "\r\n") } else { text.to_owned() };
-        let grain = if imports { Grain::Imports } else { Grain::Statements };
+        let grain = if imports { PartSize::Imports } else { PartSize::Statements };
         let pieces = found(name, &text, grain);
         let left = keep_only(text.as_bytes(), &pieces, &|piece| kept[piece % kept.len()]);
         prop_assert!(valid(name, &left), "{name}: {}", String::from_utf8_lossy(&left));
@@ -832,14 +832,14 @@ proptest! {
 #[test]
 fn with_everything_kept_a_file_is_as_it_was() {
     for (name, text) in PROGRAMS {
-        for grain in [Grain::Imports, Grain::Statements, Grain::Lines] {
+        for grain in [PartSize::Imports, PartSize::Statements, PartSize::Lines] {
             let pieces = found(name, text, grain);
             assert_eq!(
                 keep_only(text.as_bytes(), &pieces, &|_| true),
                 text.as_bytes()
             );
             let json = serde_json::to_string(&pieces).unwrap();
-            assert_eq!(serde_json::from_str::<Pieces>(&json).unwrap(), pieces);
+            assert_eq!(serde_json::from_str::<SourceParts>(&json).unwrap(), pieces);
         }
     }
 }

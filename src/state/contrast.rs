@@ -1,7 +1,7 @@
 //! Contrasts of a comparison: the variants on each side, and the evidence so far.
 
 use super::State;
-use crate::model::{Compare, Find, Plan, Question, VariantId};
+use crate::model::{CompareGoal, CompareQuestion, Plan, Question, VariantId};
 use provoke_stats as stats;
 
 /// Pairs of variants that differ in one respect, with the evidence that their rates differ.
@@ -63,7 +63,7 @@ impl Contrast {
 /// Returns the contrasts of a plan's question.
 pub(super) fn plan_contrasts(plan: &Plan) -> Vec<Contrast> {
     match &plan.question {
-        Question::Compare(compare) if compare.find == Find::Different => {
+        Question::Compare(compare) if compare.find == CompareGoal::Different => {
             if plan.factors.is_empty() {
                 with_reference(plan, compare)
             } else {
@@ -75,7 +75,7 @@ pub(super) fn plan_contrasts(plan: &Plan) -> Vec<Contrast> {
 }
 
 /// Returns the contrasts of every other variant with the reference.
-fn with_reference(plan: &Plan, compare: &Compare) -> Vec<Contrast> {
+fn with_reference(plan: &Plan, compare: &CompareQuestion) -> Vec<Contrast> {
     let reference = compare.reference;
     let others = (0..).map(VariantId).zip(&plan.variants);
     let others = others.filter(|(id, _)| *id != reference);
@@ -87,7 +87,7 @@ fn with_reference(plan: &Plan, compare: &Compare) -> Vec<Contrast> {
 }
 
 /// Returns, for every factor, the contrasts of each other level with that of the reference.
-fn with_level(plan: &Plan, compare: &Compare) -> Vec<Contrast> {
+fn with_level(plan: &Plan, compare: &CompareQuestion) -> Vec<Contrast> {
     let base = &plan.variant_plan(compare.reference).levels;
     let mut contrasts = Vec::new();
     for (number, factor) in plan.factors.iter().enumerate() {

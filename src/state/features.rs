@@ -1,6 +1,6 @@
 //! Converts the features of failures into features for the statistics of a search.
 
-use crate::model::{Failure, Kind, SignatureId};
+use crate::model::{Failure, FailureKind, SignatureId};
 use provoke_stats::search::Features;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ const BLUR: Duration = Duration::from_secs(1);
 
 /// The observed values of each feature, in the order of their first occurrence.
 #[derive(Debug, Default)]
-pub(super) struct FeaturesSeen {
+pub(super) struct FeatureValues {
     signatures: Vec<SignatureId>,
     octaves: Vec<i32>,
     first_time: Option<Duration>,
@@ -24,11 +24,11 @@ fn number_of_value<T: PartialEq>(seen: &mut Vec<T>, value: T) -> usize {
     })
 }
 
-impl FeaturesSeen {
+impl FeatureValues {
     /// Returns the features of a failure. A signature is a feature only if the same bug has it in every build.
     pub(super) fn features_of(&mut self, failure: &Failure, time: Duration) -> Features {
         let signature = &failure.signature;
-        let hangs = matches!(failure.kind, Kind::Hang { .. });
+        let hangs = matches!(failure.kind, FailureKind::Hang { .. });
         let comparable = !hangs && signature.is_same_in_any_build();
         let first = *self.first_time.get_or_insert(time);
         Features {

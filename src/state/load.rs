@@ -1,6 +1,6 @@
 //! Sums the results of the clients over all trials of a service.
 
-use crate::model::{Around, Death, Ended, Latencies, LoadSeen};
+use crate::model::{Latencies, LoadObservation, RequestResult, RequestsAtFailure, TotalUsage};
 use provoke_stats::{self as stats, real};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ const DEATHS: usize = 1000;
 
 /// Results of the requests in all trials of a variant.
 #[derive(Debug, Default)]
-pub struct Lives {
+pub struct RequestTotals {
     /// Counted trials.
     pub lives: u64,
     /// Number of clients, or of connections, per trial.
@@ -20,7 +20,7 @@ pub struct Lives {
     /// Complete responses.
     pub served: u64,
     /// Number of requests by result.
-    pub ends: BTreeMap<Ended, u64>,
+    pub ends: BTreeMap<RequestResult, u64>,
     /// Requests sent by kind.
     pub kinds: Vec<u64>,
     /// Bytes of responses.
@@ -42,7 +42,7 @@ pub struct Lives {
     /// Responses that waited for a delayed acknowledgement.
     pub delayed_acks: u64,
     /// Crashes, each with the number of responses before it.
-    pub deaths: Vec<(u64, Death)>,
+    pub deaths: Vec<(u64, RequestsAtFailure)>,
     /// Growth per second of each quantity of the service, for trials that were long enough to detect it; `None` for a
     /// quantity that did not grow.
     pub grown: Vec<[Option<f64>; QUANTITIES]>,
@@ -50,8 +50,8 @@ pub struct Lives {
     pub at_random: Vec<Vec<u64>>,
 }
 
-impl Lives {
-    pub(super) fn add_service_run(&mut self, seen: &LoadSeen) {
+impl RequestTotals {
+    pub(super) fn add_service_run(&mut self, seen: &LoadObservation) {
         self.lives += 1;
         self.clients = self.clients.max(seen.clients);
         self.sent += seen.sent;
@@ -88,14 +88,14 @@ impl Lives {
 const QUANTITIES: usize = 4;
 
 /// Returns the growth per second of each quantity; `None` for a trial that was too short to detect growth.
-fn growth_rates(sizes: &[(u64, Around)]) -> Option<[Option<f64>; QUANTITIES]> {
-    let of: [fn(&Around) -> u64; QUANTITIES] = [
+fn growth_rates(sizes: &[(u64, TotalUsage)]) -> Option<[Option<f64>; QUANTITIES]> {
+    let of: [fn(&TotalUsage) -> u64; QUANTITIES] = [
         |seen| seen.rss_kib,
         |seen| seen.processes,
         |seen| seen.threads,
         |seen| seen.descriptors,
     ];
-    let points = |of: fn(&Around) -> u64| -> Vec<(f64, f64)> {
+    let points = |of: fn(&TotalUsage) -> u64| -> Vec<(f64, f64)> {
         let seen = sizes.iter();
         seen.map(|(ms, around)| (real(*ms) / 1e3, real(of(around))))
             .collect()

@@ -20,18 +20,19 @@ mod series;
 mod tally;
 
 pub use contrast::Contrast;
-pub use load::Lives;
-pub use raise::{Raise, Tried, TriedOutcome};
-pub use search::{EarlierUse, Reproduced};
-pub use series::Series;
-pub use tally::{Group, Tally, Times};
+pub use load::RequestTotals;
+pub use raise::{TriedOutcome, TriedSetting, TriedSettings};
+pub use search::{EarlierUse, ReproductionProgress};
+pub use series::UsageSeries;
+pub use tally::{DurationHistogram, SignatureFailures, Tally};
 
 use crate::model::{
-    Around, Choice, Event, Host, Kind, Level, Limits, LoadSeen, Observation, Outcome, Plan,
-    Question, SignatureId, StopCause, Survey, Trial, TrialId, VariantId, VariantPlan, Void,
+    Event, FailureKind, Host, InconclusiveReason, LoadObservation, NoteLevel, Observation, Outcome,
+    Plan, Question, ResumeLimits, SignatureId, StopCause, Survey, TotalUsage, Trial, TrialId,
+    VariantChoice, VariantId, VariantPlan,
 };
 use provoke_stats::ramp::Ramp;
-use provoke_stats::search::{Bisection, Reduction, Screen};
+use provoke_stats::search::{Bisection, ItemScreen, Reduction};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -47,14 +48,14 @@ const NOTES: usize = 20;
 /// Returns whether a trial is retried under its number after this outcome of this attempt.
 pub(crate) fn is_repeated(outcome: &Outcome, attempts: u32) -> bool {
     match outcome {
-        Outcome::Void(Void::Interrupted) => true,
-        Outcome::Void(Void::Lost) => attempts < ATTEMPTS,
+        Outcome::Void(InconclusiveReason::Interrupted) => true,
+        Outcome::Void(InconclusiveReason::Lost) => attempts < ATTEMPTS,
         _ => false,
     }
 }
 
 /// Receives every event, after the state.
-pub trait Sink {
+pub trait EventSink {
     /// Receives an event.
     fn on_event(&mut self, event: &Event, state: &State);
 
@@ -118,11 +119,11 @@ pub struct State {
     /// Trials that ran unusually long when the run was stopped. They do not count.
     pub late: Vec<(Trial, Box<Observation>)>,
     /// Size of the processes that `setup` left running, since `setup` last ran: a resumption runs it again.
-    pub around: Series,
+    pub around: UsageSeries,
     /// Variants that are not testable, with the reasons.
     pub untestable: BTreeMap<VariantId, String>,
     /// In a search, the variant of each choice.
-    pub chosen: BTreeMap<Choice, VariantId>,
+    pub chosen: BTreeMap<VariantChoice, VariantId>,
     /// Variants in preparation.
     pub making: BTreeSet<VariantId>,
     /// Candidates of a list by the digest of their artifacts.
@@ -133,46 +134,46 @@ pub struct State {
     pub last_launched: Option<VariantId>,
     overhead: overhead::Overhead,
     /// The open trials of the measurement, while it is paused.
-    paused: Option<pause::Paused>,
+    paused: Option<pause::PausedTrials>,
     /// The contrasts, if rates are compared.
     pub contrasts: Vec<Contrast>,
     /// Posterior of the first bad candidate, if an ordered list is searched.
     pub search: Option<Bisection>,
     /// The features of the failures of that search.
-    features: features::FeaturesSeen,
+    features: features::FeatureValues,
     /// In a search, whether earlier runs of the failing variant count.
     pub earlier_use: EarlierUse,
     /// Posterior of the lowest failing load level, if one is searched.
     pub ramp: Option<Ramp>,
     /// The settings that are tried before a search, with their trials.
-    pub raise: Option<Raise>,
+    pub raise: Option<TriedSettings>,
     /// Items that can be left out at all, once all items together have failed often enough.
-    pub screen: Option<Screen>,
+    pub screen: Option<ItemScreen>,
     /// State of the search for the smallest failing set, once all items together have failed often enough.
     pub reduction: Option<Reduction>,
     /// The first failure of any variant, in launch order.
     pub first_failure: Option<FirstFailure>,
-    variants: Vec<Variant>,
+    variants: Vec<VariantState>,
     /// All trials from the first uncounted one on.
-    open: BTreeMap<TrialId, Open>,
+    open: BTreeMap<TrialId, OpenTrial>,
     /// Open trials that must be retried: a hanging trial can make `open` long, so they have their own set.
     again: BTreeSet<TrialId>,
     launched: u64,
     /// Failures in the order in which they ended, for the live display and for evidence.
-    arrived: BTreeMap<(VariantId, SignatureId), Arrived>,
+    arrived: BTreeMap<(VariantId, SignatureId), SignatureCounts>,
 }
 
 #[derive(Debug, Default)]
-struct Variant {
-    measured: Counted,
+struct VariantState {
+    measured: CountedTrials,
     /// Extra trials that capture evidence: they run under another setting, so their rate may differ.
-    captured: Counted,
+    captured: CountedTrials,
     /// Whether its preparation is complete, or not needed.
     made: bool,
 }
 
 #[derive(Debug, Default)]
-struct Counted {
+struct CountedTrials {
     tally: Tally,
     /// Launched trials that are neither counted nor known to be inconclusive.
     pending: u64,
@@ -182,11 +183,11 @@ struct Counted {
     in_vain: u64,
 }
 
-impl Variant {
+impl VariantState {
     fn new(lanes: u32) -> Self {
-        let counted = || Counted {
+        let counted = || CountedTrials {
             tally: Tally::new(lanes),
-            ..Counted::default()
+            ..CountedTrials::default()
         };
         Self {
             measured: counted(),
@@ -195,7 +196,7 @@ impl Variant {
         }
     }
 
-    fn counted_for(&mut self, trial: &Trial) -> &mut Counted {
+    fn counted_for(&mut self, trial: &Trial) -> &mut CountedTrials {
         if trial.capture {
             &mut self.captured
         } else {
@@ -205,25 +206,25 @@ impl Variant {
 }
 
 #[derive(Debug)]
-enum Open {
+enum OpenTrial {
     Running(Trial, u32),
     /// To be retried under the same number, with the number of attempts so far.
     Again(Trial, u32),
-    Finished(Trial, Ended),
+    Finished(Trial, TrialFacts),
 }
 
 /// Failures of one signature in the order in which they came.
 #[derive(Debug)]
-struct Arrived {
-    kind: Kind,
+struct SignatureCounts {
+    kind: FailureKind,
     /// Failures of all trials.
     all: u64,
     /// Failures of the measurement.
     measured: u64,
 }
 
-impl Arrived {
-    fn new(kind: Kind) -> Self {
+impl SignatureCounts {
+    fn new(kind: FailureKind) -> Self {
         Self {
             kind,
             all: 0,
@@ -234,7 +235,7 @@ impl Arrived {
 
 /// The facts of an observation that the tally needs.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct TrialFacts {
     pub(crate) outcome: Outcome,
     pub(crate) elapsed: Duration,
     /// Leaked processes, and leaked objects of an engine.
@@ -242,8 +243,8 @@ pub(crate) struct Ended {
     pub(crate) unkillable: u64,
     pub(crate) settled: bool,
     pub(crate) helper_ended_early: bool,
-    pub(crate) around: Option<Around>,
-    pub(crate) load: Option<Box<LoadSeen>>,
+    pub(crate) around: Option<TotalUsage>,
+    pub(crate) load: Option<Box<LoadObservation>>,
 }
 
 impl State {
@@ -264,7 +265,7 @@ impl State {
         if !plan.is_sound() {
             return None;
         }
-        let new = |variant: &VariantPlan| Variant::new(plan.jobs_of(variant));
+        let new = |variant: &VariantPlan| VariantState::new(plan.jobs_of(variant));
         let choices = plan.variants.iter().map(|variant| variant.choice.clone());
         let chosen = choices.zip((0..).map(VariantId));
         Some(Self {
@@ -275,10 +276,10 @@ impl State {
                 .collect(),
             making: BTreeSet::new(),
             search: search::initial_bisection(&plan),
-            features: features::FeaturesSeen::default(),
+            features: features::FeatureValues::default(),
             earlier_use: search::earlier_use(&plan),
             ramp: ramp::initial_ramp(&plan),
-            raise: Raise::new(&plan),
+            raise: TriedSettings::new(&plan),
             screen: None,
             reduction: None,
             first_failure: None,
@@ -307,7 +308,7 @@ impl State {
             last_void: None,
             repeated: 0,
             late: Vec::new(),
-            around: Series::default(),
+            around: UsageSeries::default(),
             untestable: BTreeMap::new(),
             open: BTreeMap::new(),
             again: BTreeSet::new(),
@@ -339,7 +340,7 @@ impl State {
             Event::CaptureBegun { at } => {
                 self.worked = *at;
                 if self.decided || self.budget_spent {
-                    let finished = |open: &&Open| matches!(open, Open::Finished(..));
+                    let finished = |open: &&OpenTrial| matches!(open, OpenTrial::Finished(..));
                     self.after_decision += self.open.values().filter(finished).count() as u64;
                     self.open.clear();
                     self.again.clear();
@@ -382,13 +383,14 @@ impl State {
                 self.budget_spent = true;
             }
             Event::Note {
-                level: Level::Warning,
+                level: NoteLevel::Warning,
                 text,
             } => self.add_note(text),
             // The first began the fold; the second has no effect on the state.
             Event::RunStarted { .. }
             | Event::Note {
-                level: Level::Info, ..
+                level: NoteLevel::Info,
+                ..
             } => {}
             Event::RunStopped { why, at } => {
                 self.worked = *at;
@@ -412,20 +414,20 @@ impl State {
                 if !self.any_testable() {
                     self.untestable.clear();
                     self.search = search::initial_bisection(&self.plan);
-                    self.features = features::FeaturesSeen::default();
+                    self.features = features::FeatureValues::default();
                     self.search_with_earlier();
                     self.ramp = ramp::initial_ramp(&self.plan);
                 }
-                self.around = Series::default();
+                self.around = UsageSeries::default();
                 for (id, open) in &mut self.open {
                     match open {
-                        Open::Running(trial, attempts) => {
+                        OpenTrial::Running(trial, attempts) => {
                             self.repeated += 1;
                             self.again.insert(*id);
-                            *open = Open::Again(trial.clone(), *attempts);
+                            *open = OpenTrial::Again(trial.clone(), *attempts);
                         }
-                        Open::Finished(_, ended) => ended.around = None,
-                        Open::Again(..) => {}
+                        OpenTrial::Finished(_, ended) => ended.around = None,
+                        OpenTrial::Again(..) => {}
                     }
                 }
                 self.abandon_retries();
@@ -438,7 +440,7 @@ impl State {
     }
 
     /// Reopens the question under other limits.
-    fn change_limits(&mut self, limits: &Limits) {
+    fn change_limits(&mut self, limits: &ResumeLimits) {
         self.plan.stop.change_limits(limits);
         if let Question::Confirm(asked) = &mut self.plan.question
             && limits.exclude_half
@@ -453,7 +455,7 @@ impl State {
 
     /// Adds a variant of the plan's space. A choice that is not in the space, or was added before, comes from a damaged
     /// file.
-    fn add_chosen(&mut self, choice: &Choice) {
+    fn add_chosen(&mut self, choice: &VariantChoice) {
         let space = self.plan.space.as_ref();
         let space =
             space.filter(|space| space.has_choice(choice) && !self.chosen.contains_key(choice));
@@ -462,13 +464,13 @@ impl State {
         };
         let id = VariantId(u32::try_from(self.variants.len()).unwrap_or(u32::MAX));
         self.plan.variants.push(variant);
-        self.variants.push(Variant::new(self.plan.jobs));
+        self.variants.push(VariantState::new(self.plan.jobs));
         self.chosen.insert(choice.clone(), id);
     }
 
     /// Adds time to the setting of a trial, while settings are tried one after another.
     fn add_setting_time(&mut self, trial: TrialId, time: Duration) {
-        if let Some(Open::Running(trial, _)) = self.open.get(&trial)
+        if let Some(OpenTrial::Running(trial, _)) = self.open.get(&trial)
             && let Some(raise) = &mut self.raise
         {
             raise.add_time(trial.variant, time);
@@ -491,9 +493,9 @@ impl State {
         let begun = if variant == natural {
             std::mem::take(&mut self.variants[natural.index()])
         } else {
-            Variant::new(self.plan.jobs)
+            VariantState::new(self.plan.jobs)
         };
-        self.variants[Self::FAILING.index()] = Variant { made, ..begun };
+        self.variants[Self::FAILING.index()] = VariantState { made, ..begun };
         if variant == natural {
             if let Some(why) = self.untestable.remove(&natural) {
                 self.give_up(Self::FAILING, why);
@@ -521,8 +523,8 @@ impl State {
             self.last_launched = Some(trial.variant);
         }
         let attempts = match self.open.get(&trial.id) {
-            Some(Open::Again(_, attempts) | Open::Running(_, attempts)) => *attempts,
-            Some(Open::Finished(..)) => return,
+            Some(OpenTrial::Again(_, attempts) | OpenTrial::Running(_, attempts)) => *attempts,
+            Some(OpenTrial::Finished(..)) => return,
             None => {
                 let counted = self.variants[trial.variant.index()].counted_for(&trial);
                 counted.pending += 1;
@@ -532,18 +534,18 @@ impl State {
         };
         self.again.remove(&trial.id);
         self.open
-            .insert(trial.id, Open::Running(trial, attempts + 1));
+            .insert(trial.id, OpenTrial::Running(trial, attempts + 1));
     }
 
     fn trial_ended(&mut self, id: TrialId, seen: &Observation, outcome: Outcome) {
-        if let Outcome::Void(Void::NotReady) = outcome {
+        if let Outcome::Void(InconclusiveReason::NotReady) = outcome {
             self.last_void = seen.not_ready();
         }
-        let Some(Open::Running(trial, attempts)) = self.open.get(&id) else {
+        let Some(OpenTrial::Running(trial, attempts)) = self.open.get(&id) else {
             return;
         };
         let (trial, attempts) = (trial.clone(), *attempts);
-        if outcome == Outcome::Void(Void::Interrupted) && seen.hang.is_some() {
+        if outcome == Outcome::Void(InconclusiveReason::Interrupted) && seen.hang.is_some() {
             self.late.push((trial.clone(), Box::new(seen.clone())));
         }
         if self.decided {
@@ -554,7 +556,7 @@ impl State {
         if is_repeated(&outcome, attempts) && self.is_testable(trial.variant) {
             self.repeated += 1;
             self.again.insert(id);
-            self.open.insert(id, Open::Again(trial, attempts));
+            self.open.insert(id, OpenTrial::Again(trial, attempts));
             return;
         }
         match &outcome {
@@ -566,14 +568,14 @@ impl State {
             Outcome::Fail(failure) | Outcome::Other(failure) => {
                 let group = (trial.variant, failure.signature.id);
                 let known = self.arrived.entry(group);
-                let arrived = known.or_insert_with(|| Arrived::new(failure.kind.clone()));
+                let arrived = known.or_insert_with(|| SignatureCounts::new(failure.kind.clone()));
                 arrived.all += 1;
                 arrived.measured += u64::from(!trial.capture);
             }
             Outcome::Pass => {}
         }
-        let ended = Ended::new(&self.plan, &trial, seen, outcome);
-        self.open.insert(id, Open::Finished(trial, ended));
+        let ended = TrialFacts::new(&self.plan, &trial, seen, outcome);
+        self.open.insert(id, OpenTrial::Finished(trial, ended));
     }
 
     /// Marks a variant as not testable. A variant that is not in the plan comes from a damaged file.
@@ -589,17 +591,17 @@ impl State {
     fn abandon_retries(&mut self) {
         let untestable = &self.untestable;
         for (id, open) in &mut self.open {
-            if let Open::Again(trial, _) = open
+            if let OpenTrial::Again(trial, _) = open
                 && untestable.contains_key(&trial.variant)
             {
                 self.variants[trial.variant.index()]
                     .counted_for(trial)
                     .pending -= 1;
                 let nothing = Observation::default();
-                let outcome = Outcome::Void(Void::Interrupted);
-                let ended = Ended::new(&self.plan, trial, &nothing, outcome);
+                let outcome = Outcome::Void(InconclusiveReason::Interrupted);
+                let ended = TrialFacts::new(&self.plan, trial, &nothing, outcome);
                 self.again.remove(id);
-                *open = Open::Finished(trial.clone(), ended);
+                *open = OpenTrial::Finished(trial.clone(), ended);
             }
         }
     }
@@ -610,16 +612,16 @@ impl State {
         let decided = |state: &Self| state.any_testable() && decided(state);
         while !self.decided
             && let Some(first) = self.open.first_entry()
-            && matches!(first.get(), Open::Finished(..))
-            && let Open::Finished(trial, ended) = first.remove()
+            && matches!(first.get(), OpenTrial::Finished(..))
+            && let OpenTrial::Finished(trial, ended) = first.remove()
         {
             self.lost_streak = match ended.outcome {
-                Outcome::Void(Void::Lost) => self.lost_streak + 1,
+                Outcome::Void(InconclusiveReason::Lost) => self.lost_streak + 1,
                 _ => 0,
             };
             let counted = self.variants[trial.variant.index()].counted_for(&trial);
             match ended.outcome {
-                Outcome::Void(Void::Warmup) => {}
+                Outcome::Void(InconclusiveReason::Warmup) => {}
                 Outcome::Void(_) => {
                     counted.in_vain += 1;
                     self.void_streak += 1;
@@ -661,7 +663,7 @@ impl State {
             self.decided = decided(self);
         }
         if self.decided {
-            let finished = |open: &Open| matches!(open, Open::Finished(..));
+            let finished = |open: &OpenTrial| matches!(open, OpenTrial::Finished(..));
             let late = self.open.values().filter(|open| finished(open)).count() as u64;
             self.after_decision += late;
             self.open.retain(|_, open| !finished(open));
@@ -742,21 +744,26 @@ impl State {
     /// included.
     pub fn in_vain(&self) -> Vec<(u64, bool)> {
         let counted = self.variants.iter().map(|variant| {
-            let Counted { tally, in_vain, .. } = &variant.measured;
-            (*in_vain, tally.void.contains_key(&Void::Skipped))
+            let CountedTrials { tally, in_vain, .. } = &variant.measured;
+            (
+                *in_vain,
+                tally.void.contains_key(&InconclusiveReason::Skipped),
+            )
         });
         let mut all: Vec<(u64, bool)> = counted.collect();
         let mut known = vec![true; all.len()];
         for open in self.open.values() {
-            let (Open::Running(trial, _) | Open::Again(trial, _) | Open::Finished(trial, _)) = open;
+            let (OpenTrial::Running(trial, _)
+            | OpenTrial::Again(trial, _)
+            | OpenTrial::Finished(trial, _)) = open;
             let known = &mut known[trial.variant.index()];
             let (streak, skipped) = &mut all[trial.variant.index()];
             match open {
-                Open::Finished(_, ended) if *known => match ended.outcome {
-                    Outcome::Void(Void::Warmup) => {}
+                OpenTrial::Finished(_, ended) if *known => match ended.outcome {
+                    Outcome::Void(InconclusiveReason::Warmup) => {}
                     Outcome::Void(void) => {
                         *streak += 1;
-                        *skipped |= void == Void::Skipped;
+                        *skipped |= void == InconclusiveReason::Skipped;
                     }
                     _ => *streak = 0,
                 },
@@ -775,7 +782,7 @@ impl State {
 
     /// Returns the number of trials of a variant that are counted or may still be counted.
     pub fn expected_trials(&self, variant: VariantId) -> u64 {
-        let Counted { tally, pending, .. } = &self.variants[variant.index()].measured;
+        let CountedTrials { tally, pending, .. } = &self.variants[variant.index()].measured;
         tally.finished_trials() + pending
     }
 
@@ -786,14 +793,14 @@ impl State {
 
     /// Returns the number of captured trials of a variant that are counted or may still be counted.
     pub fn captures_underway(&self, variant: VariantId) -> u64 {
-        let Counted { tally, pending, .. } = &self.variants[variant.index()].captured;
+        let CountedTrials { tally, pending, .. } = &self.variants[variant.index()].captured;
         tally.finished_trials() + pending
     }
 
     /// Returns the trials that run now.
     pub fn running_trials(&self) -> impl Iterator<Item = &Trial> {
         self.open.values().filter_map(|open| match open {
-            Open::Running(trial, _) => Some(trial),
+            OpenTrial::Running(trial, _) => Some(trial),
             _ => None,
         })
     }
@@ -811,7 +818,7 @@ impl State {
     /// Returns the finished trials that wait for one launched before them.
     pub fn waiting_trials(&self) -> impl Iterator<Item = (TrialId, &Outcome)> {
         self.open.iter().filter_map(|(id, open)| match open {
-            Open::Finished(_, ended) => Some((*id, &ended.outcome)),
+            OpenTrial::Finished(_, ended) => Some((*id, &ended.outcome)),
             _ => None,
         })
     }
@@ -819,7 +826,7 @@ impl State {
     /// Returns the first trial that must be retried under its old number.
     pub fn to_repeat(&self) -> Option<&Trial> {
         match self.open.get(self.again.first()?) {
-            Some(Open::Again(trial, _)) => Some(trial),
+            Some(OpenTrial::Again(trial, _)) => Some(trial),
             _ => None,
         }
     }
@@ -836,7 +843,7 @@ impl State {
     }
 
     /// Returns every kind of failure that measured trials have shown so far, in any order, with its number.
-    pub fn arrivals_by_kind(&self) -> impl Iterator<Item = (&Kind, u64)> {
+    pub fn arrivals_by_kind(&self) -> impl Iterator<Item = (&FailureKind, u64)> {
         let measured = self
             .arrived
             .values()
@@ -847,7 +854,7 @@ impl State {
     /// Returns how many trials of the measurement have finished conclusively so far, in any order.
     pub fn completed_trials(&self) -> u64 {
         let waiting = self.open.values().filter(|open| match open {
-            Open::Finished(trial, ended) => {
+            OpenTrial::Finished(trial, ended) => {
                 !trial.capture && !matches!(ended.outcome, Outcome::Void(_))
             }
             _ => false,
@@ -868,14 +875,14 @@ impl State {
     }
 }
 
-impl Ended {
+impl TrialFacts {
     fn new(plan: &Plan, trial: &Trial, seen: &Observation, outcome: Outcome) -> Self {
-        use crate::model::{Ending, Role};
+        use crate::model::{ActorRole, Ending};
         let actors = &plan.variant_plan(trial.variant).actors;
         let helper_ended_early = seen.actors.iter().any(|actor| {
             let helper = actors
                 .get(actor.actor as usize)
-                .is_some_and(|plan| plan.role == Role::Helper);
+                .is_some_and(|plan| plan.role == ActorRole::Helper);
             helper && actor.ending != Ending::Stopped
         });
         Self {

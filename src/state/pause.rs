@@ -1,13 +1,13 @@
 //! Pauses a measurement that the user stopped, while extra trials capture evidence of its crashes.
 
-use super::{Open, State};
+use super::{OpenTrial, State};
 use crate::model::TrialId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The uncounted trials of the measurement; they continue when the run is resumed.
 #[derive(Debug)]
-pub(super) struct Paused {
-    open: BTreeMap<TrialId, Open>,
+pub(super) struct PausedTrials {
+    open: BTreeMap<TrialId, OpenTrial>,
     again: BTreeSet<TrialId>,
     last_counted: TrialId,
 }
@@ -15,7 +15,7 @@ pub(super) struct Paused {
 impl State {
     /// Sets the open trials of the measurement aside.
     pub(super) fn pause_measurement(&mut self) {
-        self.paused = Some(Paused {
+        self.paused = Some(PausedTrials {
             open: std::mem::take(&mut self.open),
             again: std::mem::take(&mut self.again),
             last_counted: self.last_counted,
@@ -27,8 +27,9 @@ impl State {
         let Some(paused) = self.paused.take() else {
             return;
         };
-        for Open::Running(trial, _) | Open::Again(trial, _) | Open::Finished(trial, _) in
-            self.open.values()
+        for OpenTrial::Running(trial, _)
+        | OpenTrial::Again(trial, _)
+        | OpenTrial::Finished(trial, _) in self.open.values()
         {
             self.variants[trial.variant.index()]
                 .counted_for(trial)

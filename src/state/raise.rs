@@ -1,22 +1,24 @@
 //! Trials of the failing variant under several settings, before a search.
 
-use super::{Ended, State};
-use crate::model::{Depth, Failure, Kind, Outcome, Plan, Signature, SignatureId, VariantId};
+use super::{State, TrialFacts};
+use crate::model::{
+    EvidenceDepth, Failure, FailureKind, Outcome, Plan, Signature, SignatureId, VariantId,
+};
 use provoke_stats::raise::Sample;
 use std::time::Duration;
 
 /// The settings that are tried before a search.
 #[derive(Debug)]
-pub struct Raise {
+pub struct TriedSettings {
     /// The conditions of the plan first, then the settings.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<TriedSetting>,
     /// The setting that the search uses, once it is chosen.
     pub chosen: Option<VariantId>,
 }
 
 /// The failing variant under one setting.
 #[derive(Debug)]
-pub struct Tried {
+pub struct TriedSetting {
     /// The variant of the plan with this setting.
     pub variant: VariantId,
     /// Number of parallel trials.
@@ -38,11 +40,11 @@ pub enum TriedOutcome {
     Otherwise,
 }
 
-impl Raise {
+impl TriedSettings {
     pub(super) fn new(plan: &Plan) -> Option<Self> {
-        let tried: Vec<Tried> = plan
+        let tried: Vec<TriedSetting> = plan
             .variant_settings()
-            .map(|(variant, _)| Tried {
+            .map(|(variant, _)| TriedSetting {
                 variant,
                 jobs: plan.jobs_of(plan.variant_plan(variant)),
                 outcomes: Vec::new(),
@@ -56,12 +58,12 @@ impl Raise {
     }
 
     /// Returns the trials under the conditions of the plan.
-    pub fn natural_trials(&self) -> &Tried {
+    pub fn natural_trials(&self) -> &TriedSetting {
         &self.tried[0]
     }
 
     /// Returns the trials under each setting.
-    pub fn tried_settings(&self) -> &[Tried] {
+    pub fn tried_settings(&self) -> &[TriedSetting] {
         &self.tried[1..]
     }
 
@@ -72,7 +74,7 @@ impl Raise {
     }
 
     /// Adds the next trial of a variant, in launch order.
-    pub(super) fn add_trial(&mut self, variant: VariantId, ended: &Ended) {
+    pub(super) fn add_trial(&mut self, variant: VariantId, ended: &TrialFacts) {
         let Some(tried) = self.tried.iter_mut().find(|one| one.variant == variant) else {
             return;
         };
@@ -89,7 +91,7 @@ impl Raise {
 
 impl State {
     /// Returns the settings that are being tried, until one is chosen.
-    pub fn undecided_raise(&self) -> Option<&Raise> {
+    pub fn undecided_raise(&self) -> Option<&TriedSettings> {
         self.raise.as_ref().filter(|raise| raise.chosen.is_none())
     }
 
@@ -104,7 +106,7 @@ impl State {
 
     /// Returns the trials of a setting that count: passes, and failures whose name also occurred under the conditions
     /// of the plan. Until a failure occurs there, every failure counts.
-    pub fn counted_sample(&self, raise: &Raise, tried: &Tried) -> Sample {
+    pub fn counted_sample(&self, raise: &TriedSettings, tried: &TriedSetting) -> Sample {
         let natural = raise.natural_trials();
         let known = natural
             .outcomes
@@ -142,23 +144,26 @@ impl State {
 /// Returns whether two failures of the same program share a name from the best evidence that both have.
 fn is_same_bug(bug: &Failure, failure: &Failure) -> bool {
     let seen = &bug.signature;
-    let named = !matches!(bug.kind, Kind::Hang { .. })
+    let named = !matches!(bug.kind, FailureKind::Hang { .. })
         && seen.family.is_none()
-        && matches!(seen.depth, Depth::Output | Depth::Kernel | Depth::Stack);
+        && matches!(
+            seen.depth,
+            EvidenceDepth::Output | EvidenceDepth::Kernel | EvidenceDepth::Stack
+        );
     // The kernel's log drops lines, and a core may be missing.
-    let may_lack = matches!(seen.depth, Depth::Kernel | Depth::Stack);
+    let may_lack = matches!(seen.depth, EvidenceDepth::Kernel | EvidenceDepth::Stack);
     let lacks = may_lack && names_at(&failure.signature, seen.depth).next().is_none();
     let depth = if named && !lacks {
         seen.depth
     } else {
-        Depth::Status
+        EvidenceDepth::Status
     };
     let names: Vec<SignatureId> = names_at(seen, depth).collect();
     let same = names_at(&failure.signature, depth).any(|name| names.contains(&name));
     same && bug.kind.name() == failure.kind.name()
 }
 
-fn names_at(signature: &Signature, depth: Depth) -> impl Iterator<Item = SignatureId> {
+fn names_at(signature: &Signature, depth: EvidenceDepth) -> impl Iterator<Item = SignatureId> {
     let names = [(signature.depth, signature.id)].into_iter();
     let names = names.chain(signature.also.iter().copied());
     names.filter(move |(of, _)| *of == depth).map(|(_, id)| id)
@@ -168,9 +173,9 @@ fn names_at(signature: &Signature, depth: Depth) -> impl Iterator<Item = Signatu
 mod tests {
     use super::*;
 
-    fn failure(code: i32, depth: Depth, id: u32, also: &[(Depth, u32)]) -> Failure {
+    fn failure(code: i32, depth: EvidenceDepth, id: u32, also: &[(EvidenceDepth, u32)]) -> Failure {
         Failure {
-            kind: Kind::Exit { code },
+            kind: FailureKind::Exit { code },
             signature: Signature {
                 id: SignatureId(id),
                 title: String::new(),
@@ -189,30 +194,54 @@ mod tests {
 
     #[test]
     fn a_failure_is_known_again_by_its_best_name() {
-        let status = [(Depth::Status, 1)];
-        let bug = failure(3, Depth::Output, 7, &status);
-        assert!(is_same_bug(&bug, &failure(3, Depth::Output, 7, &status)));
+        let status = [(EvidenceDepth::Status, 1)];
+        let bug = failure(3, EvidenceDepth::Output, 7, &status);
+        assert!(is_same_bug(
+            &bug,
+            &failure(3, EvidenceDepth::Output, 7, &status)
+        ));
         // Another message, or no message.
-        assert!(!is_same_bug(&bug, &failure(3, Depth::Output, 8, &status)));
-        assert!(!is_same_bug(&bug, &failure(3, Depth::Status, 1, &[])));
-        assert!(!is_same_bug(&bug, &failure(4, Depth::Output, 7, &status)));
+        assert!(!is_same_bug(
+            &bug,
+            &failure(3, EvidenceDepth::Output, 8, &status)
+        ));
+        assert!(!is_same_bug(
+            &bug,
+            &failure(3, EvidenceDepth::Status, 1, &[])
+        ));
+        assert!(!is_same_bug(
+            &bug,
+            &failure(4, EvidenceDepth::Output, 7, &status)
+        ));
         // One of them has more detailed evidence.
-        let deeper = [(Depth::Output, 7), (Depth::Status, 1)];
-        assert!(is_same_bug(&bug, &failure(3, Depth::Stack, 9, &deeper)));
+        let deeper = [(EvidenceDepth::Output, 7), (EvidenceDepth::Status, 1)];
+        assert!(is_same_bug(
+            &bug,
+            &failure(3, EvidenceDepth::Stack, 9, &deeper)
+        ));
     }
 
     #[test]
     fn without_a_better_name_the_exit_status_will_do() {
-        let status = [(Depth::Status, 1)];
-        let bug = failure(3, Depth::Status, 1, &[]);
-        assert!(is_same_bug(&bug, &failure(3, Depth::Output, 8, &status)));
-        assert!(!is_same_bug(&bug, &failure(3, Depth::Status, 2, &[])));
+        let status = [(EvidenceDepth::Status, 1)];
+        let bug = failure(3, EvidenceDepth::Status, 1, &[]);
+        assert!(is_same_bug(
+            &bug,
+            &failure(3, EvidenceDepth::Output, 8, &status)
+        ));
+        assert!(!is_same_bug(
+            &bug,
+            &failure(3, EvidenceDepth::Status, 2, &[])
+        ));
         // A line of the kernel's log, or a core, may be missing.
-        let logged = failure(3, Depth::Kernel, 7, &status);
-        assert!(is_same_bug(&logged, &failure(3, Depth::Status, 1, &[])));
+        let logged = failure(3, EvidenceDepth::Kernel, 7, &status);
+        assert!(is_same_bug(
+            &logged,
+            &failure(3, EvidenceDepth::Status, 1, &[])
+        ));
         assert!(!is_same_bug(
             &logged,
-            &failure(3, Depth::Kernel, 8, &status)
+            &failure(3, EvidenceDepth::Kernel, 8, &status)
         ));
     }
 }

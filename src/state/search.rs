@@ -1,11 +1,12 @@
 //! Learns the result of a search: the first bad candidate, or the smallest failing set.
 
-use super::{Ended, State, TriedOutcome};
+use super::{State, TrialFacts, TriedOutcome};
 use crate::model::{
-    Choice, Choices, Failure, Outcome, Plan, Question, Search, Space, Subset, Trial, VariantId,
+    Failure, Outcome, Plan, Question, SearchQuestion, SearchSpace, Subset, Trial, VariantChoice,
+    VariantChoices, VariantId,
 };
 use provoke_stats::fisher;
-use provoke_stats::search::{Bisection, Count, Model, Reduction, Screen, hedge_weights};
+use provoke_stats::search::{Bisection, Count, ItemScreen, Reduction, SearchPrior, hedge_weights};
 
 /// Required failures of the failing variant before the search begins; [`ALWAYS`] limits the trials if all of them fail.
 const FAILURES: u64 = 3;
@@ -37,7 +38,7 @@ pub enum EarlierUse {
 
 /// Progress of reproducing the failure, before the search begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reproduced {
+pub enum ReproductionProgress {
     /// At least this many more trials are needed.
     NotYet(u64),
     /// It failed often enough.
@@ -51,35 +52,35 @@ impl State {
     pub const FAILING: VariantId = VariantId(0);
 
     /// Returns the variant of a choice, if it was chosen.
-    pub fn find_variant(&self, choice: &Choice) -> Option<VariantId> {
+    pub fn find_variant(&self, choice: &VariantChoice) -> Option<VariantId> {
         self.chosen.get(choice).copied()
     }
 
     /// Returns the index of a variant's candidate in the list.
     pub fn place_of_variant(&self, variant: VariantId) -> Option<usize> {
         match self.plan.variant_plan(variant).choice {
-            Some(Choice::Place(place)) => Some(place as usize),
+            Some(VariantChoice::Place(place)) => Some(place as usize),
             _ => None,
         }
     }
 
     /// Returns the variant of a candidate, if it was chosen.
     pub fn variant_at_place(&self, place: usize) -> Option<VariantId> {
-        self.find_variant(&Choice::Place(u32::try_from(place).ok()?))
+        self.find_variant(&VariantChoice::Place(u32::try_from(place).ok()?))
     }
 
     /// Returns the items that a variant keeps.
     pub fn kept_set(&self, variant: VariantId) -> Option<Vec<usize>> {
         match &self.plan.variant_plan(variant).choice {
-            Some(Choice::Set(subset)) => Some(subset_indices(subset)),
+            Some(VariantChoice::Set(subset)) => Some(subset_indices(subset)),
             _ => None,
         }
     }
 
     /// Returns the progress of reproducing the failure.
-    pub fn reproduction_progress(&self) -> Reproduced {
+    pub fn reproduction_progress(&self) -> ReproductionProgress {
         let Some(asked) = self.plan.question.as_search() else {
-            return Reproduced::No;
+            return ReproductionProgress::No;
         };
         let tally = self.tally_of(Self::FAILING);
         let failures = tally.failures;
@@ -93,13 +94,13 @@ impl State {
         let always = all.0 == all.1;
         let in_vain = tally.finished_trials() >= asked.reproduce && failures < needed;
         if failures >= needed && (!always || all.1 >= ALWAYS) {
-            Reproduced::Yes
+            ReproductionProgress::Yes
         } else if !self.is_testable(Self::FAILING) || in_vain {
-            Reproduced::No
+            ReproductionProgress::No
         } else if always {
-            Reproduced::NotYet(ALWAYS.saturating_sub(all.1).max(1))
+            ReproductionProgress::NotYet(ALWAYS.saturating_sub(all.1).max(1))
         } else {
-            Reproduced::NotYet(needed - failures)
+            ReproductionProgress::NotYet(needed - failures)
         }
     }
 
@@ -202,7 +203,8 @@ impl State {
     /// kinds of failure that the failing variant showed: other failures of a variant may come from the items that were
     /// left out.
     pub fn is_the_bug(&self, trial: &Trial, failure: &Failure) -> bool {
-        let says_which = |asked: &Search| asked.any_failure || !self.plan.rules.only.is_empty();
+        let says_which =
+            |asked: &SearchQuestion| asked.any_failure || !self.plan.rules.only.is_empty();
         let asked = self.plan.question.as_search();
         let example = self.shows_the_bug();
         if trial.variant == example || asked.is_none_or(says_which) {
@@ -219,8 +221,8 @@ impl State {
         self.update_screen(variant, |screen, set| screen.observe_run(set, ran));
     }
 
-    fn update_screen(&mut self, variant: VariantId, tell: impl Fn(&mut Screen, &[usize])) {
-        if let (Some(Choice::Set(subset)), Some(screen)) =
+    fn update_screen(&mut self, variant: VariantId, tell: impl Fn(&mut ItemScreen, &[usize])) {
+        if let (Some(VariantChoice::Set(subset)), Some(screen)) =
             (&self.plan.variant_plan(variant).choice, &mut self.screen)
         {
             tell(screen, &subset_indices(subset));
@@ -237,24 +239,27 @@ impl State {
 
     /// Returns the items of a set that may be left out, without the required ones.
     pub fn free_of(&self, mut set: Vec<usize>) -> Vec<usize> {
-        let required = self.screen.as_ref().map_or(&[][..], Screen::required_items);
+        let required = self
+            .screen
+            .as_ref()
+            .map_or(&[][..], ItemScreen::required_items);
         set.retain(|thing| required.binary_search(thing).is_err());
         set
     }
 
     /// Returns a set together with the required items.
-    pub fn with_required(&self, mut set: Vec<usize>) -> Choice {
-        set.extend(self.screen.iter().flat_map(Screen::required_items));
+    pub fn with_required(&self, mut set: Vec<usize>) -> VariantChoice {
+        set.extend(self.screen.iter().flat_map(ItemScreen::required_items));
         set.sort_unstable();
         set.dedup();
         let kept = set
             .into_iter()
             .filter_map(|thing| u32::try_from(thing).ok());
-        Choice::Set(Subset(kept.collect()))
+        VariantChoice::Set(Subset(kept.collect()))
     }
 
     /// Adds a counted trial.
-    pub(super) fn learn_from_trial(&mut self, trial: &Trial, ended: &Ended) {
+    pub(super) fn learn_from_trial(&mut self, trial: &Trial, ended: &TrialFacts) {
         if trial.variant == Self::FAILING {
             self.count_earlier();
         }
@@ -266,7 +271,7 @@ impl State {
         let asked = self.plan.question.as_search();
         let all_alike = asked.is_some_and(|asked| asked.any_failure);
         if let Some(search) = &mut self.search
-            && let Some(Choice::Place(place)) = self.plan.variant_plan(trial.variant).choice
+            && let Some(VariantChoice::Place(place)) = self.plan.variant_plan(trial.variant).choice
         {
             let failure = failure.filter(|_| !all_alike);
             let features = failure.map(|failure| self.features.features_of(failure, ended.elapsed));
@@ -292,10 +297,10 @@ impl State {
     /// Begins to search for items that can be left out, once all items together have failed often enough.
     fn begin_screen(&mut self) {
         if matches!(self.plan.question, Question::Reduce(_))
-            && self.reproduction_progress() == Reproduced::Yes
+            && self.reproduction_progress() == ReproductionProgress::Yes
         {
-            let things = self.plan.space.as_ref().map_or(0, Space::len);
-            self.screen = Some(Screen::new(things));
+            let things = self.plan.space.as_ref().map_or(0, SearchSpace::len);
+            self.screen = Some(ItemScreen::new(things));
         }
     }
 
@@ -374,7 +379,7 @@ impl State {
         }
     }
 
-    fn begin_reduction(&self, asked: &Search, free: &[usize]) -> Reduction {
+    fn begin_reduction(&self, asked: &SearchQuestion, free: &[usize]) -> Reduction {
         let tally = self.tally_of(Self::FAILING);
         let (failures, runs) = match self.earlier_use {
             EarlierUse::Counted => self.with_earlier(tally.failures, tally.counted_trials()),
@@ -391,19 +396,19 @@ impl State {
             ramp.mark_untestable(variant.index());
         }
         match &self.plan.variant_plan(variant).choice {
-            Some(Choice::Place(place)) => {
+            Some(VariantChoice::Place(place)) => {
                 if let Some(search) = &mut self.search {
                     search.mark_untestable(*place as usize);
                 }
             }
-            Some(Choice::Set(subset)) => {
+            Some(VariantChoice::Set(subset)) => {
                 let set = self.free_of(subset_indices(subset));
                 match &mut self.reduction {
                     Some(reduction) => reduction.mark_untestable(&set),
-                    None => self.update_screen(variant, Screen::mark_untestable),
+                    None => self.update_screen(variant, ItemScreen::mark_untestable),
                 }
             }
-            Some(Choice::Cut(_)) | None => {}
+            Some(VariantChoice::Cut(_)) | None => {}
         }
     }
 }
@@ -428,12 +433,12 @@ pub(super) fn initial_bisection(plan: &Plan) -> Option<Bisection> {
         return None;
     };
     let space = plan.space.as_ref()?;
-    let Choices::Places(places) = &space.choices else {
+    let VariantChoices::Places(places) = &space.choices else {
         return None;
     };
-    let model = Model {
+    let model = SearchPrior {
         clean: asked.clean,
-        ..Model::default()
+        ..SearchPrior::default()
     };
     // The first candidate is good; the weights are for each of the others to be the first bad one.
     #[expect(clippy::cast_precision_loss, reason = "weights, not counts")]

@@ -1,6 +1,6 @@
 //! Series of measurements around the trials, in bounded memory.
 
-use crate::model::{Around, TrialId};
+use crate::model::{TotalUsage, TrialId};
 
 /// Maximum number of points: the time of a test of growth is quadratic in it.
 const MOST: usize = 512;
@@ -10,15 +10,15 @@ const MOST: usize = 512;
 /// When the series is full, every other point is removed, and from then on only every second, fourth, eighth ... point
 /// is taken. The points are evenly spaced, and the same events give the same points.
 #[derive(Debug)]
-pub struct Series {
-    points: Vec<(TrialId, Around)>,
-    last: Option<Around>,
+pub struct UsageSeries {
+    points: Vec<(TrialId, TotalUsage)>,
+    last: Option<TotalUsage>,
     /// One of this many points is taken.
     every: u64,
     seen: u64,
 }
 
-impl Default for Series {
+impl Default for UsageSeries {
     fn default() -> Self {
         Self {
             points: Vec::new(),
@@ -29,8 +29,8 @@ impl Default for Series {
     }
 }
 
-impl Series {
-    pub(super) fn add_point(&mut self, trial: TrialId, around: Around) {
+impl UsageSeries {
+    pub(super) fn add_point(&mut self, trial: TrialId, around: TotalUsage) {
         self.last = Some(around);
         if self.seen.is_multiple_of(self.every) {
             if self.points.len() == MOST {
@@ -48,12 +48,12 @@ impl Series {
     }
 
     /// Returns the stored points, in launch order.
-    pub fn kept_points(&self) -> &[(TrialId, Around)] {
+    pub fn kept_points(&self) -> &[(TrialId, TotalUsage)] {
         &self.points
     }
 
     /// Returns the first and the last measurement.
-    pub fn first_and_last(&self) -> Option<(Around, Around)> {
+    pub fn first_and_last(&self) -> Option<(TotalUsage, TotalUsage)> {
         Some((self.points.first()?.1, self.last?))
     }
 }
@@ -64,11 +64,11 @@ mod tests {
 
     #[test]
     fn a_long_series_keeps_evenly_spread_points_and_both_ends() {
-        let mut series = Series::default();
+        let mut series = UsageSeries::default();
         for trial in 1..=5000 {
-            let around = Around {
+            let around = TotalUsage {
                 threads: trial,
-                ..Around::default()
+                ..TotalUsage::default()
             };
             series.add_point(TrialId(trial), around);
         }

@@ -1,7 +1,9 @@
 //! Counts the trials of one variant, in launch order and bounded memory.
 
-use super::{Ended, Lives};
-use crate::model::{Failure, Kind, Outcome, Signature, SignatureId, Site, TrialId, Void};
+use super::{RequestTotals, TrialFacts};
+use crate::model::{
+    Failure, FailureKind, InconclusiveReason, Outcome, Signature, SignatureId, Site, TrialId,
+};
 use hdrhistogram::Histogram;
 use provoke_stats::{self as stats, Batches, Clumping, Trend, real};
 use std::collections::BTreeMap;
@@ -12,7 +14,7 @@ const EARLY: usize = 32;
 
 /// Leaks of trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Leaks {
+pub struct LeakCounts {
     /// Trials with a leak.
     pub trials: u64,
     /// Processes.
@@ -31,15 +33,15 @@ pub struct Tally {
     /// Trials with another failure.
     pub other: u64,
     /// Inconclusive trials, by reason.
-    pub void: BTreeMap<Void, u64>,
+    pub void: BTreeMap<InconclusiveReason, u64>,
     /// Trials that showed the bug, by kind of failure.
-    pub failed: BTreeMap<Kind, Vec<TrialId>>,
+    pub failed: BTreeMap<FailureKind, Vec<TrialId>>,
     /// Trials with another failure, by kind of failure.
-    pub failed_otherwise: BTreeMap<Kind, Vec<TrialId>>,
+    pub failed_otherwise: BTreeMap<FailureKind, Vec<TrialId>>,
     /// Failures by signature.
-    pub groups: BTreeMap<SignatureId, Group>,
+    pub groups: BTreeMap<SignatureId, SignatureFailures>,
     /// Leaks, with any outcome.
-    pub leaks: Leaks,
+    pub leaks: LeakCounts,
     /// Processes that could not be killed, and may still run.
     pub unkillable: u64,
     /// Trials whose descendants outlived the main process, but not the leak grace.
@@ -47,13 +49,13 @@ pub struct Tally {
     /// Trials in which a helper ended before the main process.
     pub helpers_ended_early: u64,
     /// Durations of passing trials.
-    pub pass_times: Times,
+    pub pass_times: DurationHistogram,
     /// Durations of failing trials.
-    pub fail_times: Times,
+    pub fail_times: DurationHistogram,
     /// Total duration of counted trials.
     pub exposure: Duration,
     /// Observations of the clients, if the trials are of a service.
-    pub lives: Lives,
+    pub lives: RequestTotals,
     /// Failures by batch of parallel trials, without the last batch.
     batches: Batches,
     /// The positions of failures among the counted trials, from 1.
@@ -68,11 +70,11 @@ pub struct Tally {
 
 /// Failures of one signature.
 #[derive(Debug)]
-pub struct Group {
+pub struct SignatureFailures {
     /// Which failure it is.
     pub signature: Signature,
     /// Kind of its first failure.
-    pub kind: Kind,
+    pub kind: FailureKind,
     /// The lines of source code that it points at, from the first trial that has any.
     pub sites: Vec<Site>,
     /// Whether it is the bug.
@@ -83,9 +85,9 @@ pub struct Group {
 
 /// A histogram of durations. Most variants of a search are never tried, so it is created with the first duration.
 #[derive(Debug, Default)]
-pub struct Times(Option<Histogram<u64>>);
+pub struct DurationHistogram(Option<Histogram<u64>>);
 
-impl Times {
+impl DurationHistogram {
     /// Adds a duration.
     pub fn add_duration(&mut self, time: Duration) {
         let new = || Histogram::new(2).expect("two digits are within bounds");
@@ -121,7 +123,7 @@ impl Tally {
         }
     }
 
-    pub(super) fn add_trial(&mut self, id: TrialId, ended: &Ended) {
+    pub(super) fn add_trial(&mut self, id: TrialId, ended: &TrialFacts) {
         self.unkillable += ended.unkillable;
         if let Outcome::Void(void) = ended.outcome {
             *self.void.entry(void).or_default() += 1;
@@ -163,7 +165,7 @@ impl Tally {
 
     fn group_failure(&mut self, id: TrialId, failure: &Failure, is_the_bug: bool) {
         let group = self.groups.entry(failure.signature.id);
-        let new = || Group {
+        let new = || SignatureFailures {
             signature: failure.signature.clone(),
             kind: failure.kind.clone(),
             sites: Vec::new(),
@@ -253,14 +255,17 @@ impl Tally {
 
     /// Returns the number of failed trials whose evidence does not show whether they are the bug.
     pub fn untold_trials(&self) -> u64 {
-        self.void.get(&Void::Untold).copied().unwrap_or(0)
+        self.void
+            .get(&InconclusiveReason::Untold)
+            .copied()
+            .unwrap_or(0)
     }
 
     /// Returns the number of inconclusive trials, without warm-up trials.
     pub fn void_total(&self) -> u64 {
         self.void
             .iter()
-            .filter(|(void, _)| **void != Void::Warmup)
+            .filter(|(void, _)| **void != InconclusiveReason::Warmup)
             .map(|(_, count)| count)
             .sum()
     }

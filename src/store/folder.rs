@@ -18,7 +18,7 @@ const NAME_OF_TIME: usize = "20261121-043012".len();
 
 /// The directory of a run.
 #[derive(Clone, Debug)]
-pub struct Folder {
+pub struct RunFolder {
     path: PathBuf,
 }
 
@@ -27,7 +27,7 @@ pub fn default_root() -> PathBuf {
     std::env::var_os("PROVOKE_HOME").map_or_else(|| "provoke-out".into(), PathBuf::from)
 }
 
-impl Folder {
+impl RunFolder {
     /// Creates the directory of a new run: this one, or a new one below the root.
     pub fn create_run(out: Option<&Path>, root: &Path) -> Result<Self, StoreError> {
         let path = match out {

@@ -1,11 +1,11 @@
 //! Writes the journal during a run, and reads it from the beginning.
 
-use super::lines::{Checksum, LineError, Lines};
-use super::secrets::{Secrets, Shared};
-use super::sequence::Sequence;
-use super::{Damage, StoreError};
+use super::lines::{Checksum, JournalLines, LineError};
+use super::secrets::{Secrets, SharedData};
+use super::sequence::EventSequence;
+use super::{JournalDamage, StoreError};
 use crate::model::{Event, FORMAT};
-use crate::state::{Sink, State};
+use crate::state::{EventSink, State};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Seek as _, SeekFrom, Write as _};
@@ -136,7 +136,7 @@ impl Journal {
     }
 }
 
-impl Sink for Journal {
+impl EventSink for Journal {
     fn on_event(&mut self, event: &Event, _: &State) {
         self.push_event(event);
     }
@@ -163,7 +163,7 @@ fn lock_journal(file: &File) -> bool {
 
 /// Returns the end of the last complete line, and its checksum.
 fn whole_lines(path: &Path, file: &File) -> Result<(u64, Checksum), StoreError> {
-    let mut lines = Lines::new(BufReader::with_capacity(1 << 20, file));
+    let mut lines = JournalLines::new(BufReader::with_capacity(1 << 20, file));
     loop {
         match lines.next_event() {
             Ok(Some(_)) => {}
@@ -214,8 +214,8 @@ fn read_events<E: From<StoreError>>(
     mut each: impl FnMut(Event) -> Result<(), E>,
 ) -> Result<(), E> {
     let file = File::open(path).map_err(|error| at_line(path, (0, 0), LineError::Io(error)))?;
-    let mut lines = Lines::new(BufReader::with_capacity(1 << 20, file));
-    let mut sequence = Sequence::default();
+    let mut lines = JournalLines::new(BufReader::with_capacity(1 << 20, file));
+    let mut sequence = EventSequence::default();
     loop {
         let (parsed, is_first) = match lines.next_event() {
             Ok(Some(json)) => (secrets.parse_masked(json), json.starts_with(FIRST_LINE)),
@@ -234,10 +234,10 @@ fn read_events<E: From<StoreError>>(
                 }));
             }
             (1, Ok(event @ Event::RunStarted { .. })) => event,
-            (1, Err(source)) if is_first => return Err(damaged(Damage::Unreadable(source))),
+            (1, Err(source)) if is_first => return Err(damaged(JournalDamage::Unreadable(source))),
             (1, _) => return Err(E::from(StoreError::NotAJournal(path.to_owned()))),
             (_, Ok(event)) => event,
-            (_, Err(source)) => return Err(damaged(Damage::Unreadable(source))),
+            (_, Err(source)) => return Err(damaged(JournalDamage::Unreadable(source))),
         };
         sequence.add_event(&event).map_err(damaged)?;
         each(event)?;
@@ -247,18 +247,18 @@ fn read_events<E: From<StoreError>>(
 /// Returns the first event of a journal.
 pub fn first_event(journal: &Path) -> Result<Event, StoreError> {
     /// Stops the reading.
-    enum End {
+    enum ReadingEnd {
         First(Box<Event>),
         Error(StoreError),
     }
-    impl From<StoreError> for End {
+    impl From<StoreError> for ReadingEnd {
         fn from(error: StoreError) -> Self {
             Self::Error(error)
         }
     }
-    match for_each_event(journal, |event| Err(End::First(Box::new(event)))) {
-        Err(End::First(event)) => Ok(*event),
-        Err(End::Error(error)) => Err(error),
+    match for_each_event(journal, |event| Err(ReadingEnd::First(Box::new(event)))) {
+        Err(ReadingEnd::First(event)) => Ok(*event),
+        Err(ReadingEnd::Error(error)) => Err(error),
         Ok(()) => Err(StoreError::NotAJournal(journal.to_owned())),
     }
 }
@@ -276,7 +276,7 @@ impl Secrets {
 /// Copies a journal without the parts that are not `shared`, and with the secrets of the run masked.
 pub fn copy_to_share(
     journal: &Path,
-    shared: Shared,
+    shared: SharedData,
     to: &mut dyn io::Write,
 ) -> Result<(), StoreError> {
     let mut checksum = Checksum::default();

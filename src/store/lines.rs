@@ -8,7 +8,7 @@
 //! repeated or moved is found. Journals of earlier versions have no checksums. When such a run is resumed, its further
 //! lines have checksums, and the first of these covers all lines before it.
 
-use super::Damage;
+use super::JournalDamage;
 use std::io::{self, BufRead};
 
 /// Maximum length of a line. The longest event by far is the plan of a search, with the names of all candidates: a
@@ -67,7 +67,7 @@ fn split_sum(line: &[u8]) -> Option<(&[u8], Checksum)> {
 }
 
 /// Reads the lines of a journal, and checks that each follows the one before.
-pub(super) struct Lines<R> {
+pub(super) struct JournalLines<R> {
     source: R,
     line: Vec<u8>,
     longest: usize,
@@ -86,10 +86,10 @@ pub(super) struct Lines<R> {
 #[derive(Debug)]
 pub(super) enum LineError {
     Io(io::Error),
-    Damage(Damage),
+    Damage(JournalDamage),
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> JournalLines<R> {
     pub(super) fn new(source: R) -> Self {
         Self {
             source,
@@ -116,14 +116,14 @@ impl<R: BufRead> Lines<R> {
             Some((event, sum)) => {
                 self.checksum = self.checksum.continue_with(event);
                 if self.checksum != sum {
-                    return Err(LineError::Damage(Damage::Checksum));
+                    return Err(LineError::Damage(JournalDamage::Checksum));
                 }
                 let length = event.len();
                 self.line.truncate(length);
                 self.line.push(b'}');
                 self.has_sums = true;
             }
-            None if self.has_sums => return Err(LineError::Damage(Damage::NoChecksum)),
+            None if self.has_sums => return Err(LineError::Damage(JournalDamage::NoChecksum)),
             None => self.checksum = self.checksum.continue_with(&self.line),
         }
         Ok(Some(&self.line))
@@ -144,7 +144,7 @@ impl<R: BufRead> Lines<R> {
             let newline = chunk.iter().position(|byte| *byte == b'\n');
             let part = &chunk[..newline.unwrap_or(chunk.len())];
             if self.line.len() + part.len() > self.longest {
-                return Err(LineError::Damage(Damage::TooLong));
+                return Err(LineError::Damage(JournalDamage::TooLong));
             }
             if self.line.try_reserve(part.len()).is_err() {
                 return Err(LineError::Io(io::ErrorKind::OutOfMemory.into()));
@@ -175,7 +175,7 @@ mod tests {
 
     /// Returns the events, and the error that ended the reading.
     fn read(bytes: &[u8]) -> (Vec<String>, Option<LineError>) {
-        let (mut lines, mut events) = (Lines::new(bytes), Vec::new());
+        let (mut lines, mut events) = (JournalLines::new(bytes), Vec::new());
         loop {
             match lines.next_event() {
                 Ok(Some(event)) => events.push(String::from_utf8_lossy(event).into_owned()),
@@ -203,7 +203,7 @@ mod tests {
     fn lines_without_checksums_are_covered_by_the_next_that_has_one() {
         let old = b"{\"a\":1}\n{\"b\":2}\n";
         assert_eq!(read(old).0.len(), 2);
-        let mut lines = Lines::new(&old[..]);
+        let mut lines = JournalLines::new(&old[..]);
         while lines.next_event().unwrap().is_some() {}
         let mut resumed = old.to_vec();
         resumed.extend_from_slice(b"{\"c\":3}");
@@ -212,20 +212,26 @@ mod tests {
         resumed[5] = b'7';
         let (seen, error) = read(&resumed);
         assert_eq!(seen.len(), 2);
-        assert!(matches!(error, Some(LineError::Damage(Damage::Checksum))));
+        assert!(matches!(
+            error,
+            Some(LineError::Damage(JournalDamage::Checksum))
+        ));
         let mut mixed = written(&["{\"a\":1}"]);
         mixed.extend_from_slice(b"{\"b\":2}\n");
         let (_, error) = read(&mixed);
-        assert!(matches!(error, Some(LineError::Damage(Damage::NoChecksum))));
+        assert!(matches!(
+            error,
+            Some(LineError::Damage(JournalDamage::NoChecksum))
+        ));
     }
 
     #[test]
     fn a_line_without_an_end_takes_bounded_memory() {
         let endless = io::BufReader::with_capacity(1 << 20, io::repeat(b'x'));
-        let mut lines = Lines::new(endless);
+        let mut lines = JournalLines::new(endless);
         lines.longest = 4 << 20;
         let error = lines.next_event().unwrap_err();
-        assert!(matches!(error, LineError::Damage(Damage::TooLong)));
+        assert!(matches!(error, LineError::Damage(JournalDamage::TooLong)));
         assert!(lines.line.capacity() <= 8 << 20);
     }
 }

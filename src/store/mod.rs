@@ -19,12 +19,12 @@ mod secrets;
 mod sequence;
 mod trust;
 
-pub use folder::{Folder, default_root, let_through};
+pub use folder::{RunFolder, default_root, let_through};
 pub use journal::{
     Journal, copy_to_share, first_event, for_each_event, masked_events, read_masked, read_run,
 };
-pub use secrets::{Secrets, Shared, strip_environment};
-pub use trust::Distrust;
+pub use secrets::{Secrets, SharedData, strip_environment};
+pub use trust::DistrustReason;
 
 use crate::model::TrialId;
 use crate::untrusted::{Untrusted as _, shell_word};
@@ -71,7 +71,7 @@ pub enum StoreError {
         /// Its directory.
         path: PathBuf,
         /// The reason.
-        why: Distrust,
+        why: DistrustReason,
     },
     /// The journal was changed after it was written.
     #[error("{}:{line}: the journal is damaged: {damage}", path.to_safe())]
@@ -83,7 +83,7 @@ pub enum StoreError {
         /// Offset of that line in bytes.
         start: u64,
         /// The damage.
-        damage: Damage,
+        damage: JournalDamage,
     },
     /// The file does not begin like a journal.
     #[error("`{}` is not a journal of this program", .0.to_safe())]
@@ -117,7 +117,7 @@ impl StoreError {
                 )
             }
             Self::NoRun { root, .. }
-                if Folder::all_runs(root).is_ok_and(|runs| !runs.is_empty()) =>
+                if RunFolder::all_runs(root).is_ok_and(|runs| !runs.is_empty()) =>
             {
                 "`provoke list` shows the stored runs".to_owned()
             }
@@ -152,7 +152,7 @@ fn is_trial(name: &str) -> bool {
 
 /// The damage in a line of a journal.
 #[derive(Debug, thiserror::Error)]
-pub enum Damage {
+pub enum JournalDamage {
     /// The line is not an event.
     #[error("cannot parse this line: {0}")]
     Unreadable(serde_json::Error),

@@ -1,6 +1,6 @@
 //! Masks secrets in all shared data: variables and request headers with secret names.
 
-use crate::model::{Body, Event, Plan, RequestPlan, is_secret};
+use crate::model::{Event, Plan, RequestBody, RequestPlan, is_secret};
 use regex::bytes::{NoExpand, Regex, RegexBuilder};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -242,7 +242,7 @@ fn any_of(values: impl Iterator<Item = Vec<u8>>) -> Option<Regex> {
 
 /// The data of a run that are shared in addition to the reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shared {
+pub struct SharedData {
     /// The values of all variables that are not secret.
     pub environment: bool,
     /// Core files.
@@ -251,7 +251,7 @@ pub struct Shared {
     pub requests: bool,
 }
 
-impl Shared {
+impl SharedData {
     /// Removes from an event the data that are not shared.
     pub(super) fn strip_event(self, mut event: Event) -> Event {
         if let Event::RunStarted { plan, .. } = &mut event {
@@ -275,7 +275,7 @@ fn strip_request(request: &mut RequestPlan) {
     for (_, value) in &mut request.headers {
         MASK.clone_into(value);
     }
-    if let Body::Text(text) = &mut request.body {
+    if let RequestBody::Text(text) = &mut request.body {
         MASK.clone_into(text);
     }
     strip_query(&mut request.path);

@@ -1,12 +1,12 @@
 //! Checks the order of the events in a journal, with or without checksums.
 
-use super::Damage;
-use crate::model::{Event, Outcome, TrialId, Void};
+use super::JournalDamage;
+use crate::model::{Event, InconclusiveReason, Outcome, TrialId};
 use std::collections::BTreeSet;
 
 /// Checks that no event is missing, repeated or out of order.
 #[derive(Default)]
-pub(super) struct Sequence {
+pub(super) struct EventSequence {
     /// The number of the last new trial.
     launched: u64,
     running: BTreeSet<TrialId>,
@@ -18,40 +18,43 @@ pub(super) struct Sequence {
     finished: bool,
 }
 
-impl Sequence {
+impl EventSequence {
     /// Checks the next event.
-    pub(super) fn add_event(&mut self, event: &Event) -> Result<(), Damage> {
+    pub(super) fn add_event(&mut self, event: &Event) -> Result<(), JournalDamage> {
         match event {
-            Event::RunStarted { .. } if self.begun => return Err(Damage::SecondStart),
+            Event::RunStarted { .. } if self.begun => return Err(JournalDamage::SecondStart),
             Event::RunStarted { .. } => self.begun = true,
             Event::TrialStarted(trial) => self.start_trial(trial.id)?,
             Event::TrialFinished { trial, outcome, .. } => {
                 if !self.running.remove(trial) {
-                    return Err(Damage::NeverStarted(*trial));
+                    return Err(JournalDamage::NeverStarted(*trial));
                 }
-                if matches!(outcome, Outcome::Void(Void::Interrupted | Void::Lost)) {
+                if matches!(
+                    outcome,
+                    Outcome::Void(InconclusiveReason::Interrupted | InconclusiveReason::Lost)
+                ) {
                     self.to_repeat.insert(*trial);
                 }
             }
             Event::LimitsChanged(_) => {
                 if !self.over {
-                    return Err(Damage::AfterTheEnd);
+                    return Err(JournalDamage::AfterTheEnd);
                 }
                 self.finished = false;
             }
             Event::RunResumed { .. } => {
                 if self.finished {
-                    return Err(Damage::AfterTheEnd);
+                    return Err(JournalDamage::AfterTheEnd);
                 }
                 self.over = false;
                 self.to_repeat.append(&mut self.running);
             }
             Event::RunStopped { .. } | Event::RunFinished { .. } => {
                 if let Some(trial) = self.running.first() {
-                    return Err(Damage::NeverEnded(*trial));
+                    return Err(JournalDamage::NeverEnded(*trial));
                 }
                 if self.over {
-                    return Err(Damage::AfterTheEnd);
+                    return Err(JournalDamage::AfterTheEnd);
                 }
                 self.over = true;
                 self.finished = matches!(event, Event::RunFinished { .. });
@@ -68,16 +71,16 @@ impl Sequence {
         Ok(())
     }
 
-    fn start_trial(&mut self, trial: TrialId) -> Result<(), Damage> {
+    fn start_trial(&mut self, trial: TrialId) -> Result<(), JournalDamage> {
         if self.over {
-            return Err(Damage::AfterTheEnd);
+            return Err(JournalDamage::AfterTheEnd);
         }
         if trial.0 == self.launched + 1 {
             self.launched += 1;
         } else if trial.0 == 0 || trial.0 > self.launched {
-            return Err(Damage::Skipped(TrialId(self.launched + 1)));
+            return Err(JournalDamage::Skipped(TrialId(self.launched + 1)));
         } else if !self.to_repeat.remove(&trial) {
-            return Err(Damage::Repeated(trial));
+            return Err(JournalDamage::Repeated(trial));
         }
         self.running.insert(trial);
         Ok(())

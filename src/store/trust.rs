@@ -5,7 +5,7 @@
 //! archive, or from a CI server. Reading a journal is harmless.
 
 use super::journal::first_event;
-use super::{Folder, StoreError};
+use super::{RunFolder, StoreError};
 use crate::model::Event;
 use crate::sys::user;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
@@ -18,7 +18,7 @@ const TOLERANCE: u64 = 10;
 
 /// Why a run is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Distrust {
+pub enum DistrustReason {
     /// Another user owns its directory or its journal.
     #[error("it belongs to {0}")]
     Owner(String),
@@ -33,7 +33,7 @@ pub enum Distrust {
     Copied,
 }
 
-impl Folder {
+impl RunFolder {
     /// Returns the directory if its commands may be executed: it and its journal were written here, by this user or by
     /// root, and no other user can change them. `anyway` skips the check.
     pub fn check_trust(self, anyway: bool) -> Result<Self, StoreError> {
@@ -57,9 +57,9 @@ impl Folder {
 }
 
 /// Returns what is wrong with the owner or the mode of a file.
-fn owner_distrust(path: &Path) -> Option<Distrust> {
+fn owner_distrust(path: &Path) -> Option<DistrustReason> {
     let Ok(about) = fs::metadata(path) else {
-        return Some(Distrust::Unknown);
+        return Some(DistrustReason::Unknown);
     };
     let me = rustix::process::geteuid().as_raw();
     let caller = std::env::var("SUDO_UID")
@@ -69,7 +69,7 @@ fn owner_distrust(path: &Path) -> Option<Distrust> {
     let uid = about.uid();
     if uid != me && uid != 0 && Some(uid) != caller {
         let name = user::of_number(uid).map(|user| user.name.to_string_lossy().into_owned());
-        return Some(Distrust::Owner(match name {
+        return Some(DistrustReason::Owner(match name {
             Some(name) => format!("the user {name}"),
             None => format!("the user with ID {uid}"),
         }));
@@ -77,12 +77,12 @@ fn owner_distrust(path: &Path) -> Option<Distrust> {
     // On systems where every user has a private group, this group is not another user.
     let own_group = about.gid() == rustix::process::getegid().as_raw();
     let others = if own_group { 0o002 } else { 0o022 };
-    (about.mode() & others != 0).then_some(Distrust::Writable)
+    (about.mode() & others != 0).then_some(DistrustReason::Writable)
 }
 
 /// Recognizes a copy by the creation time of its file, which cannot be set. If the file system does not record it,
 /// copies are not recognized.
-fn copy_distrust(journal: &Path) -> Result<Option<Distrust>, StoreError> {
+fn copy_distrust(journal: &Path) -> Result<Option<DistrustReason>, StoreError> {
     let Event::RunStarted { at: written, .. } = first_event(journal)? else {
         return Err(StoreError::NotAJournal(journal.to_owned()));
     };
@@ -91,7 +91,7 @@ fn copy_distrust(journal: &Path) -> Result<Option<Distrust>, StoreError> {
     };
     let known = about.stx_mask & StatxFlags::BTIME.bits() != 0;
     let apart = about.stx_btime.tv_sec.abs_diff(written);
-    Ok((known && apart > TOLERANCE).then_some(Distrust::Copied))
+    Ok((known && apart > TOLERANCE).then_some(DistrustReason::Copied))
 }
 
 #[cfg(test)]
@@ -102,7 +102,8 @@ mod tests {
     fn a_run_without_a_readable_beginning_is_not_trusted() {
         for beginning in ["", "{\"run_started\":{", "garbage\n"] {
             let temporary = tempfile::tempdir().unwrap();
-            let folder = Folder::create_run(Some(&temporary.path().join("run")), temporary.path());
+            let folder =
+                RunFolder::create_run(Some(&temporary.path().join("run")), temporary.path());
             let folder = folder.unwrap();
             fs::write(folder.journal_path(), beginning).unwrap();
             let refused = folder.check_trust(false).unwrap_err();

@@ -1,6 +1,6 @@
 //! Packages of a Rust program, from its lock file.
 
-use super::Around;
+use super::CommandEnvironment;
 use super::command::is_one_of;
 use crate::model::Survey;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Limit of the bytes of a lock file.
 const LARGEST: u64 = 8 << 20;
 
-pub(super) fn survey_cargo(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
+pub(super) fn survey_cargo(all: &mut Survey, chain: &[PathBuf], around: &CommandEnvironment<'_>) {
     let Some(folder) = lock_folder(chain, around) else {
         return;
     };
@@ -27,7 +27,7 @@ pub(super) fn survey_cargo(all: &mut Survey, chain: &[PathBuf], around: &Around<
 
 /// Returns the folder at which the search for the lock file starts: where cargo runs, or where it
 /// built the program.
-fn lock_folder(chain: &[PathBuf], around: &Around<'_>) -> Option<PathBuf> {
+fn lock_folder(chain: &[PathBuf], around: &CommandEnvironment<'_>) -> Option<PathBuf> {
     if chain.iter().any(|file| is_one_of(file, &["cargo"])) {
         return Some(around.cwd.to_owned());
     }

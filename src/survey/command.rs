@@ -2,7 +2,7 @@
 
 use super::build::{LARGEST_OF_LIBRARIES, build_of, format_size, hash_file, version_of_libc};
 use super::loader::{self, Library};
-use super::{Around, cargo, caution, node, python, shell};
+use super::{CommandEnvironment, cargo, node, python, shell, warnings};
 use crate::model::{Survey, Text};
 use crate::sys::emulator::Emulator;
 use std::ffi::{OsStr, OsString};
@@ -25,7 +25,7 @@ const INTERPRETERS: [&str; 12] = [
     "bash", "bun", "dash", "deno", "node", "nodejs", "perl", "php", "python", "pypy", "ruby", "sh",
 ];
 
-pub(super) fn survey_command(around: &Around<'_>, command: &[Text]) -> Survey {
+pub(super) fn survey_command(around: &CommandEnvironment<'_>, command: &[Text]) -> Survey {
     let mut all = Survey::default();
     // A program name with a placeholder is unknown.
     let Some(name) = command
@@ -70,7 +70,7 @@ pub(super) fn survey_command(around: &Around<'_>, command: &[Text]) -> Survey {
 }
 
 /// Returns a program, the interpreter in its first line, the interpreter of that, and so on.
-fn interpreter_chain(around: &Around<'_>, program: &Path) -> Vec<PathBuf> {
+fn interpreter_chain(around: &CommandEnvironment<'_>, program: &Path) -> Vec<PathBuf> {
     let mut chain = vec![program.to_owned()];
     while chain.len() < DEEP
         && let Some(next) = find_interpreter(around, &chain[chain.len() - 1])
@@ -81,7 +81,7 @@ fn interpreter_chain(around: &Around<'_>, program: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the interpreter of a script.
-fn find_interpreter(around: &Around<'_>, file: &Path) -> Option<PathBuf> {
+fn find_interpreter(around: &CommandEnvironment<'_>, file: &Path) -> Option<PathBuf> {
     if let Some(real) = python::behind_shim(file, around) {
         return Some(real);
     }
@@ -104,19 +104,23 @@ fn find_interpreter(around: &Around<'_>, file: &Path) -> Option<PathBuf> {
 }
 
 /// A program that another one starts.
-struct Launched {
+struct LaunchedProgram {
     file: PathBuf,
     arguments: Vec<Text>,
     cwd: PathBuf,
 }
 
 /// Returns the program that a launcher, an emulator or a shell command line starts.
-fn find_launched(around: &Around<'_>, program: &Path, command: &[Text]) -> Option<Launched> {
-    if let Some(line) = caution::shell_line(command) {
+fn find_launched(
+    around: &CommandEnvironment<'_>,
+    program: &Path,
+    command: &[Text],
+) -> Option<LaunchedProgram> {
+    if let Some(line) = warnings::shell_line(command) {
         return first_in(around, &line.text);
     }
     if let Some(emulator) = find_emulator(command) {
-        return Some(Launched {
+        return Some(LaunchedProgram {
             file: around.find_program(command[emulator.program].as_os_str())?,
             arguments: command[emulator.program + 1..].to_vec(),
             cwd: around.cwd.to_owned(),
@@ -129,7 +133,7 @@ fn find_launched(around: &Around<'_>, program: &Path, command: &[Text]) -> Optio
     let mut words = command.iter().enumerate().skip(1);
     words.find_map(|(at, word)| {
         let option = word.as_bytes().starts_with(b"-");
-        Some(Launched {
+        Some(LaunchedProgram {
             file: around.find_program(word.as_os_str()).filter(|_| !option)?,
             arguments: command[at + 1..].to_vec(),
             cwd: around.cwd.to_owned(),
@@ -145,7 +149,7 @@ pub(super) fn find_emulator(command: &[Text]) -> Option<Emulator<'_>> {
 }
 
 /// Returns the first program in a shell command line that is more than preparation.
-fn first_in(around: &Around<'_>, line: &str) -> Option<Launched> {
+fn first_in(around: &CommandEnvironment<'_>, line: &str) -> Option<LaunchedProgram> {
     let mut cwd = around.cwd.to_owned();
     let pipelines = shell::outline_line(line)?;
     let mut commands = pipelines.iter().flat_map(|pipeline| &pipeline.commands);
@@ -155,7 +159,7 @@ fn first_in(around: &Around<'_>, line: &str) -> Option<Launched> {
         {
             cwd.push(folder);
         }
-        if !caution::runs_a_program(words) {
+        if !warnings::runs_a_program(words) {
             return None;
         }
         let plain = |c: char| c == '_' || c.is_ascii_alphanumeric();
@@ -164,11 +168,11 @@ fn first_in(around: &Around<'_>, line: &str) -> Option<Launched> {
             name.is_some_and(|name| name.chars().all(plain))
         };
         let first = words.iter().take_while(setting).count();
-        let there = Around {
+        let there = CommandEnvironment {
             cwd: &cwd,
             ..around.clone()
         };
-        Some(Launched {
+        Some(LaunchedProgram {
             file: there.find_program(OsStr::new(words.get(first)?))?,
             arguments: words[first + 1..].iter().map(Text::from).collect(),
             cwd: cwd.clone(),
@@ -210,7 +214,7 @@ fn add_identity(all: &mut Survey, name: &str, file: &Path) {
     }
 }
 
-fn add_libraries(all: &mut Survey, program: &Path, around: &Around<'_>) {
+fn add_libraries(all: &mut Survey, program: &Path, around: &CommandEnvironment<'_>) {
     let libraries = loader::find_libraries(program, around);
     if let Some(Library {
         file: Some(file), ..

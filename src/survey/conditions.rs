@@ -1,8 +1,8 @@
 //! Records the conditions under which the trials of a plan run.
 
-use super::{Around, influence::variable_effect, mains_of};
+use super::{CommandEnvironment, influential_variables::variable_effect, mains_of};
 use crate::model::{
-    Capture, ConditionDifference, Conditions, Host, Pace, Plan, Timeout, VariantId,
+    CaptureMode, ConditionDifference, Conditions, Host, Plan, RequestPace, Timeout, VariantId,
 };
 
 /// Returns the conditions of a variant's trials on a machine: settings around the command that can
@@ -12,7 +12,7 @@ pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Condi
     all.set_fact("jobs", plan.jobs.to_string());
     all.set_fact("waves", if plan.waves { "yes" } else { "no" });
     all.set_fact("load", describe_load(plan));
-    let traced = plan.capture == Capture::Trace;
+    let traced = plan.capture == CaptureMode::Trace;
     all.set_fact("tracer", if traced { "attached" } else { "none" });
     // Core dumps do not affect a confirmation, which ends at its first crash.
     let timeout = match plan.timeout {
@@ -55,7 +55,7 @@ pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Condi
             let options: Vec<String> = options.iter().map(ToString::to_string).collect();
             all.set_fact("container.options", or_none(join_if_any(&options)));
             if container.is_none() {
-                for (name, value) in Around::of_actor(plan, main).env {
+                for (name, value) in CommandEnvironment::of_actor(plan, main).env {
                     let name = name.to_string_lossy();
                     if variable_effect(&name).is_some() {
                         all.set_variable(&name, value.to_string_lossy().into_owned());
@@ -94,8 +94,8 @@ pub fn differing_conditions(
 fn describe_load(plan: &Plan) -> String {
     match plan.load.as_ref().map(|load| load.pace) {
         None => "none".to_owned(),
-        Some(Pace::Closed { clients }) => format!("{clients} clients"),
-        Some(Pace::Open { millihertz, .. }) => {
+        Some(RequestPace::Closed { clients }) => format!("{clients} clients"),
+        Some(RequestPace::Open { millihertz, .. }) => {
             format!("{}.{:03} requests/s", millihertz / 1000, millihertz % 1000)
         }
     }

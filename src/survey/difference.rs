@@ -1,8 +1,8 @@
 //! Compares the environments of two runs, the most suspicious difference first.
 
 use super::files::is_digest;
-use super::weight::{Group, group_of, group_of_variable, is_used};
-use super::{Around, main_name};
+use super::ranking::{FactGroup, group_of, group_of_variable, is_used};
+use super::{CommandEnvironment, main_name};
 use crate::model::is_secret;
 use crate::model::{Host, Plan, Survey, Text};
 use serde::Serialize;
@@ -10,24 +10,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Two runs and the differences between their environments; `provoke diff --json` prints it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Compared {
+pub struct RunComparison {
     /// Version of this format; it changes when a field changes its name or its meaning.
     pub format: u32,
     /// The first run.
-    pub left: Run,
+    pub left: ComparedRun,
     /// The second run.
-    pub right: Run,
+    pub right: ComparedRun,
     /// Probability that failure rates differ this much by chance; null if they cannot be compared.
     pub p_value: Option<f64>,
     /// Reason why the failure rates cannot be compared; null if they can.
     pub not_comparable: Option<String>,
     /// Differences, the most suspicious first.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<FactDifference>,
 }
 
 /// A run in a comparison.
 #[derive(Clone, Debug, Serialize)]
-pub struct Run {
+pub struct ComparedRun {
     /// Name of the run.
     pub run: String,
     /// Trials that showed the bug.
@@ -44,7 +44,7 @@ pub struct Run {
     pub surveyed: bool,
 }
 
-impl Compared {
+impl RunComparison {
     /// Version of the format.
     pub const FORMAT: u32 = 1;
 
@@ -57,7 +57,7 @@ impl Compared {
 
 /// Facts about one of two runs.
 #[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
+pub struct RunFacts<'a> {
     /// The plan, which contains commands and variables.
     pub plan: &'a Plan,
     /// The machine.
@@ -68,9 +68,9 @@ pub struct Side<'a> {
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Difference {
+pub struct FactDifference {
     /// Kind of the fact.
-    pub group: Group,
+    pub group: FactGroup,
     /// Name, such as `library.libc.so.6`, or the name of a variable.
     pub name: String,
     /// Value in the first run; null if absent. Of flags, only the ones that the second run lacks.
@@ -82,14 +82,14 @@ pub struct Difference {
 }
 
 /// Returns all differences, the most suspicious first.
-pub fn find_differences(left: Side<'_>, right: Side<'_>) -> Vec<Difference> {
+pub fn find_differences(left: RunFacts<'_>, right: RunFacts<'_>) -> Vec<FactDifference> {
     let surveyed = !left.survey.0.is_empty() && !right.survey.0.is_empty();
     let [ours, theirs] = [left, right].map(|side| collect_facts(side, surveyed));
-    let names: BTreeSet<&(Group, String)> = ours.keys().chain(theirs.keys()).collect();
+    let names: BTreeSet<&(FactGroup, String)> = ours.keys().chain(theirs.keys()).collect();
     let differing = names.into_iter().filter_map(|key| {
         let (left, right) = (ours.get(key), theirs.get(key));
         (left != right).then(|| {
-            Difference {
+            FactDifference {
                 group: key.0,
                 name: key.1.clone(),
                 left: left.cloned(),
@@ -102,14 +102,14 @@ pub fn find_differences(left: Side<'_>, right: Side<'_>) -> Vec<Difference> {
     differing.collect()
 }
 
-type Facts = BTreeMap<(Group, String), String>;
+type FactTexts = BTreeMap<(FactGroup, String), String>;
 
-pub(super) fn collect_facts(side: Side<'_>, surveyed: bool) -> Facts {
-    let mut facts = Facts::new();
+pub(super) fn collect_facts(side: RunFacts<'_>, surveyed: bool) -> FactTexts {
+    let mut facts = FactTexts::new();
     let mut add = |group, name: &str, value: String| {
         facts.insert((group, name.to_owned()), value);
     };
-    let Side { plan, host, survey } = side;
+    let RunFacts { plan, host, survey } = side;
     if surveyed {
         // A digest does not show which file differs.
         let told = survey.0.iter().filter(|(name, _)| !is_digest(name));
@@ -117,45 +117,45 @@ pub(super) fn collect_facts(side: Side<'_>, surveyed: bool) -> Facts {
             add(group_of(name), name, value.clone());
         }
     } else {
-        add(Group::Processor, "cpu.model", host.cpu.clone());
-        add(Group::Processor, "cpu.count", host.cpus.to_string());
-        add(Group::Machine, "kernel.release", host.kernel.clone());
-        add(Group::Machine, "memory.total", host.memory.to_string());
+        add(FactGroup::Processor, "cpu.model", host.cpu.clone());
+        add(FactGroup::Processor, "cpu.count", host.cpus.to_string());
+        add(FactGroup::Machine, "kernel.release", host.kernel.clone());
+        add(FactGroup::Machine, "memory.total", host.memory.to_string());
     }
-    add(Group::Machine, "host.name", host.name.clone());
-    add(Group::Machine, "host.arch", host.arch.clone());
+    add(FactGroup::Machine, "host.name", host.name.clone());
+    add(FactGroup::Machine, "host.arch", host.arch.clone());
     add_run_facts(plan, &mut add);
     add_commands(plan, &mut add);
     facts
 }
 
 /// Adds the settings of a plan's trials.
-fn add_run_facts(plan: &Plan, add: &mut impl FnMut(Group, &str, String)) {
-    add(Group::Run, "jobs", plan.jobs.to_string());
+fn add_run_facts(plan: &Plan, add: &mut impl FnMut(FactGroup, &str, String)) {
+    add(FactGroup::Run, "jobs", plan.jobs.to_string());
     if plan.waves {
-        add(Group::Run, "waves", "yes".to_owned());
+        add(FactGroup::Run, "waves", "yes".to_owned());
     }
-    add(Group::Run, "capture", lowercase_debug(&plan.capture));
+    add(FactGroup::Run, "capture", lowercase_debug(&plan.capture));
     let timeout = match plan.timeout {
         crate::model::Timeout::After(time) => format!("{} s", time.as_secs_f64()),
         crate::model::Timeout::Auto => "auto".to_owned(),
     };
-    add(Group::Run, "timeout", timeout);
+    add(FactGroup::Run, "timeout", timeout);
     if !plan.delay.is_zero() {
         add(
-            Group::Run,
+            FactGroup::Run,
             "delay",
             format!("{} s", plan.delay.as_secs_f64()),
         );
     }
     if let Some(memory) = plan.memory {
-        add(Group::Run, "memory", memory.to_string());
+        add(FactGroup::Run, "memory", memory.to_string());
     }
     for limit in &plan.limits {
         let value = limit
             .value
             .map_or("unlimited".to_owned(), |n| n.to_string());
-        add(Group::Run, &format!("rlimit.{}", limit.resource), value);
+        add(FactGroup::Run, &format!("rlimit.{}", limit.resource), value);
     }
 }
 
@@ -165,7 +165,7 @@ fn lowercase_debug(value: &impl std::fmt::Debug) -> String {
 
 /// Adds the commands and their environments: the complete environment of the first command, and the
 /// changes of the others.
-fn add_commands(plan: &Plan, add: &mut impl FnMut(Group, &str, String)) {
+fn add_commands(plan: &Plan, add: &mut impl FnMut(FactGroup, &str, String)) {
     let mut first = true;
     for variant in &plan.variants {
         for actor in &variant.actors {
@@ -175,19 +175,19 @@ fn add_commands(plan: &Plan, add: &mut impl FnMut(Group, &str, String)) {
                 name => format!("{what}[{name}]"),
             };
             add(
-                Group::Program,
+                FactGroup::Program,
                 &named("command"),
                 quote_arguments(&actor.command),
             );
-            add(Group::Run, &named("cwd"), actor.cwd.to_string());
+            add(FactGroup::Run, &named("cwd"), actor.cwd.to_string());
             if let Some(file) = &actor.stdin {
-                add(Group::Run, &named("stdin"), file.to_string());
+                add(FactGroup::Run, &named("stdin"), file.to_string());
             }
             if actor.copies != 1 {
-                add(Group::Run, &named("copies"), actor.copies.to_string());
+                add(FactGroup::Run, &named("copies"), actor.copies.to_string());
             }
             if first && main {
-                for (name, value) in Around::of_actor(plan, actor).env {
+                for (name, value) in CommandEnvironment::of_actor(plan, actor).env {
                     let name = name.to_string_lossy();
                     add(
                         group_of_variable(&name),
@@ -219,10 +219,10 @@ fn quote_arguments(command: &[Text]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-impl Difference {
+impl FactDifference {
     /// Returns whether the value may be a secret, which a shared report must not contain.
     pub fn is_secret(&self) -> bool {
-        matches!(self.group, Group::Variable | Group::Trifle) && is_secret(&self.name)
+        matches!(self.group, FactGroup::Variable | FactGroup::Trifle) && is_secret(&self.name)
     }
 
     /// Replaces values that may be secrets.
@@ -238,9 +238,9 @@ impl Difference {
 
     fn with_explanation(mut self) -> Self {
         // `cpu[NAME].flags` belongs to a variant under an emulator.
-        if self.group == Group::Processor && self.name.rsplit('.').next() == Some("flags") {
+        if self.group == FactGroup::Processor && self.name.rsplit('.').next() == Some("flags") {
             self.only_what_differs();
-        } else if matches!(self.group, Group::Variable) {
+        } else if matches!(self.group, FactGroup::Variable) {
             self.note = super::variable_effect(&self.name).map(str::to_owned);
         }
         self

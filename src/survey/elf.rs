@@ -17,7 +17,7 @@ const ENTRIES: usize = 4096;
 
 /// Relevant headers of an ELF file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Elf {
+pub struct ElfHeaders {
     /// Build id of the linker, or of Go's linker: mostly hexadecimal digits.
     pub build_id: Option<String>,
     /// Names of the required libraries.
@@ -32,10 +32,10 @@ pub struct Elf {
     pub machine: (u8, u16),
 }
 
-type Cache = ReadCache<File>;
+type ElfCache = ReadCache<File>;
 
 /// Reads a file; returns `None` if it is not an ELF file, or is corrupt.
-pub(super) fn read_elf(file: &Path) -> Option<Elf> {
+pub(super) fn read_elf(file: &Path) -> Option<ElfHeaders> {
     let cache = ReadCache::new(File::open(file).ok()?);
     let ident = (&cache).read_bytes_at(0, 5).ok()?;
     match ident {
@@ -52,13 +52,13 @@ pub fn dynamic_loader(file: &Path) -> Option<String> {
     read_elf(file)?.interpreter
 }
 
-fn parse_elf<H: FileHeader<Endian = Endianness>>(data: &Cache) -> Option<Elf> {
+fn parse_elf<H: FileHeader<Endian = Endianness>>(data: &ElfCache) -> Option<ElfHeaders> {
     let header = H::parse(data).ok()?;
     let endian = header.endian().ok()?;
     let segments = header.program_headers(endian, data).ok()?;
-    let mut elf = Elf {
+    let mut elf = ElfHeaders {
         machine: (u8::from(header.is_type_64()), header.e_machine(endian).0),
-        ..Elf::default()
+        ..ElfHeaders::default()
     };
     for segment in segments {
         if let Ok(Some(path)) = segment.interpreter(endian, data) {
@@ -84,11 +84,11 @@ fn parse_elf<H: FileHeader<Endian = Endianness>>(data: &Cache) -> Option<Elf> {
 
 /// Reads the dynamic section.
 fn read_dynamic<H: FileHeader<Endian = Endianness>>(
-    elf: &mut Elf,
+    elf: &mut ElfHeaders,
     endian: Endianness,
     segments: &[H::ProgramHeader],
     entries: &[H::Dyn],
-    data: &Cache,
+    data: &ElfCache,
 ) -> Option<()> {
     let entries = || {
         let entries = entries.iter().take(ENTRIES);

@@ -8,7 +8,7 @@
 
 use super::build::{hash_file, update_hash};
 use super::variants::of_main;
-use super::{Around, MAINS, mains_of, name_of_variant};
+use super::{CommandEnvironment, MAINS, mains_of, name_of_variant};
 use crate::model::{ActorPlan, Plan, Survey, Text, VariantPlan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -104,7 +104,7 @@ fn input_roots(
     name: &str,
     survey: &Survey,
 ) -> BTreeSet<PathBuf> {
-    let around = Around::of_actor(plan, main);
+    let around = CommandEnvironment::of_actor(plan, main);
     let Ok(cwd) = around.cwd.canonicalize() else {
         return BTreeSet::new();
     };

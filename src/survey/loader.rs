@@ -1,7 +1,7 @@
 //! Finds the libraries that the loader will load, without running it.
 
-use super::Around;
-use super::elf::{self, Elf};
+use super::CommandEnvironment;
+use super::elf::{self, ElfHeaders};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ pub struct Library {
     /// Path of the library; `None` if it is missing.
     pub file: Option<PathBuf>,
     /// Headers of the library.
-    pub elf: Elf,
+    pub elf: ElfHeaders,
 }
 
 /// A required library.
-struct Wanted {
+struct RequiredLibrary {
     name: String,
     /// Folders to search first.
     first: Vec<PathBuf>,
@@ -33,14 +33,17 @@ struct Wanted {
 }
 
 /// Returns every library of a program by its required name.
-pub fn find_libraries(program: &Path, around: &Around<'_>) -> BTreeMap<String, Library> {
+pub fn find_libraries(
+    program: &Path,
+    around: &CommandEnvironment<'_>,
+) -> BTreeMap<String, Library> {
     let mut found = BTreeMap::new();
     let real = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
     // A static program loads no libraries.
     let Some(root) = elf::read_elf(&real).filter(|elf| elf.interpreter.is_some()) else {
         return found;
     };
-    let loader = Loader {
+    let loader = LibraryLoader {
         machine: root.machine,
         by_variable: around.list_paths("LD_LIBRARY_PATH"),
         by_settings: folders_of_settings(Path::new("/etc/ld.so.conf")),
@@ -51,12 +54,13 @@ pub fn find_libraries(program: &Path, around: &Around<'_>) -> BTreeMap<String, L
     let preloaded = preloaded
         .split([' ', ':'])
         .filter(|name| !name.is_empty() && !name.contains('$'))
-        .map(|name| Wanted {
+        .map(|name| RequiredLibrary {
             name: name.to_owned(),
             first: Vec::new(),
             then: Vec::new(),
         });
-    let mut queue: VecDeque<Wanted> = preloaded.chain(wanted_libraries(&root, &real)).collect();
+    let mut queue: VecDeque<RequiredLibrary> =
+        preloaded.chain(wanted_libraries(&root, &real)).collect();
     while let Some(wanted_now) = queue.pop_front() {
         if found.contains_key(&wanted_now.name) || found.len() >= LIBRARIES {
             continue;
@@ -71,8 +75,11 @@ pub fn find_libraries(program: &Path, around: &Around<'_>) -> BTreeMap<String, L
 }
 
 /// Returns the required libraries of a file, with the folders to search.
-fn wanted_libraries<'a>(elf: &'a Elf, file: &'a Path) -> impl Iterator<Item = Wanted> + 'a {
-    elf.needed.iter().map(|name| Wanted {
+fn wanted_libraries<'a>(
+    elf: &'a ElfHeaders,
+    file: &'a Path,
+) -> impl Iterator<Item = RequiredLibrary> + 'a {
+    elf.needed.iter().map(|name| RequiredLibrary {
         name: name.clone(),
         first: rpath_folders(elf, file),
         then: expand_folders(&elf.runpath, file),
@@ -80,7 +87,7 @@ fn wanted_libraries<'a>(elf: &'a Elf, file: &'a Path) -> impl Iterator<Item = Wa
 }
 
 /// Returns the folders that are searched first for a file's libraries.
-fn rpath_folders(elf: &Elf, file: &Path) -> Vec<PathBuf> {
+fn rpath_folders(elf: &ElfHeaders, file: &Path) -> Vec<PathBuf> {
     if elf.runpath.is_empty() {
         expand_folders(&elf.rpath, file)
     } else {
@@ -103,7 +110,7 @@ fn expand_folders(list: &[String], file: &Path) -> Vec<PathBuf> {
     .collect()
 }
 
-struct Loader {
+struct LibraryLoader {
     machine: (u8, u16),
     by_variable: Vec<PathBuf>,
     by_settings: Vec<PathBuf>,
@@ -111,8 +118,8 @@ struct Loader {
     by_program: Vec<PathBuf>,
 }
 
-impl Loader {
-    fn find_library(&self, wanted: &Wanted) -> Library {
+impl LibraryLoader {
+    fn find_library(&self, wanted: &RequiredLibrary) -> Library {
         let name = &wanted.name;
         let candidates: Vec<PathBuf> = if name.contains('/') {
             vec![PathBuf::from(name)]

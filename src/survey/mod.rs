@@ -10,38 +10,40 @@
 
 mod build;
 mod cargo;
-mod caution;
 mod command;
+mod comparability;
 mod conditions;
 mod difference;
+mod distinguishing;
 mod elf;
 mod files;
-mod influence;
+mod influential_variables;
 mod loader;
 mod machine;
 mod node;
-mod parting;
 pub mod processor;
 mod python;
-mod same;
+mod ranking;
 mod shell;
 #[cfg(test)]
 mod tests;
 mod variants;
-mod weight;
+mod warnings;
 
-pub use caution::plan_cautions;
+pub use comparability::{TrialSimilarity, compare_variants};
 pub use conditions::{differing_conditions, variant_conditions};
-pub use difference::{Compared, Difference, Run, Side, find_differences};
-pub use elf::{Elf, dynamic_loader};
+pub use difference::{ComparedRun, FactDifference, RunComparison, RunFacts, find_differences};
+pub use distinguishing::{
+    DistinguishingFact, RunsWithDistinguishingFacts, find_distinguishing_facts,
+};
+pub use elf::{ElfHeaders, dynamic_loader};
 pub use files::add_files;
-pub use influence::variable_effect;
+pub use influential_variables::variable_effect;
 pub use loader::{Library, find_libraries};
 pub use machine::detect_container;
-pub use parting::{Parted, Parting, find_distinguishing_facts};
-pub use same::{Likeness, compare_variants};
-pub use variants::{Differing, differing_facts, partings_of_variants};
-pub use weight::Group;
+pub use ranking::FactGroup;
+pub use variants::{DifferingFact, differing_facts, partings_of_variants};
+pub use warnings::plan_cautions;
 
 use crate::model::{ActorPlan, Plan, Survey, Text, VariantPlan};
 use std::collections::BTreeMap;
@@ -50,12 +52,12 @@ use std::path::{Path, PathBuf};
 
 /// Environment of a command, which determines the files that it finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Around<'a> {
+pub struct CommandEnvironment<'a> {
     env: BTreeMap<&'a OsStr, &'a OsStr>,
     cwd: &'a Path,
 }
 
-impl Default for Around<'_> {
+impl Default for CommandEnvironment<'_> {
     /// Returns an empty environment at the root folder.
     fn default() -> Self {
         Self {
@@ -65,7 +67,7 @@ impl Default for Around<'_> {
     }
 }
 
-impl<'a> Around<'a> {
+impl<'a> CommandEnvironment<'a> {
     /// Returns the environment of an actor.
     pub fn of_actor(plan: &'a Plan, actor: &'a ActorPlan) -> Self {
         let all = plan.environment.iter();
@@ -111,7 +113,7 @@ pub fn survey_plan(plan: &Plan) -> Survey {
     let Some((_, first)) = mains().next() else {
         return all;
     };
-    place_of(&Around::of_actor(plan, first), &mut all);
+    place_of(&CommandEnvironment::of_actor(plan, first), &mut all);
     if let Ok(ourselves) = std::env::current_exe() {
         processor::survey_processors(plan, &ourselves, &mut all);
     }
@@ -128,9 +130,9 @@ pub fn survey_plan(plan: &Plan) -> Survey {
     // The files in an image cannot be read from here.
     let mains = || mains().filter(|(_, actor)| actor.container.is_none());
     // Most variants run the same program with other arguments.
-    let mut known: Vec<(Around, &[Text], Survey)> = Vec::new();
+    let mut known: Vec<(CommandEnvironment, &[Text], Survey)> = Vec::new();
     for (name, actor) in mains().take(MAINS) {
-        let around = Around::of_actor(plan, actor);
+        let around = CommandEnvironment::of_actor(plan, actor);
         let same = known
             .iter()
             .find(|(other, command, _)| *other == around && *command == actor.command);
@@ -192,7 +194,7 @@ fn name_of_variant(key: &str, name: &str) -> String {
 }
 
 /// Adds language and time zone of the environment and the machine.
-fn place_of(around: &Around, all: &mut Survey) {
+fn place_of(around: &CommandEnvironment, all: &mut Survey) {
     let text = |value: &OsStr| value.to_string_lossy().into_owned();
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"];
     let locale = locale

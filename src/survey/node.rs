@@ -1,6 +1,6 @@
 //! Collects the packages that a Node.js program can load.
 
-use super::Around;
+use super::CommandEnvironment;
 use super::command::{is_one_of, names_in};
 use crate::model::Survey;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ const LARGEST: u64 = 1 << 20;
 
 const RUNTIMES: [&str; 4] = ["bun", "deno", "node", "nodejs"];
 
-pub(super) fn survey_node(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
+pub(super) fn survey_node(all: &mut Survey, chain: &[PathBuf], around: &CommandEnvironment<'_>) {
     if !chain.iter().any(|file| is_one_of(file, &RUNTIMES)) {
         return;
     }
@@ -49,11 +49,11 @@ fn package_names(modules: &Path) -> Vec<String> {
 
 fn package_version(package: &Path) -> Option<String> {
     #[derive(Deserialize)]
-    struct Package {
+    struct NodePackage {
         version: Option<String>,
     }
     let file = package.join("package.json");
     let size = fs::metadata(&file).ok()?.len();
     let text = fs::read(&file).ok().filter(|_| size < LARGEST)?;
-    serde_json::from_slice::<Package>(&text).ok()?.version
+    serde_json::from_slice::<NodePackage>(&text).ok()?.version
 }

@@ -1,7 +1,7 @@
 //! Finds the CPU that the programs of each variant see, if some of them run under an emulator.
 
 use super::command::find_emulator;
-use super::{Around, MAINS, mains_of, name_of_variant};
+use super::{CommandEnvironment, MAINS, mains_of, name_of_variant};
 use crate::model::{Plan, Survey, Text};
 use crate::sys::emulator::Emulator;
 use crate::sys::host::field_of;
@@ -44,7 +44,7 @@ pub(super) fn survey_processors(plan: &Plan, ourselves: &Path, all: &mut Survey)
     let mut emulated = false;
     let mains = plan.variants.iter().flat_map(mains_of);
     for (name, main) in mains.take(MAINS) {
-        let around = Around::of_actor(plan, main);
+        let around = CommandEnvironment::of_actor(plan, main);
         let seen = match Emulator::find_in_command(&main.command) {
             // The files in an image cannot be read from here, and may be for another architecture.
             _ if main.container.is_some() => None,
@@ -80,7 +80,7 @@ pub(super) fn survey_processors(plan: &Plan, ourselves: &Path, all: &mut Survey)
 
 /// Returns the file of the emulator that a command starts, and its option for the CPU model.
 fn emulator_and_model(
-    around: &Around<'_>,
+    around: &CommandEnvironment<'_>,
     command: &[Text],
 ) -> Option<(PathBuf, Option<OsString>)> {
     let emulator = find_emulator(command)?;

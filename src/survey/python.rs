@@ -1,6 +1,6 @@
 //! Collects the packages that a Python program can import, from the names of folders.
 
-use super::Around;
+use super::CommandEnvironment;
 use super::command::{is_one_of, names_in};
 use crate::model::Survey;
 use std::fs;
@@ -11,11 +11,11 @@ const NAMES: usize = 20_000;
 /// Limit of metadata files that are opened because their name lacks a version.
 const OPENED: usize = 100;
 
-pub(super) fn survey_python(all: &mut Survey, chain: &[PathBuf], around: &Around<'_>) {
+pub(super) fn survey_python(all: &mut Survey, chain: &[PathBuf], around: &CommandEnvironment<'_>) {
     let interpreter = chain
         .iter()
         .find(|file| is_one_of(file, &["python", "pypy"]) && !is_shim(file));
-    let Some(home) = interpreter.and_then(|file| Home::of_interpreter(file)) else {
+    let Some(home) = interpreter.and_then(|file| PythonInstallation::of_interpreter(file)) else {
         return;
     };
     all.set_fact("python.version", &home.version);
@@ -80,21 +80,21 @@ fn stated_version(metadata: &Path) -> Option<String> {
 }
 
 /// Installation of an interpreter.
-struct Home {
+struct PythonInstallation {
     /// The folder that contains `bin` and `lib`.
     prefix: PathBuf,
     /// Major and minor version, as in the names of folders.
     version: String,
-    environment: Option<Environment>,
+    environment: Option<VirtualEnvironment>,
 }
 
 /// Virtual environment of an interpreter.
-struct Environment {
+struct VirtualEnvironment {
     prefix: PathBuf,
     sees_system: bool,
 }
 
-impl Home {
+impl PythonInstallation {
     fn of_interpreter(interpreter: &Path) -> Option<Self> {
         let real = fs::canonicalize(interpreter).ok()?;
         let prefix = real.parent()?.parent()?.to_owned();
@@ -114,7 +114,7 @@ impl Home {
         let environment = [Some(bin), bin.parent()].into_iter().flatten();
         let environment = environment.filter_map(|prefix| {
             let settings = fs::read_to_string(prefix.join("pyvenv.cfg")).ok()?;
-            Some(Environment {
+            Some(VirtualEnvironment {
                 prefix: prefix.to_owned(),
                 sees_system: sees_system(&settings),
             })
@@ -128,7 +128,7 @@ impl Home {
     }
 
     /// Returns the folders in which packages are searched, in order.
-    fn package_folders(&self, around: &Around<'_>) -> Vec<PathBuf> {
+    fn package_folders(&self, around: &CommandEnvironment<'_>) -> Vec<PathBuf> {
         let site = |prefix: &Path| {
             let name = format!("python{}/site-packages", self.version);
             ["lib", "lib64"].map(|lib| prefix.join(lib).join(&name))
@@ -183,7 +183,7 @@ fn is_shim(file: &Path) -> bool {
 }
 
 /// Returns the interpreter that such a script selects.
-pub(super) fn behind_shim(file: &Path, around: &Around<'_>) -> Option<PathBuf> {
+pub(super) fn behind_shim(file: &Path, around: &CommandEnvironment<'_>) -> Option<PathBuf> {
     if !is_shim(file) {
         return None;
     }

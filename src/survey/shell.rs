@@ -5,7 +5,7 @@
 
 /// Operator behind a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum ShellOperator {
     /// `;` or a line end: run the next pipeline, if there is one.
     Next,
     /// `&&`: run the next pipeline if this one succeeds.
@@ -21,7 +21,7 @@ pub(super) enum Then {
 pub(super) struct Pipeline {
     /// Words of each command, without quotes.
     pub(super) commands: Vec<Vec<String>>,
-    pub(super) then: Then,
+    pub(super) then: ShellOperator,
 }
 
 /// First words that make a command a compound command.
@@ -32,17 +32,17 @@ const COMPOUND: [&str; 19] = [
 
 /// Returns the pipelines of a line in order; `None` if the line has unsupported syntax.
 pub(super) fn outline_line(line: &str) -> Option<Vec<Pipeline>> {
-    let mut scanner = Scanner {
+    let mut scanner = ShellScanner {
         rest: line,
-        ..Scanner::default()
+        ..ShellScanner::default()
     };
     while scanner.step_once()? {}
-    scanner.end_pipeline(Then::Next)?;
+    scanner.end_pipeline(ShellOperator::Next)?;
     Some(scanner.pipelines)
 }
 
 #[derive(Default)]
-struct Scanner<'a> {
+struct ShellScanner<'a> {
     rest: &'a str,
     /// The incomplete word, if there is one.
     word: Option<String>,
@@ -51,10 +51,10 @@ struct Scanner<'a> {
     pipelines: Vec<Pipeline>,
 }
 
-impl Scanner<'_> {
+impl ShellScanner<'_> {
     /// Reads the next token. Returns false at the end, and `None` for unsupported syntax.
     fn step_once(&mut self) -> Option<bool> {
-        for (operator, then) in [("&&", Then::And), ("||", Then::Or)] {
+        for (operator, then) in [("&&", ShellOperator::And), ("||", ShellOperator::Or)] {
             if self.take_operator(operator) {
                 self.end_pipeline(then)?;
                 return Some(true);
@@ -80,8 +80,8 @@ impl Scanner<'_> {
         self.rest = &self.rest[c.len_utf8()..];
         match c {
             '\n' if self.word.is_none() && self.command.is_empty() => {}
-            ';' | '\n' => self.end_pipeline(Then::Next)?,
-            '&' => self.end_pipeline(Then::Background)?,
+            ';' | '\n' => self.end_pipeline(ShellOperator::Next)?,
+            '&' => self.end_pipeline(ShellOperator::Background)?,
             '(' | ')' => return None,
             '#' if self.word.is_none() => {
                 let end = self.rest.find('\n').unwrap_or(self.rest.len());
@@ -156,7 +156,7 @@ impl Scanner<'_> {
         Some(())
     }
 
-    fn end_pipeline(&mut self, then: Then) -> Option<()> {
+    fn end_pipeline(&mut self, then: ShellOperator) -> Option<()> {
         self.end_command()?;
         let commands = std::mem::take(&mut self.commands);
         if !commands.is_empty() {

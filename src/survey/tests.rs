@@ -1,9 +1,12 @@
 //! Tests with temporary folders.
 
-use super::{Group, Likeness, Side, add_files, compare_variants, find_differences, survey_plan};
+use super::{
+    FactGroup, RunFacts, TrialSimilarity, add_files, compare_variants, find_differences,
+    survey_plan,
+};
 use crate::model::{
-    ActorPlan, Alpha, Capture, Container, Cores, Expect, Hooks, Host, Keep, Plan, Question, Role,
-    Rules, Stop, Survey, Text, Timeout, VariantId, VariantPlan,
+    ActorPlan, ActorRole, Alpha, CaptureMode, Container, CoreSettings, ExpectedResult, Hooks, Host,
+    KeepRule, Plan, Question, Rules, StopLimits, Survey, Text, Timeout, VariantId, VariantPlan,
 };
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -21,7 +24,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
             },
             actors: vec![ActorPlan {
                 name: String::new(),
-                role: Role::Main,
+                role: ActorRole::Main,
                 command: command.iter().map(Text::from).collect(),
                 copies: 1,
                 env: Vec::new(),
@@ -51,18 +54,18 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
         settle: Duration::ZERO,
         watch_engine: false,
         rules: Rules::default(),
-        stop: Stop::default(),
+        stop: StopLimits::default(),
         jobs: 1,
         waves: false,
         warmup: 0,
         delay: Duration::ZERO,
         alpha: Alpha::default(),
-        expect: Expect::default(),
+        expect: ExpectedResult::default(),
         seed: 1,
-        keep: Keep::default(),
+        keep: KeepRule::default(),
         keep_per_sig: 1,
-        capture: Capture::default(),
-        cores: Cores::default(),
+        capture: CaptureMode::default(),
+        cores: CoreSettings::default(),
         no_cores: None,
     }
 }
@@ -408,7 +411,7 @@ fn the_program_that_an_emulator_runs_is_the_one_that_is_looked_at() {
 }
 
 /// Compares a run with a changed copy of it.
-fn compare(change: impl Fn(&mut Plan, &mut Survey)) -> Vec<(Group, String)> {
+fn compare(change: impl Fn(&mut Plan, &mut Survey)) -> Vec<(FactGroup, String)> {
     let mut survey = Survey::default();
     for (name, value) in [
         ("cpu.flags", "fpu avx2 old"),
@@ -423,12 +426,12 @@ fn compare(change: impl Fn(&mut Plan, &mut Survey)) -> Vec<(Group, String)> {
     let (mut other_plan, mut other_survey) = (plan.clone(), survey.clone());
     change(&mut other_plan, &mut other_survey);
     let host = Host::default();
-    let left = Side {
+    let left = RunFacts {
         plan: &plan,
         host: &host,
         survey: &survey,
     };
-    let right = Side {
+    let right = RunFacts {
         plan: &other_plan,
         host: &host,
         survey: &other_survey,
@@ -468,7 +471,7 @@ fn differences_come_in_the_order_of_suspicion() {
         "OLDPWD",
     ];
     assert_eq!(names, expected);
-    assert_eq!(found.last().unwrap().0, Group::Trifle);
+    assert_eq!(found.last().unwrap().0, FactGroup::Trifle);
 }
 
 #[test]
@@ -479,7 +482,7 @@ fn of_flags_only_those_are_shown_that_differ() {
     other.set_fact("cpu.flags", "fpu sse hypervisor");
     let plan = plan(Path::new("/"), &[&["a"]]);
     let host = Host::default();
-    let side = |survey| Side {
+    let side = |survey| RunFacts {
         plan: &plan,
         host: &host,
         survey,
@@ -502,7 +505,7 @@ fn what_may_be_a_secret_is_not_shown() {
     let other = one.clone();
     one.environment.push(("API_TOKEN".into(), "hunter2".into()));
     let (host, survey) = (Host::default(), Survey::default());
-    let side = |plan| Side {
+    let side = |plan| RunFacts {
         plan,
         host: &host,
         survey: &survey,
@@ -528,7 +531,7 @@ fn parted(hosts: &[(&str, &str, bool)]) -> Vec<String> {
     let known: Vec<(Host, Survey, bool)> = known.collect();
     let sides = known.iter().map(|(host, survey, failed)| {
         let plan = &plan;
-        (Side { plan, host, survey }, *failed)
+        (RunFacts { plan, host, survey }, *failed)
     });
     let found = super::find_distinguishing_facts(&sides.collect::<Vec<_>>()).into_iter();
     found.map(|one| one.name).collect()
@@ -691,10 +694,10 @@ impl Seen {
         Self(plan, Host::default(), survey)
     }
 
-    fn likeness(&self, other: &Self) -> Likeness {
+    fn likeness(&self, other: &Self) -> TrialSimilarity {
         let [here, there] = [self, other].map(|seen| {
             let Self(plan, host, survey) = seen;
-            (Side { plan, host, survey }, VariantId(0))
+            (RunFacts { plan, host, survey }, VariantId(0))
         });
         compare_variants(here, there)
     }
@@ -708,8 +711,8 @@ impl Place {
     }
 }
 
-fn unlike(why: &str) -> Likeness {
-    Likeness::Unlike(why.to_owned())
+fn unlike(why: &str) -> TrialSimilarity {
+    TrialSimilarity::Unlike(why.to_owned())
 }
 
 #[test]
@@ -717,9 +720,9 @@ fn the_same_command_with_the_same_files_is_the_same() {
     let place = Place::new();
     place.file("input", "1");
     let before = place.seen(|_| {});
-    assert_eq!(before.likeness(&place.seen(|_| {})), Likeness::Same);
+    assert_eq!(before.likeness(&place.seen(|_| {})), TrialSimilarity::Same);
     let other = place.seen(|plan| plan.variants[0].actors[0].command.push("x".into()));
-    assert_eq!(before.likeness(&other), Likeness::OtherCommand);
+    assert_eq!(before.likeness(&other), TrialSimilarity::OtherCommand);
     for (change, why) in [
         (
             (|plan| plan.jobs = 8) as fn(&mut Plan),
@@ -727,7 +730,7 @@ fn the_same_command_with_the_same_files_is_the_same() {
         ),
         (|plan| plan.seed = 9, ""),
         (|plan| plan.warmup = 3, "`warmup` differs"),
-        (|plan| plan.capture = Capture::On, "`capture` differs"),
+        (|plan| plan.capture = CaptureMode::On, "`capture` differs"),
         (
             |plan| plan.rules.ok = [0, 1].into(),
             "a rule for passing or failing differs",
@@ -746,7 +749,7 @@ fn the_same_command_with_the_same_files_is_the_same() {
         ),
     ] {
         let expected = if why.is_empty() {
-            Likeness::Same
+            TrialSimilarity::Same
         } else {
             unlike(why)
         };
@@ -853,7 +856,7 @@ fn too_many_files_are_not_known() {
     let seen = place.seen(|_| {});
     let known = seen.2.get_fact("files.digest").unwrap();
     assert!(known.starts_with("unknown: there are more than 10000 files in"));
-    let Likeness::Unlike(why) = seen.likeness(&seen) else {
+    let TrialSimilarity::Unlike(why) = seen.likeness(&seen) else {
         panic!("not known");
     };
     assert!(why.starts_with("its files are not recorded: there are more than"));

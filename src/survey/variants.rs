@@ -5,9 +5,9 @@
 //! libraries and packages, another build of the same command, another processor.
 
 use super::command::NOT_FOUND;
+use super::distinguishing::{DistinguishingFact, FactValues, distinguishing_facts_of, flags_apart};
 use super::files::is_digest;
-use super::parting::{Facts, Parting, distinguishing_facts_of, flags_apart};
-use super::weight::{Group, group_of};
+use super::ranking::{FactGroup, group_of};
 use super::{ABSENT, MAINS, mains_of};
 use crate::model::{ActorPlan, Plan, Survey, VariantId, VariantPlan};
 use schemars::JsonSchema;
@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A fact in which variants differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Differing {
+pub struct DifferingFact {
     /// The kind of fact.
-    pub group: Group,
+    pub group: FactGroup,
     /// Its name.
     pub name: String,
     /// Its value in each variant, by the variant's name; null if the variant does not have it. Of CPU flags, only those
@@ -31,11 +31,11 @@ const FLAGS: &str = "cpu.flags";
 const MODEL: &str = "cpu.model";
 
 /// Returns the facts in which these variants differ, the most suspicious first.
-pub fn differing_facts(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<Differing> {
+pub fn differing_facts(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<DifferingFact> {
     let mut all = facts_of_variants(plan, survey, variants);
     only_what_differs(&mut all);
     let names = fact_names(&all).into_iter().filter_map(|key| {
-        let value = |(id, facts): (&VariantId, &Facts)| {
+        let value = |(id, facts): (&VariantId, &FactValues)| {
             (
                 plan.variant_plan(*id).name.clone(),
                 facts.get(&key).cloned(),
@@ -43,7 +43,7 @@ pub fn differing_facts(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> 
         };
         let values: BTreeMap<_, _> = variants.iter().zip(&all).map(value).collect();
         let unlike: BTreeSet<&Option<String>> = values.values().collect();
-        (unlike.len() > 1).then(|| Differing {
+        (unlike.len() > 1).then(|| DifferingFact {
             group: key.0,
             name: key.1.clone(),
             values,
@@ -57,9 +57,9 @@ pub fn partings_of_variants(
     plan: &Plan,
     survey: &Survey,
     variants: &[(VariantId, bool)],
-) -> Vec<Parting> {
+) -> Vec<DistinguishingFact> {
     let ids: Vec<VariantId> = variants.iter().map(|(id, _)| *id).collect();
-    let mut all: Vec<Facts> = facts_of_variants(plan, survey, &ids)
+    let mut all: Vec<FactValues> = facts_of_variants(plan, survey, &ids)
         .into_iter()
         .map(flags_apart)
         .collect();
@@ -78,36 +78,36 @@ pub fn partings_of_variants(
     distinguishing_facts_of(&all.into_iter().zip(failed).collect::<Vec<_>>())
 }
 
-fn fact_names(all: &[Facts]) -> BTreeSet<(Group, String)> {
+fn fact_names(all: &[FactValues]) -> BTreeSet<(FactGroup, String)> {
     all.iter().flat_map(|facts| facts.keys().cloned()).collect()
 }
 
 /// Returns the facts about each of these variants, except for facts that were varied on purpose.
-fn facts_of_variants(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<Facts> {
+fn facts_of_variants(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<FactValues> {
     // Without a survey of all commands, a missing fact does not mean the same value as in the
     // first.
     if plan.variants.iter().flat_map(mains_of).count() > MAINS {
-        return vec![Facts::new(); variants.len()];
+        return vec![FactValues::new(); variants.len()];
     }
     let chosen = || variants.iter().map(|id| plan.variant_plan(*id));
     let commands: BTreeSet<Vec<_>> = chosen()
         .map(|variant| mains_of(variant).map(|(_, main)| &main.command).collect())
         .collect();
     let one_program = commands.len() < 2 && chosen().all(|variant| variant.edits.is_empty());
-    let mut all: Vec<Facts> = chosen()
+    let mut all: Vec<FactValues> = chosen()
         .map(|variant| of_variant(variant, survey))
         .collect();
     // An unknown fact must not count as an absent one.
-    let flags = (Group::Processor, FLAGS.to_owned());
+    let flags = (FactGroup::Processor, FLAGS.to_owned());
     let all_answered = all.iter().all(|facts| facts.contains_key(&flags));
     let all_found = all.iter().all(is_found);
     for facts in &mut all {
         facts.retain(|(group, name), _| match group {
-            Group::Program => {
+            FactGroup::Program => {
                 one_program && !is_digest(name) && name.rsplit('.').next() != Some("path")
             }
-            Group::Library | Group::Package => all_found,
-            Group::Processor => all_answered,
+            FactGroup::Library | FactGroup::Package => all_found,
+            FactGroup::Processor => all_answered,
             _ => false,
         });
     }
@@ -116,16 +116,16 @@ fn facts_of_variants(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Ve
 
 /// Returns whether the program could be examined: it is not in an image, and existed before
 /// `setup`.
-fn is_found(facts: &Facts) -> bool {
-    let of = |name: &str| facts.get(&(Group::Program, name.to_owned()));
+fn is_found(facts: &FactValues) -> bool {
+    let of = |name: &str| facts.get(&(FactGroup::Program, name.to_owned()));
     let is_there = |path: &String| !path.ends_with(NOT_FOUND);
     of("program.path").is_some_and(is_there) && of("program.launched.path").is_none_or(is_there)
 }
 
 /// Returns the facts about the first main command of a variant.
-fn of_variant(variant: &VariantPlan, survey: &Survey) -> Facts {
+fn of_variant(variant: &VariantPlan, survey: &Survey) -> FactValues {
     let Some((name, main)) = mains_of(variant).next() else {
-        return Facts::new();
+        return FactValues::new();
     };
     let facts = of_main(main, &name, survey).into_iter();
     let facts = facts.map(|(name, value)| ((group_of(&name), name), value.to_owned()));
@@ -141,7 +141,7 @@ pub(super) fn of_main<'a>(
     let mut facts: BTreeMap<String, &str> = BTreeMap::new();
     for (key, value) in &survey.0 {
         // Facts about the CPU are only comparable if they come from the same source.
-        let shared = !key.contains('[') && group_of(key) != Group::Processor;
+        let shared = !key.contains('[') && group_of(key) != FactGroup::Processor;
         // The files in an image are unknown.
         if shared && main.container.is_none() {
             facts.insert(key.clone(), value.as_str());
@@ -167,9 +167,9 @@ fn without_variant_name(key: &str, name: &str) -> Option<String> {
 }
 
 /// Removes the CPU flags that all variants have.
-fn only_what_differs(all: &mut [Facts]) {
-    let key = (Group::Processor, FLAGS.to_owned());
-    let flags = |facts: &Facts| -> BTreeSet<String> {
+fn only_what_differs(all: &mut [FactValues]) {
+    let key = (FactGroup::Processor, FLAGS.to_owned());
+    let flags = |facts: &FactValues| -> BTreeSet<String> {
         let flags = facts.get(&key).map_or("", String::as_str);
         flags.split_whitespace().map(str::to_owned).collect()
     };

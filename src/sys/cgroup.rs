@@ -266,7 +266,7 @@ fn present_group() -> Option<(PathBuf, &'static str)> {
 
 /// Versions of cgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum CgroupVersion {
     /// Several hierarchies, each with one or more controllers.
     One,
     /// One hierarchy with all controllers.
@@ -274,15 +274,15 @@ pub enum Version {
 }
 
 /// Returns the version that accounts memory here, or would account it after delegation.
-pub fn memory_version() -> Option<Version> {
+pub fn memory_version() -> Option<CgroupVersion> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let memory = |options: &str| options.split(',').any(|o| o == "memory");
     if find_mount(&mounts, "cgroup", memory).is_some() {
-        return Some(Version::One);
+        return Some(CgroupVersion::One);
     }
     let two = own.lines().any(|line| line.starts_with("0::"));
-    (two && find_mount(&mounts, "cgroup2", |_| true).is_some()).then_some(Version::Two)
+    (two && find_mount(&mounts, "cgroup2", |_| true).is_some()).then_some(CgroupVersion::Two)
 }
 
 /// Returns the memory limit of this process's cgroup, as the kernel formats it.

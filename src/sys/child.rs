@@ -10,9 +10,9 @@ use std::time::Duration;
 
 /// How a child ended, and the resources that it used.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended {
+pub struct ChildEnd {
     /// Exit code, or signal and whether a core was dumped.
-    pub status: Status,
+    pub status: WaitStatus,
     /// User and system time of the child and of the children that it waited for.
     pub cpu: Duration,
     /// Largest resident set, in KiB.
@@ -21,14 +21,14 @@ pub struct Ended {
 
 /// A decoded wait status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum WaitStatus {
     /// Exit code.
     Exited(i32),
     /// Signal, and whether a core was dumped.
     Signaled(i32, bool),
 }
 
-impl Status {
+impl WaitStatus {
     /// Decodes a wait status of the kernel.
     pub fn from_raw(status: i32) -> Self {
         if libc::WIFSIGNALED(status) {
@@ -41,7 +41,7 @@ impl Status {
 
 /// Next event of child processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum ChildEvent {
     /// This child has ended and can be reaped.
     Ended(i32),
     /// This thread of a traced process has ended and can be reaped.
@@ -58,7 +58,7 @@ pub enum Next {
 ///
 /// For a subreaper, `None` means that the whole tree is gone: when a process ends, its children
 /// become children of the subreaper at that moment.
-pub fn peek_child() -> Next {
+pub fn peek_child() -> ChildEvent {
     // SAFETY: an all-zero siginfo is valid, and the kernel fills it.
     let (answer, info) = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
@@ -67,12 +67,12 @@ pub fn peek_child() -> Next {
     };
     // SAFETY: `si_pid` is in every siginfo of waitid; zero if nothing has ended.
     match (answer, unsafe { info.si_pid() }) {
-        (0, 0) => Next::Alive,
+        (0, 0) => ChildEvent::Alive,
         // The kernel reports stops to the tracer without being asked.
-        (0, tid) if info.si_code == libc::CLD_TRAPPED => Next::Stopped(tid),
-        (0, pid) if is_process(pid) => Next::Ended(pid),
-        (0, tid) => Next::Thread(tid),
-        _ => Next::None,
+        (0, tid) if info.si_code == libc::CLD_TRAPPED => ChildEvent::Stopped(tid),
+        (0, pid) if is_process(pid) => ChildEvent::Ended(pid),
+        (0, tid) => ChildEvent::Thread(tid),
+        _ => ChildEvent::None,
     }
 }
 
@@ -84,7 +84,7 @@ fn is_process(tid: i32) -> bool {
 }
 
 /// Waits for the end of this child, and reaps it.
-pub fn wait_for_child(pid: i32) -> io::Result<Ended> {
+pub fn wait_for_child(pid: i32) -> io::Result<ChildEnd> {
     let mut status = 0;
     // SAFETY: both out-parameters are live local variables.
     let usage = unsafe {
@@ -97,8 +97,8 @@ pub fn wait_for_child(pid: i32) -> io::Result<Ended> {
         }
         usage
     };
-    Ok(Ended {
-        status: Status::from_raw(status),
+    Ok(ChildEnd {
+        status: WaitStatus::from_raw(status),
         cpu: timeval_duration(usage.ru_utime) + timeval_duration(usage.ru_stime),
         max_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0),
     })

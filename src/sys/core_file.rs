@@ -25,11 +25,11 @@ const SIGINFO: u32 = 0x5349_4749;
 const FILE: u32 = 0x4649_4c45;
 
 /// Content of a core's notes.
-pub struct Notes<'a> {
+pub struct CoreNotes<'a> {
     /// Machine number in ELF files.
     pub machine: u16,
     /// Ids of the process.
-    pub process: Process,
+    pub process: CoreProcess,
     /// Name of the process.
     pub name: &'a [u8],
     /// Arguments, each ended by a NUL byte.
@@ -46,7 +46,7 @@ pub struct Notes<'a> {
 
 /// Ids and state of a process.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Process {
+pub struct CoreProcess {
     /// Process id.
     pub pid: i32,
     /// Process id of the parent.
@@ -61,7 +61,7 @@ pub struct Process {
 
 /// A piece of memory that is completely in the file, or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct MemoryPiece {
     /// Addresses of the piece.
     pub range: Range<u64>,
     /// Index of the mapping that contains the piece.
@@ -73,7 +73,11 @@ pub struct Piece {
 /// Divides mappings into pieces, so that the wanted ranges are kept up to `most_bytes`.
 ///
 /// Both lists are ordered by address. Wanted ranges may overlap, and may be unmapped.
-pub fn cut_pieces(mappings: &[Mapping], wanted: &[Range<u64>], most_bytes: u64) -> Vec<Piece> {
+pub fn cut_pieces(
+    mappings: &[Mapping],
+    wanted: &[Range<u64>],
+    most_bytes: u64,
+) -> Vec<MemoryPiece> {
     let mut out = Vec::new();
     let mut room = most_bytes;
     for (at, mapping) in mappings.iter().enumerate() {
@@ -81,7 +85,7 @@ pub fn cut_pieces(mappings: &[Mapping], wanted: &[Range<u64>], most_bytes: u64) 
         let end = mapping.range.end;
         let mut push = |range: Range<u64>, kept| {
             if !range.is_empty() {
-                out.push(Piece {
+                out.push(MemoryPiece {
                     range,
                     mapping: at,
                     kept,
@@ -105,7 +109,7 @@ pub fn cut_pieces(mappings: &[Mapping], wanted: &[Range<u64>], most_bytes: u64) 
 }
 
 /// Returns the headers before the bytes of the pieces, and the file offset of each kept piece.
-pub fn core_head(notes: &Notes<'_>, pieces: &[Piece]) -> (Vec<u8>, Vec<u64>) {
+pub fn core_head(notes: &CoreNotes<'_>, pieces: &[MemoryPiece]) -> (Vec<u8>, Vec<u64>) {
     let count = pieces.len() + 1;
     let text = note_segment(notes);
     let notes_at = HEADER + count * ENTRY;
@@ -164,7 +168,7 @@ fn push_program_header(
     }
 }
 
-fn note_segment(notes: &Notes<'_>) -> Vec<u8> {
+fn note_segment(notes: &CoreNotes<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, (tid, registers)) in notes.threads.iter().enumerate() {
         let signal = notes.signal.map_or(0, |(number, _)| number);
@@ -197,7 +201,7 @@ fn push_note(out: &mut Vec<u8>, kind: u32, content: &[u8]) {
 
 /// Returns a `struct elf_prstatus`: the signal, which readers expect in every thread, ids and
 /// registers.
-fn status_note(process: Process, tid: i32, signal: i32, registers: &[u64]) -> Vec<u8> {
+fn status_note(process: CoreProcess, tid: i32, signal: i32, registers: &[u64]) -> Vec<u8> {
     let mut out = vec![0; 32];
     out[..4].copy_from_slice(&signal.to_ne_bytes());
     out[12..14].copy_from_slice(&i16::try_from(signal).unwrap_or(0).to_ne_bytes());
@@ -213,7 +217,7 @@ fn status_note(process: Process, tid: i32, signal: i32, registers: &[u64]) -> Ve
 }
 
 /// Returns a `struct elf_prpsinfo`: state, ids and name of the program.
-fn process_note(notes: &Notes<'_>) -> Vec<u8> {
+fn process_note(notes: &CoreNotes<'_>) -> Vec<u8> {
     let process = notes.process;
     let state = u8::try_from(process.state).unwrap_or(b'?');
     let mut out = vec![0, state, 0, 0];
@@ -267,7 +271,7 @@ mod tests {
         }
     }
 
-    fn kept(pieces: &[Piece]) -> Vec<Range<u64>> {
+    fn kept(pieces: &[MemoryPiece]) -> Vec<Range<u64>> {
         let kept = pieces.iter().filter(|piece| piece.kept);
         kept.map(|piece| piece.range.clone()).collect()
     }
@@ -313,9 +317,9 @@ mod tests {
             mapping(0x5000..0x6000, ""),
         ];
         let registers = [7; 27];
-        let notes = Notes {
+        let notes = CoreNotes {
             machine: 62,
-            process: Process::default(),
+            process: CoreProcess::default(),
             name: b"x",
             arguments: b"x\0y\0",
             threads: &[(1, &registers), (2, &registers)],

@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 
 /// Destination of cores.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Destination {
+pub enum CoreDestination {
     /// File whose path is made from a template.
-    File(Template),
+    File(CorePathTemplate),
     /// Helper program that receives the core on stdin.
     Helper {
         /// Program and its arguments.
         command: String,
         /// Folder and file names of the helper's cores, if they are known.
-        leaves: Option<Template>,
+        leaves: Option<CorePathTemplate>,
     },
 }
 
 /// Path of a file in which the kernel replaces placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Template {
+pub struct CorePathTemplate {
     /// Folder; `None` for the working directory of the crashing process.
     pub folder: Option<PathBuf>,
     /// Parts of the file name between placeholders.
@@ -31,7 +31,7 @@ pub struct Template {
 }
 
 /// Returns the setting of the machine.
-pub fn read_destination() -> io::Result<Destination> {
+pub fn read_destination() -> io::Result<CoreDestination> {
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern")?;
     let uses_pid = fs::read_to_string("/proc/sys/kernel/core_uses_pid");
     let uses_pid = uses_pid.is_ok_and(|text| text.trim() != "0");
@@ -40,35 +40,35 @@ pub fn read_destination() -> io::Result<Destination> {
 
 /// Returns whether all cores in one folder have the same name.
 pub fn cores_overwrite_each_other() -> bool {
-    matches!(read_destination(), Ok(Destination::File(template)) if !template.has_pid)
+    matches!(read_destination(), Ok(CoreDestination::File(template)) if !template.has_pid)
 }
 
 /// Parses a setting.
-pub fn parse_pattern(pattern: &str, uses_pid: bool) -> Destination {
+pub fn parse_pattern(pattern: &str, uses_pid: bool) -> CoreDestination {
     if let Some(command) = pattern.strip_prefix('|') {
         let command = command.trim().to_owned();
         let program = command.split(' ').next().unwrap_or_default();
         let leaves = if program.ends_with("systemd-coredump") {
-            Some(Template::new(
+            Some(CorePathTemplate::new(
                 "/var/lib/systemd/coredump/core.%e.%u.%b.%p.%t",
                 false,
             ))
         } else if program.ends_with("apport") {
-            Some(Template::new(
+            Some(CorePathTemplate::new(
                 "/var/lib/apport/coredump/core.%E.%u.%b.%p.%t",
                 false,
             ))
         } else {
             None
         };
-        return Destination::Helper { command, leaves };
+        return CoreDestination::Helper { command, leaves };
     }
-    Destination::File(Template::new(pattern, uses_pid))
+    CoreDestination::File(CorePathTemplate::new(pattern, uses_pid))
 }
 
-impl Destination {
+impl CoreDestination {
     /// Returns folder and names of cores, if they are known.
-    pub fn core_template(&self) -> Option<&Template> {
+    pub fn core_template(&self) -> Option<&CorePathTemplate> {
         match self {
             Self::File(template) => Some(template),
             Self::Helper { leaves, .. } => leaves.as_ref(),
@@ -76,7 +76,7 @@ impl Destination {
     }
 }
 
-impl Template {
+impl CorePathTemplate {
     fn new(pattern: &str, uses_pid: bool) -> Self {
         let (folder, name) = match pattern.rsplit_once('/') {
             Some((folder, name)) => (Some(PathBuf::from(format!("{folder}/"))), name),
@@ -158,7 +158,7 @@ impl Template {
 }
 
 /// Returns why no core of a process in this folder can be found, and what to do.
-pub fn core_obstacle(destination: &Destination, cwd: &Path) -> Option<String> {
+pub fn core_obstacle(destination: &CoreDestination, cwd: &Path) -> Option<String> {
     if super::limits::core_dumps(1).1 == 0 {
         return Some(
             "the hard limit for core files is 0; raise it with `ulimit -Hc unlimited`, `LimitCORE=infinity` or `docker run --ulimit core=-1`"
@@ -166,7 +166,7 @@ pub fn core_obstacle(destination: &Destination, cwd: &Path) -> Option<String> {
         );
     }
     match destination {
-        Destination::Helper { command, leaves } => {
+        CoreDestination::Helper { command, leaves } => {
             let program = command.split(' ').next().unwrap_or_default();
             if !Path::new(program).exists() {
                 return Some(format!(
@@ -179,7 +179,7 @@ pub fn core_obstacle(destination: &Destination, cwd: &Path) -> Option<String> {
                 )
             })
         }
-        Destination::File(template) => {
+        CoreDestination::File(template) => {
             let folder = cwd.join(template.folder.as_deref().unwrap_or(Path::new("")));
             let folder = folder.as_path();
             if !folder.is_dir() {
@@ -206,10 +206,10 @@ pub fn core_obstacle(destination: &Destination, cwd: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn file(pattern: &str, uses_pid: bool) -> Template {
+    fn file(pattern: &str, uses_pid: bool) -> CorePathTemplate {
         match parse_pattern(pattern, uses_pid) {
-            Destination::File(template) => template,
-            Destination::Helper { .. } => panic!("not a file: {pattern}"),
+            CoreDestination::File(template) => template,
+            CoreDestination::Helper { .. } => panic!("not a file: {pattern}"),
         }
     }
 
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn helpers_that_keep_cores_are_known() {
         let systemd = "|/lib/systemd/systemd-coredump %P %u %g %s %t 9223372036854775808 %h %d";
-        let Destination::Helper {
+        let CoreDestination::Helper {
             leaves: Some(template),
             ..
         } = parse_pattern(systemd, false)
@@ -243,7 +243,10 @@ mod tests {
         };
         assert!(template.fits_name("core.boom.1000.f5a0.4711.1763704800000000.zst"));
         let other = parse_pattern("|/usr/bin/drop %p", true);
-        assert!(matches!(other, Destination::Helper { leaves: None, .. }));
+        assert!(matches!(
+            other,
+            CoreDestination::Helper { leaves: None, .. }
+        ));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! end to every listener. Since Linux 6.6 it sends only the requested events, also to listeners
 //! without root. On older kernels it sends every fork of the machine, so it is not used there.
 
-use super::child::Status;
+use super::child::WaitStatus;
 use super::host;
 use rustix::io::Errno;
 use rustix::net::netlink::{CONNECTOR, SocketAddrNetlink};
@@ -28,11 +28,11 @@ const EXIT: u32 = 0x8000_0000;
 const BEFORE: usize = 16 + 20;
 
 /// A subscription to these events.
-pub struct Exits(OwnedFd);
+pub struct ExitEvents(OwnedFd);
 
 /// An event of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct ThreadEvent {
     /// Thread id.
     pub tid: i32,
     /// Process id.
@@ -42,19 +42,19 @@ pub struct Event {
     /// Time by the clock of [`super::host::monotonic_now`].
     pub at: Duration,
     /// Type of the event.
-    pub what: What,
+    pub what: ThreadEventKind,
 }
 
 /// Types of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum ThreadEventKind {
     /// The thread ended with a status other than 0.
-    Ended(Status),
+    Ended(WaitStatus),
     /// The thread received a fatal signal, and a core may be dumped before it ends.
     Crashes,
 }
 
-impl Exits {
+impl ExitEvents {
     /// Subscribes to events; returns `None` if the kernel does not filter them, or if this process
     /// is in another pid namespace.
     pub fn open_socket() -> Option<Self> {
@@ -72,7 +72,7 @@ impl Exits {
     }
 
     /// Returns the next pending event.
-    pub fn next_event(&self) -> Option<Event> {
+    pub fn next_event(&self) -> Option<ThreadEvent> {
         let mut message = [0; 256];
         loop {
             match recv(&self.0, &mut message[..], RecvFlags::empty()) {
@@ -89,7 +89,7 @@ impl Exits {
     }
 }
 
-impl AsFd for Exits {
+impl AsFd for ExitEvents {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -107,7 +107,7 @@ fn subscription_message() -> Vec<u8> {
     words.flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-fn parse_event(message: &[u8]) -> Option<Event> {
+fn parse_event(message: &[u8]) -> Option<ThreadEvent> {
     let word = |at: usize| {
         let bytes = message.get(BEFORE + at * 4..)?.first_chunk()?;
         Some(i32::from_ne_bytes(*bytes))
@@ -117,11 +117,14 @@ fn parse_event(message: &[u8]) -> Option<Event> {
     let time = u64::from_ne_bytes(time.as_flattened().try_into().ok()?);
     let (tid, pid) = (word(4)?, word(5)?);
     let (what, parent) = match word(0)?.cast_unsigned() {
-        EXIT => (What::Ended(Status::from_raw(word(6)?)), word(9)?),
-        COREDUMP => (What::Crashes, word(7)?),
+        EXIT => (
+            ThreadEventKind::Ended(WaitStatus::from_raw(word(6)?)),
+            word(9)?,
+        ),
+        COREDUMP => (ThreadEventKind::Crashes, word(7)?),
         _ => return None,
     };
-    Some(Event {
+    Some(ThreadEvent {
         tid,
         pid,
         parent,
@@ -145,10 +148,13 @@ mod tests {
         let seen = parse_event(&exit).unwrap();
         assert_eq!((seen.tid, seen.pid, seen.parent), (12, 11, 5));
         assert_eq!(seen.at, Duration::from_nanos(9 << 32 | 9));
-        assert_eq!(seen.what, What::Ended(Status::Signaled(11, true)));
+        assert_eq!(
+            seen.what,
+            ThreadEventKind::Ended(WaitStatus::Signaled(11, true))
+        );
         let crash = message(&[COREDUMP, 0, 9, 9, 12, 11, 6, 5]);
         let seen = parse_event(&crash).unwrap();
-        assert_eq!((seen.parent, seen.what), (5, What::Crashes));
+        assert_eq!((seen.parent, seen.what), (5, ThreadEventKind::Crashes));
         let fork = message(&[1, 0, 9, 9, 12, 11, 6, 5]);
         assert_eq!(parse_event(&fork), None);
         assert_eq!(parse_event(&exit[..40]), None);

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Device, inode, size and modification time of a file, which identify its content.
-type State = (u64, u64, u64, i64, i64);
+type FileIdentity = (u64, u64, u64, i64, i64);
 
-static KNOWN: OnceLock<Mutex<HashMap<State, &'static [u8]>>> = OnceLock::new();
+static KNOWN: OnceLock<Mutex<HashMap<FileIdentity, &'static [u8]>>> = OnceLock::new();
 
 /// Attempts to find a free name for a new folder.
 const DRAWS: u32 = 100;

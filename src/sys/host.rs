@@ -14,7 +14,7 @@ pub fn monotonic_now() -> Duration {
 
 /// Facts about this machine, as far as they are known.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct HostFacts {
     /// Host name.
     pub name: String,
     /// Kernel name and release.
@@ -30,11 +30,11 @@ pub struct Facts {
 }
 
 /// Collects the facts.
-pub fn host_facts() -> Facts {
+pub fn host_facts() -> HostFacts {
     let system = rustix::system::uname();
     let words = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
     let parallel = std::thread::available_parallelism().map_or(1, usize::from);
-    Facts {
+    HostFacts {
         name: words(system.nodename()),
         kernel: format!("{} {}", words(system.sysname()), words(system.release())),
         arch: words(system.machine()),

@@ -22,7 +22,7 @@ pub struct KernelLog {
 
 /// A line about a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ProcessLogLine {
     /// Thread or process id in the line.
     pub pid: i32,
     /// Name of the process, if the line contains it.
@@ -48,8 +48,8 @@ impl KernelLog {
     }
 
     /// Returns the new lines about processes since the last call.
-    pub fn new_lines(&mut self) -> Vec<Line> {
-        let mut reader = Reader::default();
+    pub fn new_lines(&mut self) -> Vec<ProcessLogLine> {
+        let mut reader = ProcessLineReader::default();
         loop {
             match rustix::io::read(&self.records, &mut *self.buffer) {
                 Ok(0) => break,
@@ -65,13 +65,13 @@ impl KernelLog {
 
 /// Selects the lines about processes.
 #[derive(Default)]
-struct Reader {
-    lines: Vec<Line>,
+struct ProcessLineReader {
+    lines: Vec<ProcessLogLine>,
     /// The last record was such a line, so that continuation records may follow.
     follows: bool,
 }
 
-impl Reader {
+impl ProcessLineReader {
     fn push_record(&mut self, record: &str) {
         // Other programs may write to the log, but not with the kernel's facility.
         let text = record.split_once(';').filter(|(prefix, _)| {
@@ -86,7 +86,7 @@ impl Reader {
             && text.starts_with("Code: ")
             && let Some(last) = self.lines.last()
         {
-            let code = Line {
+            let code = ProcessLogLine {
                 text: text.to_owned(),
                 ..last.clone()
             };
@@ -125,7 +125,7 @@ fn unescape_line(text: &str) -> String {
 }
 
 /// Parses `NAME[PID]: segfault at …` and `traps: NAME[PID] trap invalid opcode …`.
-fn parse_crash(text: &str) -> Option<Line> {
+fn parse_crash(text: &str) -> Option<ProcessLogLine> {
     let line = text.strip_prefix("traps: ").unwrap_or(text);
     // A name may contain brackets and spaces; the text behind it and its maximum length determine
     // where it ends.
@@ -136,7 +136,7 @@ fn parse_crash(text: &str) -> Option<Line> {
             0 < at && at <= MOST_NAME && AFTER_NAME.iter().any(|word| after.starts_with(word));
         named.then(|| (&line[..at], pid))
     })?;
-    Some(Line {
+    Some(ProcessLogLine {
         pid,
         name: name.to_owned(),
         text: text.to_owned(),
@@ -151,7 +151,7 @@ const MOST_NAME: usize = 15 * 3;
 
 /// Parses `oom-kill:constraint=…,task=NAME,pid=N,uid=0` and `Out of memory: Killed process N (NAME)
 /// …`.
-fn parse_kill(text: &str) -> Option<Line> {
+fn parse_kill(text: &str) -> Option<ProcessLogLine> {
     let (pid, name) = if let Some((_, after)) = text.split_once("Killed process ") {
         let (pid, after) = after.split_once(" (")?;
         (pid, after.split_once(')')?.0)
@@ -160,7 +160,7 @@ fn parse_kill(text: &str) -> Option<Line> {
         let (name, after) = after.rsplit_once(",pid=")?;
         (after.split(',').next()?, name)
     };
-    Some(Line {
+    Some(ProcessLogLine {
         pid: pid.parse().ok()?,
         name: name.to_owned(),
         text: text.to_owned(),
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     fn read(records: &[&str]) -> Vec<(i32, String, String)> {
-        let mut reader = Reader::default();
+        let mut reader = ProcessLineReader::default();
         for record in records {
             reader.push_record(record);
         }

@@ -3,7 +3,7 @@
 //! A debugger finds libraries by this list. So a core must contain the pages with the list, some of
 //! which are on the heap.
 
-use super::memory::Memory;
+use super::memory::ProcessMemory;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -23,13 +23,13 @@ const DT_DEBUG: u64 = 21;
 
 /// Returns the ranges of the list: the dynamic section of the program, the head, the entries, and
 /// their names. The result ends at the first unreadable part.
-pub fn library_ranges(memory: &Memory, auxv: &[u8]) -> Vec<Range<u64>> {
+pub fn library_ranges(memory: &ProcessMemory, auxv: &[u8]) -> Vec<Range<u64>> {
     let mut found = Vec::new();
     let _ = follow_list(memory, auxv, &mut found);
     found
 }
 
-fn follow_list(memory: &Memory, auxv: &[u8], found: &mut Vec<Range<u64>>) -> Option<()> {
+fn follow_list(memory: &ProcessMemory, auxv: &[u8], found: &mut Vec<Range<u64>>) -> Option<()> {
     let auxv = parse_auxv(auxv);
     let (headers, count) = (*auxv.get(&AT_PHDR)?, *auxv.get(&AT_PHNUM)?);
     found.push(headers..headers + count * 56);
@@ -83,8 +83,8 @@ mod tests {
     fn our_own_libraries_are_found() {
         let pid = std::process::id().cast_signed();
         let auxv = std::fs::read("/proc/self/auxv").unwrap();
-        let found = library_ranges(&Memory::of_process(pid).unwrap(), &auxv);
+        let found = library_ranges(&ProcessMemory::of_process(pid).unwrap(), &auxv);
         assert!(found.len() > 10, "{found:x?}");
-        assert!(library_ranges(&Memory::of_process(pid).unwrap(), &[]).is_empty());
+        assert!(library_ranges(&ProcessMemory::of_process(pid).unwrap(), &[]).is_empty());
     }
 }

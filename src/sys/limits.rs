@@ -49,10 +49,10 @@ pub fn allow_open_files(wanted: u64) {
 }
 
 /// Name, soft limit and hard limit; `None` means unlimited.
-pub type Limit = (&'static str, Option<u64>, Option<u64>);
+pub type NamedLimit = (&'static str, Option<u64>, Option<u64>);
 
 /// Returns every limit of this process.
-pub fn all_limits() -> impl Iterator<Item = Limit> {
+pub fn all_limits() -> impl Iterator<Item = NamedLimit> {
     ALL.into_iter().map(|(name, resource)| {
         let limit = getrlimit(resource);
         (name, limit.current, limit.maximum)

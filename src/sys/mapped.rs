@@ -8,16 +8,16 @@ use std::ptr::{NonNull, null_mut};
 
 /// Words that are shared with a file.
 #[derive(Debug)]
-pub struct Mapped {
+pub struct MappedWords {
     words: NonNull<u64>,
     count: usize,
 }
 
 #[expect(unsafe_code, reason = "a pointer says nothing of threads")]
 // SAFETY: the memory belongs to this value alone, like that of a `Box<[u64]>`.
-unsafe impl Send for Mapped {}
+unsafe impl Send for MappedWords {}
 
-impl Mapped {
+impl MappedWords {
     /// Creates a file with this number of words, all 0, and maps it.
     pub fn create_file(path: &Path, count: usize) -> io::Result<Self> {
         let file = OpenOptions::new()
@@ -66,7 +66,7 @@ impl Mapped {
     }
 }
 
-impl Drop for Mapped {
+impl Drop for MappedWords {
     #[expect(unsafe_code, reason = "files are mapped by address")]
     fn drop(&mut self) {
         // SAFETY: this value mapped the memory with this length, and no reference outlives the
@@ -83,13 +83,16 @@ mod tests {
     fn what_is_written_is_in_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("words");
-        let mut mapped = Mapped::create_file(&path, 1000).unwrap();
+        let mut mapped = MappedWords::create_file(&path, 1000).unwrap();
         mapped.words_mut()[999] = 0x0102_0304_0506_0708;
         assert_eq!(mapped.as_words()[999], 0x0102_0304_0506_0708);
         let bytes = std::fs::read(&path).unwrap();
         assert_eq!(bytes.len(), 8000);
         assert_eq!(bytes[7992..], 0x0102_0304_0506_0708_u64.to_ne_bytes());
-        assert!(Mapped::create_file(&path, 1).is_err(), "it exists already");
-        assert_eq!(Mapped::map_anonymous(3).unwrap().as_words(), [0, 0, 0]);
+        assert!(
+            MappedWords::create_file(&path, 1).is_err(),
+            "it exists already"
+        );
+        assert_eq!(MappedWords::map_anonymous(3).unwrap().as_words(), [0, 0, 0]);
     }
 }

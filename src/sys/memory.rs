@@ -82,9 +82,9 @@ fn unescape_name(name: &[u8]) -> Vec<u8> {
 }
 
 /// Memory of a process.
-pub struct Memory(File);
+pub struct ProcessMemory(File);
 
-impl Memory {
+impl ProcessMemory {
     /// Opens the memory of a process; the kernel checks the permission here.
     pub fn of_process(pid: i32) -> io::Result<Self> {
         File::open(format!("/proc/{pid}/mem")).map(Self)
@@ -140,7 +140,7 @@ mod tests {
         let here: [u64; 2] = [0x1122_3344_5566_7788, 42];
         let pid = std::process::id().cast_signed();
         let address = here.as_ptr().addr() as u64;
-        let memory = Memory::of_process(pid).unwrap();
+        let memory = ProcessMemory::of_process(pid).unwrap();
         assert_eq!(memory.read_words::<2>(address).unwrap(), here);
         assert_eq!(memory.read_halves::<1>(address + 8).unwrap(), [42]);
         assert!(memory.read_words::<1>(8).is_err());

@@ -1,6 +1,6 @@
 //! Waits for a process by a pidfd, even if the process is not a child.
 
-use super::child::Status;
+use super::child::WaitStatus;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Timespec;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 /// `ioctl` that returns information about a process: available since Linux 6.13, with the exit
 /// status since 6.15.
 const GET_INFO: libc::c_ulong =
-    3 << 30 | (size_of::<Info>() as libc::c_ulong) << 16 | 0xff << 8 | 0x0b;
+    3 << 30 | (size_of::<PidfdInfo>() as libc::c_ulong) << 16 | 0xff << 8 | 0x0b;
 /// Bit that requests the exit status, or marks it as present.
 const EXIT: u64 = 1 << 3;
 
@@ -21,7 +21,7 @@ pub struct Pidfd(OwnedFd);
 /// `struct pidfd_info` in its first version.
 #[repr(C)]
 #[derive(Default)]
-struct Info {
+struct PidfdInfo {
     mask: u64,
     group: u64,
     /// Ids of the process, its parent, users and groups.
@@ -45,15 +45,15 @@ impl Pidfd {
     /// Returns how the process ended, after its parent has reaped it; `None` before that, or if the
     /// kernel is too old.
     #[expect(unsafe_code, reason = "the kernel's own interface")]
-    pub fn exit_status(&self) -> Option<Status> {
-        let mut info = Info {
+    pub fn exit_status(&self) -> Option<WaitStatus> {
+        let mut info = PidfdInfo {
             mask: EXIT,
-            ..Info::default()
+            ..PidfdInfo::default()
         };
         // SAFETY: the request contains the size of `Info`, the kernel writes no more bytes than
         // that, and any bytes are a valid `Info`.
         let done = unsafe { libc::ioctl(self.0.as_raw_fd(), GET_INFO, &raw mut info) };
-        (done == 0 && info.mask & EXIT != 0).then(|| Status::from_raw(info.exit_code))
+        (done == 0 && info.mask & EXIT != 0).then(|| WaitStatus::from_raw(info.exit_code))
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
         assert!(held.has_ended());
         // Old kernels do not return the status.
         if let Some(status) = held.exit_status() {
-            assert!(matches!(status, Status::Signaled(11, _)), "{status:?}");
+            assert!(matches!(status, WaitStatus::Signaled(11, _)), "{status:?}");
         }
     }
 

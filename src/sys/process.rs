@@ -1,12 +1,12 @@
 //! Reads processes from `/proc`.
 
-use super::child::Status;
+use super::child::WaitStatus;
 use std::fs;
 use std::time::Duration;
 
 /// Process id and start time, which together identify a process even if ids are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Identity {
+pub struct ProcessIdentity {
     /// Process id.
     pub pid: i32,
     /// Clock ticks from boot to the start of the process.
@@ -15,9 +15,9 @@ pub struct Identity {
 
 /// Details of a process.
 #[derive(Clone, Debug)]
-pub struct Detail {
+pub struct ProcessDetails {
     /// Identity of the process.
-    pub identity: Identity,
+    pub identity: ProcessIdentity,
     /// Name of the process.
     pub name: String,
     /// Process id of the parent.
@@ -40,7 +40,7 @@ pub struct Detail {
 
 /// Resource usage of a process.
 #[derive(Clone, Copy, Debug)]
-pub struct Size {
+pub struct ProcessUsage {
     /// Resident memory in KiB.
     pub rss_kib: u64,
     /// Number of threads; 0 for a process that has ended but was not reaped.
@@ -50,10 +50,10 @@ pub struct Size {
 }
 
 /// Returns the resource usage of a process; `None` if it is gone.
-pub fn process_size(pid: i32) -> Option<Size> {
+pub fn process_size(pid: i32) -> Option<ProcessUsage> {
     let stat = read_stat(pid)?;
     let lives = stat.state != 'Z';
-    Some(Size {
+    Some(ProcessUsage {
         rss_kib: stat.rss * procfs::page_size() / 1024,
         threads: u64::try_from(stat.num_threads).unwrap_or(0) * u64::from(lives),
         descriptors: count_descriptors(pid),
@@ -139,11 +139,11 @@ pub fn parent_pid(pid: i32) -> Option<i32> {
 }
 
 /// Returns state and identity of a process; `None` if it is gone.
-pub fn process_state(pid: i32) -> Option<(char, Identity)> {
+pub fn process_state(pid: i32) -> Option<(char, ProcessIdentity)> {
     let stat = read_stat(pid)?;
     Some((
         stat.state,
-        Identity {
+        ProcessIdentity {
             pid,
             start: stat.starttime,
         },
@@ -151,13 +151,13 @@ pub fn process_state(pid: i32) -> Option<(char, Identity)> {
 }
 
 /// Returns how a process ended that was not reaped yet.
-pub fn zombie_status(pid: i32) -> Option<Status> {
+pub fn zombie_status(pid: i32) -> Option<WaitStatus> {
     let stat = read_stat(pid).filter(|stat| stat.state == 'Z')?;
-    stat.exit_code.map(Status::from_raw)
+    stat.exit_code.map(WaitStatus::from_raw)
 }
 
 /// Returns the details of a process; `None` if it is gone.
-pub fn process_detail(pid: i32) -> Option<Detail> {
+pub fn process_detail(pid: i32) -> Option<ProcessDetails> {
     let process = procfs::process::Process::new(pid).ok()?;
     let stat = process.stat().ok()?;
     let uptime = fs::read_to_string("/proc/uptime").ok()?;
@@ -168,8 +168,8 @@ pub fn process_detail(pid: i32) -> Option<Detail> {
     )]
     let started = stat.starttime as f64 / procfs::ticks_per_second() as f64;
     let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    Some(Detail {
-        identity: Identity {
+    Some(ProcessDetails {
+        identity: ProcessIdentity {
             pid,
             start: stat.starttime,
         },

@@ -35,11 +35,11 @@ macro_rules! flags {
 
 /// Name of a flag, and a test for it.
 #[cfg(target_arch = "x86_64")]
-type Flag = (&'static str, fn() -> bool);
+type CpuFlag = (&'static str, fn() -> bool);
 
 /// Flags that programs are built for, or test at startup: the names in `/proc/cpuinfo` and in Rust.
 #[cfg(target_arch = "x86_64")]
-const FLAGS: [Flag; 39] = flags![
+const FLAGS: [CpuFlag; 39] = flags![
     "abm": "lzcnt",
     "adx": "adx",
     "aes": "aes",

@@ -4,7 +4,7 @@
 //! trace its descendants without root.
 //!
 //! A traced process stops briefly when it starts a thread or a process and when a signal arrives,
-//! and so do the processes that it starts. Each [`Stop`] must be ended by [`Stop::resume_thread`].
+//! and so do the processes that it starts. Each [`ThreadStop`] must be ended by [`ThreadStop::resume_thread`].
 
 #![expect(unsafe_code, reason = "ptrace is not in any safe wrapper")]
 
@@ -25,7 +25,7 @@ const FOLLOW: libc::c_int = libc::PTRACE_O_TRACECLONE
 
 /// Facts about a machine that core files and stack readers need.
 #[derive(Clone, Copy, Debug)]
-pub struct Machine {
+pub struct Architecture {
     /// Machine number in ELF files.
     pub elf: u16,
     /// Number of words of the general registers.
@@ -35,14 +35,14 @@ pub struct Machine {
 }
 
 /// The machine that this program runs on, if its registers are known.
-pub const MACHINE: Option<Machine> = if cfg!(target_arch = "x86_64") {
-    Some(Machine {
+pub const MACHINE: Option<Architecture> = if cfg!(target_arch = "x86_64") {
+    Some(Architecture {
         elf: 62,
         words: 27,
         stack_pointer: 19,
     })
 } else if cfg!(target_arch = "aarch64") {
-    Some(Machine {
+    Some(Architecture {
         elf: 183,
         words: 34,
         stack_pointer: 31,
@@ -52,33 +52,33 @@ pub const MACHINE: Option<Machine> = if cfg!(target_arch = "x86_64") {
 };
 
 /// A stopped process. Dropping this value releases the process.
-pub struct Held {
+pub struct StoppedProcess {
     /// Stopped threads; the first thread of the process comes first.
-    pub threads: Vec<HeldThread>,
+    pub threads: Vec<StoppedThread>,
 }
 
 /// A stopped thread.
-pub struct HeldThread {
+pub struct StoppedThread {
     /// Thread id.
     pub tid: i32,
     /// General registers in the order of a core.
     pub registers: Vec<u64>,
     /// Stop to resume later; `None` for the thread with the fault, which is not released.
-    stop: Option<Stop>,
+    stop: Option<ThreadStop>,
     /// The thread was traced before, and must remain traced.
     followed: bool,
 }
 
 /// Stop of a thread.
 #[derive(Clone, Copy, Debug)]
-pub struct Stop {
+pub struct ThreadStop {
     /// Thread id.
     pub tid: i32,
     /// Signal in the low byte, event above it.
     status: i32,
 }
 
-impl Stop {
+impl ThreadStop {
     /// Returns the signal that is about to be delivered, if the thread stopped for one.
     pub fn delivered_signal(self) -> Option<i32> {
         (self.status >> 8 == 0).then_some(self.status)
@@ -153,7 +153,7 @@ pub fn follow_child(child: i32) -> io::Result<()> {
 }
 
 /// Waits until a child stops; returns `None` if it ends instead. The child is not reaped.
-fn next_stop_of(child: i32) -> io::Result<Option<Stop>> {
+fn next_stop_of(child: i32) -> io::Result<Option<ThreadStop>> {
     let id = libc::id_t::try_from(child).map_err(io::Error::other)?;
     let either = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT;
     while !matches!(
@@ -167,14 +167,14 @@ fn next_stop_of(child: i32) -> io::Result<Option<Stop>> {
     Ok(None)
 }
 
-impl HeldThread {
+impl StoppedThread {
     /// Returns the stack pointer.
     pub fn stack_pointer(&self) -> Option<u64> {
         self.registers.get(MACHINE?.stack_pointer).copied()
     }
 }
 
-impl Held {
+impl StoppedProcess {
     /// Stops the threads of a process, up to `most`.
     ///
     /// A thread that does not stop in time, because it is stuck in the kernel, is left out. It
@@ -182,11 +182,16 @@ impl Held {
     /// traced anyway.
     ///
     /// A thread that has stopped at a fault comes first, and is not released.
-    pub fn new(pid: i32, fault: Option<Stop>, most: usize, until: Instant) -> io::Result<Self> {
+    pub fn new(
+        pid: i32,
+        fault: Option<ThreadStop>,
+        most: usize,
+        until: Instant,
+    ) -> io::Result<Self> {
         let Some(machine) = MACHINE else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        let faulty = fault.map(|stop| HeldThread {
+        let faulty = fault.map(|stop| StoppedThread {
             tid: stop.tid,
             registers: Vec::new(),
             stop: None,
@@ -236,7 +241,7 @@ impl Held {
         loop {
             awaited.retain(|(tid, followed)| match stop_of_thread(*tid) {
                 Ok(Some(stop)) => {
-                    self.threads.push(HeldThread {
+                    self.threads.push(StoppedThread {
                         tid: *tid,
                         registers: Vec::new(),
                         stop: Some(stop),
@@ -256,7 +261,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for StoppedProcess {
     fn drop(&mut self) {
         for thread in &self.threads {
             let Some(stop) = thread.stop else { continue };
@@ -293,7 +298,7 @@ fn ptrace_request(what: libc::c_uint, tid: i32, address: usize, data: i32) -> io
 /// Returns the stop of a thread, if it has stopped.
 ///
 /// Ends of threads are not requested, so that they remain for other callers.
-pub fn stop_of_thread(tid: i32) -> io::Result<Option<Stop>> {
+pub fn stop_of_thread(tid: i32) -> io::Result<Option<ThreadStop>> {
     let id = libc::id_t::try_from(tid).map_err(io::Error::other)?;
     let stop = wait_for_stop(libc::P_PID, id, libc::WSTOPPED | libc::WNOHANG)?;
     Ok(stop.map(|(_, stop)| stop))
@@ -304,7 +309,7 @@ fn wait_for_stop(
     which: libc::idtype_t,
     id: libc::id_t,
     how: i32,
-) -> io::Result<Option<(i32, Stop)>> {
+) -> io::Result<Option<(i32, ThreadStop)>> {
     loop {
         // SAFETY: an all-zero siginfo is valid, and the kernel fills it.
         let (answer, info) = unsafe {
@@ -321,7 +326,7 @@ fn wait_for_stop(
         }
         // SAFETY: both are in every siginfo of waitid; zero if nothing has happened.
         let (tid, status) = unsafe { (info.si_pid(), info.si_status()) };
-        return Ok((tid != 0).then_some((info.si_code, Stop { tid, status })));
+        return Ok((tid != 0).then_some((info.si_code, ThreadStop { tid, status })));
     }
 }
 

@@ -1,9 +1,9 @@
 //! Writes a small core of a living process, with every stack.
 
-use super::core_file::{self, Notes, PAGE, Piece, Process};
+use super::core_file::{self, CoreNotes, CoreProcess, MemoryPiece, PAGE};
 use super::libraries;
-use super::memory::{self, Mapping, Memory};
-use super::ptrace::{Held, HeldThread, MACHINE, Stop};
+use super::memory::{self, Mapping, ProcessMemory};
+use super::ptrace::{MACHINE, StoppedProcess, StoppedThread, ThreadStop};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::ops::Range;
@@ -28,15 +28,20 @@ const BUFFER: u64 = 64 * 1024;
 ///
 /// The process is stopped meanwhile and released afterwards, except for a thread that has stopped
 /// at a fault.
-pub fn write_core(pid: i32, fault: Option<Stop>, file: &Path, until: Instant) -> io::Result<u64> {
+pub fn write_core(
+    pid: i32,
+    fault: Option<ThreadStop>,
+    file: &Path,
+    until: Instant,
+) -> io::Result<u64> {
     let machine = MACHINE.ok_or(io::ErrorKind::Unsupported)?;
     let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
-    let memory = Memory::of_process(pid)?;
-    let held = Held::new(pid, fault, MOST_THREADS, until)?;
+    let memory = ProcessMemory::of_process(pid)?;
+    let held = StoppedProcess::new(pid, fault, MOST_THREADS, until)?;
     let mappings = memory::read_mappings(pid)?;
     let auxv = read("auxv");
     let stacks = held.threads.iter();
-    let stacks = stacks.filter_map(HeldThread::stack_pointer);
+    let stacks = stacks.filter_map(StoppedThread::stack_pointer);
     let wanted = wanted_memory(&mappings, stacks, libraries::library_ranges(&memory, &auxv));
     let pieces = core_file::cut_pieces(&mappings, &wanted, MOST_BYTES);
     let stopped = held.threads.iter();
@@ -44,10 +49,12 @@ pub fn write_core(pid: i32, fault: Option<Stop>, file: &Path, until: Instant) ->
         .filter(|thread| !thread.registers.is_empty())
         .map(|thread| (thread.tid, &thread.registers[..]))
         .collect();
-    let said = fault.and_then(Stop::signal_information).unwrap_or_default();
-    let signal = fault.and_then(Stop::delivered_signal);
+    let said = fault
+        .and_then(ThreadStop::signal_information)
+        .unwrap_or_default();
+    let signal = fault.and_then(ThreadStop::delivered_signal);
     let (head, places) = core_file::core_head(
-        &Notes {
+        &CoreNotes {
             machine: machine.elf,
             process: process_record(pid),
             name: read("comm").trim_ascii_end(),
@@ -65,15 +72,15 @@ pub fn write_core(pid: i32, fault: Option<Stop>, file: &Path, until: Instant) ->
     out.metadata().map(|seen| seen.len())
 }
 
-fn process_record(pid: i32) -> Process {
+fn process_record(pid: i32) -> CoreProcess {
     let stat = procfs::process::Process::new(pid).and_then(|process| process.stat());
     stat.map_or_else(
-        |_| Process {
+        |_| CoreProcess {
             pid,
             state: '?',
-            ..Process::default()
+            ..CoreProcess::default()
         },
-        |stat| Process {
+        |stat| CoreProcess {
             pid,
             parent: stat.ppid,
             group: stat.pgrp,
@@ -123,7 +130,12 @@ fn wanted_memory(
 }
 
 /// Copies the kept pieces. Unreadable memory becomes a hole.
-fn copy_pieces(memory: &Memory, out: &File, pieces: &[Piece], places: &[u64]) -> io::Result<()> {
+fn copy_pieces(
+    memory: &ProcessMemory,
+    out: &File,
+    pieces: &[MemoryPiece],
+    places: &[u64],
+) -> io::Result<()> {
     let mut buffer = vec![0; usize::try_from(BUFFER).map_err(io::Error::other)?];
     for (piece, place) in pieces.iter().zip(places).filter(|(piece, _)| piece.kept) {
         let Range { start, end } = piece.range;

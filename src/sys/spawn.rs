@@ -10,7 +10,7 @@
     reason = "clone, and the few calls a child may make before exec"
 )]
 
-use super::user::Identity;
+use super::user::Credentials;
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -26,9 +26,9 @@ pub struct Program<'a> {
     /// Paths to try, in order.
     pub paths: &'a [CString],
     /// Arguments, beginning with the name.
-    pub argv: &'a Strings,
+    pub argv: &'a CStringArray,
     /// Environment, as `NAME=value`.
-    pub envp: &'a Strings,
+    pub envp: &'a CStringArray,
     /// Working directory.
     pub cwd: &'a CStr,
     /// Stdin, stdout and stderr.
@@ -36,17 +36,17 @@ pub struct Program<'a> {
     /// Limits in the form of `setrlimit`.
     pub limits: &'a [(u32, u64)],
     /// User and groups of the program, if they differ from the present ones.
-    pub identity: Option<&'a Identity>,
+    pub identity: Option<&'a Credentials>,
 }
 
 /// An array of C strings with its final null pointer, in one allocation.
-pub struct Strings {
+pub struct CStringArray {
     pointers: Vec<*const libc::c_char>,
     // Target of the pointers; not changed after they are taken.
     _bytes: Vec<u8>,
 }
 
-impl Strings {
+impl CStringArray {
     /// Joins the parts of each string. Returns a string with a NUL byte as the error.
     pub fn join_parts<'a, const N: usize>(
         strings: impl IntoIterator<Item = [&'a [u8]; N]>,
@@ -76,7 +76,7 @@ impl Strings {
 
 /// Steps of the start at which a child may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum SpawnStep {
     /// Creation of the process.
     Clone,
     /// Setting a limit.
@@ -92,15 +92,15 @@ pub enum Step {
 /// Error of a start.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", match step {
-    Step::Clone => "cannot create a process",
-    Step::Limit => "cannot set a limit",
-    Step::Identity => "cannot become another user",
-    Step::Chdir => "cannot enter the working directory",
-    Step::Exec => "cannot execute",
+    SpawnStep::Clone => "cannot create a process",
+    SpawnStep::Limit => "cannot set a limit",
+    SpawnStep::Identity => "cannot become another user",
+    SpawnStep::Chdir => "cannot enter the working directory",
+    SpawnStep::Exec => "cannot execute",
 })]
 pub struct SpawnError {
     /// Failed step.
-    pub step: Step,
+    pub step: SpawnStep,
     /// Reason.
     pub source: io::Error,
 }
@@ -116,7 +116,7 @@ struct Child<'a> {
     program: &'a Program<'a>,
     oom_first: bool,
     mask: libc::sigset_t,
-    failed: Option<(Step, i32)>,
+    failed: Option<(SpawnStep, i32)>,
     /// Whether to trace the child; `refused` is the kernel's error for that.
     follow: bool,
     refused: Option<i32>,
@@ -182,7 +182,7 @@ impl Spawner {
             libc::sigprocmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
             if pid < 0 {
                 return Err(SpawnError {
-                    step: Step::Clone,
+                    step: SpawnStep::Clone,
                     source: error,
                 });
             }
@@ -219,7 +219,7 @@ extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
                 rlim_max: value,
             };
             if libc::setrlimit(resource, &raw const limit) != 0 {
-                return fail_child(child, Step::Limit);
+                return fail_child(child, SpawnStep::Limit);
             }
         }
         if child.oom_first {
@@ -231,12 +231,12 @@ extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
         if let Some(identity) = program.identity
             && !take_on(identity)
         {
-            return fail_child(child, Step::Identity);
+            return fail_child(child, SpawnStep::Identity);
         }
         // The kernel clears this setting when a process changes its user.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::chdir(program.cwd.as_ptr()) != 0 {
-            return fail_child(child, Step::Chdir);
+            return fail_child(child, SpawnStep::Chdir);
         }
         // Rust ignores SIGPIPE; a trial gets the default action, as from a shell.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
@@ -256,19 +256,19 @@ extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
             match *libc::__errno_location() {
                 libc::EACCES => refused = true,
                 libc::ENOENT | libc::ENOTDIR => {}
-                _ => return fail_child(child, Step::Exec),
+                _ => return fail_child(child, SpawnStep::Exec),
             }
         }
         *libc::__errno_location() = if refused { libc::EACCES } else { libc::ENOENT };
     }
-    fail_child(child, Step::Exec)
+    fail_child(child, SpawnStep::Exec)
 }
 
 /// Changes the user of the child.
 ///
 /// The functions of the C library would change every thread that shares this memory, which includes
 /// the parent; the system calls change only the child.
-unsafe fn take_on(identity: &Identity) -> bool {
+unsafe fn take_on(identity: &Credentials) -> bool {
     let groups = identity.groups.as_slice();
     // SAFETY: plain system calls on values that the parent prepared.
     unsafe {
@@ -297,7 +297,7 @@ unsafe fn take_on(identity: &Identity) -> bool {
     }
 }
 
-fn fail_child(child: &mut Child<'_>, step: Step) -> libc::c_int {
+fn fail_child(child: &mut Child<'_>, step: SpawnStep) -> libc::c_int {
     // SAFETY: errno is a plain thread-local integer, shared with the suspended parent.
     child.failed = Some((step, unsafe { *libc::__errno_location() }));
     127

@@ -1,6 +1,6 @@
 //! Reads threads from `/proc`: the activity of each thread, and the thread that it waits for.
 
-use super::memory::Memory;
+use super::memory::ProcessMemory;
 use super::{calls, process};
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ const MUTEX_KINDS: u32 = 1 << 10;
 
 /// Activity of a thread at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glance {
+pub struct ThreadSample {
     /// Name of the thread.
     pub name: String,
     /// State: R, S, D, T ...
@@ -27,7 +27,7 @@ pub struct Glance {
     /// Kernel function in which the thread waits; reading it may need privileges.
     pub channel: String,
     /// Present system call.
-    pub call: Option<Call>,
+    pub call: Option<SystemCall>,
     /// CPU time of the thread.
     pub cpu: Duration,
     /// Time in which the thread was ready to run without a CPU; `None` if the kernel does not count
@@ -39,7 +39,7 @@ pub struct Glance {
 
 /// Target that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub enum WaitTarget {
     /// A mutex with an owner.
     Mutex {
         /// Thread id of the owner.
@@ -68,14 +68,14 @@ pub enum Wait {
 
 /// A system call in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct SystemCall {
     /// Number of the system call.
     pub number: i64,
     /// Arguments of the system call.
     pub arguments: [u64; 6],
 }
 
-impl Glance {
+impl ThreadSample {
     /// Returns one word for the wait: the system call, the kernel function, or the state.
     pub fn waiting_reason(&self) -> String {
         match self.call {
@@ -111,7 +111,7 @@ pub fn process_of(tid: i32) -> Option<i32> {
 }
 
 /// Returns the activity of a thread; `None` if the thread is gone.
-pub fn glance_at(pid: i32, tid: i32) -> Option<Glance> {
+pub fn glance_at(pid: i32, tid: i32) -> Option<ThreadSample> {
     let read = |file: &str| read_text(&format!("/proc/{pid}/task/{tid}/{file}"));
     let stat = read("stat").ok()?;
     let (name, rest) = name_and_rest(&stat)?;
@@ -126,7 +126,7 @@ pub fn glance_at(pid: i32, tid: i32) -> Option<Glance> {
     let sleeps = read("status").ok();
     let sleeps = sleeps.and_then(|status| number_after(&status, "voluntary_ctxt_switches:"));
     let channel = read("wchan").unwrap_or_default();
-    Some(Glance {
+    Some(ThreadSample {
         name: name.to_owned(),
         state,
         channel: if channel == "0" {
@@ -164,21 +164,21 @@ fn cpu_time<'a>(mut fields: impl Iterator<Item = &'a str>) -> Option<Duration> {
 
 /// Parses `/proc/PID/task/TID/syscall`, which is `running` for a running thread and begins with -1
 /// outside of system calls.
-fn parse_call(text: &str) -> Option<Call> {
+fn parse_call(text: &str) -> Option<SystemCall> {
     let mut fields = text.split_ascii_whitespace();
     let number = fields.next()?.parse().ok().filter(|number| *number >= 0)?;
     let mut arguments = [0; 6];
     for argument in &mut arguments {
         *argument = u64::from_str_radix(fields.next()?.strip_prefix("0x")?, 16).ok()?;
     }
-    Some(Call { number, arguments })
+    Some(SystemCall { number, arguments })
 }
 
 /// Returns the target of a thread's wait in this system call, if the call or the lock shows it.
 ///
 /// Locks are recognized if they store their owner: mutexes and read-write locks of glibc, mutexes
 /// of musl, and the end of a thread for a join. `threads` are the living threads of the process.
-pub fn wait_of_call(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
+pub fn wait_of_call(pid: i32, tid: i32, call: SystemCall, threads: &[i32]) -> Option<WaitTarget> {
     let [first, second, ..] = call.arguments;
     let number = |word: u64| i32::try_from(word).ok().filter(|pid| *pid > 0);
     let only_child = || match process::child_pids(pid)[..] {
@@ -188,9 +188,9 @@ pub fn wait_of_call(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<W
     let child = |named: Option<i32>| {
         // The argument is a pid in the process's namespace, which may differ here.
         let named = named.filter(|child| process::parent_pid(*child) == Some(pid));
-        Wait::Child(named.or_else(only_child))
+        WaitTarget::Child(named.or_else(only_child))
     };
-    let vfork = || Wait::Vfork(process::children_of_thread(pid, tid).last().copied());
+    let vfork = || WaitTarget::Vfork(process::children_of_thread(pid, tid).last().copied());
     let is_vfork = |flags: u64| flags & VFORK == VFORK;
     match call.number {
         libc::SYS_futex => wait_of_futex(pid, tid, call, threads),
@@ -200,7 +200,10 @@ pub fn wait_of_call(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<W
         libc::SYS_waitid if first == u64::from(libc::P_ALL) => Some(child(None)),
         libc::SYS_clone if is_vfork(first) => Some(vfork()),
         libc::SYS_clone3 => {
-            let [flags] = Memory::of_process(pid).ok()?.read_words::<1>(first).ok()?;
+            let [flags] = ProcessMemory::of_process(pid)
+                .ok()?
+                .read_words::<1>(first)
+                .ok()?;
             is_vfork(flags).then(vfork)
         }
         #[cfg(target_arch = "x86_64")]
@@ -213,7 +216,7 @@ pub fn wait_of_call(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<W
 const VFORK: u64 = libc::CLONE_VFORK as u64;
 
 /// Returns the target of a thread's wait in `futex`.
-fn wait_of_futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait> {
+fn wait_of_futex(pid: i32, tid: i32, call: SystemCall, threads: &[i32]) -> Option<WaitTarget> {
     let [at, operation, expected, ..] = call.arguments;
     let flags = i32::try_from(operation).ok()?;
     let operation = flags & libc::FUTEX_CMD_MASK;
@@ -225,7 +228,7 @@ fn wait_of_futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait
     if !waits.contains(&operation) {
         return None;
     }
-    let memory = Memory::of_process(pid).ok()?;
+    let memory = ProcessMemory::of_process(pid).ok()?;
     let mut known = threads.to_vec();
     // Locks contain the ids that threads have in their container.
     if number_in_container(pid, pid).is_some_and(|number| number != pid) {
@@ -248,7 +251,7 @@ fn wait_of_futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait
         let is_mutex = || memory.read_halves::<5>(at).is_ok_and(looks_like_mutex);
         if is_of_another || is_mutex() {
             let owner = outside(owner);
-            return Some(Wait::Mutex { owner, shared, at });
+            return Some(WaitTarget::Mutex { owner, shared, at });
         }
     }
     if operation == libc::FUTEX_WAIT_BITSET {
@@ -258,7 +261,7 @@ fn wait_of_futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait
             let held = lock.and_then(|lock| rwlock_holders(lock, field, expected));
             if let Some((writer, readers)) = held {
                 let writer = writer.map(outside);
-                return Some(Wait::RwLock {
+                return Some(WaitTarget::RwLock {
                     writer,
                     readers,
                     at: start,
@@ -270,9 +273,9 @@ fn wait_of_futex(pid: i32, tid: i32, call: Call, threads: &[i32]) -> Option<Wait
     let living = outside(Some(owner).filter(|owner| known.contains(owner))?);
     // The futex of a join contains only the thread id; a lock also has a bit for waiters.
     if head[0] & !OWNER == 0 {
-        (living != tid).then_some(Wait::Join(living))
+        (living != tid).then_some(WaitTarget::Join(living))
     } else {
-        Some(Wait::Mutex {
+        Some(WaitTarget::Mutex {
             owner: living,
             shared,
             at,
@@ -353,7 +356,7 @@ fn rwlock_holders(lock: [u32; 8], waits_at: usize, expected: u64) -> Option<(Opt
 pub fn shares_program(pid: i32, parent: i32) -> bool {
     let random = |pid: i32| -> Option<[u64; 2]> {
         let at = auxiliary_value(pid, AT_RANDOM)?;
-        Memory::of_process(pid).ok()?.read_words(at).ok()
+        ProcessMemory::of_process(pid).ok()?.read_words(at).ok()
     };
     random(parent).is_some_and(|bytes| random(pid) == Some(bytes))
 }

@@ -26,7 +26,7 @@ pub struct User {
 
 /// Credentials of a process: ids of the user and its groups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct Credentials {
     /// User id.
     pub uid: u32,
     /// Id of the primary group.
@@ -37,8 +37,8 @@ pub struct Identity {
 
 impl User {
     /// Returns the credentials of a process that runs as this user.
-    pub fn process_identity(&self) -> Identity {
-        Identity {
+    pub fn process_identity(&self) -> Credentials {
+        Credentials {
             uid: self.uid,
             gid: self.gid,
             groups: group_ids(self),

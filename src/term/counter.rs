@@ -4,9 +4,9 @@ use crate::untrusted::SafeText;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A progress line; it disappears when it is dropped.
-pub struct Counter(ProgressBar);
+pub struct ProgressLine(ProgressBar);
 
-impl Default for Counter {
+impl Default for ProgressLine {
     fn default() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
         bar.set_style(ProgressStyle::with_template("  {wide_msg}").expect("a fixed template"));
@@ -14,14 +14,14 @@ impl Default for Counter {
     }
 }
 
-impl Counter {
+impl ProgressLine {
     /// Replaces the text of the line.
     pub fn show_text(&self, text: &str) {
         self.0.set_message(SafeText::from_line(text).into_string());
     }
 }
 
-impl Drop for Counter {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }

@@ -2,7 +2,7 @@
 
 use super::screen::{Screen, stdout_width};
 use crate::report::words;
-use crate::survey::{Compared, Difference, Group, Run};
+use crate::survey::{ComparedRun, FactDifference, FactGroup, RunComparison};
 use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
 use provoke_stats::real;
 use std::fmt::Write as _;
@@ -28,14 +28,14 @@ const NO_DIFFERENCE: &str =
 const SMALL: f64 = 0.05;
 
 /// Shows a comparison of two runs.
-pub fn format_differences(compared: &Compared, all: bool) -> String {
+pub fn format_differences(compared: &RunComparison, all: bool) -> String {
     laid_out(compared, all, stdout_width())
 }
 
 /// Formats the comparison for this width; without one, lines may have any length.
-fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
+fn laid_out(compared: &RunComparison, all: bool, width: Option<usize>) -> String {
     let mut screen = Screen::new(width);
-    let Compared { left, right, .. } = compared;
+    let RunComparison { left, right, .. } = compared;
     let [first, second] = [left, right].map(|run| words::sanitize_line(&run.run));
     let room = measure_text_width(&first).max(measure_text_width(&second));
     for (letter, name, run) in [(A, &first, left), (B, &second, right)] {
@@ -67,7 +67,7 @@ fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
     let mut matters = compared
         .differences
         .iter()
-        .filter(|one| one.group != Group::Trifle);
+        .filter(|one| one.group != FactGroup::Trifle);
     if matters.next().is_none() {
         screen.push_text(0, NO_DIFFERENCE);
     }
@@ -75,11 +75,11 @@ fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
     let names = compared
         .differences
         .iter()
-        .filter(|one| all || one.group != Group::Trifle);
+        .filter(|one| all || one.group != FactGroup::Trifle);
     let names = names.map(|one| measure_text_width(&one.name)).max();
     let names = names.unwrap_or(0).min(NAMES);
     for group in compared.differences.chunk_by(|a, b| a.group == b.group) {
-        if group[0].group == Group::Trifle && !all {
+        if group[0].group == FactGroup::Trifle && !all {
             let names: Vec<String> = group
                 .iter()
                 .map(|one| words::sanitize_line(&one.name))
@@ -88,11 +88,11 @@ fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
             let _ = writeln!(
                 out,
                 "\n  {}: {names} (--all shows them)",
-                Group::Trifle.title()
+                FactGroup::Trifle.title()
             );
             continue;
         }
-        let columns = Columns::fit_to(group, names, width);
+        let columns = ColumnWidths::fit_to(group, names, width);
         let title = pad_str(group[0].group.title(), names + 2, Alignment::Left, None);
         let left = pad_str(A, columns.left, Alignment::Left, None);
         let _ = writeln!(out, "\n  {}  {left}  {B}", style(title).bold());
@@ -108,7 +108,7 @@ fn laid_out(compared: &Compared, all: bool, width: Option<usize>) -> String {
 }
 
 /// Returns `3 of 100 failed (3 %)`.
-fn format_failure_rate(run: &Run) -> String {
+fn format_failure_rate(run: &ComparedRun) -> String {
     let counts = format!("{} of {} failed", run.failures, run.trials);
     if run.trials == 0 {
         return counts;
@@ -118,8 +118,8 @@ fn format_failure_rate(run: &Run) -> String {
 }
 
 /// Describes whether the failure rates differ significantly.
-fn describe_significance(compared: &Compared) -> String {
-    let Compared { left, right, .. } = compared;
+fn describe_significance(compared: &RunComparison) -> String {
+    let RunComparison { left, right, .. } = compared;
     let is_equal = left.failures * right.trials == right.failures * left.trials;
     match (compared.p_value, &compared.not_comparable) {
         (Some(_), _) if is_equal => "The failure rates are equal.".to_owned(),
@@ -139,7 +139,7 @@ fn describe_significance(compared: &Compared) -> String {
 }
 
 /// Widths of the columns.
-struct Columns {
+struct ColumnWidths {
     names: usize,
     /// Width of the first run's column; the second run's column has the rest.
     left: usize,
@@ -147,8 +147,8 @@ struct Columns {
     width: Option<usize>,
 }
 
-impl Columns {
-    fn fit_to(group: &[Difference], names: usize, width: Option<usize>) -> Self {
+impl ColumnWidths {
+    fn fit_to(group: &[FactDifference], names: usize, width: Option<usize>) -> Self {
         let longest = group
             .iter()
             .map(|one| measure_text_width(&format_cell(one.left.as_ref())));
@@ -171,8 +171,8 @@ fn format_cell(value: Option<&String>) -> String {
     }
 }
 
-fn write_difference(out: &mut String, one: &Difference, columns: &Columns) {
-    let Columns { names, left, width } = *columns;
+fn write_difference(out: &mut String, one: &FactDifference, columns: &ColumnWidths) {
+    let ColumnWidths { names, left, width } = *columns;
     let padded = |text: &str, to| {
         let text = match width {
             Some(_) => truncate_str(text, to, "…"),
@@ -204,8 +204,8 @@ fn write_difference(out: &mut String, one: &Difference, columns: &Columns) {
 mod tests {
     use super::*;
 
-    fn run(run: &str, failures: u64) -> Run {
-        Run {
+    fn run(run: &str, failures: u64) -> ComparedRun {
+        ComparedRun {
             run: run.to_owned(),
             failures,
             trials: 30,
@@ -216,8 +216,13 @@ mod tests {
         }
     }
 
-    fn difference(group: Group, name: &str, left: Option<&str>, right: Option<&str>) -> Difference {
-        Difference {
+    fn difference(
+        group: FactGroup,
+        name: &str,
+        left: Option<&str>,
+        right: Option<&str>,
+    ) -> FactDifference {
+        FactDifference {
             group,
             name: name.to_owned(),
             left: left.map(str::to_owned),
@@ -226,8 +231,8 @@ mod tests {
         }
     }
 
-    fn compared(differences: Vec<Difference>) -> Compared {
-        Compared {
+    fn compared(differences: Vec<FactDifference>) -> RunComparison {
+        RunComparison {
             format: 1,
             left: run("a", 3),
             right: run("b", 0),
@@ -240,19 +245,19 @@ mod tests {
     #[test]
     fn what_differs_stands_side_by_side() {
         let long = "0123456789".repeat(9);
-        let mut flags = difference(Group::Processor, "cpu.flags", Some("avx2"), None);
+        let mut flags = difference(FactGroup::Processor, "cpu.flags", Some("avx2"), None);
         flags.note = Some("programs use avx2".to_owned());
         let all = compared(vec![
             difference(
-                Group::Program,
+                FactGroup::Program,
                 "program.build_id",
                 Some(&long),
                 Some(&long[1..]),
             ),
-            difference(Group::Variable, "X", None, Some("\u{1b}[31mred")),
-            difference(Group::Variable, "Y", Some(""), Some(&long)),
+            difference(FactGroup::Variable, "X", None, Some("\u{1b}[31mred")),
+            difference(FactGroup::Variable, "Y", Some(""), Some(&long)),
             flags,
-            difference(Group::Trifle, "OLDPWD", Some("/x"), None),
+            difference(FactGroup::Trifle, "OLDPWD", Some("/x"), None),
         ]);
         let text = laid_out(&all, false, Some(80));
         insta::assert_snapshot!(console::strip_ansi_codes(&text), @r"
@@ -283,7 +288,7 @@ mod tests {
     fn long_lists_are_cut_unless_all_is_wanted() {
         let many = (0..50).map(|n| {
             difference(
-                Group::Package,
+                FactGroup::Package,
                 &format!("python.p{n:02}"),
                 Some("1"),
                 Some("2"),

@@ -2,12 +2,15 @@
 
 use super::{print_message, safe_for_stderr, screen};
 use crate::model::{
-    Depth, Event, Failure, Find, Level, Observation, Outcome, Question, TrialId, VariantId, Void,
+    CompareGoal, Event, EvidenceDepth, Failure, InconclusiveReason, NoteLevel, Observation,
+    Outcome, Question, TrialId, VariantId,
 };
 use crate::oracle;
-use crate::policy::{self, Collect, Progress, Race, Ramp, Search, Standing};
-use crate::report::{Speed, answer, forecast_duration as load_forecast, words};
-use crate::state::{Reproduced, Sink, State};
+use crate::policy::{
+    self, BisectProgress, CapturePolicy, ConfirmProgress, RacePolicy, RampPolicy, VariantVerdict,
+};
+use crate::report::{LoadMeasurements, answer, forecast_duration as load_forecast, words};
+use crate::state::{EventSink, ReproductionProgress, State};
 use console::{Term, style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use provoke_stats::real;
@@ -22,7 +25,7 @@ const SHOWN_PER_KIND: u64 = 3;
 const CONTRASTS: usize = 4;
 
 /// Shows the progress of a run.
-pub struct Live {
+pub struct LiveDisplay {
     bar: Option<ProgressBar>,
     /// Time of the last progress line without a terminal; `None` if no such lines are requested.
     last_line: Option<Instant>,
@@ -44,7 +47,7 @@ pub struct Live {
     rate: Option<Box<dyn Fn() -> Option<f64>>>,
 }
 
-impl Live {
+impl LiveDisplay {
     /// Shows a live line.
     pub fn with_moving_line(every_trial: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
@@ -100,7 +103,7 @@ impl Live {
     }
 
     /// Prints the expected duration of the run once, if it is long.
-    fn print_forecast(&mut self, state: &State, speed: Speed) {
+    fn print_forecast(&mut self, state: &State, speed: LoadMeasurements) {
         self.rate = None;
         // A forecast from the plan alone was printed before the start.
         if load_forecast(state, None).is_none()
@@ -154,7 +157,7 @@ impl Live {
                 let (name, about) = describe_failure(failure);
                 format!("{} {about} (not the bug looked for)", style(name).yellow())
             }
-            Outcome::Void(Void::Interrupted) => return,
+            Outcome::Void(InconclusiveReason::Interrupted) => return,
             Outcome::Void(void) => format!("{}{}", style(void).dim(), inconclusive_reason(seen)),
             Outcome::Pass if self.every_trial => style("ok").green().to_string(),
             Outcome::Pass => return,
@@ -212,7 +215,7 @@ impl Live {
     fn print_hint(&mut self, state: &State) {
         let reduces = matches!(state.plan.question, Question::Reduce(_));
         let begun = !reduces || state.reduction.is_some();
-        if self.hinted || state.reproduction_progress() != Reproduced::Yes || !begun {
+        if self.hinted || state.reproduction_progress() != ReproductionProgress::Yes || !begun {
             return;
         }
         self.hinted = true;
@@ -231,7 +234,7 @@ impl Live {
 
     fn status_line(&self, state: &State) -> String {
         if state.capturing {
-            let (caught, wanted) = Collect::caught_and_wanted(state);
+            let (caught, wanted) = CapturePolicy::caught_and_wanted(state);
             return format!(
                 "collecting stacks: {caught} of {wanted} (extra trials, not counted; Ctrl-C skips)"
             );
@@ -335,7 +338,7 @@ const LATE_TIMES: u32 = 5;
 /// Minimum time after which a trial is late.
 const LATE: Duration = Duration::from_secs(2);
 
-impl Sink for Live {
+impl EventSink for LiveDisplay {
     fn on_event(&mut self, event: &Event, state: &State) {
         if self.completed_before.is_none() {
             self.completed_before = Some(state.completed_trials());
@@ -365,7 +368,7 @@ impl Sink for Live {
                 }
                 self.print_hint(state);
                 if self.rate.is_some() && *outcome == Outcome::Pass {
-                    self.print_forecast(state, Speed::ServiceRun(seen.elapsed));
+                    self.print_forecast(state, LoadMeasurements::ServiceRun(seen.elapsed));
                 }
             }
             Event::SettingChosen(_) => {
@@ -375,7 +378,7 @@ impl Sink for Live {
             }
             // The summary shows how often each warning occurred.
             Event::Note {
-                level: Level::Warning,
+                level: NoteLevel::Warning,
                 text,
             } if state
                 .notes
@@ -384,8 +387,8 @@ impl Sink for Live {
             Event::Note { level, text } => {
                 let text = words::sanitize_line(text);
                 match level {
-                    Level::Info => self.print_text(2, &text),
-                    Level::Warning => {
+                    NoteLevel::Info => self.print_text(2, &text),
+                    NoteLevel::Warning => {
                         self.print_text(0, &format!("{} {text}", style("warning:").yellow()));
                     }
                 }
@@ -396,7 +399,7 @@ impl Sink for Live {
 
     fn on_tick(&mut self, state: &State) {
         if let Some(rate) = self.rate.as_ref().and_then(|rate| rate()) {
-            self.print_forecast(state, Speed::Answers(rate));
+            self.print_forecast(state, LoadMeasurements::Answers(rate));
         }
         if let Some(bar) = &self.bar {
             bar.set_message(
@@ -422,7 +425,7 @@ fn answer_progress(state: &State) -> Option<String> {
         Question::Rate => None,
         Question::Ramp(_) => ramp_progress(state),
         Question::Confirm(_) => {
-            let progress = Progress::of_state(state)?;
+            let progress = ConfirmProgress::of_state(state)?;
             let needed = progress.needed?;
             Some(format!("{} of {needed} passed", progress.clean))
         }
@@ -432,17 +435,17 @@ fn answer_progress(state: &State) -> Option<String> {
         Question::Bisect(_) => search_progress(state),
         Question::Reduce(_) => reduction_progress(state),
         Question::Shrink(_) => answer::describe_attempt(state),
-        Question::Compare(asked) if asked.find == Find::Failing => {
-            let standings = Race::all_standings(state);
+        Question::Compare(asked) if asked.find == CompareGoal::Failing => {
+            let standings = RacePolicy::all_standings(state);
             let count = |wanted| standings.iter().filter(|one| **one == wanted).count();
-            let (fail, open) = (count(Standing::Fails), count(Standing::Open));
+            let (fail, open) = (count(VariantVerdict::Fails), count(VariantVerdict::Open));
             let passed = standings.iter().filter(|one| one.has_passed()).count();
             let word = match asked.floor {
                 Some(_) => "clean",
                 None => "fail less",
             };
             let needed =
-                Race::needed_passes(state).map_or(String::new(), |n| format!(" (after {n})"));
+                RacePolicy::needed_passes(state).map_or(String::new(), |n| format!(" (after {n})"));
             Some(format!(
                 "{fail} fail   {passed} {word}{needed}   {open} not known"
             ))
@@ -475,7 +478,7 @@ fn current_setting(state: &State) -> Option<String> {
 
 /// Returns the candidates that a search has not excluded.
 fn search_progress(state: &State) -> Option<String> {
-    let search = Search::of_state(state)?;
+    let search = BisectProgress::of_state(state)?;
     let places = state.plan.space.as_ref()?.choices.as_candidates();
     let all = places.len();
     if search.known.failures_and_runs(all - 1).0 == 0 {
@@ -499,7 +502,7 @@ fn ramp_progress(state: &State) -> Option<String> {
     let ramp = state.ramp.as_ref()?;
     let name = |level: usize| words::sanitize_line(&state.plan.variants[level].name);
     let fails = ramp.lowest_failing();
-    if let Some((below, seen, more)) = ramp.guarding_level(&Ramp::search_rule(state)) {
+    if let Some((below, seen, more)) = ramp.guarding_level(&RampPolicy::search_rule(state)) {
         let needed = seen + more;
         return Some(format!("{}: {seen} of {needed} passed", name(below)));
     }
@@ -543,7 +546,7 @@ fn format_rate(failed: u64, completed: u64) -> Option<String> {
 
 /// Returns the name of a failure, and the text after it.
 fn describe_failure(failure: &Failure) -> (String, String) {
-    if failure.signature.depth > Depth::Output {
+    if failure.signature.depth > EvidenceDepth::Output {
         return (
             words::sanitize_line(&failure.signature.title),
             String::new(),

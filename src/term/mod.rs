@@ -3,26 +3,26 @@
 //! This module is the only user of `indicatif` and `console`. Results go to stdout, messages to stderr. Errors in
 //! writing to stderr are ignored.
 
-mod checkup;
 mod counter;
 mod differences;
+mod distinguishing;
+mod doctor;
 mod live;
-mod partings;
 mod runs;
 mod screen;
 mod summary;
 mod table;
 mod ticks;
 
-pub use checkup::format_checkup;
-pub use counter::Counter;
+pub use counter::ProgressLine;
 pub use differences::format_differences;
-pub use live::Live;
-pub use partings::format_distinguishing_facts;
+pub use distinguishing::format_distinguishing_facts;
+pub use doctor::format_checkup;
+pub use live::LiveDisplay;
 pub use runs::{StoredRun, format_runs};
-pub use screen::{Command, Screen, page_width, stdout_width};
-pub use summary::{Pooled, format_summary, format_verdict, relative_to_cwd};
-pub use ticks::Ticks;
+pub use screen::{Screen, SuggestedCommand, page_width, stdout_width};
+pub use summary::{PooledBaseline, format_summary, format_verdict, relative_to_cwd};
+pub use ticks::TrialTicks;
 
 use crate::untrusted::SafeText;
 use std::io::{self, Write as _};

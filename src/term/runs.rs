@@ -2,7 +2,7 @@
 
 use super::screen::stdout_width;
 use crate::policy::Verdict;
-use crate::report::{Listing, words};
+use crate::report::{RunListing, words};
 use console::{measure_text_width, pad_str, style, truncate_str};
 
 /// A stored run in the list.
@@ -12,7 +12,7 @@ pub struct StoredRun {
     /// Its start, in words.
     pub when: String,
     /// Its summary; `None` if it cannot be read.
-    pub listing: Option<Listing>,
+    pub listing: Option<RunListing>,
 }
 
 /// Width in columns without a terminal.
@@ -111,7 +111,7 @@ mod tests {
         StoredRun {
             reference: reference.to_owned(),
             when: when.to_owned(),
-            listing: Some(Listing {
+            listing: Some(RunListing {
                 asked,
                 verdict: Verdict::Found,
                 result: result.to_owned(),

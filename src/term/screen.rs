@@ -53,7 +53,7 @@ fn break_lines(text: &str, width: usize) -> String {
 }
 
 /// A suggested command.
-pub struct Command {
+pub struct SuggestedCommand {
     /// Purpose.
     purpose: String,
     line: String,
@@ -61,7 +61,7 @@ pub struct Command {
     remark: String,
 }
 
-impl Command {
+impl SuggestedCommand {
     /// Creates a command for a purpose.
     pub fn new(purpose: &str, line: impl Into<String>) -> Self {
         Self {
@@ -126,15 +126,15 @@ impl Screen {
     }
 
     /// Adds commands with their purposes in a column; a command that does not fit has a separate line.
-    pub fn push_commands(&mut self, commands: &[Command]) {
+    pub fn push_commands(&mut self, commands: &[SuggestedCommand]) {
         let purposes = commands.iter().map(|one| one.purpose.len());
         let column = purposes.max().unwrap_or(0) + 3;
-        let fits = |command: &Command| {
+        let fits = |command: &SuggestedCommand| {
             let length = column + measure_text_width(&command.line);
             self.width.is_none_or(|width| length <= width)
         };
         let in_columns = commands.iter().all(fits);
-        for Command {
+        for SuggestedCommand {
             purpose,
             line,
             remark,
@@ -215,9 +215,9 @@ mod tests {
     #[test]
     fn a_command_is_never_broken() {
         let commands = [
-            Command::new("is it fixed?", "provoke confirm -- CMD")
+            SuggestedCommand::new("is it fixed?", "provoke confirm -- CMD")
                 .with_remark("70 passing trials, 0.4 s"),
-            Command::new("saved in", "provoke-out/20261122-035210-ecbc"),
+            SuggestedCommand::new("saved in", "provoke-out/20261122-035210-ecbc"),
         ];
         let shown = |width| {
             let mut screen = Screen::new(Some(width));

@@ -1,12 +1,12 @@
 //! Shows the first screen of a result: the answer, its evidence, and the next commands.
 
-use super::screen::{Command, Screen};
+use super::screen::{Screen, SuggestedCommand};
 use super::table;
-use crate::model::{Depth, Site};
+use crate::model::{EvidenceDepth, Site};
 use crate::policy::{Verdict, needed_by_default};
 use crate::report::answer::Threshold;
 use crate::report::{
-    Answer, LateTrial, LoadTotals, Report, SignatureSeen, Variant, bars, group_failures,
+    Answer, LateTrial, LoadTotals, Report, SignatureReport, VariantReport, bars, group_failures,
     source_line, words,
 };
 use crate::untrusted::{SafeText, Untrusted as _, shell_word};
@@ -41,7 +41,7 @@ pub fn format_verdict(report: &Report) -> String {
 
 /// A baseline of several runs of the same program.
 #[derive(Clone, Copy, Debug)]
-pub struct Pooled {
+pub struct PooledBaseline {
     /// Passing trials that a fix needs.
     pub needed: u64,
     /// Number of its runs.
@@ -53,8 +53,8 @@ pub fn format_summary(
     report: &Report,
     evidence: &Path,
     reference: &str,
-    pooled: Option<Pooled>,
-    more: Vec<Command>,
+    pooled: Option<PooledBaseline>,
+    more: Vec<SuggestedCommand>,
     width: Option<usize>,
 ) -> String {
     let mut screen = Screen::new(width);
@@ -113,7 +113,7 @@ fn write_table(screen: &mut Screen, rows: &str) {
 }
 
 /// Returns the variants that are shown individually, not in a table.
-fn one_by_one(report: &Report) -> impl Iterator<Item = &Variant> {
+fn one_by_one(report: &Report) -> impl Iterator<Item = &VariantReport> {
     let shows = matches!(report.answer, None | Some(Answer::Confirm(_)));
     report.variants.iter().filter(move |_| shows)
 }
@@ -168,7 +168,7 @@ fn write_headlines(screen: &mut Screen, report: &Report) {
 }
 
 /// Writes the nonzero counts of a variant.
-fn write_variant_details(screen: &mut Screen, report: &Report, variant: &Variant) {
+fn write_variant_details(screen: &mut Screen, report: &Report, variant: &VariantReport) {
     if report.answer.is_some() && variant.failures > 0 {
         let headline = words::rate_headline(variant, report.confidence);
         screen.push_text(2, &style(headline).bold().to_string());
@@ -204,7 +204,7 @@ fn write_variant_details(screen: &mut Screen, report: &Report, variant: &Variant
     }
 }
 
-fn format_durations(variant: &Variant) -> Option<String> {
+fn format_durations(variant: &VariantReport) -> Option<String> {
     let times = ["pass", "fail"].map(|name| variant.durations.get(name));
     let [pass, fail] = times.map(|known| {
         let known = known?;
@@ -225,7 +225,7 @@ fn format_durations(variant: &Variant) -> Option<String> {
 }
 
 /// Writes the failures of a variant, the most frequent first.
-fn groups_of(screen: &mut Screen, variant: &Variant) {
+fn groups_of(screen: &mut Screen, variant: &VariantReport) {
     let groups = group_failures(variant);
     for group in &groups {
         let mut trials: Vec<u64> = group.measured_trials().collect();
@@ -250,7 +250,7 @@ fn groups_of(screen: &mut Screen, variant: &Variant) {
             screen.push_text(8, &style(text).dim().to_string());
         }
     }
-    let is_shown = |one: &&SignatureSeen| groups.iter().any(|group| group.is.id == one.id);
+    let is_shown = |one: &&SignatureReport| groups.iter().any(|group| group.is.id == one.id);
     for other in variant
         .captured_signatures()
         .iter()
@@ -327,10 +327,10 @@ fn late_trials(screen: &mut Screen, report: &Report) {
 
 /// Lists the captured failures of a comparison, each with its variants.
 fn captured_by_variant(screen: &mut Screen, report: &Report) {
-    let mut found: Vec<(&SignatureSeen, Vec<u64>, Vec<&str>)> = Vec::new();
+    let mut found: Vec<(&SignatureReport, Vec<u64>, Vec<&str>)> = Vec::new();
     for variant in &report.variants {
         let groups = group_failures(variant);
-        let is_shown = |one: &&SignatureSeen| groups.iter().any(|group| group.is.id == one.id);
+        let is_shown = |one: &&SignatureReport| groups.iter().any(|group| group.is.id == one.id);
         for one in variant
             .captured_signatures()
             .iter()
@@ -368,9 +368,9 @@ fn captured_by_variant(screen: &mut Screen, report: &Report) {
 }
 
 /// Returns the most detailed title of a failure.
-fn describe_signature(variant: &Variant, seen: &SignatureSeen) -> String {
+fn describe_signature(variant: &VariantReport, seen: &SignatureReport) -> String {
     let title = style(words::sanitize_line(&seen.title)).red();
-    if seen.depth > Depth::Output {
+    if seen.depth > EvidenceDepth::Output {
         return format!("{title}   {}", style(&seen.id).dim());
     }
     let kinds = variant.kinds.iter();
@@ -386,7 +386,7 @@ fn describe_signature(variant: &Variant, seen: &SignatureSeen) -> String {
         labels => format!(" ({})", labels.join("; ")),
     };
     match seen.depth {
-        Depth::Output => format!("{title}{labels}   {}", style(&seen.id).dim()),
+        EvidenceDepth::Output => format!("{title}{labels}   {}", style(&seen.id).dim()),
         _ => {
             let words = kinds.first().map_or("", |kind| &kind.words);
             format!("{title}{labels}: {words}")
@@ -395,13 +395,17 @@ fn describe_signature(variant: &Variant, seen: &SignatureSeen) -> String {
 }
 
 /// Returns the suggested commands.
-fn next_commands(report: &Report, reference: &str, pooled: Option<Pooled>) -> Vec<Command> {
+fn next_commands(
+    report: &Report,
+    reference: &str,
+    pooled: Option<PooledBaseline>,
+) -> Vec<SuggestedCommand> {
     let run = shell_word(reference.as_ref());
     let mut commands = Vec::new();
     if report.finished {
         commands.extend(after_the_end(report, &run, pooled));
     } else {
-        let resume = Command::new("continue", format!("provoke resume {run}"));
+        let resume = SuggestedCommand::new("continue", format!("provoke resume {run}"));
         commands.push(match report.seconds_left {
             Some(left) => resume.with_remark(format!("{} left", words::format_seconds(left))),
             None => resume,
@@ -410,14 +414,14 @@ fn next_commands(report: &Report, reference: &str, pooled: Option<Pooled>) -> Ve
         commands.extend(explained.map(|_| explain_command(report, &run)));
         commands.extend(report.late_trials.first().map(|late| {
             let line = format!("provoke explain {run}#{}", late.trial);
-            Command::new("where it was stuck", line)
+            SuggestedCommand::new("where it was stuck", line)
         }));
     }
     commands
 }
 
-fn saved_in_command(evidence: &Path) -> Command {
-    Command::new("saved in", relative_to_cwd(evidence).to_safe().to_string())
+fn saved_in_command(evidence: &Path) -> SuggestedCommand {
+    SuggestedCommand::new("saved in", relative_to_cwd(evidence).to_safe().to_string())
 }
 
 /// Returns a path relative to the working directory, if it is below it.
@@ -427,7 +431,7 @@ pub fn relative_to_cwd(path: &Path) -> &Path {
     near.unwrap_or(path)
 }
 
-fn explain_command(report: &Report, run: &SafeText) -> Command {
+fn explain_command(report: &Report, run: &SafeText) -> SuggestedCommand {
     let loads = report
         .variants
         .iter()
@@ -438,10 +442,14 @@ fn explain_command(report: &Report, run: &SafeText) -> Command {
     } else {
         "details of the crash"
     };
-    Command::new(what, format!("provoke explain {run}"))
+    SuggestedCommand::new(what, format!("provoke explain {run}"))
 }
 
-fn after_the_end(report: &Report, run: &SafeText, pooled: Option<Pooled>) -> Vec<Command> {
+fn after_the_end(
+    report: &Report,
+    run: &SafeText,
+    pooled: Option<PooledBaseline>,
+) -> Vec<SuggestedCommand> {
     // The failure with the most detailed evidence.
     let failing = report.variants.iter().filter(|one| one.failures > 0);
     let variant = failing.min_by_key(|one| one.clean_runs_to_confirm);
@@ -449,19 +457,19 @@ fn after_the_end(report: &Report, run: &SafeText, pooled: Option<Pooled>) -> Vec
     else {
         return rarer_failure_command(report).into_iter().collect();
     };
-    let mut commands: Vec<Command> = Vec::new();
+    let mut commands: Vec<SuggestedCommand> = Vec::new();
     if report.known_best().is_some() {
         commands.push(explain_command(report, run));
     }
     match &report.answer {
-        Some(Answer::Confirm(_)) => commands.push(Command::new(
+        Some(Answer::Confirm(_)) => commands.push(SuggestedCommand::new(
             "try the next fix",
             format!("provoke confirm --baseline {run}"),
         )),
         Some(Answer::Ramp(answer)) => {
             commands.extend(settle_command(report, run));
             commands.extend(answer.untried_gap().map(|(clean, fails)| {
-                Command::new(
+                SuggestedCommand::new(
                     "try the levels between",
                     format!("repeat this with -c {clean}..{fails}"),
                 )
@@ -471,7 +479,7 @@ fn after_the_end(report: &Report, run: &SafeText, pooled: Option<Pooled>) -> Vec
         Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Shrink(_)) => {}
         _ => commands.extend(confirm_command(report, variant, run, pooled)),
     }
-    commands.push(Command::new(
+    commands.push(SuggestedCommand::new(
         "repeat one trial",
         format!("provoke replay {run}#{trial}"),
     ));
@@ -479,12 +487,12 @@ fn after_the_end(report: &Report, run: &SafeText, pooled: Option<Pooled>) -> Vec
 }
 
 /// Returns the command that answers the open question of a search for a load level.
-fn settle_command(report: &Report, run: &SafeText) -> Option<Command> {
+fn settle_command(report: &Report, run: &SafeText) -> Option<SuggestedCommand> {
     let Some(Answer::Ramp(answer)) = &report.answer else {
         return None;
     };
     let needed = answer.trials_needed?;
-    Some(Command::new(
+    Some(SuggestedCommand::new(
         "settle it",
         format!("provoke resume {run} -n {needed}"),
     ))
@@ -494,7 +502,7 @@ fn settle_command(report: &Report, run: &SafeText) -> Option<Command> {
 const RARE: [f64; 2] = [0.01, 0.001];
 
 /// Returns the command of a run that would find a failure that is too rare for this one.
-fn rarer_failure_command(report: &Report) -> Option<Command> {
+fn rarer_failure_command(report: &Report) -> Option<SuggestedCommand> {
     let [variant] = report.variants.as_slice() else {
         return None;
     };
@@ -509,7 +517,7 @@ fn rarer_failure_command(report: &Report) -> Option<Command> {
     });
     let (rate, needed) = needed?;
     let pass = variant.durations.get("pass")?;
-    let command = Command::new(
+    let command = SuggestedCommand::new(
         &format!("exclude a rate of {} %", words::format_percent(rate)),
         format!("repeat this with -n {needed}"),
     );
@@ -528,10 +536,10 @@ fn time_of_passes(report: &Report, pass: f64, trials: u64) -> String {
 /// Returns the command that confirms a fix of this variant.
 fn confirm_command(
     report: &Report,
-    variant: &Variant,
+    variant: &VariantReport,
     run: &SafeText,
-    pooled: Option<Pooled>,
-) -> Option<Command> {
+    pooled: Option<PooledBaseline>,
+) -> Option<SuggestedCommand> {
     let (needed, half) = variant
         .clean_runs_to_confirm
         .zip(variant.clean_runs_to_exclude_half)?;
@@ -561,5 +569,7 @@ fn confirm_command(
             words::format_count(pooled.runs, "run")
         )
     });
-    Some(Command::new("is it fixed?", line).with_remark(format!("{trials}{time}{counted}")))
+    Some(
+        SuggestedCommand::new("is it fixed?", line).with_remark(format!("{trials}{time}{counted}")),
+    )
 }

@@ -1,9 +1,9 @@
 //! Draws tables of variants, candidates and load levels: one line each.
 
-use crate::model::Find;
-use crate::policy::Standing;
-use crate::report::answer::{Bisection, LevelOfLoad, PointSeen, Threshold};
-use crate::report::{Answer, Report, Variant, group_failures, words};
+use crate::model::CompareGoal;
+use crate::policy::VariantVerdict;
+use crate::report::answer::{Bisection, CandidateReport, LoadLevelReport, Threshold};
+use crate::report::{Answer, Report, VariantReport, group_failures, words};
 use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
 use provoke_stats as stats;
 use std::fmt::Write as _;
@@ -142,7 +142,7 @@ pub(super) fn candidate_table(answer: &Bisection, terminal: Option<usize>) -> St
 }
 
 /// Returns the cells of a candidate: a mark at the culprit, its name, failures, rate and probability.
-fn candidate_cells(answer: &Bisection, point: &PointSeen) -> [String; 5] {
+fn candidate_cells(answer: &Bisection, point: &CandidateReport) -> [String; 5] {
     let is_culprit = answer.culprits.contains(&point.name);
     let mut failed = match (point.untestable.as_deref(), point.trials) {
         (Some(_), _) if point.other > 0 => "given up".to_owned(),
@@ -185,7 +185,7 @@ fn candidate_cells(answer: &Bisection, point: &PointSeen) -> [String; 5] {
 pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<usize>) -> String {
     let interval = format!("{} %", report.confidence);
     let heads = ["clients", "trials", "died", &interval, "served before"];
-    let row = |level: &LevelOfLoad| {
+    let row = |level: &LoadLevelReport| {
         let rate = level.interval.map_or(String::new(), |ends| {
             if level.one_sided {
                 format!("0 to {} %", words::percent_bound(ends[1]))
@@ -251,12 +251,13 @@ pub(super) fn marks_of_levels(answer: &Threshold) -> Option<&'static str> {
 
 /// Returns a row for each variant, but a single row for many variants that passed.
 fn variant_rows(report: &Report) -> Vec<([String; CELLS], String)> {
-    let passed = |variant: &&Variant| {
-        let known = standing_of(report, variant).is_some_and(Standing::has_passed);
+    let passed = |variant: &&VariantReport| {
+        let known = standing_of(report, variant).is_some_and(VariantVerdict::has_passed);
         known && describe_failures(variant).is_empty()
     };
-    let (passed, others): (Vec<&Variant>, Vec<&Variant>) = report.variants.iter().partition(passed);
-    let shown = |one: &Variant| (variant_row(report, one), describe_failures(one));
+    let (passed, others): (Vec<&VariantReport>, Vec<&VariantReport>) =
+        report.variants.iter().partition(passed);
+    let shown = |one: &VariantReport| (variant_row(report, one), describe_failures(one));
     if passed.len() < MANY {
         return report.variants.iter().map(shown).collect();
     }
@@ -276,7 +277,7 @@ fn variant_rows(report: &Report) -> Vec<([String; CELLS], String)> {
     rows
 }
 
-fn variant_row(report: &Report, variant: &Variant) -> [String; CELLS] {
+fn variant_row(report: &Report, variant: &VariantReport) -> [String; CELLS] {
     let rate = &variant.rate;
     let time = |of: &str| {
         let took = variant.durations.get(of);
@@ -308,7 +309,7 @@ fn variant_row(report: &Report, variant: &Variant) -> [String; CELLS] {
     ]
 }
 
-fn standing_of(report: &Report, variant: &Variant) -> Option<Standing> {
+fn standing_of(report: &Report, variant: &VariantReport) -> Option<VariantVerdict> {
     let Some(Answer::Compare(answer)) = &report.answer else {
         return None;
     };
@@ -316,7 +317,7 @@ fn standing_of(report: &Report, variant: &Variant) -> Option<Standing> {
     known.map(|one| one.standing)
 }
 
-fn describe_standing(report: &Report, variant: &Variant) -> String {
+fn describe_standing(report: &Report, variant: &VariantReport) -> String {
     let Some(Answer::Compare(answer)) = &report.answer else {
         return String::new();
     };
@@ -325,17 +326,17 @@ fn describe_standing(report: &Report, variant: &Variant) -> String {
     };
     let word = style(words::standing_word(known));
     match known {
-        Standing::Fails => word.red().to_string(),
-        Standing::FailsLess | Standing::Clean => word.green().to_string(),
-        Standing::Untestable => word.yellow().to_string(),
+        VariantVerdict::Fails => word.red().to_string(),
+        VariantVerdict::FailsLess | VariantVerdict::Clean => word.green().to_string(),
+        VariantVerdict::Untestable => word.yellow().to_string(),
         // In a comparison of rates, this was not the question.
-        Standing::Open if answer.find == Find::Different => String::new(),
-        Standing::Open => word.dim().to_string(),
+        VariantVerdict::Open if answer.find == CompareGoal::Different => String::new(),
+        VariantVerdict::Open => word.dim().to_string(),
     }
 }
 
 /// Returns its failures, the most frequent first, and its other results.
-fn describe_failures(variant: &Variant) -> String {
+fn describe_failures(variant: &VariantReport) -> String {
     let mut parts = Vec::new();
     let groups = group_failures(variant);
     let mut bugs = groups.iter().filter(|group| group.is.is_the_bug);

@@ -1,20 +1,20 @@
 //! Draws a tick or a cross for each trial, in order.
 
 use super::print_result;
-use crate::model::{Event, Kind, Outcome, TrialId, Witness};
-use crate::state::{Sink, State};
+use crate::model::{Event, FailureKind, Outcome, SignalEvidence, TrialId};
+use crate::state::{EventSink, State};
 use console::style;
 use std::collections::BTreeMap;
 
 /// Prints one line per trial on stdout when the trial is counted: in the order of the numbers, with the last attempt of
 /// each.
-pub struct Ticks {
+pub struct TrialTicks {
     /// The last trial that was printed, or counted before.
     last: TrialId,
     waiting: BTreeMap<TrialId, String>,
 }
 
-impl Ticks {
+impl TrialTicks {
     /// Starts with the first trial that is not counted yet.
     pub fn new(state: &State) -> Self {
         let waiting = state
@@ -27,7 +27,7 @@ impl Ticks {
     }
 }
 
-impl Sink for Ticks {
+impl EventSink for TrialTicks {
     fn on_event(&mut self, event: &Event, state: &State) {
         // Captured trials are not part of the result.
         if state.capturing {
@@ -57,23 +57,23 @@ fn trial_line(id: TrialId, outcome: &Outcome) -> String {
     }
 }
 
-fn describe_kind(kind: &Kind) -> String {
+fn describe_kind(kind: &FailureKind) -> String {
     match kind {
-        Kind::Signal {
+        FailureKind::Signal {
             signal,
-            witness: Witness::Seen { .. },
+            witness: SignalEvidence::Seen { .. },
         } => format!("{signal} ({})", short_description(kind)),
-        Kind::Signal { signal, .. } => {
+        FailureKind::Signal { signal, .. } => {
             let code = kind.exit_code().unwrap_or_default();
             format!("exit code {code} ({signal}, {})", short_description(kind))
         }
-        Kind::Exit { code } => format!("exit code {code}"),
+        FailureKind::Exit { code } => format!("exit code {code}"),
         _ => format!("{} ({})", kind.name(), kind.meaning_words()),
     }
 }
 
 /// Returns the words before the colon; the summary shows the rest.
-fn short_description(kind: &Kind) -> String {
+fn short_description(kind: &FailureKind) -> String {
     kind.meaning_words()
         .split(':')
         .next()

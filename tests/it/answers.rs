@@ -4,15 +4,17 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use provoke::model::{
-    Baseline, Choice, Confirm, Cut, Depth, Event, Failure, Kind, Lane, Measured, Observation,
-    Outcome, Plan, Question, Signature, SignatureId, Stop, Trial, TrialId, VariantId, Void,
+    Baseline, ConfirmQuestion, Event, EvidenceDepth, Failure, FailureKind, InconclusiveReason,
+    LoadPart, MeasuredBaseline, Observation, Outcome, Plan, Question, Signature, SignatureId,
+    SlotId, StopLimits, Trial, TrialId, VariantChoice, VariantId,
 };
 use provoke::policy::{
-    self, Policy as _, Progress, Race, Rates, Search, Shrinking, Standing, Step, StopRule, Verdict,
+    self, BisectProgress, ConfirmProgress, Policy as _, RacePolicy, RatesPolicy, ShrinkProgress,
+    Step, StopRule, VariantVerdict, Verdict,
 };
 use provoke::report::{Answer, Report};
 use provoke::state::State;
-use provoke_stats::ramp::Next;
+use provoke_stats::ramp::RampStep;
 use provoke_stats::{clean_runs_at_known_rate, clean_runs_needed, race_alpha};
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -52,7 +54,7 @@ pub(crate) struct World {
     rates: Vec<f64>,
     /// Rate of other failures, and rate of inconclusive trials.
     other: f64,
-    void: Option<(Void, f64)>,
+    void: Option<(InconclusiveReason, f64)>,
     lanes: usize,
     order: Order,
     /// The kind of failures, which determines the duration of each trial.
@@ -77,13 +79,13 @@ impl World {
     fn outcome(&self, state: &State, trial: &Trial) -> Outcome {
         let (fails, salt) = match &state.plan.variant_plan(trial.variant).choice {
             None => (self.rates[trial.variant.index()], trial.variant.0),
-            Some(Choice::Place(place)) => (self.rates[*place as usize], *place),
+            Some(VariantChoice::Place(place)) => (self.rates[*place as usize], *place),
             // The same for every order of choices.
-            Some(Choice::Set(kept)) => {
+            Some(VariantChoice::Set(kept)) => {
                 let fails = NEEDED.iter().all(|thing| kept.holds_item(*thing));
                 (if fails { self.rates[0] } else { 0.0 }, kept.0.iter().sum())
             }
-            Some(Choice::Cut(cut)) => {
+            Some(VariantChoice::Cut(cut)) => {
                 let fails = kills(cut);
                 (if fails { self.rates[0] } else { 0.0 }, cut.clients)
             }
@@ -169,7 +171,7 @@ fn next(state: &State, policy: &dyn policy::Policy) -> Option<Event> {
     Some(Event::TrialStarted(Trial {
         id: state.next_id(),
         variant,
-        lane: Lane(0),
+        lane: SlotId(0),
         seed: 0,
         timeout: Duration::from_secs(1),
         capture: false,
@@ -187,13 +189,13 @@ pub(crate) fn failure(code: i32) -> Failure {
     let signature = Signature {
         id: SignatureId(code.cast_unsigned()),
         title: String::new(),
-        depth: Depth::Status,
+        depth: EvidenceDepth::Status,
         also: Vec::new(),
         placed: false,
         family: None,
         families: Vec::new(),
     };
-    let kind = Kind::Exit { code };
+    let kind = FailureKind::Exit { code };
     Failure {
         kind,
         signature,
@@ -208,13 +210,13 @@ fn third_failure(seed: u64, p: f64) -> u64 {
 }
 
 pub(crate) fn fixed_side(failures: u64, trials: u64) -> Plan {
-    let baseline = Baseline::Measured(Box::new(Measured {
+    let baseline = Baseline::Measured(Box::new(MeasuredBaseline {
         failures,
         trials,
-        ..Measured::default()
+        ..MeasuredBaseline::default()
     }));
     Plan {
-        question: Question::Confirm(Confirm {
+        question: Question::Confirm(ConfirmQuestion {
             baseline,
             exclude_half: Some(false),
             independent: false,
@@ -259,7 +261,7 @@ fn verdict(state: &State) -> Verdict {
 #[derive(Debug, PartialEq)]
 struct Known {
     verdict: Verdict,
-    standings: Vec<Standing>,
+    standings: Vec<VariantVerdict>,
     /// For each variant: passes, failures, other failures, and inconclusive trials.
     counts: Vec<(u64, Vec<TrialId>, u64, u64)>,
     rules: Vec<StopRule>,
@@ -277,7 +279,7 @@ impl Known {
         let evidence = state.contrasts.iter().map(|one| &one.evidence);
         Self {
             verdict: policy.verdict_of(state),
-            standings: Race::all_standings(state),
+            standings: RacePolicy::all_standings(state),
             counts: counts.collect(),
             rules: state
                 .all_tallies()
@@ -344,7 +346,7 @@ fn what_is_another_failure_or_says_nothing_is_neither_for_nor_against_a_fix() {
     let needed = clean_runs_needed(3, 30, ALPHA).unwrap();
     for setting in SETTINGS {
         let mut world = World::new(3, &[0.0], setting);
-        (world.other, world.void) = (0.2, Some((Void::Skipped, 0.2)));
+        (world.other, world.void) = (0.2, Some((InconclusiveReason::Skipped, 0.2)));
         let state = world.of(&fixed_side(3, 30));
         let tally = state.tally_of(VariantId(0));
         assert_eq!((verdict(&state), tally.passes), (Verdict::Fixed, needed));
@@ -378,15 +380,15 @@ fn a_confirmation_is_given_up_where_most_trials_fail_of_something_else() {
 fn a_failure_that_may_be_the_bug_keeps_it_from_being_called_fixed_or_clean() {
     for setting in SETTINGS {
         let mut world = World::new(3, &[0.0], setting);
-        world.void = Some((Void::Untold, 0.05));
+        world.void = Some((InconclusiveReason::Untold, 0.05));
         let state = world.of(&fixed_side(3, 30));
         assert!(state.tally_of(VariantId(0)).untold_trials() > 0);
         assert_eq!(verdict(&state), Verdict::Undecided);
 
         world.rates = vec![0.3, 0.0];
         let state = world.of(&compare("failing", 2, "runs = 500"));
-        let standings = Race::all_standings(&state);
-        assert_eq!(standings, [Standing::Fails, Standing::Open]);
+        let standings = RacePolicy::all_standings(&state);
+        assert_eq!(standings, [VariantVerdict::Fails, VariantVerdict::Open]);
         assert_eq!(verdict(&state), Verdict::Undecided);
     }
 }
@@ -394,13 +396,13 @@ fn a_failure_that_may_be_the_bug_keeps_it_from_being_called_fixed_or_clean() {
 #[test]
 fn a_limit_ends_a_confirmation_undecided_and_counts_what_it_allows() {
     let mut plan = fixed_side(3, 30);
-    plan.stop = Stop {
+    plan.stop = StopLimits {
         trials: Some(30),
-        ..Stop::default()
+        ..StopLimits::default()
     };
     for setting in SETTINGS {
         let state = World::new(3, &[0.0], setting).of(&plan);
-        let progress = Progress::of_state(&state).unwrap();
+        let progress = ConfirmProgress::of_state(&state).unwrap();
         assert_eq!(verdict(&state), Verdict::Undecided);
         assert_eq!((progress.clean, progress.missing_trials()), (30, Some(20)));
     }
@@ -448,7 +450,10 @@ fn a_difference_is_found_as_soon_as_was_promised() {
         let pairs = |seed| {
             let state = World::new(seed, &[p, 0.0], SETTINGS[0]).of(&plan);
             assert_eq!(verdict(&state), Verdict::Different);
-            assert_eq!(Rates.stop_rule(&state, VariantId(0)), StopRule::Decision);
+            assert_eq!(
+                RatesPolicy.stop_rule(&state, VariantId(0)),
+                StopRule::Decision
+            );
             state.contrasts[0].evidence.pair_count()
         };
         let all: u64 = (0..u64::from(WORLDS)).map(pairs).sum();
@@ -466,11 +471,11 @@ fn race(bad: usize, clean: usize, p: f64, setting: (usize, Order)) {
         &format!("one of {bad} bad and {clean} clean is said to fail less at {p}, {setting:?}"),
         |seed| {
             let state = World::new(seed, &rates, setting).of(&plan);
-            let standings = Race::all_standings(&state);
+            let standings = RacePolicy::all_standings(&state);
             let (of_bad, of_clean) = standings.split_at(bad);
-            assert!(of_clean.iter().all(|one| *one == Standing::FailsLess));
-            assert!(!of_bad.contains(&Standing::Open));
-            let wronged = of_bad.contains(&Standing::FailsLess);
+            assert!(of_clean.iter().all(|one| *one == VariantVerdict::FailsLess));
+            assert!(!of_bad.contains(&VariantVerdict::Open));
+            let wronged = of_bad.contains(&VariantVerdict::FailsLess);
             let different = clean > 0 || wronged;
             assert_eq!(verdict(&state) == Verdict::Different, different);
             wronged
@@ -496,12 +501,14 @@ fn where_rates_differ_rarely_one_is_said_to_fail_less_often_than_a_rarer_one() {
             &format!("said to fail less: {rates:?}, {setting:?}"),
             |seed| {
                 let state = World::new(seed, rates, setting).of(&plan);
-                let (_, reference) = Race::reference_counts(&state).unwrap();
+                let (_, reference) = RacePolicy::reference_counts(&state).unwrap();
                 let reference = rates[reference.unwrap().index()];
-                let standings = Race::all_standings(&state);
-                assert!(!standings.contains(&Standing::Clean));
+                let standings = RacePolicy::all_standings(&state);
+                assert!(!standings.contains(&VariantVerdict::Clean));
                 let mut each = standings.iter().zip(rates);
-                each.any(|(standing, rate)| *standing == Standing::FailsLess && *rate >= reference)
+                each.any(|(standing, rate)| {
+                    *standing == VariantVerdict::FailsLess && *rate >= reference
+                })
             },
         );
     }
@@ -526,11 +533,11 @@ fn whatever_the_rates_above_the_floor_rarely_any_of_these_variants_is_called_cle
         let what = format!("called clean: {rates:?}, floor {floor}, {setting:?}");
         assert_rare(&what, |seed| {
             let state = World::new(seed, rates, setting).of(&plan);
-            let standings = Race::all_standings(&state);
-            let settled = [Standing::Fails, Standing::Clean];
+            let standings = RacePolicy::all_standings(&state);
+            let settled = [VariantVerdict::Fails, VariantVerdict::Clean];
             assert!(standings.iter().all(|one| settled.contains(one)));
             let mut each = standings.iter().zip(rates);
-            each.any(|(standing, rate)| *standing == Standing::Clean && *rate >= floor)
+            each.any(|(standing, rate)| *standing == VariantVerdict::Clean && *rate >= floor)
         });
     }
 }
@@ -542,8 +549,12 @@ fn a_clean_variant_passes_as_often_as_the_floor_asks_for() {
         let needed = clean_runs_at_known_rate(floor, level).unwrap();
         for setting in SETTINGS {
             let state = World::new(5, &[0.0, 1.0, 0.0], setting).of(&plan);
-            let standings = [Standing::Clean, Standing::Fails, Standing::Clean];
-            assert_eq!(Race::all_standings(&state), standings);
+            let standings = [
+                VariantVerdict::Clean,
+                VariantVerdict::Fails,
+                VariantVerdict::Clean,
+            ];
+            assert_eq!(RacePolicy::all_standings(&state), standings);
             assert_eq!([0, 2].map(|id| passes(&state, id)), [needed; 2]);
             assert_eq!(verdict(&state), Verdict::Different);
         }
@@ -583,12 +594,12 @@ fn a_clean_variant_passes_as_often_as_is_needed_after_there_is_a_reference() {
     for setting in SETTINGS {
         for seed in 0..50 {
             let mut world = World::new(seed, &[0.2, 0.0, 0.2], setting);
-            (world.other, world.void) = (0.1, Some((Void::Skipped, 0.1)));
+            (world.other, world.void) = (0.1, Some((InconclusiveReason::Skipped, 0.1)));
             let state = world.of(&compare("failing", 3, "duration = '1h'"));
-            let (baseline, whose) = Race::reference_counts(&state).unwrap();
+            let (baseline, whose) = RacePolicy::reference_counts(&state).unwrap();
             let needed =
                 clean_runs_needed(baseline.failures, baseline.trials, race_alpha(3, ALPHA));
-            assert_eq!(Race::needed_passes(&state), needed);
+            assert_eq!(RacePolicy::needed_passes(&state), needed);
             assert!([0, 2].map(VariantId).contains(&whose.unwrap()));
             let before = &state.first_failure.as_ref().unwrap().passes;
             let since = passes(&state, 1) - before[1];
@@ -613,10 +624,10 @@ fn a_given_baseline_says_how_often_the_clean_ones_pass() {
     let Question::Compare(asked) = &mut plan.question else {
         unreachable!()
     };
-    asked.baseline = Some(Box::new(Measured {
+    asked.baseline = Some(Box::new(MeasuredBaseline {
         failures: 3,
         trials: 30,
-        ..Measured::default()
+        ..MeasuredBaseline::default()
     }));
     let needed = clean_runs_needed(3, 30, race_alpha(5, ALPHA)).unwrap();
     for setting in SETTINGS {
@@ -708,7 +719,7 @@ proptest! {
     ) {
         let (plan, rates) = &QUESTIONS[question];
         let mut world = World::new(seed, rates, (lanes, order));
-        (world.other, world.void) = (aside, Some((Void::Skipped, aside)));
+        (world.other, world.void) = (aside, Some((InconclusiveReason::Skipped, aside)));
         let (events, uncut) = record(&world, plan);
         assert_resumes(&world, plan, &events, &uncut, cut.index(events.len() + 1));
     }
@@ -740,7 +751,7 @@ pub(crate) fn reduction(things: usize, rate: f64) -> (Plan, Vec<f64>) {
 /// The requirements of a crash: two kinds of requests, a number of clients, and a number of requests per trial.
 const DEADLY: ([u32; 2], u32, u64) = ([0, 1], 10, 40);
 
-fn kills(cut: &Cut) -> bool {
+fn kills(cut: &LoadPart) -> bool {
     let (kinds, clients, requests) = DEADLY;
     kinds.iter().all(|kind| cut.kinds.holds_item(*kind))
         && cut.clients >= clients
@@ -761,7 +772,7 @@ pub(crate) fn shrinking(rate: f64) -> (Plan, Vec<f64>) {
 fn shrunk(rate: f64, seed: u64, setting: (usize, Order)) -> (u64, Option<bool>) {
     let (plan, rates) = shrinking(rate);
     let state = World::new(seed, &rates, setting).of(&plan);
-    let known = Shrinking::of_state(&state).unwrap();
+    let known = ShrinkProgress::of_state(&state).unwrap();
     let all = state.all_tallies().map(|(_, tally)| tally.counted_trials());
     let (kinds, clients, _) = DEADLY;
     let exact = (&known.left.kinds.0[..], known.left.clients) == (&kinds[..], clients);
@@ -851,7 +862,10 @@ fn the_first_that_fails_is_found_in_few_trials_and_rarely_another() {
             let (plan, rates) = search(8, first, 0.5);
             let state = World::new(seed, &rates, setting).of(&plan);
             assert_eq!(verdict(&state), Verdict::Found);
-            let found = Search::of_state(&state).unwrap().known.likeliest_group();
+            let found = BisectProgress::of_state(&state)
+                .unwrap()
+                .known
+                .likeliest_group();
             wrong += u32::from((found.first, found.last) != (first, first));
             let all = state.all_tallies().map(|(_, tally)| tally.counted_trials());
             trials += u32::try_from(all.sum::<u64>()).unwrap();
@@ -872,7 +886,7 @@ fn the_level_from_which_on_it_fails_is_found_and_rarely_another() {
             let first = usize::try_from(hash(seed, 9) % 7).unwrap();
             let (plan, rates) = ramp(&levels, first, 0.3);
             let state = World::new(seed, &rates, setting).of(&plan);
-            wrong += u32::from(policy::Ramp::next_action(&state) != Next::From(first));
+            wrong += u32::from(policy::RampPolicy::next_action(&state) != RampStep::From(first));
             let all = state.all_tallies().map(|(_, tally)| tally.counted_trials());
             lives += u32::try_from(all.sum::<u64>()).unwrap();
         }
@@ -887,7 +901,7 @@ fn lives_of_the_top_that_are_clean_exclude_the_rate_whatever_else_happens() {
     for setting in SETTINGS {
         let (plan, rates) = ramp(&[1, 2, 4, 8], 4, 0.0);
         let mut world = World::new(3, &rates, setting);
-        (world.other, world.void) = (0.2, Some((Void::Skipped, 0.2)));
+        (world.other, world.void) = (0.2, Some((InconclusiveReason::Skipped, 0.2)));
         let state = world.of(&plan);
         assert_eq!(verdict(&state), Verdict::NotThere, "{setting:?}");
         assert!(passes(&state, 3) >= 29, "{setting:?}");
@@ -1001,7 +1015,7 @@ fn a_search_is_given_up_at_its_limit_and_says_what_it_knows() {
     );
     // A requested number of trials is the limit.
     let few = Plan {
-        stop: Stop {
+        stop: StopLimits {
             trials: Some(30),
             ..plan.stop
         },

@@ -3,7 +3,7 @@
 
 use crate::loop_and_fold::{begin, exited, hash, plan, run};
 use provoke::model::Trial;
-use provoke::report::{Basis, Report};
+use provoke::report::{IntervalBasis, Report};
 use provoke::state::State;
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ fn one(rule: &str, rate: f64, world: u64, interrupt: bool) -> State {
 }
 
 /// Returns the number of runs whose interval did not contain the true rate, and the kind of interval.
-fn wrong(rule: &str, rate: f64, interrupt: bool) -> (u64, Basis) {
-    let mut basis = Basis::Cp;
+fn wrong(rule: &str, rate: f64, interrupt: bool) -> (u64, IntervalBasis) {
+    let mut basis = IntervalBasis::Cp;
     let misses = (1..=RUNS).filter(|world| {
         let state = one(rule, rate, world * 7919, interrupt);
         let found = Report::new(&state, true).variants[0].rate;
@@ -45,12 +45,12 @@ fn wrong(rule: &str, rate: f64, interrupt: bool) -> (u64, Basis) {
 fn intervals_hold_however_the_run_ends() {
     for rate in [0.05, 0.3] {
         for (rule, interrupt, expected) in [
-            ("runs = 30", false, Basis::Cp),
-            ("max-fail = 3", false, Basis::Cp),
-            ("runs = 60\nfail-fast = true", false, Basis::Cp),
-            ("width = 0.45", false, Basis::Cs),
-            ("duration = '400ms'", false, Basis::Cs),
-            ("runs = 1000", true, Basis::Cs),
+            ("runs = 30", false, IntervalBasis::Cp),
+            ("max-fail = 3", false, IntervalBasis::Cp),
+            ("runs = 60\nfail-fast = true", false, IntervalBasis::Cp),
+            ("width = 0.45", false, IntervalBasis::Cs),
+            ("duration = '400ms'", false, IntervalBasis::Cs),
+            ("runs = 1000", true, IntervalBasis::Cs),
         ] {
             let (misses, basis) = wrong(rule, rate, interrupt);
             assert_eq!(basis, expected, "{rule}");

@@ -2,15 +2,15 @@
 
 use proptest::prelude::*;
 use provoke::driver::{Driver, drive_run};
-use provoke::exec::Fake;
+use provoke::exec::FakeExecutor;
 use provoke::model::{
-    ActorSeen, Around, CoreSeen, Crash, Ending, Event, FORMAT, Host, Observation, Outcome, Plan,
-    Signal, Trial, TrialId, VariantId,
+    ActorObservation, CoreObservation, Crash, Ending, Event, FORMAT, Host, Observation, Outcome,
+    Plan, Signal, TotalUsage, Trial, TrialId, VariantId,
 };
-use provoke::policy::{self, Policy as _, Repeat, StopRule, Verdict};
+use provoke::policy::{self, Policy as _, RepeatPolicy, StopRule, Verdict};
 use provoke::report::Report;
-use provoke::scenario::{Scenario, Surroundings};
-use provoke::state::{Sink, State};
+use provoke::scenario::{PlanContext, Scenario};
+use provoke::state::{EventSink, State};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 #[derive(Default)]
 struct Tape(Vec<Event>);
 
-impl Sink for Tape {
+impl EventSink for Tape {
     fn on_event(&mut self, event: &Event, _: &State) {
         self.0.push(event.clone());
     }
@@ -29,7 +29,7 @@ impl Sink for Tape {
 
 pub(crate) fn plan(toml: &str) -> Plan {
     let scenario: Scenario = toml::from_str(&format!("command = ['x']\n{toml}")).unwrap();
-    let around = Surroundings {
+    let around = PlanContext {
         environment: Vec::new(),
         base: PathBuf::from("/"),
         seed: 1,
@@ -81,7 +81,7 @@ pub(crate) fn run(
         let mut driver = Driver {
             state,
             policy,
-            executor: Arc::new(Fake::new(script)),
+            executor: Arc::new(FakeExecutor::new(script)),
             sinks: vec![&mut tape],
             signals: &mut signals,
             evidence: PathBuf::new(),
@@ -122,18 +122,18 @@ fn crashed(trial: &Trial) -> Observation {
             signal: Some(Signal::SEGV),
             ..Crash::default()
         };
-        seen.cores.push(CoreSeen {
+        seen.cores.push(CoreObservation {
             crash: Some(Box::new(crash)),
-            ..CoreSeen::default()
+            ..CoreObservation::default()
         });
     }
     seen
 }
 
 fn ended(ending: Ending) -> Observation {
-    let actor = ActorSeen {
+    let actor = ActorObservation {
         ending,
-        ..ActorSeen::default()
+        ..ActorObservation::default()
     };
     Observation {
         actors: vec![actor],
@@ -393,9 +393,9 @@ fn trials_that_never_say_anything_end_the_run() {
     let (_, mut state) = begin(plan("runs = 1000\njobs = 2"));
     let unstarted = || {
         let ending = Ending::NotStarted("no such program".to_owned());
-        let actor = ActorSeen {
+        let actor = ActorObservation {
             ending,
-            ..ActorSeen::default()
+            ..ActorObservation::default()
         };
         Observation {
             actors: vec![actor],
@@ -450,7 +450,7 @@ fn variants_take_turns_and_each_stops_by_its_own_rule() {
     );
     let rules: Vec<_> = state
         .all_tallies()
-        .map(|(id, tally)| (tally.counted_trials(), Repeat.stop_rule(&state, id)))
+        .map(|(id, tally)| (tally.counted_trials(), RepeatPolicy.stop_rule(&state, id)))
         .collect();
     assert_eq!(rules, [(2, StopRule::KthFailure), (10, StopRule::PlannedN)]);
 }
@@ -668,10 +668,10 @@ fn crashes_that_leave_no_core_are_not_waited_for_until_the_end() {
 #[test]
 fn growth_around_the_trials_is_in_the_fold_and_begins_anew_with_a_resumption() {
     let threads = |trial: &Trial| Observation {
-        around: Some(Around {
+        around: Some(TotalUsage {
             processes: 1,
             threads: trial.id.0,
-            ..Around::default()
+            ..TotalUsage::default()
         }),
         ..exited(0)
     };

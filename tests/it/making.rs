@@ -5,13 +5,13 @@ use crate::loop_and_fold::{begin, exited, hash, plan};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use provoke::driver::{Driver, drive_run};
-use provoke::exec::{Answer, Executor, Halt, Made};
+use provoke::exec::{Executor, ExecutorFuture, PreparationResult, StopUrgency};
 use provoke::model::{
-    Choice, Event, Lane, Observation, Plan, Signal, Trial, VariantId, VariantPlan,
+    Event, Observation, Plan, Signal, SlotId, Trial, VariantChoice, VariantId, VariantPlan,
 };
 use provoke::policy;
 use provoke::report::Report;
-use provoke::state::{Sink, State};
+use provoke::state::{EventSink, State};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -35,23 +35,25 @@ struct World {
 const NEEDED: [u32; 2] = [1, 4];
 
 impl World {
-    fn fails(&self, choice: &Choice) -> bool {
+    fn fails(&self, choice: &VariantChoice) -> bool {
         match choice {
-            Choice::Place(place) => *place >= self.first,
-            Choice::Set(kept) => NEEDED.iter().all(|thing| kept.holds_item(*thing)),
-            Choice::Cut(_) => unreachable!("loads are not made"),
+            VariantChoice::Place(place) => *place >= self.first,
+            VariantChoice::Set(kept) => NEEDED.iter().all(|thing| kept.holds_item(*thing)),
+            VariantChoice::Cut(_) => unreachable!("loads are not made"),
         }
     }
 
     /// Both ends can be prepared, and so can all items and none.
-    fn can_be_made(&self, choice: &Choice, all: usize) -> bool {
+    fn can_be_made(&self, choice: &VariantChoice, all: usize) -> bool {
         let (key, end) = match choice {
-            Choice::Place(place) => (u64::from(*place), *place == 0 || *place as usize + 1 == all),
-            Choice::Set(kept) => {
+            VariantChoice::Place(place) => {
+                (u64::from(*place), *place == 0 || *place as usize + 1 == all)
+            }
+            VariantChoice::Set(kept) => {
                 let key = kept.0.iter().fold(7, |key, one| hash(key, u64::from(*one)));
                 (key, kept.0.len() == all || kept.0.is_empty())
             }
-            Choice::Cut(_) => unreachable!("loads are not made"),
+            VariantChoice::Cut(_) => unreachable!("loads are not made"),
         };
         end || hash(self.seed, key) % 10 >= self.broken
     }
@@ -65,7 +67,7 @@ impl World {
 struct Workshop(Arc<(World, Mutex<Inside>)>);
 
 struct Inside {
-    choices: BTreeMap<VariantId, Choice>,
+    choices: BTreeMap<VariantId, VariantChoice>,
     all: usize,
     /// The prepared variants, the most recently used last.
     made: Vec<VariantId>,
@@ -109,22 +111,26 @@ impl Executor for Workshop {
         self.0.1.lock().unwrap().choices.insert(id, choice);
     }
 
-    fn make_variant(&self, id: VariantId, mut halt: watch::Receiver<Halt>) -> Answer<Made> {
+    fn make_variant(
+        &self,
+        id: VariantId,
+        mut halt: watch::Receiver<StopUrgency>,
+    ) -> ExecutorFuture<PreparationResult> {
         let shared = Arc::clone(&self.0);
         Box::pin(async move {
             let (world, inside) = &*shared;
             let most = if world.slow { 60_000 } else { 200 };
             tokio::select! {
                 () = tokio::time::sleep(world.time(u64::from(id.0), most)) => {}
-                _ = halt.wait_for(|halt| *halt != Halt::No) => return Made::Halted,
+                _ = halt.wait_for(|halt| *halt != StopUrgency::No) => return PreparationResult::Halted,
             }
             let mut inside = inside.lock().unwrap();
             if !world.can_be_made(&inside.choices[&id], inside.all) {
-                return Made::Failed("no".to_owned());
+                return PreparationResult::Failed("no".to_owned());
             }
             assert!(!inside.made.contains(&id), "made twice");
             inside.made.push(id);
-            Made::Ready { build: None }
+            PreparationResult::Ready { build: None }
         })
     }
 
@@ -133,7 +139,11 @@ impl Executor for Workshop {
         inside.lock().unwrap().make_room(world.room)
     }
 
-    fn run_trial(&self, trial: Trial, mut halt: watch::Receiver<Halt>) -> Answer<Observation> {
+    fn run_trial(
+        &self,
+        trial: Trial,
+        mut halt: watch::Receiver<StopUrgency>,
+    ) -> ExecutorFuture<Observation> {
         let shared = Arc::clone(&self.0);
         let fails = {
             let (world, inside) = &*shared;
@@ -150,7 +160,7 @@ impl Executor for Workshop {
             let mut seen = exited(i32::from(fails));
             tokio::select! {
                 () = tokio::time::sleep(world.time(trial.id.0, 2_000)) => {}
-                _ = halt.wait_for(|halt| *halt != Halt::No) => seen.interrupted = true,
+                _ = halt.wait_for(|halt| *halt != StopUrgency::No) => seen.interrupted = true,
             }
             let used = &mut inside.lock().unwrap().used;
             let at = used.iter().position(|id| *id == trial.variant).unwrap();
@@ -159,7 +169,7 @@ impl Executor for Workshop {
         })
     }
 
-    fn keep_output(&self, _: Lane, _: PathBuf) -> Answer<()> {
+    fn keep_output(&self, _: SlotId, _: PathBuf) -> ExecutorFuture<()> {
         Box::pin(std::future::ready(()))
     }
 }
@@ -167,7 +177,7 @@ impl Executor for Workshop {
 #[derive(Default)]
 struct Tape(Vec<Event>);
 
-impl Sink for Tape {
+impl EventSink for Tape {
     fn on_event(&mut self, event: &Event, _: &State) {
         self.0.push(event.clone());
     }
@@ -239,7 +249,7 @@ fn culprits(state: &State) -> (String, Vec<u32>) {
 /// Returns the expected result: the first failing candidate that can be prepared, with those before it that cannot.
 fn expected(world: &World) -> (String, Vec<u32>) {
     let all = PLACES as usize + 1;
-    let known = |place: &u32| world.can_be_made(&Choice::Place(*place), all);
+    let known = |place: &u32| world.can_be_made(&VariantChoice::Place(*place), all);
     let before = (0..world.first).rev().find(known).unwrap();
     let culprit = (world.first..=PLACES).find(known).unwrap();
     ("found".to_owned(), (before + 1..=culprit).collect())

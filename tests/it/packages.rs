@@ -2,14 +2,17 @@
 //! npm have local ones.
 
 use crate::needs::{crates_io, host, needs, program, python};
-use provoke::packages::{Fault, Manager, Pip, Recipe, Versions, Wanted, find_versions};
+use provoke::packages::{
+    EnvironmentRecipe, PackageError, PackageManager, PackageVersions, Pip, VersionQuery,
+    find_versions,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-fn wanted<'a>(manager: Manager, folder: &'a Path, spec: &'a str) -> Wanted<'a> {
-    Wanted {
+fn wanted<'a>(manager: PackageManager, folder: &'a Path, spec: &'a str) -> VersionQuery<'a> {
+    VersionQuery {
         manager,
         spec,
         folder,
@@ -21,23 +24,23 @@ fn wanted<'a>(manager: Manager, folder: &'a Path, spec: &'a str) -> Wanted<'a> {
     }
 }
 
-fn found(wanted: &Wanted) -> Versions {
+fn found(wanted: &VersionQuery) -> PackageVersions {
     find_versions(wanted).unwrap_or_else(|fault| panic!("{fault}: {}", fault.hint()))
 }
 
-fn refused(wanted: &Wanted) -> Fault {
+fn refused(wanted: &VersionQuery) -> PackageError {
     find_versions(wanted).expect_err(wanted.spec)
 }
 
 /// An environment that a recipe created.
 struct Made {
     folder: TempDir,
-    recipe: Recipe,
+    recipe: EnvironmentRecipe,
     start: PathBuf,
 }
 
 /// Runs a recipe; if it fails, returns the last line of its output.
-fn make(recipe: &Recipe, wanted: &Wanted, version: &str) -> Result<Made, String> {
+fn make(recipe: &EnvironmentRecipe, wanted: &VersionQuery, version: &str) -> Result<Made, String> {
     let folder = tempfile::tempdir().unwrap();
     let script = recipe.script.replace("{variant}", version);
     let mut sh = Command::new("sh");
@@ -90,10 +93,10 @@ fn pip_lists_versions_and_an_environment_has_the_one_with_the_rest() {
     let text = "six==1.17.0\npython-dateutil # needs six\n";
     fs::write(folder.path().join(requirements), text).unwrap();
     fs::write(folder.path().join(constraints), "python_dateutil==2.8.2\n").unwrap();
-    let wanted = Wanted {
+    let wanted = VersionQuery {
         requirements: Some(requirements),
         constraints: Some(constraints),
-        ..wanted(Manager::Pip, folder.path(), "six==1.13..1.16.0")
+        ..wanted(PackageManager::Pip, folder.path(), "six==1.13..1.16.0")
     };
     let found = found(&wanted);
     assert_eq!(found.package, "six");
@@ -114,7 +117,7 @@ fn pip_lists_versions_and_an_environment_has_the_one_with_the_rest() {
 fn pip_takes_named_versions_as_they_are_and_refuses_what_is_not_there() {
     needs!(python("ensurepip"), host("pypi.org", 443));
     let folder = tempfile::tempdir().unwrap();
-    let pip = |spec| wanted(Manager::Pip, folder.path(), spec);
+    let pip = |spec| wanted(PackageManager::Pip, folder.path(), spec);
     // The second version was yanked, so listings do not show it.
     let named = pip("attrs==22.1.0,21.1.0");
     let found = found(&named);
@@ -127,7 +130,7 @@ fn pip_takes_named_versions_as_they_are_and_refuses_what_is_not_there() {
     let fault = refused(&pip("six==1.16.5.."));
     assert_eq!(fault.to_string(), "pip lists no version `1.16.5` of six");
     assert!(fault.hint().contains("1.16.0, 1.17.0"), "{}", fault.hint());
-    let nobody = Wanted {
+    let nobody = VersionQuery {
         python: Some("no-such-python"),
         ..pip("six")
     };
@@ -142,7 +145,7 @@ fn pip_takes_named_versions_as_they_are_and_refuses_what_is_not_there() {
 fn an_environment_is_made_of_the_lines_of_a_freeze() {
     needs!(python("ensurepip"), host("pypi.org", 443));
     let folder = tempfile::tempdir().unwrap();
-    let wanted = wanted(Manager::Pip, folder.path(), "");
+    let wanted = wanted(PackageManager::Pip, folder.path(), "");
     let pip = Pip::find_interpreter(&wanted).unwrap();
     let recipe = pip.environment_recipe(&["six==1.16.0".to_owned()]);
     let made = make(&recipe, &wanted, "").unwrap();
@@ -170,9 +173,9 @@ fn uv_makes_the_environment_where_it_is_there() {
     // With other sources in pip's settings, uv is not used.
     let env = [("PATH", path.as_str()), ("PIP_FIND_LINKS", "")];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let wanted = Wanted {
+    let wanted = VersionQuery {
         env: &env,
-        ..wanted(Manager::Pip, folder.path(), "six==1.15.0..1.16.0")
+        ..wanted(PackageManager::Pip, folder.path(), "six==1.15.0..1.16.0")
     };
     let found = found(&wanted);
     assert!(
@@ -213,7 +216,7 @@ fn cargo_lists_versions_and_builds_a_copy_with_one() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    let cargo = |spec| wanted(Manager::Cargo, &folder, spec);
+    let cargo = |spec| wanted(PackageManager::Cargo, &folder, spec);
     let wanted = cargo("itoa==0.4.7..1.0.1");
     let found = found(&wanted);
     assert_eq!(found.versions, ["0.4.7", "0.4.8", "1.0.0", "1.0.1"]);
@@ -256,8 +259,12 @@ fn a_yanked_version_that_is_named_is_built() {
     let main = "fn main() { autocfg::rerun_path(\"x\"); }\n";
     fs::write(folder.path().join("src/main.rs"), main).unwrap();
     // Cargo knows the crate from now on.
-    refused(&wanted(Manager::Cargo, folder.path(), "autocfg==9.9.9.."));
-    let wanted = wanted(Manager::Cargo, folder.path(), "autocfg==0.1.3,0.1.4");
+    refused(&wanted(
+        PackageManager::Cargo,
+        folder.path(),
+        "autocfg==9.9.9..",
+    ));
+    let wanted = wanted(PackageManager::Cargo, folder.path(), "autocfg==0.1.3,0.1.4");
     let found = found(&wanted);
     assert_eq!(found.versions, ["0.1.3", "0.1.4"]);
     let yanked = "yanked, but tested because you named it: autocfg 0.1.3";
@@ -336,9 +343,9 @@ fn apt_lists_versions_and_unpacks_one() {
         folder.path(),
         &["1.0-2", "1:0.9", "1.1~rc1", "1.0-10", "1.1"],
     );
-    let apt = |spec| Wanted {
+    let apt = |spec| VersionQuery {
         env: &env,
-        ..wanted(Manager::Apt, folder.path(), spec)
+        ..wanted(PackageManager::Apt, folder.path(), spec)
     };
     let wanted = apt("provoke-hello==1.0-10..");
     let found = found(&wanted);
@@ -401,9 +408,9 @@ fn npm_lists_versions_and_installs_one() {
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache").display().to_string();
     let env = [("npm_config_cache".to_owned(), cache)];
-    let npm = |spec| Wanted {
+    let npm = |spec| VersionQuery {
         env: &env,
-        ..wanted(Manager::Npm, folder.path(), spec)
+        ..wanted(PackageManager::Npm, folder.path(), spec)
     };
     fs::write(folder.path().join(".npmrc"), &registry.settings).unwrap();
     let alone = npm("provoke-hello==1.1.0..");

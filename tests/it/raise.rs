@@ -224,7 +224,7 @@ fn waves_that_fail_together_once_are_no_rise() {
         let wave = trial.variant == WAVES && trial.id.0 < 21;
         second(wave || trial.id.0 % 13 == 3)
     });
-    let decision = policy::Decision::of_state(&state).unwrap();
+    let decision = policy::RaiseDecision::of_state(&state).unwrap();
     let (_, sample, _) = &decision.settings[2];
     assert!(sample.failure_count() >= 4, "{}", sentence(&state));
     assert_ne!(chosen(&state), Some(WAVES), "{}", sentence(&state));

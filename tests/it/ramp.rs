@@ -1,8 +1,8 @@
 //! Tests the search for the lowest failing concurrency: its trials and its report.
 
 use provoke::model::{
-    Death, Event, Lane, LoadSeen, Observation, Outcome, Plan, Question, Ramp, Stop, Trial,
-    VariantId, VariantPlan,
+    Event, LoadObservation, Observation, Outcome, Plan, Question, RampQuestion, RequestsAtFailure,
+    SlotId, StopLimits, Trial, VariantId, VariantPlan,
 };
 use provoke::policy::{self, Step, Verdict};
 use provoke::report::{Answer, Report, answer};
@@ -21,9 +21,9 @@ pub(crate) fn levels_of_load(levels: &[u32], above: bool) -> Plan {
         ..plan.variants[0].clone()
     };
     plan.variants = levels.iter().map(level).collect();
-    plan.stop = Stop::default();
+    plan.stop = StopLimits::default();
     let detect = 100_000;
-    plan.question = Question::Ramp(Ramp { detect, above });
+    plan.question = Question::Ramp(RampQuestion { detect, above });
     plan
 }
 
@@ -37,7 +37,7 @@ fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
         let trial = Trial {
             id: state.next_id(),
             variant,
-            lane: Lane(0),
+            lane: SlotId(0),
             seed: 0,
             timeout: Duration::from_secs(1),
             capture: false,
@@ -46,11 +46,11 @@ fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
         let clients = state.plan.variant_plan(variant).clients.unwrap();
         let served = life(clients, state.tally_of(variant).counted_trials());
         state.apply_event(&Event::TrialStarted(trial), policy::is_done);
-        let load = LoadSeen {
+        let load = LoadObservation {
             clients,
             served: served.unwrap_or(2000),
-            death: served.map(|_| Death::default()),
-            ..LoadSeen::default()
+            death: served.map(|_| RequestsAtFailure::default()),
+            ..LoadObservation::default()
         };
         let finished = Event::TrialFinished {
             trial: id,

@@ -2,7 +2,8 @@
 
 use console::{measure_text_width, strip_ansi_codes};
 use provoke::model::{
-    Depth, Event, Failure, Kind, Plan, Question, Signal, Signature, Site, Witness,
+    Event, EvidenceDepth, Failure, FailureKind, Plan, Question, Signal, SignalEvidence, Signature,
+    Site,
 };
 use provoke::policy;
 use provoke::report::Report;
@@ -28,13 +29,13 @@ fn crash() -> Failure {
     };
     let main = Box::new(site(30, "main", None));
     Failure {
-        kind: Kind::Signal {
+        kind: FailureKind::Signal {
             signal: Signal::SEGV,
-            witness: Witness::Seen { core: true },
+            witness: SignalEvidence::Seen { core: true },
         },
         signature: Signature {
             title: "SIGSEGV, null pointer + 0x18, in sum < main".to_owned(),
-            depth: Depth::Stack,
+            depth: EvidenceDepth::Stack,
             ..failure(1).signature
         },
         sites: vec![site(20, "sum", Some(main))],

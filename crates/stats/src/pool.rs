@@ -9,7 +9,7 @@ use super::fisher::fisher;
 const LEVEL: f64 = 0.01;
 
 /// Failures and trials.
-type Counts = (u64, u64);
+type RunCounts = (u64, u64);
 
 /// How often the named run failed, compared with the others together.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,7 +44,7 @@ pub struct Pool {
 /// Each of the others is compared with all the rest by Fisher's exact test, one-sided, at 1 % divided by their number.
 /// A run that failed significantly more often is left out, and the test is repeated for the rest. Then the named run is
 /// compared with the others together, at 1 % in either direction.
-pub fn pool(named: Counts, others: &[Counts]) -> Pool {
+pub fn pool(named: RunCounts, others: &[RunCounts]) -> Pool {
     let mut counted: Vec<usize> = (0..others.len()).collect();
     let mut more_often = Vec::new();
     loop {
@@ -86,7 +86,7 @@ pub fn pool(named: Counts, others: &[Counts]) -> Pool {
     }
 }
 
-fn sum_counts(named: Counts, others: &[Counts], counted: &[usize]) -> Counts {
+fn sum_counts(named: RunCounts, others: &[RunCounts], counted: &[usize]) -> RunCounts {
     counted.iter().fold(named, |(k, n), at| {
         let (failures, trials) = others[*at];
         (k + failures, n + trials)

@@ -40,7 +40,7 @@ pub fn pairs_to_tell(p_a: f64, p_b: f64, alpha: f64, power: f64) -> Option<u64> 
     if p_a.total_cmp(&p_b).is_eq() {
         return None;
     }
-    let rates = Rates::new(p_a, p_b);
+    let rates = RatePair::new(p_a, p_b);
     first_true(count_up(LARGEST_N), |pairs| {
         rates.chance_to_tell(pairs, alpha) >= power
     })
@@ -61,7 +61,7 @@ pub struct Detectable {
 /// More than ten million pairs count as ten million.
 pub fn detectable_rates(p: f64, pairs: u64, alpha: f64, power: f64) -> Detectable {
     let pairs = pairs.min(count_up(LARGEST_N));
-    let tells = |other: f64| Rates::new(p, other).chance_to_tell(pairs, alpha) >= power;
+    let tells = |other: f64| RatePair::new(p, other).chance_to_tell(pairs, alpha) >= power;
     let nearest = |end: f64| {
         if pairs == 0 || end.total_cmp(&p).is_eq() || !tells(end) {
             return None;
@@ -84,19 +84,19 @@ pub fn detectable_rates(p: f64, pairs: u64, alpha: f64, power: f64) -> Detectabl
 }
 
 /// Two rates that are compared.
-struct Rates {
+struct RatePair {
     a: f64,
     b: f64,
-    order: Order,
+    order: OrderEffect,
 }
 
-impl Rates {
+impl RatePair {
     fn new(a: f64, b: f64) -> Self {
         debug_assert!((0.0..=1.0).contains(&a) && (0.0..=1.0).contains(&b));
         Self {
             a,
             b,
-            order: Order::new(a, b),
+            order: OrderEffect::new(a, b),
         }
     }
 
@@ -110,7 +110,10 @@ impl Rates {
             2.0 * ln_beta(BEGINNING, BEGINNING) - ln_beta(2.0 * BEGINNING, 2.0 * BEGINNING);
         let side = |k: f64| ln_beta(k + BEGINNING, n - k + BEGINNING);
         let both = |k: f64| ln_beta(k + 2.0 * BEGINNING, 2.0 * (n + BEGINNING) - k);
-        let (first, second) = (Counts::new(pairs, self.a), Counts::new(pairs, self.b));
+        let (first, second) = (
+            CountDistribution::new(pairs, self.a),
+            CountDistribution::new(pairs, self.b),
+        );
 
         // For each count of the first side, the counts of the second side that reach the evidence are those at or below
         // `low`, and those from `high` on; both limits grow with the first count.
@@ -138,14 +141,14 @@ impl Rates {
 }
 
 /// The binomial distribution of a count of failures, without its negligible ends.
-struct Counts {
+struct CountDistribution {
     first: f64,
     weights: Vec<f64>,
     /// The sum of the weights before each one.
     sums: Vec<f64>,
 }
 
-impl Counts {
+impl CountDistribution {
     fn new(runs: u64, p: f64) -> Self {
         let n = real(runs);
         let middle = (n * p).round();
@@ -193,7 +196,7 @@ impl Counts {
     }
 }
 
-/// Number of pairs over which [`Order`] is summed one by one.
+/// Number of pairs over which [`OrderEffect`] is summed one by one.
 const HEAD: usize = 40;
 /// The same as a real number.
 const HEAD_PAIRS: f64 = 40.0;
@@ -204,12 +207,12 @@ const HEAD_PAIRS: f64 = 40.0;
 /// the first, the evidence against it would depend on counts alone. The difference is a sum over pairs of logarithms
 /// that depend on the failures before the pair; their mean is taken over the distribution of those failures. At equal
 /// rates the mean soon stops growing, otherwise it falls with the logarithm of the pairs.
-struct Order {
+struct OrderEffect {
     sums: [f64; HEAD + 1],
     fall: f64,
 }
 
-impl Order {
+impl OrderEffect {
     fn new(a: f64, b: f64) -> Self {
         let (none, two) = ((1.0 - a) * (1.0 - b), a * b);
         let one = a * (1.0 - b) + b * (1.0 - a);

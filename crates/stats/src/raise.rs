@@ -52,7 +52,7 @@ pub struct Sample {
 
 /// The verdict on a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum SettingVerdict {
     /// Not decided yet.
     Open,
     /// The failure rate is at least doubled, per run and per unit of time.
@@ -156,24 +156,24 @@ fn is_known(natural: &Sample, raised: &Sample, settings: u64) -> bool {
 }
 
 /// Returns the verdict on one of several settings.
-pub fn standing_of_setting(natural: &Sample, raised: &Sample, settings: u64) -> Standing {
+pub fn standing_of_setting(natural: &Sample, raised: &Sample, settings: u64) -> SettingVerdict {
     if raised.is_empty() {
-        return Standing::Open;
+        return SettingVerdict::Open;
     }
     let (least, most) = WORTHWHILE_RATES;
     let wanted = (WORTHWHILE * natural.cautious_rate()).max(least).min(most);
     if upper_one_sided(raised.failure_count(), raised.len(), DROPPED) <= wanted {
-        return Standing::Dropped;
+        return SettingVerdict::Dropped;
     }
     let known = is_known(natural, raised, settings);
     let often = raised.times_as_often(natural);
     let (by_runs, by_time) = often.unwrap_or((f64::INFINITY, f64::INFINITY));
     if !known || by_runs < FACTOR || raised.failing_batches() < FAILING_BATCHES {
-        Standing::Open
+        SettingVerdict::Open
     } else if by_time < FACTOR {
-        Standing::TooSlow
+        SettingVerdict::TooSlow
     } else {
-        Standing::Raises
+        SettingVerdict::Raises
     }
 }
 
@@ -211,17 +211,29 @@ mod tests {
     fn a_plain_rise_is_seen_and_a_small_one_is_not() {
         let natural = sample(32, 1, &[7, 19]);
         let standing = |raised: &Sample| standing_of_setting(&natural, raised, 3);
-        assert_eq!(standing(&sample(32, 1, &every(2, 32))), Standing::Raises);
-        assert_eq!(standing(&sample(32, 1, &every(5, 32))), Standing::Open);
-        assert_eq!(standing(&sample(32, 1, &[3])), Standing::Dropped);
-        assert_eq!(standing(&Sample::default()), Standing::Open);
+        assert_eq!(
+            standing(&sample(32, 1, &every(2, 32))),
+            SettingVerdict::Raises
+        );
+        assert_eq!(
+            standing(&sample(32, 1, &every(5, 32))),
+            SettingVerdict::Open
+        );
+        assert_eq!(standing(&sample(32, 1, &[3])), SettingVerdict::Dropped);
+        assert_eq!(standing(&Sample::default()), SettingVerdict::Open);
     }
 
     #[test]
     fn more_settings_need_more_evidence() {
         let (natural, raised) = (sample(16, 1, &[7]), sample(16, 1, &every(2, 16)));
-        assert_eq!(standing_of_setting(&natural, &raised, 3), Standing::Raises);
-        assert_eq!(standing_of_setting(&natural, &raised, 8), Standing::Open);
+        assert_eq!(
+            standing_of_setting(&natural, &raised, 3),
+            SettingVerdict::Raises
+        );
+        assert_eq!(
+            standing_of_setting(&natural, &raised, 8),
+            SettingVerdict::Open
+        );
     }
 
     #[test]
@@ -240,7 +252,10 @@ mod tests {
         let natural = sample(32, 1, &[7, 19]);
         let mut slow = sample(32, 1, &every(2, 32));
         slow.seconds *= 5.0;
-        assert_eq!(standing_of_setting(&natural, &slow, 3), Standing::TooSlow);
+        assert_eq!(
+            standing_of_setting(&natural, &slow, 3),
+            SettingVerdict::TooSlow
+        );
         let (by_runs, by_time) = slow.times_as_often(&natural).unwrap();
         assert!((by_runs - 8.0).abs() < 1e-9 && (by_time - 1.6).abs() < 1e-9);
     }
@@ -252,9 +267,15 @@ mod tests {
         let together: Vec<u64> = (0..8).chain(16..24).collect();
         let together = sample(32, 8, &together);
         assert!(together.design_effect() > 7.0);
-        assert_eq!(standing_of_setting(&natural, &together, 3), Standing::Open);
+        assert_eq!(
+            standing_of_setting(&natural, &together, 3),
+            SettingVerdict::Open
+        );
         let spread = sample(32, 8, &every(2, 32));
-        assert_eq!(standing_of_setting(&natural, &spread, 3), Standing::Raises);
+        assert_eq!(
+            standing_of_setting(&natural, &spread, 3),
+            SettingVerdict::Raises
+        );
     }
 
     #[test]

@@ -66,7 +66,7 @@ const NOTHING: f64 = 1e-13;
 
 /// A failure rate at the first failing level, and how it rises.
 #[derive(Debug, Clone, Copy)]
-struct Cell {
+struct RampCell {
     rate: f64,
     slope: i32,
     weight: f64,
@@ -74,7 +74,7 @@ struct Cell {
 
 /// Trials at a level.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Lives {
+pub struct LevelCounts {
     /// Failed trials.
     pub failures: u64,
     /// All counted trials.
@@ -83,7 +83,7 @@ pub struct Lives {
 
 /// Requirements of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rule {
+pub struct RampRule {
     /// Probability that the answer is wrong.
     pub delta: f64,
     /// Whether a level at twice the answer is tried as well.
@@ -92,7 +92,7 @@ pub struct Rule {
 
 /// Levels that no trial distinguishes as the first failing one; usually a single level.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Group {
+pub struct LevelGroup {
     /// Their indices; the last one is the level that was tried.
     pub levels: RangeInclusive<usize>,
     /// Probability that the first failing level is one of them.
@@ -117,7 +117,7 @@ impl Forecast {
 
 /// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum RampStep {
     /// Run a trial at this level.
     Try(usize),
     /// This level is the first that fails, among the levels that could be tried.
@@ -133,9 +133,9 @@ pub enum Next {
 pub struct Ramp {
     levels: Vec<f64>,
     detect: f64,
-    cells: Vec<Cell>,
+    cells: Vec<RampCell>,
     /// Trials of each level.
-    lives: Vec<Lives>,
+    lives: Vec<LevelCounts>,
     usable: Vec<bool>,
     /// The probability of each hypothesis ("from this level on", and last "never") with each cell.
     masses: Vec<f64>,
@@ -151,7 +151,7 @@ fn coin_entropy(part: f64, whole: f64) -> f64 {
     x_ln_x(whole) - x_ln_x(part) - x_ln_x(whole - part)
 }
 
-fn rate_cells(detect: f64) -> Vec<Cell> {
+fn rate_cells(detect: f64) -> Vec<RampCell> {
     let (low, high) = ((LOWEST * detect).min(HIGHEST_RATE).ln(), HIGHEST_RATE.ln());
     let node = |i: u32| (low + (high - low) * f64::from(i) / f64::from(RATES - 1)).exp();
     let nodes: Vec<f64> = (0..RATES).map(node).collect();
@@ -159,7 +159,7 @@ fn rate_cells(detect: f64) -> Vec<Cell> {
     let weighted = |&rate: &f64| (rate, (1.0 - ALWAYS) * rate.sqrt() / total);
     let rates = nodes.iter().map(weighted).chain([(1.0, ALWAYS)]);
     let with_slopes = |(rate, weight): (f64, f64)| {
-        SLOPES.map(|slope| Cell {
+        SLOPES.map(|slope| RampCell {
             rate,
             slope,
             weight: weight / real(SLOPES.len() as u64),
@@ -168,7 +168,7 @@ fn rate_cells(detect: f64) -> Vec<Cell> {
     rates.flat_map(with_slopes).collect()
 }
 
-impl Cell {
+impl RampCell {
     /// Returns the rate of a level that is `times` times as high as the first failing one.
     fn rate_at(&self, times: f64) -> f64 {
         (self.rate * times.powi(self.slope)).min(1.0)
@@ -185,7 +185,7 @@ impl Ramp {
             levels: levels.iter().map(|level| f64::from(*level)).collect(),
             detect,
             cells: rate_cells(detect),
-            lives: vec![Lives::default(); count],
+            lives: vec![LevelCounts::default(); count],
             usable: vec![true; count],
             masses: Vec::new(),
         };
@@ -236,7 +236,7 @@ impl Ramp {
 
     /// Returns whether the trials of a level alone exclude the rate searched for.
     fn is_excluded(&self, level: usize, delta: f64) -> bool {
-        let Lives { failures, runs } = self.lives[level];
+        let LevelCounts { failures, runs } = self.lives[level];
         runs > 0 && upper_one_sided(failures, runs, delta) <= self.detect
     }
 
@@ -252,7 +252,7 @@ impl Ramp {
     }
 
     /// Returns the trials at each level.
-    pub fn lives_by_level(&self) -> &[Lives] {
+    pub fn lives_by_level(&self) -> &[LevelCounts] {
         &self.lives
     }
 
@@ -304,22 +304,22 @@ impl Ramp {
 
     /// Returns the distinguishable groups in ascending order; the last is "never", together with all levels above the
     /// last testable one.
-    fn distinguishable_groups(&self) -> Vec<Group> {
+    fn distinguishable_groups(&self) -> Vec<LevelGroup> {
         let posterior = self.level_posterior();
         let mut from = 0;
         let mut group = |to: usize| {
             let levels = from..=to;
             let mass = posterior[levels.clone()].iter().sum();
             from = to + 1;
-            Group { levels, mass }
+            LevelGroup { levels, mass }
         };
-        let mut groups: Vec<Group> = self.open_levels().map(&mut group).collect();
+        let mut groups: Vec<LevelGroup> = self.open_levels().map(&mut group).collect();
         groups.push(group(self.levels.len()));
         groups
     }
 
     /// Returns the likeliest group, and whether it is "never".
-    pub fn likeliest_group(&self) -> (Group, bool) {
+    pub fn likeliest_group(&self) -> (LevelGroup, bool) {
         let mut groups = self.distinguishable_groups();
         let mut best = 0;
         for (index, group) in groups.iter().enumerate() {
@@ -434,7 +434,7 @@ impl Ramp {
 
     /// Returns the error of the test of the level below this one.
     fn guard_error(&self, level: usize, delta: f64) -> f64 {
-        let Lives { failures, runs } = self.lives[level];
+        let LevelCounts { failures, runs } = self.lives[level];
         let least = clopper_pearson(failures, runs, 2.0 * RARE).lo;
         if least < HARDLY * self.detect {
             GUARD * delta
@@ -450,7 +450,7 @@ impl Ramp {
 
     /// Returns the total number of clean trials of the level below that distinguish it from this one.
     pub fn needed_below(&self, level: usize, delta: f64) -> u64 {
-        let Lives { failures, runs } = self.lives[level];
+        let LevelCounts { failures, runs } = self.lives[level];
         let apart = clean_runs_needed(failures, runs, APART * delta);
         let guard = self.guard_runs(self.guard_error(level, delta));
         guard.max(apart.unwrap_or(u64::MAX))
@@ -471,20 +471,20 @@ impl Ramp {
 
     /// Returns the level below the likeliest, with its trials and the trials that it still needs, if only the guard
     /// phase is left.
-    pub fn guarding_level(&self, rule: &Rule) -> Option<(usize, u64, u64)> {
+    pub fn guarding_level(&self, rule: &RampRule) -> Option<(usize, u64, u64)> {
         let below = self.guarded_level(rule)?;
         let forecast = self.forecast_lives(rule)?;
         Some((below, self.lives[below].runs, forecast.of_level(below)))
     }
 
-    fn guarded_level(&self, rule: &Rule) -> Option<usize> {
+    fn guarded_level(&self, rule: &RampRule) -> Option<usize> {
         let (group, never) = self.likeliest_group();
         let sure = !never && group.mass >= 1.0 - rule.delta;
         self.level_below(*group.levels.end()).filter(|_| sure)
     }
 
     /// Returns the number of trials that are missing according to [`Self::forecast_lives`], if only the guard phase is left.
-    pub fn missing_guard_lives(&self, rule: &Rule) -> Option<u64> {
+    pub fn missing_guard_lives(&self, rule: &RampRule) -> Option<u64> {
         self.guarded_level(rule)?;
         let forecast = self.forecast_lives(rule)?;
         Some(forecast.total_lives())
@@ -493,44 +493,44 @@ impl Ramp {
     /// Returns how many more trials of each level the search takes if levels continue to fail as often as they did, or
     /// as the lowest failing one, and the levels below it do not fail. Returns `None` if this would not end the search,
     /// or if nothing has failed yet.
-    pub fn forecast_lives(&self, rule: &Rule) -> Option<Forecast> {
+    pub fn forecast_lives(&self, rule: &RampRule) -> Option<Forecast> {
         let lowest = self.lowest_failing()?;
         let fails_next = |ahead: &Self, level: usize| {
             let seen = match self.lives[level].runs {
                 0 => self.lives[lowest],
                 _ => self.lives[level],
             };
-            let Lives { failures, runs } = ahead.lives[level];
+            let LevelCounts { failures, runs } = ahead.lives[level];
             level >= lowest && failures * seen.runs < seen.failures * (runs + 1)
         };
         let mut ahead = self.clone();
         let most = self.guard_runs(rule.delta).saturating_mul(2 * PATIENCE);
         for _ in 0..most {
             match ahead.next_step(rule) {
-                Next::Try(level) => ahead.observe_life(level, fails_next(&ahead, level)),
-                Next::From(_) | Next::Never => {
+                RampStep::Try(level) => ahead.observe_life(level, fails_next(&ahead, level)),
+                RampStep::From(_) | RampStep::Never => {
                     let lives = ahead.lives.iter().zip(&self.lives);
                     return Some(Forecast(
                         lives.map(|(then, now)| then.runs - now.runs).collect(),
                     ));
                 }
-                Next::Stuck => return None,
+                RampStep::Stuck => return None,
             }
         }
         None
     }
 
     /// Returns the next step.
-    pub fn next_step(&self, rule: &Rule) -> Next {
+    pub fn next_step(&self, rule: &RampRule) -> RampStep {
         let Some(top) = self.open_levels().next_back() else {
-            return Next::Stuck;
+            return RampStep::Stuck;
         };
         if let Some(level) = self.doubled_level() {
-            return Next::Try(level);
+            return RampStep::Try(level);
         }
         let (group, never) = self.likeliest_group();
         if group.mass < 1.0 - rule.delta {
-            return self.choose_level().map_or(Next::Stuck, Next::Try);
+            return self.choose_level().map_or(RampStep::Stuck, RampStep::Try);
         }
         if never {
             return self.next_of_none(top, rule.delta);
@@ -543,51 +543,51 @@ impl Ramp {
             let needed = self.needed_below(level, rule.delta);
             // Another failure is cheaper than the clean trials that a comparison with few failures needs.
             if needed > guard && lives.failures < FAILURES {
-                return Next::Try(level);
+                return RampStep::Try(level);
             }
             let seen = self.lives[below];
             let clean_for_long = seen.failures == 0 && seen.runs >= needed;
             if !self.is_excluded(below, error) || seen.failures == 0 && !clean_for_long {
                 return match seen.runs {
-                    _ if lives.runs * MIXED < seen.runs => Next::Try(level),
+                    _ if lives.runs * MIXED < seen.runs => RampStep::Try(level),
                     // The level stopped failing, so it cannot be distinguished from the one below.
                     runs if seen.failures == 0 && runs >= guard.saturating_mul(PATIENCE) => {
-                        Next::Stuck
+                        RampStep::Stuck
                     }
-                    _ => Next::Try(below),
+                    _ => RampStep::Try(below),
                 };
             }
             if seen.failures > 0 && !self.is_apart(level, below, rule.delta) {
                 let least = if seen.runs < lives.runs { below } else { level };
                 let patient = self.lives[least].runs < guard.saturating_mul(PATIENCE);
                 return if patient {
-                    Next::Try(least)
+                    RampStep::Try(least)
                 } else {
-                    Next::Stuck
+                    RampStep::Stuck
                 };
             }
         } else if lives.failures < FAILURES {
             // A single failure may come from a rate below the one searched for.
-            return Next::Try(level);
+            return RampStep::Try(level);
         }
         match self.level_above(level).filter(|_| rule.above) {
-            Some(above) if !self.holds_from(above, rule.delta) => Next::Try(above),
-            _ => Next::From(level),
+            Some(above) if !self.holds_from(above, rule.delta) => RampStep::Try(above),
+            _ => RampStep::From(level),
         }
     }
 
     /// Returns the next step if probably no level fails: the top is tried until the rate is excluded there, in turn
     /// with the other levels, because a rate may fall as the load grows.
-    fn next_of_none(&self, top: usize, delta: f64) -> Next {
+    fn next_of_none(&self, top: usize, delta: f64) -> RampStep {
         if self.is_excluded(top, delta) {
-            return Next::Never;
+            return RampStep::Never;
         }
         let others = || self.open_levels().filter(|level| *level < top);
         let tried: u64 = others().map(|level| self.lives[level].runs).sum();
         let least = others().min_by_key(|level| self.lives[*level].runs);
         match least.filter(|_| tried < self.lives[top].runs) {
-            Some(level) => Next::Try(level),
-            None => Next::Try(top),
+            Some(level) => RampStep::Try(level),
+            None => RampStep::Try(top),
         }
     }
 
@@ -622,17 +622,17 @@ mod tests {
     use super::*;
 
     const LEVELS: [u32; 7] = [1, 2, 4, 8, 9, 10, 16];
-    const RULE: Rule = Rule {
+    const RULE: RampRule = RampRule {
         delta: 0.05,
         above: false,
     };
 
     /// Runs a search to its end; `fails` receives the level and the number of its trial.
-    fn finish(ramp: &mut Ramp, fails: impl Fn(usize, u64) -> bool) -> (Next, Vec<usize>) {
+    fn finish(ramp: &mut Ramp, fails: impl Fn(usize, u64) -> bool) -> (RampStep, Vec<usize>) {
         let mut tried = Vec::new();
         loop {
             match ramp.next_step(&RULE) {
-                Next::Try(level) => {
+                RampStep::Try(level) => {
                     ramp.observe_life(level, fails(level, ramp.lives_by_level()[level].runs));
                     tried.push(level);
                 }
@@ -645,11 +645,11 @@ mod tests {
     fn it_doubles_until_something_fails_and_guards_the_level_below() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let (over, tried) = finish(&mut ramp, |level, _| level >= 5);
-        assert_eq!(over, Next::From(5));
+        assert_eq!(over, RampStep::From(5));
         assert_eq!(tried[..5], [0, 1, 2, 3, 6]);
         assert_eq!(
             ramp.lives_by_level()[4],
-            Lives {
+            LevelCounts {
                 failures: 0,
                 runs: 29
             }
@@ -679,7 +679,7 @@ mod tests {
                 level >= 5 && before < calm_after
             };
             let (over, tried) = finish(&mut ramp, fails);
-            assert!(!matches!(over, Next::From(_)), "{over:?}: {tried:?}");
+            assert!(!matches!(over, RampStep::From(_)), "{over:?}: {tried:?}");
             assert!(tried.len() < 1000, "{}", tried.len());
         }
     }
@@ -688,7 +688,7 @@ mod tests {
     fn where_nothing_fails_the_top_is_tried_until_the_rate_is_excluded() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let (over, _) = finish(&mut ramp, |_, _| false);
-        assert_eq!(over, Next::Never);
+        assert_eq!(over, RampStep::Never);
         assert!(
             ramp.lives_by_level()[6].runs >= 29,
             "{:?}",
@@ -703,7 +703,7 @@ mod tests {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let again = |level, turn| level == 4 && turn >= 20;
         let (over, _) = finish(&mut ramp, |level, turn| level >= 5 || again(level, turn));
-        assert_eq!(over, Next::From(4));
+        assert_eq!(over, RampStep::From(4));
         assert!(
             ramp.lives_by_level()[3].runs >= 29,
             "{:?}",
@@ -716,7 +716,7 @@ mod tests {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let rare = |level, turn| level == 4 && turn == 2;
         let (over, _) = finish(&mut ramp, |level, turn| level >= 5 || rare(level, turn));
-        assert_eq!(over, Next::From(5));
+        assert_eq!(over, RampStep::From(5));
         assert_eq!(ramp.lives_by_level()[4].failures, 1);
         assert_eq!(ramp.lowest_failing(), Some(5));
     }
@@ -733,7 +733,7 @@ mod tests {
     fn the_first_level_needs_none_below_it() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let (over, tried) = finish(&mut ramp, |_, _| true);
-        assert_eq!(over, Next::From(0));
+        assert_eq!(over, RampStep::From(0));
         assert!(tried.len() < 5, "{tried:?}");
     }
 
@@ -742,16 +742,16 @@ mod tests {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         ramp.mark_untestable(4);
         let (over, tried) = finish(&mut ramp, |level, _| level >= 5);
-        assert_eq!(over, Next::From(5));
+        assert_eq!(over, RampStep::From(5));
         assert!(!tried.contains(&4));
         assert_eq!(ramp.likeliest_group().0.levels, 4..=5);
         (0..7).for_each(|level| ramp.mark_untestable(level));
-        assert_eq!(ramp.next_step(&RULE), Next::Stuck);
+        assert_eq!(ramp.next_step(&RULE), RampStep::Stuck);
     }
 
     #[test]
     fn twice_the_answer_is_tried_where_that_is_asked_for() {
-        let rule = Rule {
+        let rule = RampRule {
             above: true,
             ..RULE
         };
@@ -759,13 +759,13 @@ mod tests {
         ramp.observe_life(2, true);
         ramp.observe_many(2, 9, 9);
         ramp.observe_many(1, 0, 29);
-        assert_eq!(ramp.next_step(&RULE), Next::From(2));
-        assert_eq!(ramp.next_step(&rule), Next::Try(4));
+        assert_eq!(ramp.next_step(&RULE), RampStep::From(2));
+        assert_eq!(ramp.next_step(&rule), RampStep::Try(4));
         let mut clean = ramp.clone();
         ramp.observe_life(4, true);
-        assert_eq!(ramp.next_step(&rule), Next::From(2));
+        assert_eq!(ramp.next_step(&rule), RampStep::From(2));
         clean.observe_many(4, 0, 29);
-        assert_eq!(clean.next_step(&rule), Next::From(2));
+        assert_eq!(clean.next_step(&rule), RampStep::From(2));
     }
 
     #[test]

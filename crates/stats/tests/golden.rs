@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use provoke_stats as stats;
 use provoke_stats::ramp::Ramp;
 use provoke_stats::search::{
-    Bisection, Cell, Channel, Costs, Features, Grid, Model, Stop, stage_prior,
+    Bisection, Cell, Channel, Costs, Features, Grid, SearchPrior, StopConditions, stage_prior,
 };
 use serde_json::Value;
 
@@ -373,8 +373,8 @@ fn fisher(case: &Case) {
 }
 
 /// Returns a model without the hypotheses "bad at the good end" and "none is bad", which the cases do not have.
-fn model(clean: bool) -> Model {
-    Model {
+fn model(clean: bool) -> SearchPrior {
+    SearchPrior {
         clean,
         already_bad: 0.0,
         none: 0.0,
@@ -445,7 +445,7 @@ fn bisect_posterior(case: &Case) {
             );
         }
     }
-    let stop = Stop::at_delta(0.05);
+    let stop = StopConditions::at_delta(0.05);
     let likeliest = search.likeliest_group();
     assert_eq!(
         likeliest.first as u64,

@@ -67,13 +67,13 @@ impl FromStr for Trials {
 
 /// All that the decision depends on, except for the trial's number.
 #[derive(Clone, Debug)]
-pub(crate) struct Odds {
+pub(crate) struct ChanceInputs {
     pub(crate) rate: Rate,
     pub(crate) fail_on: Option<Trials>,
     pub(crate) seed: u64,
 }
 
-impl Odds {
+impl ChanceInputs {
     /// Says whether the run misbehaves; `trial` is the text of `PROVOKE_TRIAL`, looked at only for `--fail-on`.
     pub(crate) fn decide(&self, trial: Option<&str>) -> Result<bool, String> {
         let Some(trials) = &self.fail_on else {
@@ -117,8 +117,8 @@ pub(crate) fn fresh_seed() -> u64 {
 mod tests {
     use super::*;
 
-    fn odds(rate: &str, fail_on: Option<&str>, seed: u64) -> Odds {
-        Odds {
+    fn odds(rate: &str, fail_on: Option<&str>, seed: u64) -> ChanceInputs {
+        ChanceInputs {
             rate: rate.parse().unwrap(),
             fail_on: fail_on.map(|text| text.parse().unwrap()),
             seed,

@@ -23,7 +23,7 @@ use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::Duration;
 
-use chance::{Odds, Rate, Trials};
+use chance::{ChanceInputs, Rate, Trials};
 use parse::SignalNumber;
 
 /// What the victim does when it misbehaves.
@@ -162,7 +162,7 @@ pub fn run(args: VictimArgs) -> ExitCode {
         thread::sleep(args.linger());
         return ExitCode::SUCCESS;
     }
-    let odds = Odds {
+    let odds = ChanceInputs {
         rate: args.rate,
         fail_on: args.fail_on.clone(),
         seed: args.seed.unwrap_or_else(chance::fresh_seed),

@@ -1,8 +1,8 @@
 //! Explains faults of memory accesses.
 
-use super::super::instruction::{self, Decoded, Touch};
-use super::super::scene::{Mapping, Scene};
-use super::{Cause, fault_of_class};
+use super::super::fault_context::{FaultContext, MappedRange};
+use super::super::instruction::{self, DecodedInstruction, MemoryAccess};
+use super::{FaultCause, fault_of_class};
 use crate::model::{Fault, class};
 use iced_x86::{FlowControl, Instruction};
 
@@ -18,9 +18,12 @@ const NEAR_STACK: u64 = 128 * 1024;
 const DEEP: u64 = 200;
 
 /// Explains an access to a page that is not mapped or does not allow the access.
-pub(super) fn explain_page_fault(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
+pub(super) fn explain_page_fault(
+    scene: &FaultContext<'_>,
+    decoded: Option<&DecodedInstruction>,
+) -> Fault {
     let touched = touched_memory(scene, decoded);
-    let lost = |touch: &&Touch| {
+    let lost = |touch: &&MemoryAccess| {
         near_zero(touch.address).is_some() || mapping_at(scene.mappings, touch.address).is_none()
     };
     let likely = touched.iter().find(lost).or(touched.first());
@@ -37,14 +40,21 @@ pub(super) fn explain_page_fault(scene: &Scene<'_>, decoded: Option<&Decoded>) -
     }
 }
 
-fn touched_memory(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Vec<Touch> {
+fn touched_memory(
+    scene: &FaultContext<'_>,
+    decoded: Option<&DecodedInstruction>,
+) -> Vec<MemoryAccess> {
     decoded
         .and_then(|it| it.instruction.as_ref())
         .map(|it| instruction::touched_by(it, &scene.registers))
         .unwrap_or_default()
 }
 
-fn class_of_page(scene: &Scene<'_>, address: u64, touched: &[Touch]) -> (&'static str, String) {
+fn class_of_page(
+    scene: &FaultContext<'_>,
+    address: u64,
+    touched: &[MemoryAccess],
+) -> (&'static str, String) {
     let rip = scene.registers.rip;
     let error = scene.trap.map(|(_, error)| error);
     let fetched = rip == address || error.is_some_and(|bits| bits & 0x10 != 0);
@@ -147,7 +157,7 @@ fn overflow_words(depth: u64) -> String {
     }
 }
 
-fn mapping_at(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
+fn mapping_at(mappings: &[MappedRange], address: u64) -> Option<&MappedRange> {
     mappings
         .iter()
         .find(|it| (it.start..it.end).contains(&address))
@@ -182,7 +192,10 @@ fn is_canonical(address: u64) -> bool {
 }
 
 /// Explains a general protection fault, for which the CPU reports no address.
-pub(super) fn explain_general_fault(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
+pub(super) fn explain_general_fault(
+    scene: &FaultContext<'_>,
+    decoded: Option<&DecodedInstruction>,
+) -> Fault {
     if !is_canonical(scene.registers.rip) {
         return garbage_fault(class::GARBAGE_CALL, scene.registers.rip);
     }
@@ -196,7 +209,7 @@ pub(super) fn explain_general_fault(scene: &Scene<'_>, decoded: Option<&Decoded>
     if let Some(touch) = touched.iter().find(|it| !is_canonical(it.address)) {
         return garbage_fault(class::GARBAGE, touch.address);
     }
-    let odd = |it: &&Touch| it.size >= 16 && !it.address.is_multiple_of(it.size);
+    let odd = |it: &&MemoryAccess| it.size >= 16 && !it.address.is_multiple_of(it.size);
     if let Some(touch) = touched.iter().find(odd) {
         return misaligned_fault(Some(touch.address));
     }
@@ -231,7 +244,7 @@ pub(super) fn misaligned_fault(address: Option<u64>) -> Fault {
 }
 
 /// Returns the target of an indirect jump or call, or of a return.
-fn jump_target(scene: &Scene<'_>, found: &Instruction) -> Option<u64> {
+fn jump_target(scene: &FaultContext<'_>, found: &Instruction) -> Option<u64> {
     match found.flow_control() {
         FlowControl::IndirectBranch | FlowControl::IndirectCall => {
             instruction::operand_value(found, 0, scene)
@@ -246,18 +259,18 @@ fn jump_target(scene: &Scene<'_>, found: &Instruction) -> Option<u64> {
 }
 
 /// Returns the probable cause of a fault of which only the registers are known.
-pub(super) fn likely_cause(scene: &Scene<'_>) -> Cause {
+pub(super) fn likely_cause(scene: &FaultContext<'_>) -> FaultCause {
     let decoded = instruction::decode_at(scene.memory, scene.registers.rip);
     let Some(found) = decoded.and_then(|it| it.instruction) else {
-        return Cause::Page;
+        return FaultCause::Page;
     };
     let touched = instruction::touched_by(&found, &scene.registers);
     let target = jump_target(scene, &found);
     let mut addresses = touched.iter().map(|it| it.address).chain(target);
     let impossible = addresses.any(|address| !is_canonical(address));
     if impossible || touched.is_empty() {
-        Cause::General
+        FaultCause::General
     } else {
-        Cause::Page
+        FaultCause::Page
     }
 }

@@ -1,14 +1,17 @@
 //! Explains faults of instructions: illegal ones, and arithmetic without a result.
 
-use super::super::instruction::{self, Decoded};
-use super::super::processor;
-use super::super::scene::Scene;
+use super::super::cpu_features;
+use super::super::fault_context::FaultContext;
+use super::super::instruction::{self, DecodedInstruction};
 use super::fault_of_class;
 use crate::model::{Fault, class};
 use iced_x86::{Code, Instruction, Mnemonic};
 
 /// Explains an instruction that the CPU rejected.
-pub(super) fn explain_illegal(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
+pub(super) fn explain_illegal(
+    scene: &FaultContext<'_>,
+    decoded: Option<&DecodedInstruction>,
+) -> Fault {
     let Some(decoded) = decoded else {
         return fault_of_class(class::ILLEGAL, "the code could not be read");
     };
@@ -38,8 +41,8 @@ fn no_code(bytes: &[u8]) -> Fault {
 }
 
 /// Explains a valid instruction that not every CPU has.
-fn explain_lacking(scene: &Scene<'_>, found: &Instruction) -> Fault {
-    let needs = processor::needed_features(found.cpuid_features(), scene.processor);
+fn explain_lacking(scene: &FaultContext<'_>, found: &Instruction) -> Fault {
+    let needs = cpu_features::needed_features(found.cpuid_features(), scene.processor);
     let text = instruction::format_instruction(found);
     let name = text.split(' ').next().unwrap_or_default();
     if let Some(lacks) = needs.lacking.first() {
@@ -72,7 +75,10 @@ fn explain_lacking(scene: &Scene<'_>, found: &Instruction) -> Fault {
 }
 
 /// Explains a division without a representable quotient.
-pub(super) fn explain_division(scene: &Scene<'_>, decoded: Option<&Decoded>) -> Fault {
+pub(super) fn explain_division(
+    scene: &FaultContext<'_>,
+    decoded: Option<&DecodedInstruction>,
+) -> Fault {
     let found = decoded.and_then(|it| it.instruction.as_ref());
     let divisor = found
         .filter(|it| matches!(it.mnemonic(), Mnemonic::Div | Mnemonic::Idiv))
@@ -88,7 +94,7 @@ pub(super) fn explain_division(scene: &Scene<'_>, decoded: Option<&Decoded>) -> 
 }
 
 /// Explains a breakpoint instruction; the instruction pointer is behind it.
-pub(super) fn explain_breakpoint(scene: &Scene<'_>) -> Fault {
+pub(super) fn explain_breakpoint(scene: &FaultContext<'_>) -> Fault {
     let before = scene.registers.rip.wrapping_sub(1);
     let decoded = instruction::decode_at(scene.memory, before);
     let found = decoded.and_then(|it| it.instruction);

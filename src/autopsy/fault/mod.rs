@@ -9,13 +9,13 @@ mod code;
 #[cfg(test)]
 mod tests;
 
+use super::fault_context::FaultContext;
 use super::instruction;
-use super::scene::Scene;
 use crate::model::{Fault, class};
 
 /// Cause that the CPU or the kernel reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cause {
+enum FaultCause {
     /// A page is not mapped or does not allow the access.
     Page,
     /// A general protection fault, most often of a non-canonical address.
@@ -55,19 +55,19 @@ const SI_KERNEL: i32 = 128;
 /// `si_code`: sent by `tgkill`, which is what `raise` and `abort` use.
 const SI_TKILL: i32 = -6;
 
-pub fn explain_fault(scene: &Scene<'_>) -> Fault {
+pub fn explain_fault(scene: &FaultContext<'_>) -> Fault {
     let cause = fault_cause(scene);
     let rip = scene.registers.rip;
     let decoded = instruction::decode_at(scene.memory, rip);
     let decoded = decoded.as_ref();
     let mut fault = match cause {
-        Cause::Page => address::explain_page_fault(scene, decoded),
-        Cause::General => address::explain_general_fault(scene, decoded),
-        Cause::Opcode => code::explain_illegal(scene, decoded),
-        Cause::Division => code::explain_division(scene, decoded),
-        Cause::Breakpoint => code::explain_breakpoint(scene),
-        Cause::Alignment => address::misaligned_fault(scene.address),
-        Cause::File => Fault {
+        FaultCause::Page => address::explain_page_fault(scene, decoded),
+        FaultCause::General => address::explain_general_fault(scene, decoded),
+        FaultCause::Opcode => code::explain_illegal(scene, decoded),
+        FaultCause::Division => code::explain_division(scene, decoded),
+        FaultCause::Breakpoint => code::explain_breakpoint(scene),
+        FaultCause::Alignment => address::misaligned_fault(scene.address),
+        FaultCause::File => Fault {
             address: scene.address,
             ..fault_of_class(
                 class::SHORT_FILE,
@@ -75,30 +75,30 @@ pub fn explain_fault(scene: &Scene<'_>) -> Fault {
                  or shared memory or the disk is full",
             )
         },
-        Cause::Hardware => fault_of_class(
+        FaultCause::Hardware => fault_of_class(
             class::HARDWARE,
             "the hardware reported a memory error: the program is not the cause",
         ),
-        Cause::Float => fault_of_class(class::FLOAT, float_error(scene.code)),
-        Cause::Debug => fault_of_class(class::TRAP, "a debugger trap without a debugger"),
-        Cause::Bus => fault_of_class(class::BUS, ""),
-        Cause::SystemCall => fault_of_class(
+        FaultCause::Float => fault_of_class(class::FLOAT, float_error(scene.code)),
+        FaultCause::Debug => fault_of_class(class::TRAP, "a debugger trap without a debugger"),
+        FaultCause::Bus => fault_of_class(class::BUS, ""),
+        FaultCause::SystemCall => fault_of_class(
             class::SYSTEM_CALL,
             &format!(
                 "system call {}: forbidden by a filter (seccomp)",
                 scene.registers.rax
             ),
         ),
-        Cause::Abort => fault_of_class(class::ABORTED, ""),
-        Cause::Sent => fault_of_class(
+        FaultCause::Abort => fault_of_class(class::ABORTED, ""),
+        FaultCause::Sent => fault_of_class(
             class::SENT,
             "kill() or a similar call, not an instruction that faulted",
         ),
-        Cause::Raised => fault_of_class(
+        FaultCause::Raised => fault_of_class(
             class::RAISED,
             "raise() or a similar call; or a signal handler of the program caught the fault and raised it again",
         ),
-        Cause::Unknown => fault_of_class(class::UNKNOWN, ""),
+        FaultCause::Unknown => fault_of_class(class::UNKNOWN, ""),
     };
     if is_sent(cause) {
         fault.sender = scene.sender;
@@ -112,8 +112,11 @@ pub fn explain_fault(scene: &Scene<'_>) -> Fault {
 }
 
 /// Returns whether a program sent the signal, so that no instruction caused it.
-fn is_sent(cause: Cause) -> bool {
-    matches!(cause, Cause::Sent | Cause::Raised | Cause::Abort)
+fn is_sent(cause: FaultCause) -> bool {
+    matches!(
+        cause,
+        FaultCause::Sent | FaultCause::Raised | FaultCause::Abort
+    )
 }
 
 fn fault_of_class(class: &str, detail: &str) -> Fault {
@@ -124,50 +127,50 @@ fn fault_of_class(class: &str, detail: &str) -> Fault {
     }
 }
 
-fn fault_cause(scene: &Scene<'_>) -> Cause {
+fn fault_cause(scene: &FaultContext<'_>) -> FaultCause {
     // The trap number in a signal frame is the best source: the CPU's report before any handler
     // ran.
     match scene.trap.map(|(number, _)| number) {
-        Some(14) if scene.signal == 7 => return Cause::File,
-        Some(14) => return Cause::Page,
-        Some(10..=13) => return Cause::General,
-        Some(6) => return Cause::Opcode,
+        Some(14) if scene.signal == 7 => return FaultCause::File,
+        Some(14) => return FaultCause::Page,
+        Some(10..=13) => return FaultCause::General,
+        Some(6) => return FaultCause::Opcode,
         // Division has the trap number 0, which a frame without trap information also contains.
-        Some(0) if scene.signal == 8 => return Cause::Division,
-        Some(1) => return Cause::Debug,
-        Some(3) => return Cause::Breakpoint,
-        Some(16 | 19) => return Cause::Float,
-        Some(17) => return Cause::Alignment,
-        Some(18) => return Cause::Hardware,
+        Some(0) if scene.signal == 8 => return FaultCause::Division,
+        Some(1) => return FaultCause::Debug,
+        Some(3) => return FaultCause::Breakpoint,
+        Some(16 | 19) => return FaultCause::Float,
+        Some(17) => return FaultCause::Alignment,
+        Some(18) => return FaultCause::Hardware,
         _ => {}
     }
     match scene.code {
-        Some(SI_TKILL) if scene.signal == 6 => Cause::Abort,
-        Some(SI_TKILL) => Cause::Raised,
-        Some(code) if code <= 0 => Cause::Sent,
+        Some(SI_TKILL) if scene.signal == 6 => FaultCause::Abort,
+        Some(SI_TKILL) => FaultCause::Raised,
+        Some(code) if code <= 0 => FaultCause::Sent,
         code => by_signal(scene, code),
     }
 }
 
-fn by_signal(scene: &Scene<'_>, code: Option<i32>) -> Cause {
+fn by_signal(scene: &FaultContext<'_>, code: Option<i32>) -> FaultCause {
     match (scene.signal, code) {
-        (4, _) => Cause::Opcode,
-        (5, Some(2 | 4 | 6)) => Cause::Debug,
-        (5, _) => Cause::Breakpoint,
-        (6, _) => Cause::Abort,
-        (7, Some(1)) => Cause::Alignment,
-        (7, Some(2)) => Cause::File,
-        (7, Some(4 | 5)) => Cause::Hardware,
+        (4, _) => FaultCause::Opcode,
+        (5, Some(2 | 4 | 6)) => FaultCause::Debug,
+        (5, _) => FaultCause::Breakpoint,
+        (6, _) => FaultCause::Abort,
+        (7, Some(1)) => FaultCause::Alignment,
+        (7, Some(2)) => FaultCause::File,
+        (7, Some(4 | 5)) => FaultCause::Hardware,
         // The kernel reports a non-canonical stack pointer as a bus error.
-        (7 | 11, Some(SI_KERNEL)) => Cause::General,
-        (7, _) => Cause::Bus,
-        (8, Some(3..)) => Cause::Float,
-        (8, _) => Cause::Division,
+        (7 | 11, Some(SI_KERNEL)) => FaultCause::General,
+        (7, _) => FaultCause::Bus,
+        (8, Some(3..)) => FaultCause::Float,
+        (8, _) => FaultCause::Division,
         // The core does not contain the address, so derive it from the registers.
         (11, None) if scene.address.is_none() => address::likely_cause(scene),
-        (11, _) => Cause::Page,
-        (31, _) => Cause::SystemCall,
-        _ => Cause::Unknown,
+        (11, _) => FaultCause::Page,
+        (31, _) => FaultCause::SystemCall,
+        _ => FaultCause::Unknown,
     }
 }
 

@@ -1,4 +1,4 @@
-use super::super::scene::{Mapping, Memory, Registers, Scene};
+use super::super::fault_context::{FaultContext, MappedRange, MemoryReader, Registers};
 use super::explain_fault;
 use crate::model::Fault;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ const STACK: u64 = 0x7ffd_0000_0000;
 /// Known memory, in ranges by address.
 struct Pieces(Vec<(u64, Vec<u8>)>);
 
-impl Memory for Pieces {
+impl MemoryReader for Pieces {
     fn read_memory(&self, address: u64, buffer: &mut [u8]) -> bool {
         self.0.iter().any(|(start, bytes)| {
             let from = address
@@ -70,7 +70,7 @@ impl Case {
     }
 
     fn explain(&self) -> Fault {
-        let area = |start, end, access: &str| Mapping {
+        let area = |start, end, access: &str| MappedRange {
             start,
             end,
             readable: access.contains('r'),
@@ -85,7 +85,7 @@ impl Case {
             area(STACK, STACK + 0x10000, "rw"),
             area(0x7000_0000_0000, 0x7000_0000_1000, ""),
         ];
-        explain_fault(&Scene {
+        explain_fault(&FaultContext {
             signal: self.signal,
             code: self.code,
             address: self.address,
@@ -231,7 +231,7 @@ fn where_nobody_wrote_the_address_down_the_registers_tell_it() {
 
 fn on(instruction: &[u8], model: &str) -> Case {
     let mut case = case(4, 2, instruction);
-    case.flags = super::super::processor::flags_of_model(model);
+    case.flags = super::super::cpu_features::flags_of_model(model);
     case
 }
 

@@ -1,59 +1,64 @@
 //! Finds the candidates of a search that the scenario does not list, such as commits.
 
-mod known;
 mod packages;
-mod pieces;
+mod priors;
+mod source_parts;
 mod stacks;
 
 use super::error::into_refusal;
-use crate::model::Choices;
-use crate::packages::Manager;
-use crate::prepare::{self, Commit, Line};
-use crate::scenario::{Ask, Refusal, Scenario, Searched};
-use crate::source::Grain;
+use crate::model::VariantChoices;
+use crate::packages::PackageManager;
+use crate::prepare::{self, Commit, CommitHistory};
+use crate::scenario::{PlanError, QuestionSettings, Scenario, SearchSources};
+use crate::source::PartSize;
 use crate::term;
-use known::{read_candidates, read_log, read_weights};
 use packages::{image_tags, of_differences, package_versions};
-use pieces::{of_files, of_sources};
+use priors::{read_candidates, read_log, read_weights};
+use source_parts::{of_files, of_sources};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 /// Returns the candidates or items; `None` if the scenario itself lists them.
-pub(super) fn find_searched(scenario: &Scenario, base: &Path) -> Result<Option<Searched>, Refusal> {
+pub(super) fn find_searched(
+    scenario: &Scenario,
+    base: &Path,
+) -> Result<Option<SearchSources>, PlanError> {
     let folder = base.join(scenario.cwd.as_deref().unwrap_or(Path::new("")));
     let pieces = [
-        ("imports", &scenario.imports, Grain::Imports),
-        ("statements", &scenario.statements, Grain::Statements),
-        ("lines", &scenario.lines, Grain::Lines),
+        ("imports", &scenario.imports, PartSize::Imports),
+        ("statements", &scenario.statements, PartSize::Statements),
+        ("lines", &scenario.lines, PartSize::Lines),
     ];
     let pieces = pieces.into_iter().find(|(_, files, _)| !files.is_empty());
     let found = match (scenario.ask, pieces) {
-        (Some(Ask::Bisect), _) => in_order(scenario, base, &folder)?,
-        (Some(Ask::Reduce), Some((field, files, grain))) => {
+        (Some(QuestionSettings::Bisect), _) => in_order(scenario, base, &folder)?,
+        (Some(QuestionSettings::Reduce), Some((field, files, grain))) => {
             Some(of_sources(field, files, grain, base, &folder)?)
         }
-        (Some(Ask::Reduce), None) => match (&scenario.files, &scenario.from, &scenario.to) {
-            (Some(files), ..) => Some(of_files(&base.join(files), &folder)?),
-            (None, Some(from), Some(to)) => {
-                Some(of_differences(scenario, [from, to], base, &folder)?)
+        (Some(QuestionSettings::Reduce), None) => {
+            match (&scenario.files, &scenario.from, &scenario.to) {
+                (Some(files), ..) => Some(of_files(&base.join(files), &folder)?),
+                (None, Some(from), Some(to)) => {
+                    Some(of_differences(scenario, [from, to], base, &folder)?)
+                }
+                (None, Some(_), None) | (None, None, Some(_)) => {
+                    return Err(refuse_field(
+                        "from",
+                        "`from` and `to` belong together, and only one is given",
+                        "give the environment that does not fail as `from`, and the one that fails as `to`",
+                    ));
+                }
+                (None, None, None) => None,
             }
-            (None, Some(_), None) | (None, None, Some(_)) => {
-                return Err(refuse_field(
-                    "from",
-                    "`from` and `to` belong together, and only one is given",
-                    "give the environment that does not fail as `from`, and the one that fails as `to`",
-                ));
-            }
-            (None, None, None) => None,
-        },
+        }
         _ => None,
     };
     Ok(found)
 }
 
-fn refuse_field(field: &str, what: impl Into<String>, hint: impl Into<String>) -> Refusal {
-    Refusal {
+fn refuse_field(field: &str, what: impl Into<String>, hint: impl Into<String>) -> PlanError {
+    PlanError {
         what: what.into(),
         at: vec![field.to_owned()],
         hint: hint.into(),
@@ -61,12 +66,16 @@ fn refuse_field(field: &str, what: impl Into<String>, hint: impl Into<String>) -
 }
 
 /// Returns the candidates of an ordered list, with known counts.
-fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Searched>, Refusal> {
+fn in_order(
+    scenario: &Scenario,
+    base: &Path,
+    folder: &Path,
+) -> Result<Option<SearchSources>, PlanError> {
     let packages = [
-        ("pip", &scenario.pip, Manager::Pip),
-        ("cargo", &scenario.cargo, Manager::Cargo),
-        ("apt", &scenario.apt, Manager::Apt),
-        ("npm", &scenario.npm, Manager::Npm),
+        ("pip", &scenario.pip, PackageManager::Pip),
+        ("cargo", &scenario.cargo, PackageManager::Cargo),
+        ("apt", &scenario.apt, PackageManager::Apt),
+        ("npm", &scenario.npm, PackageManager::Npm),
     ];
     let mut packages = packages
         .into_iter()
@@ -92,9 +101,10 @@ fn in_order(scenario: &Scenario, base: &Path, folder: &Path) -> Result<Option<Se
         {
             (image_tags(scenario)?, Vec::new())
         }
-        (None, None) if scenario.prior.is_some() || scenario.log.is_some() => {
-            (Searched::from(scenario.listed_candidates()?), Vec::new())
-        }
+        (None, None) if scenario.prior.is_some() || scenario.log.is_some() => (
+            SearchSources::from(scenario.listed_candidates()?),
+            Vec::new(),
+        ),
         (None, None) => {
             let none_given = scenario.over.is_empty() && scenario.range.is_none();
             if none_given && in_repository(folder) {
@@ -141,7 +151,11 @@ fn in_repository(folder: &Path) -> bool {
 }
 
 /// Returns the commits of a history, as candidates and with their changes.
-fn commits_of_line(scenario: &Scenario, line: Line, folder: &Path) -> (Searched, Vec<Commit>) {
+fn commits_of_line(
+    scenario: &Scenario,
+    line: CommitHistory,
+    folder: &Path,
+) -> (SearchSources, Vec<Commit>) {
     if line.commits.iter().any(|commit| commit.merges) {
         term::print_message(if scenario.first_parent == Some(true) {
             "note: a merge counts as one commit; if a merge is found, its commits can be searched next"
@@ -162,11 +176,11 @@ fn commits_of_line(scenario: &Scenario, line: Line, folder: &Path) -> (Searched,
         scenario.build.as_deref(),
         &scenario.artifact,
     );
-    let searched = Searched {
+    let searched = SearchSources {
         make: Some(make),
         repository: Some(line.root.as_path().into()),
         moved: Some((line.root, "{made}".to_owned())),
-        ..Searched::from(Choices::Places(places))
+        ..SearchSources::from(VariantChoices::Places(places))
     };
     (searched, line.commits)
 }

@@ -1,12 +1,15 @@
 //! Finds package versions, image tags and the differences of two environments as candidates.
 
 use super::refuse_field;
-use crate::cli::engine::{self, Trouble};
-use crate::model::{Choices, Make, Place, Text, Thing, What};
-use crate::packages::{self, Difference, Fault, Kind, Manager, Parts, Pip, Recipe, Wanted};
-use crate::scenario::{Refusal, Scenario, Searched};
+use crate::cli::engine::{self, EngineError};
+use crate::model::{Candidate, Item, ItemKind, Preparation, Text, VariantChoices};
+use crate::packages::{
+    self, EntryDifference, EntryKind, EnvironmentEntries, EnvironmentRecipe, PackageError,
+    PackageManager, Pip, VersionQuery,
+};
+use crate::scenario::{PlanError, Scenario, SearchSources};
 use crate::state::State;
-use crate::store::{self, Folder, StoreError, default_root};
+use crate::store::{self, RunFolder, StoreError, default_root};
 use crate::term;
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +19,7 @@ use std::path::{Path, PathBuf};
 const MAKERS: u32 = 2;
 
 /// Converts an error of a package tool to a refusal of the scenario.
-fn refusal_of_fault(field: &str, fault: &Fault) -> Refusal {
+fn refusal_of_fault(field: &str, fault: &PackageError) -> PlanError {
     let why = std::error::Error::source(fault).map_or(String::new(), |why| format!(": {why}"));
     refuse_field(field, format!("{fault}{why}"), fault.hint())
 }
@@ -26,13 +29,13 @@ pub(super) fn package_versions(
     scenario: &Scenario,
     field: &str,
     spec: &str,
-    manager: Manager,
+    manager: PackageManager,
     base: &Path,
     folder: &Path,
-) -> Result<Searched, Refusal> {
+) -> Result<SearchSources, PlanError> {
     let path = |path: &Option<PathBuf>| path.as_ref().map(|path| base.join(path));
     let (requirements, constraints) = (path(&scenario.requirements), path(&scenario.constraints));
-    let wanted = Wanted {
+    let wanted = VersionQuery {
         manager,
         spec,
         folder,
@@ -47,40 +50,45 @@ pub(super) fn package_versions(
     for note in &found.notes {
         term::print_message(&format!("note: {note}"));
     }
-    let place = |name: String| Place { name, about: None };
+    let place = |name: String| Candidate { name, about: None };
     let places = found.versions.into_iter().map(place).collect();
     Ok(in_environments(
         found.recipe,
-        Choices::Places(places),
+        VariantChoices::Places(places),
         folder,
     ))
 }
 
 /// Returns the tags of an image; every trial runs in its own container.
-pub(super) fn image_tags(scenario: &Scenario) -> Result<Searched, Refusal> {
+pub(super) fn image_tags(scenario: &Scenario) -> Result<SearchSources, PlanError> {
     let said = scenario.image.as_deref().unwrap_or_default();
     let Some((image, tags)) = said.rsplit_once(':').filter(|(image, _)| !image.is_empty()) else {
         let hint = "write IMAGE:TAG,TAG,TAG, such as app:1.0,1.1,1.2";
         return Err(refuse_field("image", format!("`{said}` has no tags"), hint));
     };
-    let engine = engine::find_engine(scenario.engine.as_deref()).map_err(Trouble::into_refusal)?;
+    let engine =
+        engine::find_engine(scenario.engine.as_deref()).map_err(EngineError::into_refusal)?;
     // Images that `setup` creates need not exist yet.
     for tag in tags.split(',').filter(|_| scenario.setup.is_none()) {
-        engine::has_image(engine, &format!("{image}:{tag}")).map_err(Trouble::into_refusal)?;
+        engine::has_image(engine, &format!("{image}:{tag}")).map_err(EngineError::into_refusal)?;
     }
-    let place = |tag: &str| Place {
+    let place = |tag: &str| Candidate {
         name: tag.to_owned(),
         about: None,
     };
     let places = tags.split(',').map(place).collect();
-    Ok(Choices::Places(places).into())
+    Ok(VariantChoices::Places(places).into())
 }
 
 /// Gives each variant its own environment.
-fn in_environments(recipe: Recipe, choices: Choices, folder: &Path) -> Searched {
+fn in_environments(
+    recipe: EnvironmentRecipe,
+    choices: VariantChoices,
+    folder: &Path,
+) -> SearchSources {
     let cwd = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    Searched {
-        make: Some(Make {
+    SearchSources {
+        make: Some(Preparation {
             folder: "".into(),
             copy: None,
             script: Some(recipe.script.into()),
@@ -92,7 +100,7 @@ fn in_environments(recipe: Recipe, choices: Choices, folder: &Path) -> Searched 
         path: recipe.path,
         env: recipe.env,
         makers: Some(MAKERS),
-        ..Searched::from(choices)
+        ..SearchSources::from(choices)
     }
 }
 
@@ -102,39 +110,39 @@ pub(super) fn of_differences(
     ends: [&Path; 2],
     base: &Path,
     folder: &Path,
-) -> Result<Searched, Refusal> {
+) -> Result<SearchSources, PlanError> {
     let files = ends.map(|end| base.join(end));
     let [old, new] = ends.map(|end| variables_of(end, base, scenario.trust));
     let found = match [old?, new?] {
-        [Some(old), Some(new)] => packages::compare_parts(Kind::Variables, old, new),
+        [Some(old), Some(new)] => packages::compare_parts(EntryKind::Variables, old, new),
         _ => {
             let [from, to] = &files;
             packages::compare_files(from, to).map_err(|fault| refusal_of_fault("from", &fault))?
         }
     };
     let text = |text: &Option<String>| text.as_ref().map(Text::from);
-    let thing = |one: &Difference| {
+    let thing = |one: &EntryDifference| {
         let (from, to) = (text(&one.from), text(&one.to));
         let what = match found.kind {
-            Kind::Packages => What::Text(to, from),
-            Kind::Variables => What::Variable(one.name.as_str().into(), to, from),
+            EntryKind::Packages => ItemKind::Text(to, from),
+            EntryKind::Variables => ItemKind::Variable(one.name.as_str().into(), to, from),
         };
-        Thing {
+        Item {
             name: describe_difference(found.kind, one),
             at: None,
             what,
         }
     };
-    let things = Choices::Things(found.differences.iter().map(thing).collect());
-    if found.kind == Kind::Variables {
+    let things = VariantChoices::Things(found.differences.iter().map(thing).collect());
+    if found.kind == EntryKind::Variables {
         let env = found.common.into_iter();
-        return Ok(Searched {
+        return Ok(SearchSources {
             env: env.collect(),
-            ..Searched::from(things)
+            ..SearchSources::from(things)
         });
     }
-    let wanted = Wanted {
-        manager: Manager::Pip,
+    let wanted = VersionQuery {
+        manager: PackageManager::Pip,
         spec: "",
         folder,
         env: &[],
@@ -154,15 +162,19 @@ pub(super) fn of_differences(
 }
 
 /// Returns the environment of a run, if a run was named instead of a file.
-fn variables_of(name: &Path, base: &Path, trust: bool) -> Result<Option<Parts>, Refusal> {
+fn variables_of(
+    name: &Path,
+    base: &Path,
+    trust: bool,
+) -> Result<Option<EnvironmentEntries>, PlanError> {
     if base.join(name).is_file() {
         return Ok(None);
     }
     let run = name.to_str();
-    let Some(folder) = run.and_then(|run| Folder::find_run(run, &default_root()).ok()) else {
+    let Some(folder) = run.and_then(|run| RunFolder::find_run(run, &default_root()).ok()) else {
         return Ok(None);
     };
-    let refused = |error: StoreError| Refusal {
+    let refused = |error: StoreError| PlanError {
         what: error.to_string(),
         at: vec!["from".to_owned()],
         hint: error.hint().unwrap_or_default(),
@@ -173,8 +185,8 @@ fn variables_of(name: &Path, base: &Path, trust: bool) -> Result<Option<Parts>, 
 }
 
 /// Returns the environment of the trials of a run, if all of it is UTF-8.
-fn variables_in(state: &State) -> Option<Parts> {
-    let mut all: Parts = BTreeMap::new();
+fn variables_in(state: &State) -> Option<EnvironmentEntries> {
+    let mut all: EnvironmentEntries = BTreeMap::new();
     let text = |text: &Text| text.as_os_str().to_str().map(str::to_owned);
     for (name, value) in &state.plan.environment {
         all.insert(text(name)?, text(value)?);
@@ -194,13 +206,13 @@ fn variables_in(state: &State) -> Option<Parts> {
 }
 
 /// Returns the name of a difference: `numpy 1.16 to 1.21`.
-fn describe_difference(kind: Kind, one: &Difference) -> String {
+fn describe_difference(kind: EntryKind, one: &EntryDifference) -> String {
     let said = |text: &String| match kind {
-        Kind::Packages => {
+        EntryKind::Packages => {
             let version = text.strip_prefix(&one.name);
             version.unwrap_or(text).trim_start_matches('=').to_owned()
         }
-        Kind::Variables => text.clone(),
+        EntryKind::Variables => text.clone(),
     };
     let name = &one.name;
     match (one.from.as_ref().map(said), one.to.as_ref().map(said)) {

@@ -4,8 +4,8 @@ use super::refuse_field;
 use crate::model::{Event, Frame, Observation, Outcome};
 use crate::policy;
 use crate::prepare::Commit;
-use crate::scenario::Refusal;
-use crate::store::{self, Folder, default_root};
+use crate::scenario::PlanError;
+use crate::store::{self, RunFolder, default_root};
 use crate::term;
 use crate::untrusted::SafeText;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use std::path::Path;
 const ON_THE_STACK: u64 = 36;
 
 /// Returns the weights of commits by the stacks of a run's failures.
-pub(super) fn stack_weights(run: &str, commits: &[Commit]) -> Result<Vec<u64>, Refusal> {
+pub(super) fn stack_weights(run: &str, commits: &[Commit]) -> Result<Vec<u64>, PlanError> {
     let files = files_on_stacks(run)?;
     if files.is_empty() {
         let run = SafeText::from_line(run);
@@ -44,9 +44,9 @@ pub(super) fn stack_weights(run: &str, commits: &[Commit]) -> Result<Vec<u64>, R
 }
 
 /// Returns the source files in the stacks of a run's failures.
-fn files_on_stacks(run: &str) -> Result<BTreeSet<String>, Refusal> {
+fn files_on_stacks(run: &str) -> Result<BTreeSet<String>, PlanError> {
     let mut files = BTreeSet::new();
-    let folder = Folder::find_run(run, &default_root());
+    let folder = RunFolder::find_run(run, &default_root());
     let read = folder.and_then(|folder| {
         store::read_run(&folder.journal_path(), policy::is_done, |event, _| {
             if let Event::TrialFinished {

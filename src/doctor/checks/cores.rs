@@ -1,37 +1,37 @@
 //! Checks of core files: whether the kernel writes them, where, and up to which size.
 
 use super::{failed_check, passed_check};
-use crate::doctor::{Check, Machine, Proof, State};
-use crate::sys::core_pattern::Destination;
+use crate::doctor::{CaptureProof, CheckResult, CheckState, MachineFacts};
+use crate::sys::core_pattern::CoreDestination;
 use crate::untrusted::Untrusted as _;
 
 /// Default limit of kept cores: twice as much should be free.
 const LARGE_CORE: u64 = 2 << 30;
 
-pub(super) fn check_crash(machine: &Machine) -> Check {
+pub(super) fn check_crash(machine: &MachineFacts) -> CheckResult {
     let name = "crash";
     match &machine.proof {
-        Proof::Core(file) => passed_check(
+        CaptureProof::Core(file) => passed_check(
             name,
             format!(
                 "a test program crashed, and its core was at {}",
                 file.to_safe()
             ),
         ),
-        Proof::NoCore(true) => failed_check(
-            State::Bad,
+        CaptureProof::NoCore(true) => failed_check(
+            CheckState::Bad,
             name,
             "a test program crashed and the kernel dumped a core, but the core was not found",
             "see `core-pattern`, which defines where cores go",
         ),
-        Proof::NoCore(false) => failed_check(
-            State::Bad,
+        CaptureProof::NoCore(false) => failed_check(
+            CheckState::Bad,
             name,
             "a test program crashed and left no core",
             "see `core-limit` and `core-pattern`",
         ),
-        Proof::InTheWay(file) => failed_check(
-            State::Bad,
+        CaptureProof::InTheWay(file) => failed_check(
+            CheckState::Bad,
             name,
             format!(
                 "no test crash was made: its core would overwrite {}",
@@ -39,8 +39,8 @@ pub(super) fn check_crash(machine: &Machine) -> Check {
             ),
             format!("move it away: mv {0} {0}.kept", file.to_safe()),
         ),
-        Proof::NoCrash(why) => failed_check(
-            State::Bad,
+        CaptureProof::NoCrash(why) => failed_check(
+            CheckState::Bad,
             name,
             format!("no test crash could be made: {why}"),
             "set TMPDIR to a writable directory: export TMPDIR=$HOME",
@@ -48,17 +48,17 @@ pub(super) fn check_crash(machine: &Machine) -> Check {
     }
 }
 
-pub(super) fn core_limit(machine: &Machine) -> Check {
+pub(super) fn core_limit(machine: &MachineFacts) -> CheckResult {
     let name = "core-limit";
     match machine.core_limit {
         Some(0) => failed_check(
-            State::Bad,
+            CheckState::Bad,
             name,
             "the hard limit for core files is 0",
             "as root, before provoke: `ulimit -Hc unlimited`; in a service `LimitCORE=infinity`; `docker run --ulimit core=-1`",
         ),
         Some(bytes) if bytes < LARGE_CORE => failed_check(
-            State::Better,
+            CheckState::Better,
             name,
             format!(
                 "the hard limit for core files is {bytes} bytes: larger cores are truncated and lose their stacks"
@@ -72,7 +72,7 @@ pub(super) fn core_limit(machine: &Machine) -> Check {
     }
 }
 
-pub(super) fn core_pattern(machine: &Machine) -> Check {
+pub(super) fn core_pattern(machine: &MachineFacts) -> CheckResult {
     let name = "core-pattern";
     let to_files = "sysctl kernel.core_pattern=core.%p";
     let Some((pattern, destination)) = machine
@@ -81,36 +81,36 @@ pub(super) fn core_pattern(machine: &Machine) -> Check {
         .zip(machine.destination.as_ref())
     else {
         return failed_check(
-            State::Bad,
+            CheckState::Bad,
             name,
             "cannot read where the kernel writes cores",
             "mount /proc",
         );
     };
     match destination {
-        Destination::Helper { .. } if !machine.helper_exists && machine.container.is_none() => {
+        CoreDestination::Helper { .. } if !machine.helper_exists && machine.container.is_none() => {
             failed_check(
-                State::Bad,
+                CheckState::Bad,
                 name,
                 format!("cores go to a program that does not exist: {pattern}"),
                 to_files,
             )
         }
-        Destination::Helper { leaves: None, .. } => failed_check(
-            State::Bad,
+        CoreDestination::Helper { leaves: None, .. } => failed_check(
+            CheckState::Bad,
             name,
             format!("cores go to an unknown program: {pattern}"),
             to_files,
         ),
-        Destination::Helper { .. } => failed_check(
-            State::Better,
+        CoreDestination::Helper { .. } => failed_check(
+            CheckState::Better,
             name,
             format!("cores go to {pattern}, which slows down every crash, even without a core"),
             format!("to write core files instead: {to_files}"),
         ),
-        Destination::File(template) => match (&template.folder, &machine.core_folder) {
+        CoreDestination::File(template) => match (&template.folder, &machine.core_folder) {
             (Some(_), Some(folder)) if !folder.exists => failed_check(
-                State::Bad,
+                CheckState::Bad,
                 name,
                 format!(
                     "cores go to {}, which does not exist",
@@ -119,7 +119,7 @@ pub(super) fn core_pattern(machine: &Machine) -> Check {
                 format!("mkdir -p -m 1777 {}", folder.path.to_safe()),
             ),
             (Some(_), Some(folder)) if !folder.writable => failed_check(
-                State::Bad,
+                CheckState::Bad,
                 name,
                 format!(
                     "cores go to {}, which is not writable",
@@ -131,7 +131,7 @@ pub(super) fn core_pattern(machine: &Machine) -> Check {
                 passed_check(name, format!("cores go to {}", folder.path.to_safe()))
             }
             (None, Some(folder)) if !folder.writable => failed_check(
-                State::Bad,
+                CheckState::Bad,
                 name,
                 "cores go to the working directory of a program, and this one is not writable",
                 "use another working directory: provoke run --cwd DIR",
@@ -144,11 +144,11 @@ pub(super) fn core_pattern(machine: &Machine) -> Check {
     }
 }
 
-pub(super) fn core_names(machine: &Machine) -> Check {
+pub(super) fn core_names(machine: &MachineFacts) -> CheckResult {
     let name = "core-names";
     match &machine.destination {
-        Some(Destination::File(template)) if !template.has_pid => failed_check(
-            State::Better,
+        Some(CoreDestination::File(template)) if !template.has_pid => failed_check(
+            CheckState::Better,
             name,
             "all cores have the same name: a second crash in a directory overwrites the first core",
             "sysctl kernel.core_uses_pid=1",
@@ -157,7 +157,7 @@ pub(super) fn core_names(machine: &Machine) -> Check {
     }
 }
 
-pub(super) fn core_space(machine: &Machine) -> Check {
+pub(super) fn core_space(machine: &MachineFacts) -> CheckResult {
     check_space(
         "core-space",
         "where cores go",
@@ -166,7 +166,7 @@ pub(super) fn core_space(machine: &Machine) -> Check {
     )
 }
 
-pub(super) fn core_suid(machine: &Machine) -> Check {
+pub(super) fn core_suid(machine: &MachineFacts) -> CheckResult {
     let name = "core-suid";
     match machine.suid_dumpable.as_deref() {
         Some("0") => passed_check(name, "setuid programs leave no core (the usual setting)"),
@@ -178,7 +178,7 @@ pub(super) fn core_suid(machine: &Machine) -> Check {
     }
 }
 
-pub(super) fn shared_memory(machine: &Machine) -> Check {
+pub(super) fn shared_memory(machine: &MachineFacts) -> CheckResult {
     check_space(
         "shared-memory",
         "in /dev/shm",
@@ -187,10 +187,10 @@ pub(super) fn shared_memory(machine: &Machine) -> Check {
     )
 }
 
-fn check_space(name: &'static str, place: &str, free: Option<u64>, fix: &str) -> Check {
+fn check_space(name: &'static str, place: &str, free: Option<u64>, fix: &str) -> CheckResult {
     let Some(free) = free else {
         return failed_check(
-            State::Better,
+            CheckState::Better,
             name,
             format!("cannot read the free space {place}"),
             fix,
@@ -203,7 +203,7 @@ fn check_space(name: &'static str, place: &str, free: Option<u64>, fix: &str) ->
     );
     if free < 2 * LARGE_CORE {
         let seen = format!("{seen}; recommended: twice the memory of the largest program");
-        return failed_check(State::Better, name, seen, fix);
+        return failed_check(CheckState::Better, name, seen, fix);
     }
     passed_check(name, seen)
 }

@@ -1,20 +1,20 @@
 //! Checks: each judges the facts about a machine, and suggests changes.
 
 mod cores;
-mod place;
+mod environment;
 #[cfg(test)]
 mod tests;
 mod tools;
 
-use super::{Check, Machine, State};
+use super::{CheckResult, CheckState, MachineFacts};
 use cores::{
     check_crash, core_limit, core_names, core_pattern, core_space, core_suid, shared_memory,
 };
-use place::{check_children, check_container, check_init, check_variables, memory_group};
+use environment::{check_children, check_container, check_init, check_variables, memory_group};
 use tools::{check_gdb, check_ptrace, check_pystack, check_symbols, eu_stack, kernel_log, py_spy};
 
 /// All checks, in the order in which they are shown.
-pub(super) const ALL: [fn(&Machine) -> Check; 19] = [
+pub(super) const ALL: [fn(&MachineFacts) -> CheckResult; 19] = [
     check_crash,
     core_limit,
     core_pattern,
@@ -36,22 +36,22 @@ pub(super) const ALL: [fn(&Machine) -> Check; 19] = [
     check_variables,
 ];
 
-fn passed_check(name: &'static str, seen: impl Into<String>) -> Check {
-    Check {
+fn passed_check(name: &'static str, seen: impl Into<String>) -> CheckResult {
+    CheckResult {
         name,
-        state: State::Ok,
+        state: CheckState::Ok,
         seen: seen.into(),
         fix: None,
     }
 }
 
 fn failed_check(
-    state: State,
+    state: CheckState,
     name: &'static str,
     seen: impl Into<String>,
     fix: impl Into<String>,
-) -> Check {
-    Check {
+) -> CheckResult {
+    CheckResult {
         name,
         state,
         seen: seen.into(),

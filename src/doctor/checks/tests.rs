@@ -2,14 +2,14 @@
 
 use super::ALL;
 use crate::doctor::machine::TOOLS;
-use crate::doctor::{CoreFolder, Machine, Proof, State, run_checkup};
-use crate::sys::cgroup::Version;
+use crate::doctor::{CaptureProof, CheckState, CoreFolder, MachineFacts, run_checkup};
+use crate::sys::cgroup::CgroupVersion;
 use crate::sys::core_pattern::parse_pattern;
 use std::path::PathBuf;
 
 /// Returns a machine without any problem.
-fn well() -> Machine {
-    Machine {
+fn well() -> MachineFacts {
+    MachineFacts {
         core_limit: None,
         core_pattern: Some("core.%p".to_owned()),
         destination: Some(parse_pattern("core.%p", true)),
@@ -19,7 +19,7 @@ fn well() -> Machine {
             writable: true,
         }),
         helper_exists: false,
-        proof: Proof::Core(PathBuf::from("/cores/core.1")),
+        proof: CaptureProof::Core(PathBuf::from("/cores/core.1")),
         container: None,
         init: Some("systemd".to_owned()),
         space: Some(100 << 30),
@@ -29,7 +29,7 @@ fn well() -> Machine {
         cap_ptrace: false,
         kernel_log: true,
         memory_group: true,
-        cgroup: Some(Version::Two),
+        cgroup: Some(CgroupVersion::Two),
         tools: TOOLS.map(|(name, _)| name).to_vec(),
         libc_symbols: Some(true),
         distribution: "debian".to_owned(),
@@ -39,16 +39,16 @@ fn well() -> Machine {
 }
 
 /// Returns the checks that report a problem after this change.
-fn complaints(change: impl Fn(&mut Machine)) -> Vec<(&'static str, State)> {
+fn complaints(change: impl Fn(&mut MachineFacts)) -> Vec<(&'static str, CheckState)> {
     let mut machine = well();
     change(&mut machine);
     let checks = run_checkup(&machine).checks.into_iter();
-    let complaints = checks.filter(|check| check.state != State::Ok);
+    let complaints = checks.filter(|check| check.state != CheckState::Ok);
     let complaints = complaints.inspect(|check| assert!(check.fix.is_some(), "{check:?}"));
     complaints.map(|check| (check.name, check.state)).collect()
 }
 
-fn pattern(machine: &mut Machine, pattern: &str) {
+fn pattern(machine: &mut MachineFacts, pattern: &str) {
     machine.core_pattern = Some(pattern.to_owned());
     machine.destination = Some(parse_pattern(pattern, false));
 }
@@ -66,32 +66,35 @@ fn where_all_is_well_there_is_nothing_to_do() {
 
 #[test]
 fn what_keeps_cores_from_being_written_is_bad() {
-    let bad = |name| vec![(name, State::Bad)];
+    let bad = |name| vec![(name, CheckState::Bad)];
     assert_eq!(complaints(|m| m.core_limit = Some(0)), bad("core-limit"));
-    let missing = |m: &mut Machine| {
+    let missing = |m: &mut MachineFacts| {
         pattern(m, "/cores/core.%p");
         m.core_folder.as_mut().unwrap().exists = false;
     };
     assert_eq!(complaints(missing), bad("core-pattern"));
-    let closed = |m: &mut Machine| m.core_folder.as_mut().unwrap().writable = false;
+    let closed = |m: &mut MachineFacts| m.core_folder.as_mut().unwrap().writable = false;
     assert_eq!(complaints(closed), bad("core-pattern"));
     assert_eq!(
         complaints(|m| pattern(m, "|/no/helper %p")),
         bad("core-pattern")
     );
-    let unknown = |m: &mut Machine| {
+    let unknown = |m: &mut MachineFacts| {
         pattern(m, "|/usr/bin/other %p");
         m.helper_exists = true;
     };
     assert_eq!(complaints(unknown), bad("core-pattern"));
-    assert_eq!(complaints(|m| m.proof = Proof::NoCore(false)), bad("crash"));
+    assert_eq!(
+        complaints(|m| m.proof = CaptureProof::NoCore(false)),
+        bad("crash")
+    );
 }
 
 #[test]
 fn what_costs_something_could_be_better() {
-    let better = |name| vec![(name, State::Better)];
+    let better = |name| vec![(name, CheckState::Better)];
     assert_eq!(complaints(|m| pattern(m, "core")), better("core-names"));
-    let systemd = |m: &mut Machine| {
+    let systemd = |m: &mut MachineFacts| {
         pattern(m, "|/lib/systemd/systemd-coredump %P");
         m.helper_exists = true;
     };
@@ -106,7 +109,7 @@ fn what_costs_something_could_be_better() {
         complaints(|m| m.tools.retain(|tool| *tool != "gdb")),
         better("gdb")
     );
-    let set = |m: &mut Machine| m.influences = vec![("LD_PRELOAD".to_owned(), "x")];
+    let set = |m: &mut MachineFacts| m.influences = vec![("LD_PRELOAD".to_owned(), "x")];
     assert_eq!(complaints(set), better("variables"));
 }
 
@@ -115,26 +118,26 @@ fn tracing_depends_on_the_scope_and_on_rights() {
     let scope =
         |scope, cap| complaints(move |m| (m.ptrace_scope, m.cap_ptrace) = (Some(scope), cap));
     assert_eq!(scope(0, false), []);
-    assert_eq!(scope(2, false), [("ptrace", State::Bad)]);
+    assert_eq!(scope(2, false), [("ptrace", CheckState::Bad)]);
     assert_eq!(scope(3, true), []);
 }
 
 #[test]
 fn in_a_container_the_host_and_the_first_process_matter() {
-    let inside = |m: &mut Machine| {
+    let inside = |m: &mut MachineFacts| {
         m.container = Some("docker".to_owned());
         m.cap_ptrace = true;
     };
     assert_eq!(complaints(inside), []);
-    let shell = |m: &mut Machine| {
+    let shell = |m: &mut MachineFacts| {
         inside(m);
         m.init = Some("sh".to_owned());
     };
-    assert_eq!(complaints(shell), [("init", State::Better)]);
-    let helper = |m: &mut Machine| {
+    assert_eq!(complaints(shell), [("init", CheckState::Better)]);
+    let helper = |m: &mut MachineFacts| {
         inside(m);
         pattern(m, "|/usr/lib/systemd/systemd-coredump %P");
     };
     let found = complaints(helper);
-    assert!(found.contains(&("container", State::Bad)), "{found:?}");
+    assert!(found.contains(&("container", CheckState::Bad)), "{found:?}");
 }

@@ -2,26 +2,26 @@
 
 use super::{failed_check, passed_check};
 use crate::doctor::machine::TOOLS;
-use crate::doctor::{Check, Machine, State};
+use crate::doctor::{CheckResult, CheckState, MachineFacts};
 
-pub(super) fn kernel_log(machine: &Machine) -> Check {
+pub(super) fn kernel_log(machine: &MachineFacts) -> CheckResult {
     let name = "kernel-log";
     if machine.kernel_log {
         return passed_check(name, "the kernel log of crashes and OOM kills is readable");
     }
     failed_check(
-        State::Better,
+        CheckState::Better,
         name,
         "the kernel log of crashes and OOM kills is not readable",
         "run provoke as root, or: sysctl kernel.dmesg_restrict=0; in a container also --cap-add SYSLOG --device /dev/kmsg",
     )
 }
 
-pub(super) fn check_ptrace(machine: &Machine) -> Check {
+pub(super) fn check_ptrace(machine: &MachineFacts) -> CheckResult {
     let name = "ptrace";
     if !machine.may_trace() {
         return failed_check(
-            State::Bad,
+            CheckState::Bad,
             name,
             "only root may trace processes: no stacks of hangs",
             "sysctl kernel.yama.ptrace_scope=1",
@@ -29,7 +29,7 @@ pub(super) fn check_ptrace(machine: &Machine) -> Check {
     }
     match (machine.cap_ptrace, &machine.container) {
         (false, Some(_)) => failed_check(
-            State::Better,
+            CheckState::Better,
             name,
             "only processes of trials may be traced: CAP_SYS_PTRACE is missing",
             "docker run --cap-add SYS_PTRACE",
@@ -41,38 +41,38 @@ pub(super) fn check_ptrace(machine: &Machine) -> Check {
     }
 }
 
-fn check_tool(machine: &Machine, name: &'static str, fix: &str) -> Check {
+fn check_tool(machine: &MachineFacts, name: &'static str, fix: &str) -> CheckResult {
     let adds = TOOLS.iter().find(|(known, _)| *known == name);
     let adds = adds.map_or("", |(_, adds)| adds);
     if machine.tools.contains(&name) {
         return passed_check(name, format!("installed: {adds}"));
     }
     failed_check(
-        State::Better,
+        CheckState::Better,
         name,
         format!("not installed; it adds {adds}"),
         fix,
     )
 }
 
-pub(super) fn check_gdb(machine: &Machine) -> Check {
+pub(super) fn check_gdb(machine: &MachineFacts) -> CheckResult {
     check_tool(machine, "gdb", &install_command(machine, "gdb"))
 }
 
-pub(super) fn eu_stack(machine: &Machine) -> Check {
+pub(super) fn eu_stack(machine: &MachineFacts) -> CheckResult {
     check_tool(machine, "eu-stack", &install_command(machine, "elfutils"))
 }
 
-pub(super) fn py_spy(machine: &Machine) -> Check {
+pub(super) fn py_spy(machine: &MachineFacts) -> CheckResult {
     check_tool(machine, "py-spy", "pip install py-spy")
 }
 
-pub(super) fn check_pystack(machine: &Machine) -> Check {
+pub(super) fn check_pystack(machine: &MachineFacts) -> CheckResult {
     check_tool(machine, "pystack", "pip install pystack")
 }
 
 /// Returns the command that installs a package on this machine.
-fn install_command(machine: &Machine, package: &str) -> String {
+fn install_command(machine: &MachineFacts, package: &str) -> String {
     match machine.distribution.as_str() {
         "debian" | "ubuntu" => format!("apt install {package}"),
         "fedora" | "rhel" | "centos" | "rocky" | "almalinux" => format!("dnf install {package}"),
@@ -82,12 +82,12 @@ fn install_command(machine: &Machine, package: &str) -> String {
     }
 }
 
-pub(super) fn check_symbols(machine: &Machine) -> Check {
+pub(super) fn check_symbols(machine: &MachineFacts) -> CheckResult {
     let name = "libc-symbols";
     match machine.libc_symbols {
         Some(true) => passed_check(name, "debug symbols of the C library are installed"),
         Some(false) => failed_check(
-            State::Better,
+            CheckState::Better,
             name,
             "debug symbols of the C library are missing: its frames have fewer names",
             match machine.distribution.as_str() {

@@ -1,11 +1,11 @@
 //! Chooses the next request of a client, by a hash of (seed, client, n).
 
-use super::{Content, Requests};
-use crate::model::Pick;
+use super::{BodyContent, Requests};
+use crate::model::FilePick;
 
 /// A drawn request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Choice {
+pub(in super::super) struct DrawnRequest {
     pub(in super::super) kind: usize,
     pub(in super::super) file: usize,
     pub(in super::super) row: usize,
@@ -16,7 +16,7 @@ pub(in super::super) struct Choice {
 }
 
 /// Draws the requests of a client.
-pub(in super::super) struct Draws {
+pub(in super::super) struct RequestDraws {
     key: u64,
     client: u64,
     /// Number of clients.
@@ -26,7 +26,7 @@ pub(in super::super) struct Draws {
     drawn: Vec<u64>,
 }
 
-impl Draws {
+impl RequestDraws {
     pub(in super::super) fn new(requests: &Requests, seed: u64, client: u32, clients: u32) -> Self {
         Self {
             key: client_key(seed, client),
@@ -38,7 +38,7 @@ impl Draws {
     }
 
     /// Draws the next request; returns `None` when all files that are sent once have been sent.
-    pub(in super::super) fn draw_next(&mut self, requests: &Requests) -> Option<Choice> {
+    pub(in super::super) fn draw_next(&mut self, requests: &Requests) -> Option<DrawnRequest> {
         let n = self.next;
         self.next += 1;
         let draw = draw_number(self.key, n);
@@ -49,15 +49,15 @@ impl Draws {
         let turn = self.client + self.drawn[kind] * self.clients;
         self.drawn[kind] += 1;
         let file = match &requests.kinds[kind].body {
-            Content::Files(files, Pick::Random) => {
+            BodyContent::Files(files, FilePick::Random) => {
                 scale_below(hash_number(draw ^ 2), files.len() as u64)
             }
-            Content::Files(files, Pick::Cycle) => turn % files.len() as u64,
-            Content::Files(files, Pick::Once) if turn >= files.len() as u64 => return None,
-            Content::Files(_, Pick::Once) => turn,
+            BodyContent::Files(files, FilePick::Cycle) => turn % files.len() as u64,
+            BodyContent::Files(files, FilePick::Once) if turn >= files.len() as u64 => return None,
+            BodyContent::Files(_, FilePick::Once) => turn,
             _ => 0,
         };
-        Some(Choice {
+        Some(DrawnRequest {
             kind,
             file: to_index(file),
             n,

@@ -1,13 +1,13 @@
 //! Prepares a kind of request from the plan.
 
-use super::super::check::Expected;
-use super::super::long::{Long, Source};
+use super::super::body::{BodySource, FileBody};
+use super::super::check::CompiledResponseRules;
 use super::super::target::{self, Target};
-use super::super::{Error, Fill};
-use super::rows::Rows;
-use super::template::{Template, Where};
-use super::{Content, Kind, SHORT_BODY};
-use crate::model::{self, Body, Pick};
+use super::super::{LoadError, LoadPlaceholders};
+use super::rows::CsvRows;
+use super::template::{RequestTemplate, TemplateLocation};
+use super::{BodyContent, RequestKind, SHORT_BODY};
+use crate::model::{self, FilePick, RequestBody};
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
@@ -25,14 +25,14 @@ const MOST_HEADERS: usize = 256;
 /// Limit of files of one kind.
 const MOST_FILES: usize = 1 << 24;
 
-impl Kind {
+impl RequestKind {
     pub(super) fn new(
         plan: &model::RequestPlan,
         target: &Target,
-        rows: &Rows,
-        fill: &Fill,
+        rows: &CsvRows,
+        fill: &LoadPlaceholders,
         two: bool,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, LoadError> {
         if let Some(file) = &plan.raw {
             return Self::from_raw_file(plan, &target::fill_path(file, fill), fill, two);
         }
@@ -41,7 +41,7 @@ impl Kind {
         } else {
             &plan.method
         };
-        let wrong = |what: &str, text: &str| Error::Head {
+        let wrong = |what: &str, text: &str| LoadError::Head {
             kind: plan.name.clone(),
             what: what.to_owned(),
             text: text.to_owned(),
@@ -53,13 +53,13 @@ impl Kind {
         if !path.starts_with('/') {
             return Err(wrong("path", &plan.path));
         }
-        let path = Template::new(&path, rows, Where::Path)?;
+        let path = RequestTemplate::new(&path, rows, TemplateLocation::Path)?;
         let mut headers = Vec::new();
         for (name, value) in &plan.headers {
             if name.is_empty() || !name.bytes().all(is_token) {
                 return Err(wrong("header", name));
             }
-            let value = Template::new(value, rows, Where::Header)?;
+            let value = RequestTemplate::new(value, rows, TemplateLocation::Header)?;
             if value.0.iter().any(|piece| piece.breaks_lines(rows)) {
                 return Err(wrong("header", name));
             }
@@ -69,7 +69,7 @@ impl Kind {
             let mut names = headers.iter();
             names.any(|(name, _)| name.eq_ignore_ascii_case(wanted))
         };
-        let mut begin = Template::default();
+        let mut begin = RequestTemplate::default();
         begin.push_plain(method.as_bytes());
         begin.push_plain(b" ");
         begin.0.extend(path.0.iter().cloned());
@@ -83,10 +83,10 @@ impl Kind {
             begin.push_plain(b"\r\n");
         }
         begin.join_plain_pieces();
-        let body = Content::new(&plan.body, rows, fill)?;
+        let body = BodyContent::new(&plan.body, rows, fill)?;
         let mut kind = Self {
             head: method == "HEAD",
-            expected: Expected::new(&plan.expect, fill)?,
+            expected: CompiledResponseRules::new(&plan.expect, fill)?,
             framed: has("content-length") || has("transfer-encoding"),
             begin,
             body,
@@ -99,12 +99,13 @@ impl Kind {
             headers,
         };
         let body: Option<&[u8]> = match &kind.body {
-            Content::None => Some(&[]),
-            Content::Files(files, Pick::Random | Pick::Cycle) => match files.as_slice() {
-                [Source::Held(body)] if body.len() <= SHORT_BODY => Some(body),
+            BodyContent::None => Some(&[]),
+            BodyContent::Files(files, FilePick::Random | FilePick::Cycle) => match files.as_slice()
+            {
+                [BodySource::Held(body)] if body.len() <= SHORT_BODY => Some(body),
                 _ => None,
             },
-            Content::Template(template) => template.as_plain(),
+            BodyContent::Template(template) => template.as_plain(),
             _ => None,
         };
         if let (Some(body), Some(begin)) = (body, kind.begin.as_plain()) {
@@ -120,38 +121,43 @@ impl Kind {
     fn from_raw_file(
         plan: &model::RequestPlan,
         path: &Path,
-        fill: &Fill,
+        fill: &LoadPlaceholders,
         two: bool,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, LoadError> {
         let (bytes, rest) = read_head(path)?;
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut head = httparse::Request::new(&mut headers);
         let Ok(httparse::Status::Complete(length)) = head.parse(&bytes) else {
-            return Err(Error::Raw(path.to_owned()));
+            return Err(LoadError::Raw(path.to_owned()));
         };
         let plain = |bytes: &[u8]| {
-            let mut made = Template::default();
+            let mut made = RequestTemplate::default();
             made.push_plain(bytes);
             made
         };
         let own = &bytes[length..];
         let (body, behind) = match (&plan.body, rest) {
-            (Body::None, false) if own.is_empty() => (Content::None, false),
-            (Body::None, false) => {
-                let body = Source::Held(own.to_vec());
-                (Content::Files(vec![body], Pick::Cycle), false)
+            (RequestBody::None, false) if own.is_empty() => (BodyContent::None, false),
+            (RequestBody::None, false) => {
+                let body = BodySource::Held(own.to_vec());
+                (BodyContent::Files(vec![body], FilePick::Cycle), false)
             }
-            (Body::None, true) => {
-                let body = Long::open_from(path, length as u64)
+            (RequestBody::None, true) => {
+                let body = FileBody::open_from(path, length as u64)
                     .map_err(|error| file_error(path, error))?;
-                (Content::Files(vec![Source::Long(body)], Pick::Cycle), true)
+                (
+                    BodyContent::Files(vec![BodySource::Long(body)], FilePick::Cycle),
+                    true,
+                )
             }
-            (body, _) if own.is_empty() => (Content::new(body, &Rows::default(), fill)?, true),
+            (body, _) if own.is_empty() => {
+                (BodyContent::new(body, &CsvRows::default(), fill)?, true)
+            }
             // A plan cannot replace the body of a request file.
-            _ => return Err(Error::Raw(path.to_owned())),
+            _ => return Err(LoadError::Raw(path.to_owned())),
         };
         if two && let Some(why) = only_in_one(head.headers, &body) {
-            return Err(Error::Framed(path.to_owned(), why));
+            return Err(LoadError::Framed(path.to_owned(), why));
         }
         let method = head.method.unwrap_or("GET").to_owned();
         // HTTP/2 has its own form for these headers.
@@ -161,8 +167,8 @@ impl Kind {
         let headers = headers.map(|header| (header.name.to_owned(), plain(header.value)));
         Ok(Self {
             head: method == "HEAD",
-            expected: Expected::new(&plan.expect, fill)?,
-            begin: Template::default(),
+            expected: CompiledResponseRules::new(&plan.expect, fill)?,
+            begin: RequestTemplate::default(),
             framed: true,
             body,
             raw: true,
@@ -182,7 +188,7 @@ impl Kind {
     pub(super) fn end_head(&self, length: usize, to: &mut Vec<u8>) {
         use std::io::Write as _;
         let bare =
-            matches!(self.body, Content::None) && !matches!(&self.method[..], "POST" | "PUT");
+            matches!(self.body, BodyContent::None) && !matches!(&self.method[..], "POST" | "PUT");
         if !self.framed && !bare {
             let _ = write!(to, "Content-Length: {length}\r\n"); // writing to memory cannot fail
         }
@@ -190,15 +196,17 @@ impl Kind {
     }
 }
 
-impl Content {
-    fn new(body: &Body, rows: &Rows, fill: &Fill) -> Result<Self, Error> {
+impl BodyContent {
+    fn new(body: &RequestBody, rows: &CsvRows, fill: &LoadPlaceholders) -> Result<Self, LoadError> {
         Ok(match body {
-            Body::None => Self::None,
-            Body::Text(text) => Self::Template(Template::new(text, rows, Where::Body)?),
-            Body::Column(name) => Self::Column(rows.find_column(name)?),
-            Body::Files { files, pick } => {
+            RequestBody::None => Self::None,
+            RequestBody::Text(text) => {
+                Self::Template(RequestTemplate::new(text, rows, TemplateLocation::Body)?)
+            }
+            RequestBody::Column(name) => Self::Column(rows.find_column(name)?),
+            RequestBody::Files { files, pick } => {
                 if files.is_empty() || files.len() > MOST_FILES {
-                    return Err(Error::Files(files.len()));
+                    return Err(LoadError::Files(files.len()));
                 }
                 let read = files
                     .iter()
@@ -210,7 +218,7 @@ impl Content {
 }
 
 /// Returns why a request with these headers and this body cannot be sent as HTTP/2.
-fn only_in_one(headers: &[httparse::Header<'_>], body: &Content) -> Option<&'static str> {
+fn only_in_one(headers: &[httparse::Header<'_>], body: &BodyContent) -> Option<&'static str> {
     let named = |name: &str| {
         let mut all = headers.iter();
         all.find(|header| header.name.eq_ignore_ascii_case(name))
@@ -221,7 +229,7 @@ fn only_in_one(headers: &[httparse::Header<'_>], body: &Content) -> Option<&'sta
     let said = named("content-length")?;
     let said = std::str::from_utf8(said.value).ok()?.trim().parse();
     let as_said = match body {
-        Content::Files(files, _) => files
+        BodyContent::Files(files, _) => files
             .iter()
             .all(|file| Ok(file.as_tail().byte_length()) == said),
         _ => said == Ok(0),
@@ -229,26 +237,26 @@ fn only_in_one(headers: &[httparse::Header<'_>], body: &Content) -> Option<&'sta
     (!as_said).then_some("the length of its body is not its Content-Length")
 }
 
-fn file_error(path: &Path, error: std::io::Error) -> Error {
-    Error::File {
+fn file_error(path: &Path, error: std::io::Error) -> LoadError {
+    LoadError::File {
         path: path.to_owned(),
         error,
     }
 }
 
 /// Reads a body into memory, unless it is too long.
-fn read_source(path: &Path) -> Result<Source, Error> {
+fn read_source(path: &Path) -> Result<BodySource, LoadError> {
     let read = || {
         if fs::metadata(path)?.len() > LONGEST_HELD {
-            return Long::open_from(path, 0).map(Source::Long);
+            return FileBody::open_from(path, 0).map(BodySource::Long);
         }
-        fs::read(path).map(Source::Held)
+        fs::read(path).map(BodySource::Held)
     };
     read().map_err(|error| file_error(path, error))
 }
 
 /// Reads a request file completely, or the beginning of a long one. Returns whether there is more.
-fn read_head(path: &Path) -> Result<(Vec<u8>, bool), Error> {
+fn read_head(path: &Path) -> Result<(Vec<u8>, bool), LoadError> {
     let read = || {
         if fs::metadata(path)?.len() <= LONGEST_HELD {
             return Ok((fs::read(path)?, false));

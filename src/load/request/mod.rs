@@ -8,19 +8,19 @@ mod kind;
 mod rows;
 mod template;
 
-pub(super) use draw::{Choice, Draws, hash_number};
+pub(super) use draw::{DrawnRequest, RequestDraws, hash_number};
 
-use super::check::Expected;
+use super::body::{BodySource, Http2Body, RequestTail};
+use super::check::CompiledResponseRules;
 use super::http2;
-use super::long::{Sent, Source, Tail};
 use super::target::{self, Target};
-use super::{Error, Fill};
-use crate::model::{self, Http, Pick};
+use super::{LoadError, LoadPlaceholders};
+use crate::model::{self, FilePick, HttpVersion};
 use draw::{client_key, draw_number, scale_below, to_index};
 use hyper::header::{HeaderName, HeaderValue};
-use rows::Rows;
+use rows::CsvRows;
 use std::sync::OnceLock;
-use template::Template;
+use template::RequestTemplate;
 
 /// Size up to which a body is appended to its head, so that both are one write.
 const SHORT_BODY: usize = 16 * 1024;
@@ -29,55 +29,59 @@ const MOST_KINDS: usize = 1 << 8;
 
 /// All requests that may be sent.
 pub(super) struct Requests {
-    pub(super) kinds: Vec<Kind>,
+    pub(super) kinds: Vec<RequestKind>,
     /// Cumulative weights, up to and including each kind.
     weights: Vec<u64>,
-    rows: Rows,
+    rows: CsvRows,
 }
 
 /// A kind of request.
-pub(super) struct Kind {
+pub(super) struct RequestKind {
     /// The response has no body.
     pub(super) head: bool,
-    pub(super) expected: Expected,
+    pub(super) expected: CompiledResponseRules,
     /// Part of the head before the length of the body.
-    begin: Template,
+    begin: RequestTemplate,
     /// The plan contains the length or encoding of the body.
     framed: bool,
-    body: Content,
+    body: BodyContent,
     /// Complete request, if all requests of this kind are equal.
     fixed: Option<Vec<u8>>,
     /// The same request for HTTP/2, created on demand.
-    fixed_two: OnceLock<hyper::Request<Sent>>,
+    fixed_two: OnceLock<hyper::Request<Http2Body>>,
     /// The kind is a request file, to which nothing is added.
     raw: bool,
     /// The body of the request file is separate and follows the bytes of the head.
     behind: bool,
     // Parts for HTTP/2.
     pub(super) method: String,
-    path: Template,
-    headers: Vec<(String, Template)>,
+    path: RequestTemplate,
+    headers: Vec<(String, RequestTemplate)>,
 }
 
-enum Content {
+enum BodyContent {
     None,
-    Template(Template),
-    Files(Vec<Source>, Pick),
+    Template(RequestTemplate),
+    Files(Vec<BodySource>, FilePick),
     Column(usize),
 }
 
 impl Requests {
-    pub(super) fn new(load: &model::Load, target: &Target, fill: &Fill) -> Result<Self, Error> {
+    pub(super) fn new(
+        load: &model::LoadPlan,
+        target: &Target,
+        fill: &LoadPlaceholders,
+    ) -> Result<Self, LoadError> {
         let rows = match &load.rows {
-            Some(path) => Rows::read_csv(&target::fill_path(path, fill))?,
-            None => Rows::default(),
+            Some(path) => CsvRows::read_csv(&target::fill_path(path, fill))?,
+            None => CsvRows::default(),
         };
         if load.requests.is_empty() || load.requests.len() > MOST_KINDS {
-            return Err(Error::Kinds(load.requests.len()));
+            return Err(LoadError::Kinds(load.requests.len()));
         }
         let kinds = load.requests.iter();
-        let two = load.target.http != Http::One;
-        let kinds = kinds.map(|plan| Kind::new(plan, target, &rows, fill, two));
+        let two = load.target.http != HttpVersion::One;
+        let kinds = kinds.map(|plan| RequestKind::new(plan, target, &rows, fill, two));
         let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
         let weights = load.requests.iter().scan(0, |sum, plan| {
             *sum += u64::from(plan.weight);
@@ -85,7 +89,7 @@ impl Requests {
         });
         let weights: Vec<u64> = weights.collect();
         if weights.last() == Some(&0) {
-            return Err(Error::Weights);
+            return Err(LoadError::Weights);
         }
         Ok(Self {
             kinds,
@@ -97,15 +101,15 @@ impl Requests {
     /// Returns the bytes of a request that are written first, and a large body separately.
     pub(super) fn write_wire<'a>(
         &'a self,
-        choice: &Choice,
+        choice: &DrawnRequest,
         last: bool,
         buffer: &'a mut Vec<u8>,
-    ) -> (&'a [u8], Tail<'a>) {
-        const NOTHING: Tail<'_> = Tail::Held(&[]);
+    ) -> (&'a [u8], RequestTail<'a>) {
+        const NOTHING: RequestTail<'_> = RequestTail::Held(&[]);
         let kind = &self.kinds[choice.kind];
         if let Some(fixed) = kind.fixed.as_ref().filter(|_| !last || kind.raw) {
             let tail = match &kind.body {
-                Content::Files(files, _) if kind.behind => files[choice.file].as_tail(),
+                BodyContent::Files(files, _) if kind.behind => files[choice.file].as_tail(),
                 _ => NOTHING,
             };
             return (fixed, tail);
@@ -116,10 +120,12 @@ impl Requests {
             buffer.extend_from_slice(b"Connection: close\r\n");
         }
         let body = match &kind.body {
-            Content::None => NOTHING,
-            Content::Files(files, _) => files[choice.file].as_tail(),
-            Content::Column(column) => Tail::Held(self.rows.cell_bytes(choice.row, *column)),
-            Content::Template(template) => {
+            BodyContent::None => NOTHING,
+            BodyContent::Files(files, _) => files[choice.file].as_tail(),
+            BodyContent::Column(column) => {
+                RequestTail::Held(self.rows.cell_bytes(choice.row, *column))
+            }
+            BodyContent::Template(template) => {
                 let at = buffer.len();
                 template.write_filled(choice, &self.rows, buffer);
                 let length = buffer.len() - at;
@@ -132,7 +138,7 @@ impl Requests {
         };
         kind.end_head(body.byte_length(), buffer);
         match body {
-            Tail::Held(body) if body.len() <= SHORT_BODY => {
+            RequestTail::Held(body) if body.len() <= SHORT_BODY => {
                 buffer.extend_from_slice(body);
                 (buffer, NOTHING)
             }
@@ -141,22 +147,22 @@ impl Requests {
     }
 
     /// Returns the number of bytes of a request that are held in memory.
-    pub(super) fn held_bytes(&self, choice: &Choice) -> usize {
+    pub(super) fn held_bytes(&self, choice: &DrawnRequest) -> usize {
         let mut buffer = Vec::new();
         let (head, body) = self.write_wire(choice, false, &mut buffer);
         match body {
-            Tail::Held(body) => head.len() + body.len(),
-            Tail::Long(_) => head.len(),
+            RequestTail::Held(body) => head.len() + body.len(),
+            RequestTail::Long(_) => head.len(),
         }
     }
 
     /// Returns the body of a request.
-    pub(super) fn body_of(&self, choice: &Choice) -> Source {
-        Source::Held(match &self.kinds[choice.kind].body {
-            Content::None => Vec::new(),
-            Content::Files(files, _) => return files[choice.file].clone(),
-            Content::Column(column) => self.rows.cell_bytes(choice.row, *column).to_vec(),
-            Content::Template(template) => {
+    pub(super) fn body_of(&self, choice: &DrawnRequest) -> BodySource {
+        BodySource::Held(match &self.kinds[choice.kind].body {
+            BodyContent::None => Vec::new(),
+            BodyContent::Files(files, _) => return files[choice.file].clone(),
+            BodyContent::Column(column) => self.rows.cell_bytes(choice.row, *column).to_vec(),
+            BodyContent::Template(template) => {
                 let mut body = Vec::new();
                 template.write_filled(choice, &self.rows, &mut body);
                 body
@@ -165,7 +171,11 @@ impl Requests {
     }
 
     /// Converts a request to HTTP/2.
-    pub(super) fn http2_request(&self, target: &Target, choice: &Choice) -> hyper::Request<Sent> {
+    pub(super) fn http2_request(
+        &self,
+        target: &Target,
+        choice: &DrawnRequest,
+    ) -> hyper::Request<Http2Body> {
         let kind = &self.kinds[choice.kind];
         match kind.fixed {
             Some(_) => kind
@@ -176,9 +186,9 @@ impl Requests {
         }
     }
 
-    fn put_two(&self, target: &Target, choice: &Choice) -> hyper::Request<Sent> {
+    fn put_two(&self, target: &Target, choice: &DrawnRequest) -> hyper::Request<Http2Body> {
         let kind = &self.kinds[choice.kind];
-        let filled = |template: &Template| {
+        let filled = |template: &RequestTemplate| {
             let mut text = Vec::new();
             template.write_filled(choice, &self.rows, &mut text);
             text
@@ -197,16 +207,16 @@ impl Requests {
                 request.headers_mut().append(name, value);
             }
         }
-        *request.body_mut() = Sent::from(self.body_of(choice));
+        *request.body_mut() = Http2Body::from(self.body_of(choice));
         request
     }
 
-    fn row_and_rand(&self, draw: u64) -> Choice {
+    fn row_and_rand(&self, draw: u64) -> DrawnRequest {
         let rows = self.rows.row_count() as u64;
-        Choice {
+        DrawnRequest {
             row: to_index(scale_below(hash_number(draw ^ 3), rows.max(1))),
             rand: hash_number(draw ^ 4) >> 11, // 53 bits, so that every JSON parser reads the exact number
-            ..Choice::default()
+            ..DrawnRequest::default()
         }
     }
 
@@ -216,9 +226,9 @@ impl Requests {
         seed: u64,
         clients: u32,
         client: u32,
-        choice: Choice,
-    ) -> Choice {
-        Choice {
+        choice: DrawnRequest,
+    ) -> DrawnRequest {
+        DrawnRequest {
             seq: choice.n * u64::from(clients.max(1)) + u64::from(client),
             kind: choice.kind,
             file: choice.file,
@@ -228,10 +238,10 @@ impl Requests {
     }
 
     /// Returns a request of the first kind with a weight above 0.
-    pub(super) fn first_choice(&self) -> Choice {
-        Choice {
+    pub(super) fn first_choice(&self) -> DrawnRequest {
+        DrawnRequest {
             kind: self.weights.partition_point(|until| *until == 0),
-            ..Choice::default()
+            ..DrawnRequest::default()
         }
     }
 

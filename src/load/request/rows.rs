@@ -1,18 +1,18 @@
 //! Reads the rows of a CSV file that fill requests.
 
-use super::super::Error;
+use super::super::LoadError;
 use std::path::Path;
 
 /// The rows of a CSV file.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(super) struct CsvRows {
     pub(super) columns: Vec<String>,
     cells: Vec<Vec<u8>>,
 }
 
-impl Rows {
-    pub(super) fn read_csv(path: &Path) -> Result<Self, Error> {
-        let failed = |error| Error::Rows {
+impl CsvRows {
+    pub(super) fn read_csv(path: &Path) -> Result<Self, LoadError> {
+        let failed = |error| LoadError::Rows {
             path: path.to_owned(),
             error,
         };
@@ -25,7 +25,7 @@ impl Rows {
         let mut names: Vec<&String> = columns.iter().filter(|name| !name.is_empty()).collect();
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Error::Twice {
+            return Err(LoadError::Twice {
                 path: path.to_owned(),
                 name: pair[0].clone(),
             });
@@ -37,7 +37,7 @@ impl Rows {
             cells.extend(row.iter().map(escape_path));
         }
         if cells.is_empty() {
-            return Err(Error::NoRows(path.to_owned()));
+            return Err(LoadError::NoRows(path.to_owned()));
         }
         Ok(Self { columns, cells })
     }
@@ -46,9 +46,9 @@ impl Rows {
         self.cells.len() / (2 * self.columns.len()).max(1)
     }
 
-    pub(super) fn find_column(&self, name: &str) -> Result<usize, Error> {
+    pub(super) fn find_column(&self, name: &str) -> Result<usize, LoadError> {
         let found = self.columns.iter().position(|column| column == name);
-        found.ok_or_else(|| Error::Column {
+        found.ok_or_else(|| LoadError::Column {
             name: name.to_owned(),
             known: self.columns.clone(),
         })

@@ -1,16 +1,16 @@
 //! Fills the templates of requests.
 
-use super::super::Error;
-use super::draw::Choice;
-use super::rows::{Rows, escape_path};
+use super::super::LoadError;
+use super::draw::DrawnRequest;
+use super::rows::{CsvRows, escape_path};
 use std::ops::Range;
 
 /// Text with placeholders.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Template(pub(super) Vec<Piece>);
+pub(super) struct RequestTemplate(pub(super) Vec<TemplatePart>);
 
 #[derive(Clone, Debug)]
-pub(super) enum Piece {
+pub(super) enum TemplatePart {
     Plain(Vec<u8>),
     Column(usize),
     Seq,
@@ -19,17 +19,21 @@ pub(super) enum Piece {
 
 /// Part of a request that contains a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Where {
+pub(super) enum TemplateLocation {
     Path,
     Header,
     Body,
 }
 
-impl Template {
-    pub(super) fn new(text: &str, rows: &Rows, place: Where) -> Result<Self, Error> {
+impl RequestTemplate {
+    pub(super) fn new(
+        text: &str,
+        rows: &CsvRows,
+        place: TemplateLocation,
+    ) -> Result<Self, LoadError> {
         let mut made = Self::default();
         let escape = |bytes: &[u8]| match place {
-            Where::Path => escape_path(bytes),
+            TemplateLocation::Path => escape_path(bytes),
             _ => bytes.to_vec(),
         };
         let mut rest = text;
@@ -37,29 +41,29 @@ impl Template {
             made.push_plain(&escape(&rest.as_bytes()[..at]));
             rest = &rest[at..];
             let (mark, length) = match parse_mark(rest) {
-                Some(Mark::Seq) => (Piece::Seq, "{seq}".len()),
-                Some(Mark::Rand) => (Piece::Rand, "{rand}".len()),
-                Some(Mark::Row(name)) => (
-                    Piece::Column(rows.find_column(&rest[name.clone()])?),
+                Some(TemplatePlaceholder::Seq) => (TemplatePart::Seq, "{seq}".len()),
+                Some(TemplatePlaceholder::Rand) => (TemplatePart::Rand, "{rand}".len()),
+                Some(TemplatePlaceholder::Row(name)) => (
+                    TemplatePart::Column(rows.find_column(&rest[name.clone()])?),
                     name.end + 1,
                 ),
-                Some(Mark::Env(name)) => {
+                Some(TemplatePlaceholder::Env(name)) => {
                     let value = std::env::var_os(&rest[name.clone()])
-                        .ok_or_else(|| Error::Environment(rest[name.clone()].to_owned()))?;
+                        .ok_or_else(|| LoadError::Environment(rest[name.clone()].to_owned()))?;
                     let value = value.as_encoded_bytes();
-                    (Piece::Plain(escape(value)), name.end + 1)
+                    (TemplatePart::Plain(escape(value)), name.end + 1)
                 }
                 // Other braces are plain text, because JSON contains many.
-                None => (Piece::Plain(escape(b"{")), 1),
+                None => (TemplatePart::Plain(escape(b"{")), 1),
             };
             made.0.push(mark);
             rest = &rest[length..];
         }
         made.push_plain(&escape(rest.as_bytes()));
-        if place == Where::Path {
+        if place == TemplateLocation::Path {
             // In a path, use the escaped copy of a column.
             for piece in &mut made.0 {
-                if let Piece::Column(column) = piece {
+                if let TemplatePart::Column(column) = piece {
                     *column += rows.columns.len();
                 }
             }
@@ -70,7 +74,7 @@ impl Template {
 
     pub(super) fn push_plain(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
-            self.0.push(Piece::Plain(bytes.to_vec()));
+            self.0.push(TemplatePart::Plain(bytes.to_vec()));
         }
     }
 
@@ -79,7 +83,9 @@ impl Template {
         let pieces = std::mem::take(&mut self.0);
         for piece in pieces {
             match (self.0.last_mut(), piece) {
-                (Some(Piece::Plain(before)), Piece::Plain(more)) => before.extend(more),
+                (Some(TemplatePart::Plain(before)), TemplatePart::Plain(more)) => {
+                    before.extend(more);
+                }
                 (_, piece) => self.0.push(piece),
             }
         }
@@ -88,29 +94,31 @@ impl Template {
     pub(super) fn as_plain(&self) -> Option<&[u8]> {
         match &self.0[..] {
             [] => Some(&[]),
-            [Piece::Plain(bytes)] => Some(bytes),
+            [TemplatePart::Plain(bytes)] => Some(bytes),
             _ => None,
         }
     }
 
-    pub(super) fn write_filled(&self, choice: &Choice, rows: &Rows, to: &mut Vec<u8>) {
+    pub(super) fn write_filled(&self, choice: &DrawnRequest, rows: &CsvRows, to: &mut Vec<u8>) {
         use std::io::Write as _;
         for piece in &self.0 {
             // Writing to memory cannot fail.
             match piece {
-                Piece::Plain(bytes) => to.extend_from_slice(bytes),
-                Piece::Column(column) => to.extend_from_slice(rows.cell_bytes(choice.row, *column)),
-                Piece::Seq => drop(write!(to, "{}", choice.seq)),
-                Piece::Rand => drop(write!(to, "{}", choice.rand)),
+                TemplatePart::Plain(bytes) => to.extend_from_slice(bytes),
+                TemplatePart::Column(column) => {
+                    to.extend_from_slice(rows.cell_bytes(choice.row, *column));
+                }
+                TemplatePart::Seq => drop(write!(to, "{}", choice.seq)),
+                TemplatePart::Rand => drop(write!(to, "{}", choice.rand)),
             }
         }
     }
 }
 
-impl Piece {
+impl TemplatePart {
     /// Returns whether the text may contain a line break or NUL, which would end the line of a
     /// header.
-    pub(super) fn breaks_lines(&self, rows: &Rows) -> bool {
+    pub(super) fn breaks_lines(&self, rows: &CsvRows) -> bool {
         let breaks = |bytes: &[u8]| bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
         match self {
             Self::Plain(bytes) => breaks(bytes),
@@ -123,24 +131,24 @@ impl Piece {
 }
 
 /// Content of braces, with the position of the name.
-enum Mark {
+enum TemplatePlaceholder {
     Seq,
     Rand,
     Row(Range<usize>),
     Env(Range<usize>),
 }
 
-fn parse_mark(text: &str) -> Option<Mark> {
+fn parse_mark(text: &str) -> Option<TemplatePlaceholder> {
     if text.starts_with("{seq}") {
-        return Some(Mark::Seq);
+        return Some(TemplatePlaceholder::Seq);
     }
     if text.starts_with("{rand}") {
-        return Some(Mark::Rand);
+        return Some(TemplatePlaceholder::Rand);
     }
     let end = text.find('}')?;
     if text.starts_with("{row.") {
-        return Some(Mark::Row("{row.".len()..end));
+        return Some(TemplatePlaceholder::Row("{row.".len()..end));
     }
     let env = text.starts_with("{env.");
-    env.then(|| Mark::Env("{env.".len()..end))
+    env.then(|| TemplatePlaceholder::Env("{env.".len()..end))
 }

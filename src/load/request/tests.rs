@@ -1,27 +1,27 @@
 use super::super::tests::{load, request};
 use super::*;
-use crate::model::{Body, Text};
+use crate::model::{RequestBody, Text};
 use std::collections::BTreeMap;
 use std::fs;
 
-fn made(load: &model::Load) -> Result<Requests, Error> {
+fn made(load: &model::LoadPlan) -> Result<Requests, LoadError> {
     let fill = Vec::new();
     let target = Target::new(&load.target, &fill)?;
     Requests::new(load, &target, &fill)
 }
 
-fn bytes(requests: &Requests, choice: &Choice) -> String {
+fn bytes(requests: &Requests, choice: &DrawnRequest) -> String {
     let mut buffer = Vec::new();
     let (head, body) = requests.write_wire(choice, false, &mut buffer);
-    let Tail::Held(body) = body else {
+    let RequestTail::Held(body) = body else {
         panic!("it is not held")
     };
     String::from_utf8([head, body].concat()).unwrap()
 }
 
-fn first(load: &model::Load) -> String {
+fn first(load: &model::LoadPlan) -> String {
     let requests = made(load).unwrap();
-    let mut draws = Draws::new(&requests, 7, 2, 10);
+    let mut draws = RequestDraws::new(&requests, 7, 2, 10);
     let choice = draws.draw_next(&requests).unwrap();
     bytes(&requests, &choice)
 }
@@ -32,12 +32,12 @@ fn a_plain_request_is_the_same_each_time() {
     assert_eq!(first(&load), "GET /base/ HTTP/1.1\r\nHost: a:81\r\n\r\n");
     load.requests[0].method = "POST".into();
     load.requests[0].headers = vec![("X-A".into(), "b".into())];
-    load.requests[0].body = Body::Text("{\"a\":{}}".into());
+    load.requests[0].body = RequestBody::Text("{\"a\":{}}".into());
     assert_eq!(
         first(&load),
         "POST /base/ HTTP/1.1\r\nHost: a:81\r\nX-A: b\r\nContent-Length: 8\r\n\r\n{\"a\":{}}"
     );
-    load.requests[0].body = Body::None;
+    load.requests[0].body = RequestBody::None;
     assert!(first(&load).contains("Content-Length: 0\r\n"));
 }
 
@@ -50,7 +50,7 @@ fn templates_are_filled_in_and_paths_escaped() {
     load.rows = Some(Text::from(rows));
     load.requests[0].path = "/x/{row.name}?n={seq}".into();
     load.requests[0].headers = vec![("X".into(), "{row.name}".into())];
-    load.requests[0].body = Body::Text("{\"id\": {row.id}, \"seq\": {seq}}".into());
+    load.requests[0].body = RequestBody::Text("{\"id\": {row.id}, \"seq\": {seq}}".into());
     assert_eq!(
         first(&load),
         "GET /x/two%20words?n=2 HTTP/1.1\r\nHost: a\r\nX: two words\r\nContent-Length: 20\r\n\r\n{\"id\": 1, \"seq\": 2}\n"
@@ -80,8 +80,8 @@ fn bytes_that_are_given_are_sent_as_they_are() {
     let (head, _) = requests.write_wire(&choice, true, &mut buffer);
     assert_eq!(head, text.as_bytes());
     let body = requests.body_of(&choice);
-    assert!(matches!(body, Source::Held(bytes) if bytes == b"{a}"));
-    let target = Target::new(&load.target, &Fill::new()).unwrap();
+    assert!(matches!(body, BodySource::Held(bytes) if bytes == b"{a}"));
+    let target = Target::new(&load.target, &LoadPlaceholders::new()).unwrap();
     let two = requests.http2_request(&target, &choice);
     let headers: Vec<&str> = two.headers().keys().map(HeaderName::as_str).collect();
     assert_eq!(headers, ["x-y", "content-length"]);
@@ -132,17 +132,17 @@ fn a_row_cannot_add_a_header() {
 fn the_same_seed_draws_the_same_and_another_does_not() {
     let mut load = load("http://a");
     load.requests = vec![request("a", 9), request("b", 1)];
-    load.requests[0].body = Body::Text("{rand}".into());
+    load.requests[0].body = RequestBody::Text("{rand}".into());
     let sequence = |seed, client| -> Vec<String> {
         let requests = made(&load).unwrap();
-        let mut draws = Draws::new(&requests, seed, client, 10);
+        let mut draws = RequestDraws::new(&requests, seed, client, 10);
         let draws = std::iter::from_fn(|| draws.draw_next(&requests)).take(50);
         let draws = draws.inspect(|choice| {
-            let known = Choice {
+            let known = DrawnRequest {
                 kind: choice.kind,
                 file: choice.file,
                 n: choice.n,
-                ..Choice::default()
+                ..DrawnRequest::default()
             };
             assert_eq!(requests.redraw_choice(seed, 10, client, known), *choice);
         });
@@ -160,7 +160,7 @@ fn weights_are_proportions() {
     let requests = made(&load).unwrap();
     let mut counts = BTreeMap::new();
     for client in 0..10 {
-        let mut draws = Draws::new(&requests, 7, client, 10);
+        let mut draws = RequestDraws::new(&requests, 7, client, 10);
         for _ in 0..1000 {
             let kind = draws.draw_next(&requests).unwrap().kind;
             *counts.entry(kind).or_insert(0) += 1;
@@ -181,11 +181,11 @@ fn files_are_shared_out_among_the_clients() {
         })
         .collect();
     let mut load = load("http://a");
-    let drawn = |load: &model::Load, most: usize| -> Vec<usize> {
+    let drawn = |load: &model::LoadPlan, most: usize| -> Vec<usize> {
         let requests = made(load).unwrap();
         let mut drawn: Vec<usize> = (0..3)
             .flat_map(|client| {
-                let mut draws = Draws::new(&requests, 7, client, 3);
+                let mut draws = RequestDraws::new(&requests, 7, client, 3);
                 let all = std::iter::from_fn(|| draws.draw_next(&requests)).take(most);
                 all.map(|choice| choice.file).collect::<Vec<_>>()
             })
@@ -193,14 +193,14 @@ fn files_are_shared_out_among_the_clients() {
         drawn.sort_unstable();
         drawn
     };
-    load.requests[0].body = Body::Files {
+    load.requests[0].body = RequestBody::Files {
         files: files.clone(),
-        pick: Pick::Once,
+        pick: FilePick::Once,
     };
     assert_eq!(drawn(&load, 100), (0..10).collect::<Vec<_>>());
-    load.requests[0].body = Body::Files {
+    load.requests[0].body = RequestBody::Files {
         files,
-        pick: Pick::Cycle,
+        pick: FilePick::Cycle,
     };
     assert_eq!(drawn(&load, 3), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
 }
@@ -208,7 +208,9 @@ fn files_are_shared_out_among_the_clients() {
 #[test]
 fn the_last_on_a_connection_says_so() {
     let requests = made(&load("http://a")).unwrap();
-    let choice = Draws::new(&requests, 7, 0, 1).draw_next(&requests).unwrap();
+    let choice = RequestDraws::new(&requests, 7, 0, 1)
+        .draw_next(&requests)
+        .unwrap();
     let mut buffer = Vec::new();
     let (head, _) = requests.write_wire(&choice, true, &mut buffer);
     assert_eq!(

@@ -16,7 +16,7 @@ struct Kept {
     body: Vec<u8>,
 }
 
-impl Observer for Kept {
+impl ResponseObserver for Kept {
     fn on_head(&mut self, status: u16, headers: &[httparse::Header<'_>]) {
         self.status = status;
         self.headers = headers.len();
@@ -29,8 +29,12 @@ impl Observer for Kept {
 
 /// Reads a response in pieces of this size. Returns the response, the number of remaining bytes,
 /// whether the response is complete, and whether the connection can be reused.
-fn read(answer: &[u8], piece: usize, head: bool) -> Result<(Kept, usize, bool, bool), Fault> {
-    let mut reader = Reader::new();
+fn read(
+    answer: &[u8],
+    piece: usize,
+    head: bool,
+) -> Result<(Kept, usize, bool, bool), ResponseError> {
+    let mut reader = ResponseReader::new();
     reader.begin_answer(head);
     let mut kept = Kept::default();
     let mut used = 0;
@@ -173,38 +177,41 @@ fn what_comes_after_an_answer_is_left() {
 #[test]
 fn what_is_no_answer_is_called_so() {
     let faults = [
-        ("nonsense\r\n\r\n", Fault::Head(httparse::Error::Version)),
+        (
+            "nonsense\r\n\r\n",
+            ResponseError::Head(httparse::Error::Version),
+        ),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
-            Fault::Length,
+            ResponseError::Length,
         ),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\n",
-            Fault::Length,
+            ResponseError::Length,
         ),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
-            Fault::Length,
+            ResponseError::Length,
         ),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-            Fault::TwoLengths,
+            ResponseError::TwoLengths,
         ),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
-            Fault::ChunkSize,
+            ResponseError::ChunkSize,
         ),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n",
-            Fault::ChunkSize,
+            ResponseError::ChunkSize,
         ),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n11111111111111111\r\n",
-            Fault::ChunkSize,
+            ResponseError::ChunkSize,
         ),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhello",
-            Fault::ChunkEnd,
+            ResponseError::ChunkEnd,
         ),
     ];
     for (answer, fault) in faults {
@@ -219,25 +226,25 @@ fn nothing_grows_without_end() {
     let long = format!("HTTP/1.1 200 OK\r\nA: {}", "x".repeat(LONGEST_HEAD + 1));
     assert_eq!(
         read(long.as_bytes(), 1000, false).unwrap_err(),
-        Fault::LongHead
+        ResponseError::LongHead
     );
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let long = format!("{chunked}1;{}", "x".repeat(LONGEST_SIZE + 1));
     assert_eq!(
         read(long.as_bytes(), 1000, false).unwrap_err(),
-        Fault::ChunkSize
+        ResponseError::ChunkSize
     );
     let long = format!("{chunked}0\r\n{}", "a: b\r\n".repeat(LONGEST_HEAD / 5));
     assert_eq!(
         read(long.as_bytes(), 1000, false).unwrap_err(),
-        Fault::LongHead
+        ResponseError::LongHead
     );
 }
 
 /// Reads a response in these pieces, and then the end of the connection. Returns the response if it
 /// is complete.
 fn in_pieces(pieces: &[&[u8]]) -> Option<(u16, Vec<u8>)> {
-    let mut reader = Reader::new();
+    let mut reader = ResponseReader::new();
     reader.begin_answer(false);
     let mut kept = Kept::default();
     for piece in pieces {

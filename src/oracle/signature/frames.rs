@@ -6,8 +6,8 @@
 //! skipped.
 
 use super::skipped::{ANYWHERE, AT_THE_TOP, COMPILED_IN, PYTHON, RUNTIME};
+use crate::messages::bare_name;
 use crate::model::Frame;
-use crate::tells::bare_name;
 use std::path::Path;
 
 /// Number of calls that name a failure.
@@ -15,7 +15,7 @@ const COUNT: usize = 3;
 
 /// A counted call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Step {
+pub(super) struct StackCall {
     /// File name without versions; `None` outside of any file.
     pub(super) module: Option<String>,
     /// Function, or offset in the file.
@@ -23,7 +23,7 @@ pub(super) struct Step {
     named: bool,
 }
 
-impl Step {
+impl StackCall {
     pub(super) fn new(frame: &Frame) -> Self {
         let module = frame.module.as_deref().map(bare_module);
         let function = frame.function.as_deref().map(bare_name);
@@ -95,7 +95,7 @@ pub(super) fn fits_pattern(name: &str, pattern: &str) -> bool {
 
 /// Returns the calls that name a failure, innermost first. If none counts, returns calls that do
 /// not.
-pub(super) fn naming_steps(frames: &[Frame]) -> Vec<Step> {
+pub(super) fn naming_steps(frames: &[Frame]) -> Vec<StackCall> {
     let mut steps = counted_steps(frames);
     if steps.is_empty() {
         steps = real_steps(frames);
@@ -106,27 +106,27 @@ pub(super) fn naming_steps(frames: &[Frame]) -> Vec<Step> {
 }
 
 /// Returns the innermost counted calls, up to the number that names a failure.
-pub(super) fn counted_steps(frames: &[Frame]) -> Vec<Step> {
+pub(super) fn counted_steps(frames: &[Frame]) -> Vec<StackCall> {
     let mut steps = all_counted(frames);
     steps.truncate(COUNT);
     steps
 }
 
 /// Returns all counted calls, innermost first.
-pub(super) fn all_counted(frames: &[Frame]) -> Vec<Step> {
+pub(super) fn all_counted(frames: &[Frame]) -> Vec<StackCall> {
     let mut real = real_steps(frames);
     // A function that is inlined into glue code, such as the closure of a thread, has no symbol. If
     // it crashed, the offset distinguishes it.
     if let (Some(first), Some(frame)) = (real.first_mut(), frames.iter().find(|it| !it.inlined))
         && first.is_shared_glue()
     {
-        *first = Step::new(&Frame {
+        *first = StackCall::new(&Frame {
             function: None,
             ..frame.clone()
         });
     }
     let counted = real.into_iter().filter(|step| !step.is_glue());
-    let mut steps: Vec<Step> = counted.skip_while(Step::is_messenger).collect();
+    let mut steps: Vec<StackCall> = counted.skip_while(StackCall::is_messenger).collect();
     steps.dedup();
     steps
 }
@@ -135,13 +135,13 @@ pub(super) fn all_counted(frames: &[Frame]) -> Vec<Step> {
 ///
 /// The call at which the stack ends is random, and so are the last calls outside of the cycle. So
 /// only repeated functions count, in the order of their names.
-pub(super) fn recursion_circle(frames: &[Frame]) -> Vec<Step> {
+pub(super) fn recursion_circle(frames: &[Frame]) -> Vec<StackCall> {
     let collapsed = frames.iter().any(|frame| frame.repeated > 0);
     let counted = frames.iter().filter(|frame| !frame.inlined);
-    let mut all: Vec<Step> = Vec::new();
-    let mut again: Vec<Step> = Vec::new();
+    let mut all: Vec<StackCall> = Vec::new();
+    let mut again: Vec<StackCall> = Vec::new();
     for frame in counted {
-        let step = Step::new(frame);
+        let step = StackCall::new(frame);
         // A function that is called twice outside of the cycle is not part of it.
         if frame.repeated > 0 || (!collapsed && all.contains(&step)) {
             again.push(step.clone());
@@ -159,7 +159,7 @@ pub(super) fn recursion_circle(frames: &[Frame]) -> Vec<Step> {
 }
 
 /// Returns the two outermost counted calls, innermost first.
-pub(super) fn outermost_steps(frames: &[Frame]) -> Vec<Step> {
+pub(super) fn outermost_steps(frames: &[Frame]) -> Vec<StackCall> {
     let mut steps = real_steps(frames);
     steps.retain(|step| !step.is_glue());
     steps.dedup();
@@ -167,24 +167,24 @@ pub(super) fn outermost_steps(frames: &[Frame]) -> Vec<Step> {
 }
 
 /// Returns the calls that are not inlined.
-fn real_steps(frames: &[Frame]) -> Vec<Step> {
+fn real_steps(frames: &[Frame]) -> Vec<StackCall> {
     let real = frames.iter().filter(|frame| !frame.inlined);
-    let mut real: Vec<Step> = real.map(Step::new).collect();
+    let mut real: Vec<StackCall> = real.map(StackCall::new).collect();
     if real.is_empty() {
-        real = frames.last().map(Step::new).into_iter().collect();
+        real = frames.last().map(StackCall::new).into_iter().collect();
     }
     real
 }
 
 /// Returns whether any call has only an offset.
-pub(super) fn any_placed(steps: &[Step]) -> bool {
+pub(super) fn any_placed(steps: &[StackCall]) -> bool {
     steps.iter().any(|step| !step.named)
 }
 
 /// Joins calls for the text of an id. The name of the program itself is left out, because it may
 /// change in the next build.
-pub(super) fn join_texts(steps: &[Step], program: &str) -> String {
-    let text = |step: &Step| match &step.module {
+pub(super) fn join_texts(steps: &[StackCall], program: &str) -> String {
+    let text = |step: &StackCall| match &step.module {
         Some(module) if is_named(module, program) => step.name.clone(),
         _ => step.module_and_function(),
     };
@@ -193,12 +193,12 @@ pub(super) fn join_texts(steps: &[Step], program: &str) -> String {
 }
 
 /// Joins calls for a title: a file is named if it differs from the previous one.
-pub(super) fn join_words(steps: &[Step], program: &str) -> String {
+pub(super) fn join_words(steps: &[StackCall], program: &str) -> String {
     word_list(steps, program).join(" < ")
 }
 
 /// Formats each call for a title.
-pub(super) fn word_list(steps: &[Step], program: &str) -> Vec<String> {
+pub(super) fn word_list(steps: &[StackCall], program: &str) -> Vec<String> {
     let mut before = None;
     let mut words = Vec::new();
     for (at, step) in steps.iter().enumerate() {

@@ -1,13 +1,13 @@
 //! Names a hang.
 
-use super::frames::{self, Step};
+use super::frames::{self, StackCall};
 use super::{LONGEST_TITLE, python};
-use crate::model::{Activity, Frame, Hang, HungThread};
+use crate::messages::bare_name;
+use crate::model::{Frame, Hang, HungThread, ThreadActivity};
 use crate::oracle::hang::diagnose_hang;
-use crate::tells::bare_name;
 
 /// Stable texts for the id of a hang, and its title.
-pub(super) struct Named {
+pub(super) struct HangName {
     /// Text of the id, followed by texts from less evidence.
     pub(super) texts: Vec<String>,
     pub(super) title: String,
@@ -73,7 +73,7 @@ const WAITS: &[&str] = &[
 ];
 
 /// Code that a thread executes.
-struct Place {
+struct ThreadCode {
     /// Texts for ids, from more to less evidence.
     texts: Vec<String>,
     /// Calls for the title, innermost first.
@@ -86,7 +86,7 @@ pub(super) fn name_hang(
     hang: &Hang,
     main: Option<i32>,
     is_only: impl Fn(&str) -> bool,
-) -> Option<Named> {
+) -> Option<HangName> {
     if !hang.cycle.is_empty() {
         return Some(name_deadlock(hang, &is_only));
     }
@@ -94,7 +94,7 @@ pub(super) fn name_hang(
     let place = place_of_thread(hang, thread, &is_only);
     let with_place = |what: &str| {
         let texts = place.texts.iter();
-        Named {
+        HangName {
             texts: texts.map(|text| format!("{what} | {text}")).collect(),
             title: make_title(hang, thread, &place, |words| match words {
                 "" => what.to_owned(),
@@ -108,7 +108,7 @@ pub(super) fn name_hang(
             None => "a lock of a thread that has ended",
         };
         let texts = place.texts.iter();
-        return Some(Named {
+        return Some(HangName {
             texts: texts.map(|text| format!("{whose} | {text}")).collect(),
             title: make_title(hang, thread, &place, |words| {
                 let words = if words.is_empty() { "a thread" } else { words };
@@ -117,22 +117,22 @@ pub(super) fn name_hang(
         });
     }
     Some(match thread.current_activity() {
-        Activity::Stuck => {
+        ThreadActivity::Stuck => {
             let channel = or_unknown(&thread.channel);
             plain_name(&format!("stuck in the kernel ({channel})"))
         }
-        Activity::Busy => {
+        ThreadActivity::Busy => {
             let mut named = with_place("busy loop");
             named.texts = busy_texts(hang, thread);
             named
         }
-        Activity::WaitsForChild => plain_name("waiting for a child"),
-        Activity::Blocked | Activity::Stopped => with_place("blocked"),
+        ThreadActivity::WaitsForChild => plain_name("waiting for a child"),
+        ThreadActivity::Blocked | ThreadActivity::Stopped => with_place("blocked"),
     })
 }
 
-fn plain_name(what: &str) -> Named {
-    Named {
+fn plain_name(what: &str) -> HangName {
+    HangName {
         texts: vec![what.to_owned()],
         title: format!("hang: {what}"),
     }
@@ -149,7 +149,7 @@ fn or_unknown(channel: &str) -> &str {
 fn make_title(
     hang: &Hang,
     thread: &HungThread,
-    place: &Place,
+    place: &ThreadCode,
     what: impl Fn(&str) -> String,
 ) -> String {
     let mut details = Vec::new();
@@ -176,11 +176,15 @@ fn make_title(
 }
 
 /// Returns the calls in which a thread waits or works.
-fn place_of_thread(hang: &Hang, thread: &HungThread, is_only: &impl Fn(&str) -> bool) -> Place {
+fn place_of_thread(
+    hang: &Hang,
+    thread: &HungThread,
+    is_only: &impl Fn(&str) -> bool,
+) -> ThreadCode {
     let program = program_of_thread(hang, thread);
     let steps = native_steps(thread);
     let own = if is_only(program) { program } else { "" };
-    let mut place = Place {
+    let mut place = ThreadCode {
         texts: vec![
             frames::join_texts(&steps, own),
             frames::join_texts(&steps, program),
@@ -203,13 +207,13 @@ fn place_of_thread(hang: &Hang, thread: &HungThread, is_only: &impl Fn(&str) -> 
         calls.truncate(COUNT - usize::from(extension.is_some()));
         let words = calls.iter().map(|call| call.function.clone());
         place.words = extension
-            .map(Step::module_and_function)
+            .map(StackCall::module_and_function)
             .into_iter()
             .chain(words)
             .collect();
-        let texts = calls.iter().map(python::Call::file_and_function);
+        let texts = calls.iter().map(python::PythonCall::file_and_function);
         let texts: Vec<String> = extension
-            .map(Step::module_and_function)
+            .map(StackCall::module_and_function)
             .into_iter()
             .chain(texts)
             .collect();
@@ -232,7 +236,7 @@ fn busy_texts(hang: &Hang, thread: &HungThread) -> Vec<String> {
         let outermost = &calls[calls.len().saturating_sub(2)..];
         let outermost: Vec<String> = outermost
             .iter()
-            .map(python::Call::file_and_function)
+            .map(python::PythonCall::file_and_function)
             .collect();
         texts.insert(0, text(&outermost.join(" < ")));
     }
@@ -251,7 +255,7 @@ fn program_of_thread<'a>(hang: &'a Hang, thread: &'a HungThread) -> &'a str {
 
 /// Names a deadlock by the functions of its threads, sorted by name: the thread at which the cycle
 /// was found is random.
-fn name_deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> Named {
+fn name_deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> HangName {
     let threads: Option<Vec<&HungThread>> = hang
         .cycle
         .iter()
@@ -277,12 +281,12 @@ fn name_deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> Named {
     places.dedup();
     let (texts, names): (Vec<String>, Vec<String>) = places.into_iter().unzip();
     if is_alone {
-        return Named {
+        return HangName {
             texts: vec![format!("deadlock with itself | {}", texts[0])],
             title: format!("hang: deadlock, {} waits for itself", names[0]),
         };
     }
-    Named {
+    HangName {
         texts: vec![format!("deadlock | {}", texts.join(" <-> "))],
         title: match names.as_slice() {
             [one] => format!("hang: deadlock, {one} <-> {one}"),
@@ -293,7 +297,7 @@ fn name_deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> Named {
 
 /// Returns the counted calls without calls that only wait; if all calls wait, returns the outermost
 /// of them.
-fn native_steps(thread: &HungThread) -> Vec<Step> {
+fn native_steps(thread: &HungThread) -> Vec<StackCall> {
     let mut counted = without_waits(thread);
     if counted.is_empty() {
         counted = frames::all_counted(&thread.frames);
@@ -306,7 +310,7 @@ fn native_steps(thread: &HungThread) -> Vec<Step> {
 }
 
 /// Returns the counted calls without calls that only wait.
-fn without_waits(thread: &HungThread) -> Vec<Step> {
+fn without_waits(thread: &HungThread) -> Vec<StackCall> {
     let waits = |frame: &&Frame| {
         let name = frame.function.as_deref().map(bare_name).unwrap_or_default();
         WAITS.iter().any(|row| frames::fits_pattern(&name, row))

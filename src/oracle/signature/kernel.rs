@@ -4,22 +4,22 @@
 //! the name from a core of the same crash agree.
 
 use super::frames::{bare_module, is_library};
+use crate::messages::bare_name;
 use crate::model::{Crash, Signal, class};
-use crate::tells::bare_name;
 
 /// A crash in a line of the kernel log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Logged {
+pub(super) struct LoggedCrash {
     pub(super) signal: Signal,
     pub(super) class: &'static str,
-    pub(super) place: Place,
+    pub(super) place: CrashLocation,
     /// Function at the offset, if it is known.
     pub(super) function: Option<String>,
 }
 
 /// Place of a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum CrashLocation {
     /// Outside of any file.
     Nowhere,
     /// File and offset.
@@ -55,18 +55,18 @@ const TRAPS: [(&str, i32, &str); 5] = [
 ];
 
 /// Parses a line.
-pub(super) fn read_line(line: &str) -> Option<Logged> {
+pub(super) fn read_line(line: &str) -> Option<LoggedCrash> {
     if let Some((_, rest)) = line.split_once("]: segfault at ") {
         let address = leading_hex(rest)?;
         let ip = leading_hex(rest.split_once(" ip ")?.1)?;
         let null = address.cast_signed().unsigned_abs() < NEAR_ZERO;
         let place = match parse_place(rest, ip) {
-            _ if address == ip => Place::Nowhere,
+            _ if address == ip => CrashLocation::Nowhere,
             // The kernel omits the file if it cannot take a lock immediately.
-            Place::Nowhere => return None,
+            CrashLocation::Nowhere => return None,
             place => place,
         };
-        return Some(Logged {
+        return Some(LoggedCrash {
             signal: Signal::SEGV,
             class: if null { NULL } else { WILD },
             place,
@@ -78,7 +78,7 @@ pub(super) fn read_line(line: &str) -> Option<Logged> {
         Some((rest, *signal, *class))
     })?;
     // Some kernels write `trap` before `general protection fault`.
-    Some(Logged {
+    Some(LoggedCrash {
         signal: Signal(signal),
         class,
         place: parse_place(rest, leading_hex(rest)?),
@@ -89,8 +89,8 @@ pub(super) fn read_line(line: &str) -> Option<Logged> {
 /// Returns the file in a line, and the offset of the crash in it.
 pub fn place_in_file(line: &str) -> Option<(String, u64)> {
     match read_line(line)?.place {
-        Place::File(module, offset) => Some((module, offset)),
-        Place::Nowhere | Place::Page(..) => None,
+        CrashLocation::File(module, offset) => Some((module, offset)),
+        CrashLocation::Nowhere | CrashLocation::Page(..) => None,
     }
 }
 
@@ -104,7 +104,7 @@ fn leading_hex(text: &str) -> Option<u64> {
 ///
 /// A file name may contain spaces and brackets. It begins after the first ` in `, because only
 /// numbers precede it, and ends before the last range of addresses.
-fn parse_place(rest: &str, ip: u64) -> Place {
+fn parse_place(rest: &str, ip: u64) -> CrashLocation {
     let found = rest.split_once(" in ").and_then(|(_, place)| {
         place.rmatch_indices('[').find_map(|(at, _)| {
             let (range, _) = place[at + 1..].split_once(']')?;
@@ -119,9 +119,9 @@ fn parse_place(rest: &str, ip: u64) -> Place {
         })
     });
     match found {
-        None => Place::Nowhere,
-        Some((module, Some(offset))) => Place::File(module, offset),
-        Some((module, None)) => Place::Page(module, ip & IN_PAGE),
+        None => CrashLocation::Nowhere,
+        Some((module, Some(offset))) => CrashLocation::File(module, offset),
+        Some((module, None)) => CrashLocation::Page(module, ip & IN_PAGE),
     }
 }
 
@@ -132,18 +132,18 @@ fn whole_hex(text: &str) -> Option<u64> {
 
 /// Returns the kernel's report of a crash that is known from a core; `None` for crashes that the
 /// kernel does not report.
-pub(super) fn of_crash(crash: &Crash) -> Option<Logged> {
+pub(super) fn of_crash(crash: &Crash) -> Option<LoggedCrash> {
     let outside = [class::NULL_CALL, class::DATA_CALL, class::WILD_CALL];
     let frame = crash.frames.first();
     let module = frame.and_then(|frame| frame.module.as_deref());
-    Some(Logged {
+    Some(LoggedCrash {
         signal: crash.signal?,
         class: coarse_class(&crash.fault.class)?,
         place: match (module, crash.place) {
             (Some(module), Some(place)) if !outside.contains(&crash.fault.class.as_str()) => {
-                Place::File(bare_module(module), place)
+                CrashLocation::File(bare_module(module), place)
             }
-            _ => Place::Nowhere,
+            _ => CrashLocation::Nowhere,
         },
         function: None,
     })
@@ -172,28 +172,30 @@ fn coarse_class(class: &str) -> Option<&'static str> {
     })
 }
 
-impl Logged {
+impl LoggedCrash {
     /// Returns the texts for ids: first with all facts, then with the facts of older kernels.
     pub(super) fn id_texts(&self) -> Vec<String> {
         let text = |place: &str| format!("{} | {} | {place}", self.signal, self.class);
         let page =
             |module: &str, offset: u64| text(&format!("{module}~0x{:03x}", offset & IN_PAGE));
         match &self.place {
-            Place::Nowhere => vec![text("?")],
-            Place::File(module, offset) => {
+            CrashLocation::Nowhere => vec![text("?")],
+            CrashLocation::File(module, offset) => {
                 vec![
                     text(&format!("{module}+0x{offset:x}")),
                     page(module, *offset),
                 ]
             }
-            Place::Page(module, offset) => vec![page(module, *offset)],
+            CrashLocation::Page(module, offset) => vec![page(module, *offset)],
         }
     }
 
     /// Returns the wider names, as in `stack`: one for a library.
     pub(super) fn family_titles(&self) -> Vec<String> {
         match &self.place {
-            Place::File(module, _) | Place::Page(module, _) if is_library(module) => {
+            CrashLocation::File(module, _) | CrashLocation::Page(module, _)
+                if is_library(module) =>
+            {
                 vec![format!("{} in {module}", self.signal)]
             }
             _ => Vec::new(),
@@ -209,12 +211,12 @@ impl Logged {
             _ => "",
         };
         let place = match &self.place {
-            Place::Nowhere => "outside of any file".to_owned(),
-            Place::File(module, offset) => match &self.function {
+            CrashLocation::Nowhere => "outside of any file".to_owned(),
+            CrashLocation::File(module, offset) => match &self.function {
                 Some(function) => format!("in {} at {module}+0x{offset:x}", bare_name(function)),
                 None => format!("at {module}+0x{offset:x}"),
             },
-            Place::Page(module, _) => format!("in {module}"),
+            CrashLocation::Page(module, _) => format!("in {module}"),
         };
         format!("{}{class} {place} (kernel log)", self.signal)
     }

@@ -8,6 +8,7 @@
 mod frames;
 mod hang;
 mod kernel;
+mod message;
 mod python;
 mod sites;
 mod skipped;
@@ -15,7 +16,6 @@ mod stack;
 mod status;
 #[cfg(test)]
 mod tests;
-mod words;
 
 pub use frames::bare_module;
 pub use kernel::place_in_file as logged_place;
@@ -24,16 +24,16 @@ pub use sites::of_crash as sites_of_crash;
 
 use super::main_actors;
 use crate::model::{
-    ActorSeen, CoreSeen, Crash, Depth, Ending, Family, Kind, Observation, Signal, Signature,
-    SignatureId, VariantPlan,
+    ActorObservation, CoreObservation, Crash, Ending, EvidenceDepth, FailureKind, Family,
+    Observation, Signal, Signature, SignatureId, VariantPlan,
 };
 
 /// Limit of characters of a title, because titles are shown in tables.
 const LONGEST_TITLE: usize = 100;
 
 /// A name from evidence of one depth.
-struct Level {
-    depth: Depth,
+struct EvidenceName {
+    depth: EvidenceDepth,
     /// Text for the id, followed by texts from less of the same evidence.
     texts: Vec<String>,
     title: String,
@@ -45,30 +45,34 @@ struct Level {
 }
 
 /// Returns the signature of a failure of this kind, from the best evidence.
-pub fn signature_of_failure(kind: &Kind, variant: &VariantPlan, seen: &Observation) -> Signature {
+pub fn signature_of_failure(
+    kind: &FailureKind,
+    variant: &VariantPlan,
+    seen: &Observation,
+) -> Signature {
     let main = find_culprit(kind, variant, seen);
     let mut levels = vec![status::status_level(kind, seen)];
     match kind {
-        Kind::Signal { .. } | Kind::Exit { .. } => {
+        FailureKind::Signal { .. } | FailureKind::Exit { .. } => {
             levels.extend(of_crash(kind, variant, main, seen));
         }
-        Kind::Hang { .. } => levels.extend(of_hang(kind, variant, main, seen)),
-        Kind::Output => levels.extend(words::of_rule(seen)),
-        Kind::Leak | Kind::Oom { .. } | Kind::Gone => {}
+        FailureKind::Hang { .. } => levels.extend(of_hang(kind, variant, main, seen)),
+        FailureKind::Output => levels.extend(message::of_rule(seen)),
+        FailureKind::Leak | FailureKind::Oom { .. } | FailureKind::Gone => {}
     }
     signature_of_levels(levels)
 }
 
 /// Makes the signature from the last level; the other levels become weaker names.
-fn signature_of_levels(mut levels: Vec<Level>) -> Signature {
+fn signature_of_levels(mut levels: Vec<EvidenceName>) -> Signature {
     let best = levels
         .pop()
-        .unwrap_or_else(|| Level::new(Depth::Status, "", ""));
+        .unwrap_or_else(|| EvidenceName::new(EvidenceDepth::Status, "", ""));
     let id = hash_to_id(&best.texts[0]);
     let weaker = best.texts[1..].iter().map(|text| (best.depth, text));
     let others = levels.iter().rev();
     let others = others.flat_map(|level| level.texts.iter().map(|text| (level.depth, text)));
-    let mut also: Vec<(Depth, SignatureId)> = Vec::new();
+    let mut also: Vec<(EvidenceDepth, SignatureId)> = Vec::new();
     for (depth, text) in weaker.chain(others) {
         let name = (depth, self::hash_to_id(text));
         if !also.contains(&name) {
@@ -93,8 +97,8 @@ fn make_family(title: String) -> Family {
     }
 }
 
-impl Level {
-    fn new(depth: Depth, text: impl Into<String>, title: impl Into<String>) -> Self {
+impl EvidenceName {
+    fn new(depth: EvidenceDepth, text: impl Into<String>, title: impl Into<String>) -> Self {
         Self {
             depth,
             texts: vec![text.into()],
@@ -127,14 +131,14 @@ fn shorten_title(title: String) -> String {
 
 /// Returns the main process with this failure.
 fn find_culprit<'a>(
-    kind: &Kind,
+    kind: &FailureKind,
     variant: &'a VariantPlan,
     seen: &'a Observation,
-) -> Option<&'a ActorSeen> {
-    let fits = |actor: &&ActorSeen| match (&actor.ending, kind) {
+) -> Option<&'a ActorObservation> {
+    let fits = |actor: &&ActorObservation| match (&actor.ending, kind) {
         (Ending::Exited(code), kind) => kind.exit_code() == Some(*code),
-        (Ending::Signaled(died, _), Kind::Signal { signal, .. }) => died == signal,
-        (Ending::TimedOut { .. }, Kind::Hang { .. }) => true,
+        (Ending::Signaled(died, _), FailureKind::Signal { signal, .. }) => died == signal,
+        (Ending::TimedOut { .. }, FailureKind::Hang { .. }) => true,
         _ => false,
     };
     let first = main_actors(variant, seen).next();
@@ -142,20 +146,24 @@ fn find_culprit<'a>(
 }
 
 fn of_crash(
-    kind: &Kind,
+    kind: &FailureKind,
     variant: &VariantPlan,
-    main: Option<&ActorSeen>,
+    main: Option<&ActorObservation>,
     seen: &Observation,
-) -> Vec<Level> {
+) -> Vec<EvidenceName> {
     let crash = find_crash(kind, main, seen);
-    let mut levels: Vec<Level> = words::of_words(kind, main, crash).into_iter().collect();
+    let mut levels: Vec<EvidenceName> = message::of_words(kind, main, crash).into_iter().collect();
     let of_core = crash.and_then(kernel::of_crash);
     if let Some(logged) = of_core.or_else(|| find_logged(kind, main, seen)) {
         let title = logged.in_words();
-        levels.push(Level {
+        levels.push(EvidenceName {
             texts: logged.id_texts(),
             families: logged.family_titles(),
-            ..Level::new(Depth::Kernel, "", after_crash(kind, logged.signal, title))
+            ..EvidenceName::new(
+                EvidenceDepth::Kernel,
+                "",
+                after_crash(kind, logged.signal, title),
+            )
         });
     }
     let whole = crash.filter(|crash| !crash.stackless);
@@ -182,23 +190,23 @@ fn is_only_program(variant: &VariantPlan, program: &str) -> bool {
 }
 
 /// Adds to the title how the main process ended, if it ended differently from the crashed process.
-fn after_crash(kind: &Kind, signal: Signal, title: String) -> String {
+fn after_crash(kind: &FailureKind, signal: Signal, title: String) -> String {
     match kind {
-        Kind::Signal { signal: main, .. } if *main == signal => title,
+        FailureKind::Signal { signal: main, .. } if *main == signal => title,
         kind => format!("{} after {title}", kind.name()),
     }
 }
 
 fn find_logged(
-    kind: &Kind,
-    main: Option<&ActorSeen>,
+    kind: &FailureKind,
+    main: Option<&ActorObservation>,
     seen: &Observation,
-) -> Option<kernel::Logged> {
+) -> Option<kernel::LoggedCrash> {
     let lines = || {
         seen.kernel.iter().filter_map(|line| {
             let logged = kernel::read_line(&line.text)?;
             let function = line.function.clone();
-            Some((line.pid, kernel::Logged { function, ..logged }))
+            Some((line.pid, kernel::LoggedCrash { function, ..logged }))
         })
     };
     let of_main = lines().find(|(pid, _)| main.is_some_and(|main| main.pid == *pid));
@@ -208,9 +216,9 @@ fn find_logged(
 
 /// Returns whether a failure of this kind may be the consequence of a process that died of this
 /// signal.
-fn fits_kind(kind: &Kind, signal: Signal) -> bool {
+fn fits_kind(kind: &FailureKind, signal: Signal) -> bool {
     match kind {
-        Kind::Signal { signal: main, .. } => *main == signal || !main.is_crash(),
+        FailureKind::Signal { signal: main, .. } => *main == signal || !main.is_crash(),
         _ => signal.is_crash(),
     }
 }
@@ -218,8 +226,8 @@ fn fits_kind(kind: &Kind, signal: Signal) -> bool {
 /// Returns the crash in a core: of the main process, else of another process that died, else of any
 /// process.
 fn find_crash<'a>(
-    kind: &Kind,
-    main: Option<&ActorSeen>,
+    kind: &FailureKind,
+    main: Option<&ActorObservation>,
     seen: &'a Observation,
 ) -> Option<&'a Crash> {
     // If a handler converted a fault to another ending, the fault is the cause of the ending.
@@ -227,10 +235,10 @@ fn find_crash<'a>(
         let mut dead = seen.casualties.iter().filter(|one| one.pid == pid);
         main.is_some_and(|main| main.pid == pid)
             || dead.any(
-                |one| matches!(kind, Kind::Signal { signal, .. } if one.signal == Some(*signal)),
+                |one| matches!(kind, FailureKind::Signal { signal, .. } if one.signal == Some(*signal)),
             )
     };
-    let read = |core: &'a CoreSeen| {
+    let read = |core: &'a CoreObservation| {
         let crash = core.crash.as_deref()?;
         crash
             .signal
@@ -249,23 +257,23 @@ fn find_crash<'a>(
 }
 
 fn of_hang(
-    kind: &Kind,
+    kind: &FailureKind,
     variant: &VariantPlan,
-    main: Option<&ActorSeen>,
+    main: Option<&ActorObservation>,
     seen: &Observation,
-) -> Option<Level> {
+) -> Option<EvidenceName> {
     let hang = seen.hang.as_ref()?;
-    if matches!(kind, Kind::Hang { stopped: true }) {
+    if matches!(kind, FailureKind::Hang { stopped: true }) {
         return None;
     }
     let named = hang::name_hang(hang, main.map(|main| main.pid), |program| {
         is_only_program(variant, program)
     })?;
     let texts = named.texts.iter();
-    Some(Level {
+    Some(EvidenceName {
         texts: texts
             .map(|text| format!("{} | {text}", kind.name()))
             .collect(),
-        ..Level::new(Depth::Stack, "", named.title)
+        ..EvidenceName::new(EvidenceDepth::Stack, "", named.title)
     })
 }

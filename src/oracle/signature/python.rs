@@ -4,12 +4,12 @@ use crate::model::Frame;
 
 /// A counted Python call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct PythonCall {
     pub(super) function: String,
     file: String,
 }
 
-impl Call {
+impl PythonCall {
     /// Formats the call as `job.py!run`. The line is left out, because it may change in the next
     /// version.
     pub(super) fn file_and_function(&self) -> String {
@@ -19,7 +19,7 @@ impl Call {
 
 /// Returns the calls of a waiting thread, innermost first: the function of Python's library that it
 /// called, and its callers. Calls within the library are left out.
-pub(super) fn blocked_calls(frames: &[Frame]) -> Vec<Call> {
+pub(super) fn blocked_calls(frames: &[Frame]) -> Vec<PythonCall> {
     let inner = frames.iter().take_while(|frame| is_library(frame)).count();
     let api = inner.checked_sub(1).map(|at| &frames[at]);
     let own = own_calls(frames);
@@ -30,10 +30,10 @@ pub(super) fn blocked_calls(frames: &[Frame]) -> Vec<Call> {
 }
 
 /// Returns the calls of the program itself, innermost first.
-pub(super) fn own_calls(frames: &[Frame]) -> Vec<Call> {
+pub(super) fn own_calls(frames: &[Frame]) -> Vec<PythonCall> {
     let own = frames.iter().filter(|frame| !is_library(frame));
-    let calls: Vec<Call> = own.map(call_of_frame).collect();
-    let is_named = |call: &Call| call.function != "<module>";
+    let calls: Vec<PythonCall> = own.map(call_of_frame).collect();
+    let is_named = |call: &PythonCall| call.function != "<module>";
     if calls.iter().any(is_named) {
         calls.into_iter().filter(is_named).collect()
     } else {
@@ -41,9 +41,9 @@ pub(super) fn own_calls(frames: &[Frame]) -> Vec<Call> {
     }
 }
 
-fn call_of_frame(frame: &Frame) -> Call {
+fn call_of_frame(frame: &Frame) -> PythonCall {
     let file = frame.line.as_ref().map_or("", |(file, _)| file.as_str());
-    Call {
+    PythonCall {
         function: frame.function.clone().unwrap_or_default(),
         file: file.rsplit('/').next().unwrap_or(file).to_owned(),
     }
@@ -72,8 +72,8 @@ mod tests {
         stack.iter().map(frame).collect()
     }
 
-    fn texts(calls: &[Call]) -> Vec<String> {
-        calls.iter().map(Call::file_and_function).collect()
+    fn texts(calls: &[PythonCall]) -> Vec<String> {
+        calls.iter().map(PythonCall::file_and_function).collect()
     }
 
     const THREADING: &str = "/usr/lib/python3.11/threading.py";

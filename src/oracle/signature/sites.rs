@@ -1,10 +1,10 @@
 //! Lists the lines of source code that a failure points at.
 
 use super::super::hang::diagnose_hang;
-use super::frames::Step;
+use super::frames::StackCall;
 use super::{find_crash, find_culprit, python};
-use crate::model::{Crash, Frame, HungThread, Kind, Observation, Site, VariantPlan};
-use crate::tells::bare_name;
+use crate::messages::bare_name;
+use crate::model::{Crash, FailureKind, Frame, HungThread, Observation, Site, VariantPlan};
 
 /// Folders with code that the user did not write.
 const NOT_OURS: [&str; 6] = [
@@ -18,12 +18,12 @@ const NOT_OURS: [&str; 6] = [
 
 /// Returns the source lines that a failure of this kind points at.
 pub(in crate::oracle) fn failure_sites(
-    kind: &Kind,
+    kind: &FailureKind,
     variant: &VariantPlan,
     seen: &Observation,
 ) -> Vec<Site> {
     let main = find_culprit(kind, variant, seen);
-    if let Kind::Hang { .. } = kind {
+    if let FailureKind::Hang { .. } = kind {
         return of_hang(seen, main.map(|main| main.pid));
     }
     let of_core = find_crash(kind, main, seen)
@@ -87,7 +87,7 @@ fn of_frames(frames: &[Frame]) -> Option<Site> {
 fn own_call(frame: &Frame) -> Option<Site> {
     let (file, line) = frame.line.clone()?;
     let is_ours = !NOT_OURS.iter().any(|start| file.starts_with(start));
-    (is_ours && !Step::new(frame).is_glue()).then(|| Site {
+    (is_ours && !StackCall::new(frame).is_glue()).then(|| Site {
         file,
         line,
         function: frame

@@ -1,21 +1,23 @@
 //! Names a failure by the stack of the process that crashed.
 
-use super::frames::Step;
-use super::words::describe_tell;
-use super::{LONGEST_TITLE, Level, frames};
-use crate::model::{ActorSeen, Crash, Depth, Kind, Phase, Signal, class};
-use crate::tells::{self, Tell};
+use super::frames::StackCall;
+use super::message::describe_tell;
+use super::{EvidenceName, LONGEST_TITLE, frames};
+use crate::messages::{self, MessageMeaning};
+use crate::model::{
+    ActorObservation, Crash, EvidenceDepth, FailureKind, ProcessPhase, Signal, class,
+};
 
 /// Names a crash by its stack.
 ///
 /// The name of the program counts only if other programs run besides the one in the command,
 /// because it may change in the next build.
 pub(super) fn stack_level(
-    kind: &Kind,
+    kind: &FailureKind,
     crash: &Crash,
-    main: Option<&ActorSeen>,
+    main: Option<&ActorObservation>,
     among_others: bool,
-) -> Level {
+) -> EvidenceName {
     let class = crash.fault.class.as_str();
     let steps = match class {
         class::STACK_OVERFLOW => frames::recursion_circle(&crash.frames),
@@ -63,22 +65,22 @@ pub(super) fn stack_level(
             .filter(|name| frames::is_library(name));
         families.extend(library.map(|library| format!("{signal} in {library}")));
     }
-    Level {
+    EvidenceName {
         texts,
         families,
         placed: frames::any_placed(&steps),
         family: tell.as_ref().and_then(|tell| tell.family),
-        ..Level::new(Depth::Stack, "", title)
+        ..EvidenceName::new(EvidenceDepth::Stack, "", title)
     }
 }
 
 /// Returns a title with event, place and circumstances; files are named except for the program
 /// itself.
 fn crash_title(
-    kind: &Kind,
+    kind: &FailureKind,
     crash: &Crash,
-    tell: Option<&Tell>,
-    steps: &[Step],
+    tell: Option<&MessageMeaning>,
+    steps: &[StackCall],
     own: &str,
 ) -> String {
     let place = frames::join_words(steps, own);
@@ -104,7 +106,7 @@ fn crash_title(
         title = format!("{title_start}{mark} in {place}");
     }
     let masked = match kind {
-        Kind::Signal { signal: main, .. } if Some(*main) == crash.signal => String::new(),
+        FailureKind::Signal { signal: main, .. } if Some(*main) == crash.signal => String::new(),
         kind => format!("{} after {}'s ", kind.name(), crash.program),
     };
     format!("{masked}{title}{}", describe_circumstances(crash))
@@ -113,7 +115,7 @@ fn crash_title(
 /// Returns the message of a program that ended by itself.
 ///
 /// For a fault the message adds no information, and must not make another failure of it.
-fn find_tell(crash: &Crash, main: Option<&ActorSeen>) -> Option<Tell> {
+fn find_tell(crash: &Crash, main: Option<&ActorObservation>) -> Option<MessageMeaning> {
     const BY_ITSELF: [&str; 5] = [
         class::ABORTED,
         class::DELIBERATE,
@@ -124,8 +126,8 @@ fn find_tell(crash: &Crash, main: Option<&ActorSeen>) -> Option<Tell> {
     let said = crash
         .abort
         .as_deref()
-        .and_then(|words| words.lines().find_map(tells::read_tell));
-    let said = said.or_else(|| tells::read_tell(main?.telling.as_deref()?));
+        .and_then(|words| words.lines().find_map(messages::read_tell));
+    let said = said.or_else(|| messages::read_tell(main?.telling.as_deref()?));
     let by_itself = BY_ITSELF.contains(&crash.fault.class.as_str())
         && matches!(crash.signal, Some(Signal(4..=6)));
     said.filter(|tell| by_itself && !tell.is_echo())
@@ -154,9 +156,9 @@ fn describe_circumstances(crash: &Crash) -> String {
         });
     }
     match crash.phase {
-        Phase::Run => {}
-        Phase::Start => all.push("before main".to_owned()),
-        Phase::Shutdown => all.push("during shutdown".to_owned()),
+        ProcessPhase::Run => {}
+        ProcessPhase::Start => all.push("before main".to_owned()),
+        ProcessPhase::Shutdown => all.push("during shutdown".to_owned()),
     }
     match all.join(", ") {
         none if none.is_empty() => none,

@@ -1,29 +1,32 @@
 //! Names a failure of which only the exit status is known.
 
-use super::{Level, frames};
-use crate::model::{Depth, Kind, ObjectSort, Observation, ProcessSeen, Residue};
-use crate::tells::normalise_line;
+use super::{EvidenceName, frames};
+use crate::messages::normalise_line;
+use crate::model::{
+    EngineObjectKind, EvidenceDepth, FailureKind, Observation, ProcessObservation,
+    RemainingProcesses,
+};
 
-pub(super) fn status_level(kind: &Kind, seen: &Observation) -> Level {
+pub(super) fn status_level(kind: &FailureKind, seen: &Observation) -> EvidenceName {
     let name = kind.name();
-    if *kind == Kind::Leak {
+    if *kind == FailureKind::Leak {
         let left = describe_left_behind(&seen.residue);
         let title = format!("leak: {left}");
-        return Level::new(Depth::Status, format!("{name} | {left}"), title);
+        return EvidenceName::new(EvidenceDepth::Status, format!("{name} | {left}"), title);
     }
     // If the ending does not show it, the processes that died in the tree are part of the name.
     let mut died: Vec<String> = match kind {
-        Kind::Exit { .. } => describe_casualties(seen).collect(),
+        FailureKind::Exit { .. } => describe_casualties(seen).collect(),
         _ => Vec::new(),
     };
     died.sort();
     died.dedup();
     if died.is_empty() {
-        return Level::new(Depth::Status, name.clone(), name);
+        return EvidenceName::new(EvidenceDepth::Status, name.clone(), name);
     }
     let died = died.join(", ");
-    Level::new(
-        Depth::Status,
+    EvidenceName::new(
+        EvidenceDepth::Status,
         format!("{name} | {died}"),
         format!("{name} after {died}"),
     )
@@ -41,9 +44,10 @@ fn describe_casualties(seen: &Observation) -> impl Iterator<Item = String> {
 
 /// Returns the commands of leaked processes, without those that other leaked processes started, and
 /// the leaked objects of an engine.
-fn describe_left_behind(residue: &Residue) -> String {
+fn describe_left_behind(residue: &RemainingProcesses) -> String {
     let processes = &residue.leaked;
-    let root = |process: &&ProcessSeen| processes.iter().all(|other| other.pid != process.ppid);
+    let root =
+        |process: &&ProcessObservation| processes.iter().all(|other| other.pid != process.ppid);
     let mut all: Vec<String> = processes
         .iter()
         .filter(root)
@@ -52,15 +56,15 @@ fn describe_left_behind(residue: &Residue) -> String {
     all.extend(residue.objects.iter().map(|object| match object.sort {
         // Containers are known by their image with its version, because their names are often
         // random.
-        ObjectSort::Container => object.to_string(),
-        ObjectSort::Volume | ObjectSort::Network => normalise_line(&object.to_string()),
+        EngineObjectKind::Container => object.to_string(),
+        EngineObjectKind::Volume | EngineObjectKind::Network => normalise_line(&object.to_string()),
     }));
     all.sort();
     all.dedup();
     all.join(", ")
 }
 
-fn normalized_command(process: &ProcessSeen) -> String {
+fn normalized_command(process: &ProcessObservation) -> String {
     let words: Vec<String> = process.command.iter().map(ToString::to_string).collect();
     normalise_line(&words.join(" "))
 }

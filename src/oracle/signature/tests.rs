@@ -1,7 +1,7 @@
 use super::*;
 use crate::model::{
-    ActorPlan, Casualty, Fault, Frame, Hang, HungThread, KernelLine, Phase, ProcessSeen, Role,
-    Site, Witness, class,
+    ActorPlan, ActorRole, CrashedProcess, Fault, Frame, Hang, HungThread, KernelLine,
+    ProcessObservation, ProcessPhase, SignalEvidence, Site, class,
 };
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ fn variant() -> VariantPlan {
     VariantPlan {
         actors: vec![ActorPlan {
             name: String::new(),
-            role: Role::Main,
+            role: ActorRole::Main,
             command: vec!["boom".into()],
             copies: 1,
             env: Vec::new(),
@@ -81,23 +81,23 @@ fn abort(stack: &str, words: &str) -> Crash {
 /// Returns the observation of a main process that ended like this.
 fn saw(ending: Ending) -> Observation {
     Observation {
-        actors: vec![ActorSeen {
+        actors: vec![ActorObservation {
             pid: 77,
             ending,
-            ..ActorSeen::default()
+            ..ActorObservation::default()
         }],
         ..Observation::default()
     }
 }
 
-fn kind_of(seen: &Observation) -> Kind {
+fn kind_of(seen: &Observation) -> FailureKind {
     match seen.actors[0].ending {
-        Ending::Signaled(signal, core) => Kind::Signal {
+        Ending::Signaled(signal, core) => FailureKind::Signal {
             signal,
-            witness: Witness::Seen { core },
+            witness: SignalEvidence::Seen { core },
         },
-        Ending::Exited(code) => Kind::Exit { code },
-        _ => Kind::Hang { stopped: false },
+        Ending::Exited(code) => FailureKind::Exit { code },
+        _ => FailureKind::Hang { stopped: false },
     }
 }
 
@@ -107,10 +107,10 @@ fn name(seen: &Observation) -> Signature {
 
 fn with_core(crash: Crash) -> Observation {
     let mut seen = saw(Ending::Signaled(crash.signal.unwrap(), true));
-    seen.cores = vec![CoreSeen {
+    seen.cores = vec![CoreObservation {
         pid: crash.pid,
         crash: Some(Box::new(crash)),
-        ..CoreSeen::default()
+        ..CoreObservation::default()
     }];
     seen
 }
@@ -225,7 +225,7 @@ fn what_differs_is_another_bug() {
         of(abort(f, "boom: a.c:4: f: Assertion `y' failed.\n")).id,
         of(abort(f, "")).id,
         of(Crash {
-            phase: Phase::Shutdown,
+            phase: ProcessPhase::Shutdown,
             ..null(f)
         })
         .id,
@@ -245,9 +245,9 @@ fn crashes_of_two_programs_of_a_run_are_two_bugs() {
         crash.program = program.to_owned();
         crash.frames[0].module = Some(program.to_owned());
         signature_of_failure(
-            &Kind::Signal {
+            &FailureKind::Signal {
                 signal: Signal::SEGV,
-                witness: Witness::Seen { core: true },
+                witness: SignalEvidence::Seen { core: true },
             },
             variant,
             &with_core(crash),
@@ -268,7 +268,7 @@ fn crashes_of_two_programs_of_a_run_are_two_bugs() {
     assert_ne!(reader.id, writer.id);
     assert_eq!(reader.title, "SIGSEGV, null pointer + 0x10, in reader!main");
     // The next build is recognized in this case, too.
-    let also = |one: &Signature| one.also.contains(&(Depth::Stack, old.id));
+    let also = |one: &Signature| one.also.contains(&(EvidenceDepth::Stack, old.id));
     assert!(also(&reader) && also(&writer));
     // The same applies if the plan names two programs.
     let mut both = named("reader");
@@ -297,14 +297,14 @@ fn signatures_of_one_function_or_one_library_have_a_family() {
     assert_eq!(families(null("f < main")), ["SIGSEGV in f"]);
     let only = of(null("libfoo.so!conv < main")).families[1].id;
     let failure = crate::model::Failure {
-        kind: Kind::Signal {
+        kind: FailureKind::Signal {
             signal: Signal::SEGV,
-            witness: Witness::Seen { core: true },
+            witness: SignalEvidence::Seen { core: true },
         },
         signature: of(null("libfoo.so!other < main")),
         sites: Vec::new(),
     };
-    assert!(crate::model::Only::Signature(only).covers_failure(&failure));
+    assert!(crate::model::BugFilter::Signature(only).covers_failure(&failure));
     let logged = "b[77]: segfault at 10 ip 000055d0c6a01179 sp 0 error 4 in libfoo.so.1[1179,55d0c6a00000+1000]";
     assert_eq!(name(&with_line(logged)).families[0].id, only);
 }
@@ -383,7 +383,7 @@ fn titles_are_plain_words() {
     });
     show(null("conv < main"));
     show(Crash {
-        phase: Phase::Shutdown,
+        phase: ProcessPhase::Shutdown,
         fault: Fault {
             class: class::NULL.to_owned(),
             address: Some(0),
@@ -460,45 +460,48 @@ fn with_line(text: &str) -> Observation {
 #[test]
 fn a_stack_knows_the_name_from_the_kernels_log() {
     let logged = name(&with_line(LINE));
-    assert_eq!(logged.depth, Depth::Kernel);
+    assert_eq!(logged.depth, EvidenceDepth::Kernel);
     insta::assert_snapshot!(logged.title, @"SIGSEGV, null pointer, at boom+0x1179 (kernel log)");
     let stack = of(null("f < main"));
-    assert_eq!(stack.depth, Depth::Stack);
+    assert_eq!(stack.depth, EvidenceDepth::Stack);
     assert!(
-        stack.also.contains(&(Depth::Kernel, logged.id)),
+        stack.also.contains(&(EvidenceDepth::Kernel, logged.id)),
         "{stack:?}"
     );
     let old = name(&with_line(
         "boom[77]: segfault at 10 ip 000055d0c6a01179 sp 0 error 4 in boom[55d0c6a01000+1000]",
     ));
-    assert!(stack.also.contains(&(Depth::Kernel, old.id)));
-    assert!(logged.also.contains(&(Depth::Kernel, old.id)));
+    assert!(stack.also.contains(&(EvidenceDepth::Kernel, old.id)));
+    assert!(logged.also.contains(&(EvidenceDepth::Kernel, old.id)));
     let call = name(&with_line(
         "boom[77]: segfault at 0 ip 0000000000000000 sp 0 error 14",
     ));
     let called = of(crash(11, class::NULL_CALL, "? < main"));
-    assert!(called.also.contains(&(Depth::Kernel, call.id)));
+    assert!(called.also.contains(&(EvidenceDepth::Kernel, call.id)));
 }
 
 #[test]
 fn every_depth_knows_the_names_of_the_weaker_ones() {
     let bare = name(&saw(Ending::Signaled(Signal::ABRT, false)));
-    assert_eq!(bare.depth, Depth::Status);
+    assert_eq!(bare.depth, EvidenceDepth::Status);
     insta::assert_snapshot!(bare.title, @"SIGABRT");
     let mut told = saw(Ending::Signaled(Signal::ABRT, false));
     told.actors[0].telling = Some("free(): invalid pointer".to_owned());
     let words = name(&told);
     assert_eq!(
         (words.depth, words.title.as_str()),
-        (Depth::Output, "SIGABRT: bad free")
+        (EvidenceDepth::Output, "SIGABRT: bad free")
     );
-    assert_eq!(words.also, [(Depth::Status, bare.id)]);
+    assert_eq!(words.also, [(EvidenceDepth::Status, bare.id)]);
     let mut full = with_core(crash(6, class::ABORTED, "f"));
     full.actors[0].telling.clone_from(&told.actors[0].telling);
     let full = name(&full);
     assert_eq!(
         full.also,
-        [(Depth::Output, words.id), (Depth::Status, bare.id)]
+        [
+            (EvidenceDepth::Output, words.id),
+            (EvidenceDepth::Status, bare.id)
+        ]
     );
 }
 
@@ -509,10 +512,10 @@ fn the_core_of_the_main_process_counts_more_than_others() {
     child.pid = 99;
     seen.cores.insert(
         0,
-        CoreSeen {
+        CoreObservation {
             pid: 99,
             crash: Some(Box::new(child)),
-            ..CoreSeen::default()
+            ..CoreObservation::default()
         },
     );
     assert_eq!(name(&seen).id, of(null("f < main")).id);
@@ -525,7 +528,7 @@ fn a_crash_that_the_exit_code_hides_is_named() {
     let mut seen = with_core(worker);
     seen.actors[0].pid = 1;
     seen.actors[0].ending = Ending::Exited(1);
-    seen.casualties = vec![Casualty {
+    seen.casualties = vec![CrashedProcess {
         pid: 77,
         program: "worker".to_owned(),
         signal: Some(Signal::SEGV),
@@ -567,7 +570,7 @@ fn an_exit_code_is_told_apart_by_the_reason() {
 fn the_last_line_of_a_crash_is_only_how_far_it_had_come() {
     let mut seen = saw(Ending::Signaled(Signal::SEGV, false));
     seen.actors[0].last_words = "error rate 3".to_owned();
-    assert_eq!(name(&seen).depth, Depth::Status);
+    assert_eq!(name(&seen).depth, EvidenceDepth::Status);
 }
 
 fn thread(tid: i32, call: &str, stack: &str) -> HungThread {
@@ -620,7 +623,7 @@ fn a_deadlock_is_the_same_from_wherever_it_is_seen() {
     let one = hang(vec![main(), a(), b()], &[78, 79]);
     let two = hang(vec![main(), b(), a()], &[79, 78]);
     assert_eq!(one, two);
-    assert_eq!(one.depth, Depth::Stack);
+    assert_eq!(one.depth, EvidenceDepth::Stack);
     insta::assert_snapshot!(one.title, @"hang: deadlock, take_ab <-> take_ba");
     let blind = hang(
         vec![thread(78, "futex", ""), thread(79, "futex", "")],
@@ -662,16 +665,16 @@ fn a_hang_is_named_by_what_it_was_doing() {
 
 #[test]
 fn a_leak_is_named_by_what_was_left() {
-    let process = |pid, ppid, command: &str| ProcessSeen {
+    let process = |pid, ppid, command: &str| ProcessObservation {
         pid,
         ppid,
         command: command.split(' ').map(Into::into).collect(),
-        ..ProcessSeen::default()
+        ..ProcessObservation::default()
     };
-    let leak = |left: Vec<ProcessSeen>| {
+    let leak = |left: Vec<ProcessObservation>| {
         let mut seen = saw(Ending::Exited(0));
         seen.residue.leaked = left;
-        signature_of_failure(&Kind::Leak, &variant(), &seen)
+        signature_of_failure(&FailureKind::Leak, &variant(), &seen)
     };
     let one = leak(vec![process(7, 1, "/usr/bin/python daemon.py --port 8080")]);
     insta::assert_snapshot!(one.title, @"leak: python daemon.py --port N");
@@ -687,14 +690,14 @@ fn a_leak_is_named_by_what_was_left() {
 fn a_rule_of_the_user_is_named_by_itself() {
     let mut seen = saw(Ending::Exited(0));
     seen.matched = vec![(1, "late 7".to_owned()), (0, " data race 7".to_owned())];
-    let named = signature_of_failure(&Kind::Output, &variant(), &seen);
+    let named = signature_of_failure(&FailureKind::Output, &variant(), &seen);
     assert_eq!(
         (named.depth, named.title.as_str()),
-        (Depth::Output, "output: data race 7")
+        (EvidenceDepth::Output, "output: data race 7")
     );
     seen.matched = vec![(0, "data race 8".to_owned())];
     assert_eq!(
-        signature_of_failure(&Kind::Output, &variant(), &seen).id,
+        signature_of_failure(&FailureKind::Output, &variant(), &seen).id,
         named.id
     );
 }
@@ -702,7 +705,7 @@ fn a_rule_of_the_user_is_named_by_itself() {
 #[test]
 fn a_kill_for_want_of_memory_is_its_own() {
     let seen = saw(Ending::Signaled(Signal::KILL, false));
-    let named = signature_of_failure(&Kind::Oom { masked: false }, &variant(), &seen);
+    let named = signature_of_failure(&FailureKind::Oom { masked: false }, &variant(), &seen);
     insta::assert_snapshot!(named.title, @"oom");
     assert_ne!(named.id, name(&seen).id);
 }

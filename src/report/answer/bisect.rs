@@ -1,13 +1,13 @@
 //! Answer of `bisect`: the first bad candidate.
 
 use super::super::words;
-use super::earlier::{EarlierSeen, reproduction_needed};
-use super::{Raised, format_confidence, independence_assumptions, not_tested, one_of};
-use crate::model::{Boundary, Place, VariantId};
-use crate::policy::{self, Bisect, Policy as _, Search, Verdict};
+use super::earlier::{EarlierTrialsReport, reproduction_needed};
+use super::{RaiseReport, format_confidence, independence_assumptions, not_tested, one_of};
+use crate::model::{Boundary, Candidate, VariantId};
+use crate::policy::{self, BisectPolicy, BisectProgress, Policy as _, Verdict};
 use crate::state::State;
 use provoke_stats as stats;
-use provoke_stats::search::Verdict as Found;
+use provoke_stats::search::SearchVerdict as Found;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -32,13 +32,13 @@ pub struct Bisection {
     /// The failure rate of bad candidates, at least and at most.
     pub rate: [f64; 2],
     /// The tested candidates, and those that may be the answer.
-    pub points: Vec<PointSeen>,
+    pub points: Vec<CandidateReport>,
     /// How the first bad candidate compares with the one before it, by their own trials.
     pub local: Option<LocalCheck>,
     /// Why the results contradict a single boundary and one failure rate of all bad candidates; null if they do not.
     pub contradiction: Option<String>,
     /// A version before the first bad one that also fails, less often; null if none was seen.
-    pub earlier: Option<Earlier>,
+    pub earlier: Option<EarlierFailingVersion>,
     /// The bad end, if it fails significantly more often than the culprit: another change between them may have raised
     /// the rate; null otherwise.
     pub rise: Option<RateRise>,
@@ -47,7 +47,7 @@ pub struct Bisection {
     /// The limit of trials at which the search gave up; null if it did not.
     pub limit: Option<u64>,
     /// The trials that were missing when a limit ended the check of the answer; null otherwise.
-    pub unchecked: Option<Unchecked>,
+    pub unchecked: Option<UncheckedTrials>,
     /// Builds that are identical to an earlier one; 0 unless artifacts were named.
     pub identical_builds: u64,
     /// The probability that the answer is wrong.
@@ -59,16 +59,16 @@ pub struct Bisection {
     /// those of the searches before it.
     pub boundaries: Vec<Boundary>,
     /// The settings that were tried before the search, and the one that it used; null without `raise-rate`.
-    pub raised: Option<Raised>,
+    pub raised: Option<RaiseReport>,
     /// What earlier runs measured of the bad end; null without any.
-    pub earlier_runs: Option<EarlierSeen>,
+    pub earlier_runs: Option<EarlierTrialsReport>,
     /// The assumptions of the answer.
     pub assumptions: Vec<String>,
 }
 
 /// One candidate of a search.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct PointSeen {
+pub struct CandidateReport {
     /// Its position in the list, from 0.
     #[serde(rename = "position")]
     pub place: u64,
@@ -105,7 +105,7 @@ pub struct LocalCheck {
 
 /// A version before the first bad one that also fails, less often.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Earlier {
+pub struct EarlierFailingVersion {
     /// Its name.
     pub name: String,
     /// Trials that showed the bug.
@@ -115,13 +115,13 @@ pub struct Earlier {
     /// Whether it failed in a smaller share of its trials than the first bad one and those after it.
     pub less_often: bool,
     /// What that means.
-    pub meaning: Meaning,
+    pub meaning: EarlierFailureMeaning,
 }
 
 /// What failures of an earlier version mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Meaning {
+pub enum EarlierFailureMeaning {
     /// The good end fails less often, or not at all: the failures began at this version or before it.
     BeganEarlier,
     /// The good end also fails: good versions fail now and then.
@@ -149,14 +149,14 @@ pub struct RateRise {
 
 /// Trials that were missing when a limit ended the check of the answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Unchecked {
+pub struct UncheckedTrials {
     /// The version to test.
     pub name: String,
     /// How many more trials of it.
     pub trials: u64,
 }
 
-impl Earlier {
+impl EarlierFailingVersion {
     /// Describes the earlier failing version.
     fn to_sentence(&self, state: &State) -> String {
         let side = if is_fixed(state) { "after" } else { "before" };
@@ -170,7 +170,7 @@ impl Earlier {
 
 impl Bisection {
     pub(super) fn new(state: &State) -> Option<Self> {
-        let search = Search::of_state(state)?;
+        let search = BisectProgress::of_state(state)?;
         let alpha = state.plan.alpha.to_probability();
         let masses = search.known.posterior_masses();
         let places = candidates_of(state);
@@ -216,7 +216,7 @@ impl Bisection {
             limit: reached_limit(state, &search),
             unchecked: search
                 .unchecked_candidate()
-                .map(|(place, trials)| Unchecked {
+                .map(|(place, trials)| UncheckedTrials {
                     name: name(place),
                     trials,
                 }),
@@ -224,25 +224,25 @@ impl Bisection {
             error_rate: alpha,
             merge: searched_merge(state).map(|merge| merge.name.clone()),
             boundaries: found_boundaries(state, &search),
-            raised: Raised::new(state),
-            earlier_runs: EarlierSeen::of_search(state),
+            raised: RaiseReport::new(state),
+            earlier_runs: EarlierTrialsReport::of_search(state),
             assumptions: independence_assumptions(state),
         };
         new.sentence = new.write_sentence(state, &search);
         Some(new)
     }
 
-    fn write_sentence(&self, state: &State, search: &Search) -> String {
+    fn write_sentence(&self, state: &State, search: &BisectProgress) -> String {
         let (first, last) = end_names(state);
         let tried = state.tally_of(State::FAILING);
-        let answer = match (Bisect.verdict_of(state), search.current_verdict()) {
+        let answer = match (BisectPolicy.verdict_of(state), search.current_verdict()) {
             (Verdict::Found, _) => {
                 let certain = words::format_percent(self.probability);
                 let (end, noun) = (searched_end(state), candidate_noun(state));
                 let began_earlier = self
                     .earlier
                     .as_ref()
-                    .filter(|earlier| earlier.meaning == Meaning::BeganEarlier);
+                    .filter(|earlier| earlier.meaning == EarlierFailureMeaning::BeganEarlier);
                 let rate = if began_earlier.is_some_and(|earlier| earlier.less_often) {
                     " at this failure rate"
                 } else {
@@ -346,7 +346,7 @@ impl Bisection {
             }
         };
         // If the ends agree, the sentence already says so.
-        let there = Bisect.verdict_of(state) != Verdict::NotThere;
+        let there = BisectPolicy.verdict_of(state) != Verdict::NotThere;
         match self.contradiction.as_ref().filter(|_| there) {
             Some(why) => format!("{answer}; but {why}"),
             None => answer,
@@ -359,13 +359,16 @@ impl Bisection {
     }
 
     /// Returns the candidate between two ends that agree which differs from them.
-    fn turning_candidate(&self, state: &State) -> Option<&PointSeen> {
-        let place = Bisect::turns_at(state)? as u64;
+    fn turning_candidate(&self, state: &State) -> Option<&CandidateReport> {
+        let place = BisectPolicy::turns_at(state)? as u64;
         self.points.iter().find(|point| point.place == place)
     }
 
     /// Returns the most tested candidate between the ends with this property.
-    fn most_tried_between(&self, is: impl Fn(&PointSeen) -> bool) -> Option<&PointSeen> {
+    fn most_tried_between(
+        &self,
+        is: impl Fn(&CandidateReport) -> bool,
+    ) -> Option<&CandidateReport> {
         let between = self.points.get(1..self.points.len().saturating_sub(1))?;
         let those = between.iter().filter(|point| is(point));
         those.max_by_key(|point| point.trials)
@@ -375,7 +378,7 @@ impl Bisection {
     fn describe_background(&self) -> Option<String> {
         let earlier = self.earlier.as_ref()?;
         let good = self.points.first().filter(|point| point.place == 0)?;
-        let Earlier {
+        let EarlierFailingVersion {
             name,
             failures,
             trials,
@@ -383,12 +386,12 @@ impl Bisection {
         } = earlier;
         let end = format!("{}, the good end", good.name);
         match earlier.meaning {
-            Meaning::BeganEarlier => None,
-            Meaning::Background => Some(format!(
+            EarlierFailureMeaning::BeganEarlier => None,
+            EarlierFailureMeaning::Background => Some(format!(
                 "good versions also fail, less often: {end}, failed in {} of {}",
                 good.failures, good.trials
             )),
-            Meaning::NotKnown => Some(format!(
+            EarlierFailureMeaning::NotKnown => Some(format!(
                 "{name} also failed, in {failures} of {trials}; {end}, in {} of {}: too few trials to tell an earlier start from background failures",
                 good.failures, good.trials
             )),
@@ -462,14 +465,14 @@ impl Bisection {
                 rise.culprit_trials
             ));
         }
-        lines.extend(self.raised.iter().flat_map(Raised::summary_lines));
+        lines.extend(self.raised.iter().flat_map(RaiseReport::summary_lines));
         if let Some(limit) = self.limit {
             lines.push(format!(
                 "stopped at the limit of {}: -n allows more, and --log continues from these results",
                 words::format_count(limit, "trial")
             ));
         }
-        if let Some(Unchecked { name, trials }) = &self.unchecked {
+        if let Some(UncheckedTrials { name, trials }) = &self.unchecked {
             lines.push(format!(
                 "the check of the answer is incomplete: {} of {name} would show whether an earlier version also fails",
                 words::format_count(*trials, "more trial")
@@ -528,7 +531,7 @@ fn searched_end(state: &State) -> &'static str {
 
 /// Returns the noun for the candidates: commits have a subject.
 fn candidate_noun(state: &State) -> &'static str {
-    let is_commit = |place: &Place| place.about.is_some();
+    let is_commit = |place: &Candidate| place.about.is_some();
     if candidates_of(state).iter().any(is_commit) {
         "commit"
     } else {
@@ -536,19 +539,19 @@ fn candidate_noun(state: &State) -> &'static str {
     }
 }
 
-fn candidates_of(state: &State) -> &[Place] {
+fn candidates_of(state: &State) -> &[Candidate] {
     let space = state.plan.space.as_ref();
     space.map_or(&[], |space| space.choices.as_candidates())
 }
 
 /// Returns the merge that an earlier search found.
-fn searched_merge(state: &State) -> Option<&Place> {
+fn searched_merge(state: &State) -> Option<&Candidate> {
     let space = state.plan.space.as_ref();
     space.and_then(|space| space.merge.as_ref())
 }
 
 /// Returns the boundaries found so far.
-fn found_boundaries(state: &State, search: &Search) -> Vec<Boundary> {
+fn found_boundaries(state: &State, search: &BisectProgress) -> Vec<Boundary> {
     let stretch = state
         .plan
         .space
@@ -559,7 +562,7 @@ fn found_boundaries(state: &State, search: &Search) -> Vec<Boundary> {
     });
     let places = candidates_of(state);
     if let (Verdict::Found, Found::Known(group)) =
-        (Bisect.verdict_of(state), search.current_verdict())
+        (BisectPolicy.verdict_of(state), search.current_verdict())
         && let Some(passes) = group.first.checked_sub(1)
     {
         let place = if is_fixed(state) {
@@ -590,7 +593,7 @@ fn say_boundary(boundary: &Boundary) -> String {
 }
 
 /// Says that the merge itself is the culprit, or the fix, and none of the merged commits.
-fn describe_merge_itself(merge: &Place, did: &str) -> String {
+fn describe_merge_itself(merge: &Candidate, did: &str) -> String {
     let about = merge.about.as_ref();
     let about = about.map_or(String::new(), |about| format!(" \"{about}\""));
     format!(
@@ -608,7 +611,7 @@ fn end_names(state: &State) -> (&str, &str) {
 }
 
 /// Returns the failures and the trials of a candidate without the counts of earlier runs.
-fn own_counts(state: &State, search: &Search, place: usize) -> (u64, u64) {
+fn own_counts(state: &State, search: &BisectProgress, place: usize) -> (u64, u64) {
     let (failures, trials) = search.known.failures_and_runs(place);
     if state.variant_at_place(place) != Some(State::FAILING) {
         return (failures, trials);
@@ -620,16 +623,16 @@ fn own_counts(state: &State, search: &Search, place: usize) -> (u64, u64) {
     )
 }
 
-fn candidates_seen(state: &State, search: &Search, masses: &[f64]) -> Vec<PointSeen> {
+fn candidates_seen(state: &State, search: &BisectProgress, masses: &[f64]) -> Vec<CandidateReport> {
     let places = candidates_of(state);
     let last = places.len() - 1;
     // Without a culprit, its probability is not shown.
-    let searched = Bisect.verdict_of(state) != Verdict::NotThere;
-    let seen = |(place, Place { name, about }): (usize, &Place)| {
+    let searched = BisectPolicy.verdict_of(state) != Verdict::NotThere;
+    let seen = |(place, Candidate { name, about }): (usize, &Candidate)| {
         let variant = state.variant_at_place(place);
         let (failures, trials) = own_counts(state, search, place);
         let why = variant.and_then(|id| state.untestable.get(&id));
-        let point = PointSeen {
+        let point = CandidateReport {
             place: place as u64,
             name: name.clone(),
             about: about.clone(),
@@ -655,7 +658,7 @@ fn candidates_seen(state: &State, search: &Search, masses: &[f64]) -> Vec<PointS
 }
 
 /// Returns why no single boundary explains the results. A candidate that failed at all does not count as good.
-fn describe_contradiction(state: &State, search: &Search) -> Option<String> {
+fn describe_contradiction(state: &State, search: &BisectProgress) -> Option<String> {
     let places = candidates_of(state);
     // The bad end failed often enough, so its rate does not matter.
     let found = search.known.find_contradiction()?;
@@ -678,7 +681,7 @@ fn describe_contradiction(state: &State, search: &Search) -> Option<String> {
 
 /// Returns the variants of the first bad candidate and of the one before it, among those tested.
 pub(super) fn kept_variants(state: &State) -> Vec<VariantId> {
-    let Some(search) = Search::of_state(state) else {
+    let Some(search) = BisectProgress::of_state(state) else {
         return Vec::new();
     };
     let group = search.known.likeliest_group();
@@ -690,12 +693,12 @@ pub(super) fn kept_variants(state: &State) -> Vec<VariantId> {
 }
 
 /// Returns the limit that ended the search before its answer, or before the check of its answer.
-fn reached_limit(state: &State, search: &Search) -> Option<u64> {
+fn reached_limit(state: &State, search: &BisectProgress) -> Option<u64> {
     let ran: u64 = state
         .all_tallies()
         .map(|(_, tally)| tally.finished_trials())
         .sum();
-    let open = match Bisect.verdict_of(state) {
+    let open = match BisectPolicy.verdict_of(state) {
         Verdict::Found => search.unchecked_candidate().is_some(),
         verdict => verdict == Verdict::Undecided,
     };
@@ -703,7 +706,7 @@ fn reached_limit(state: &State, search: &Search) -> Option<u64> {
 }
 
 /// Returns the version before the culprit that failed most often.
-fn earlier_failing(state: &State, search: &Search) -> Option<Earlier> {
+fn earlier_failing(state: &State, search: &BisectProgress) -> Option<EarlierFailingVersion> {
     let Found::Known(group) = search.current_verdict() else {
         return None;
     };
@@ -713,12 +716,12 @@ fn earlier_failing(state: &State, search: &Search) -> Option<Earlier> {
     let good = search.known.failures_and_runs(0);
     let differ = stats::fisher(failures, trials, good.0, good.1).greater <= alpha;
     let meaning = match good.0 {
-        _ if differ => Meaning::BeganEarlier,
-        0 => Meaning::NotKnown,
-        _ => Meaning::Background,
+        _ if differ => EarlierFailureMeaning::BeganEarlier,
+        0 => EarlierFailureMeaning::NotKnown,
+        _ => EarlierFailureMeaning::Background,
     };
     let (bad_failures, bad_trials) = search.failing_counts();
-    Some(Earlier {
+    Some(EarlierFailingVersion {
         name: candidates_of(state)[seen.version].name.clone(),
         failures,
         trials,
@@ -727,7 +730,7 @@ fn earlier_failing(state: &State, search: &Search) -> Option<Earlier> {
     })
 }
 
-fn rate_rise(state: &State, search: &Search) -> Option<RateRise> {
+fn rate_rise(state: &State, search: &BisectProgress) -> Option<RateRise> {
     let Found::Known(group) = search.current_verdict() else {
         return None;
     };
@@ -756,7 +759,7 @@ fn rate_rise(state: &State, search: &Search) -> Option<RateRise> {
 }
 
 /// Compares the culprit with the candidate before it, by their own trials.
-fn local_check(state: &State, search: &Search) -> Option<LocalCheck> {
+fn local_check(state: &State, search: &BisectProgress) -> Option<LocalCheck> {
     let Found::Known(group) = search.current_verdict() else {
         return None;
     };

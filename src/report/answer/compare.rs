@@ -1,12 +1,12 @@
 //! Answer of `compare`: which variants fail, and whether they differ.
 
-use super::super::{partings, words};
-use super::{BaselineSeen, format_confidence, independence_assumptions, unrecorded_assumption};
-use crate::model::{Compare, ConditionDifference, Find, Plan, Question, VariantId};
-use crate::policy::{self, Policy as _, Race, Rates, Standing, Verdict};
+use super::super::{distinguishing, words};
+use super::{BaselineReport, format_confidence, independence_assumptions, unrecorded_assumption};
+use crate::model::{CompareGoal, CompareQuestion, ConditionDifference, Plan, Question, VariantId};
+use crate::policy::{self, Policy as _, RacePolicy, RatesPolicy, VariantVerdict, Verdict};
 use crate::state::{Contrast, State};
 use crate::survey::{
-    Differing, Parting, differing_conditions, differing_facts, partings_of_variants,
+    DifferingFact, DistinguishingFact, differing_conditions, differing_facts, partings_of_variants,
 };
 use provoke_stats::{self as stats, EProcess, real};
 use schemars::JsonSchema;
@@ -31,33 +31,33 @@ pub struct Comparison {
     /// The answer in one sentence.
     pub sentence: String,
     /// The goal of the comparison.
-    pub find: Find,
+    pub find: CompareGoal,
     /// The result for each variant.
-    pub variants: Vec<VariantStanding>,
+    pub variants: Vec<VariantResult>,
     /// The reference that passing variants were compared with; null if a floor was given, if rates were compared, or if
     /// nothing failed.
-    pub baseline: Option<BaselineSeen>,
+    pub baseline: Option<BaselineReport>,
     /// A clean variant fails in a smaller share of its trials than this; null without `--floor`.
     pub floor: Option<f64>,
     /// Passing trials needed to call a variant clean; null until that is known.
     pub clean_needed: Option<u64>,
     /// The pairwise comparisons, if rates were compared.
-    pub contrasts: Vec<ContrastSeen>,
+    pub contrasts: Vec<ContrastReport>,
     /// The nearest rates that would have been distinguished from the measured one.
     #[serde(rename = "detectable")]
-    pub could_see: Option<Seeable>,
+    pub could_see: Option<DetectableRates>,
     /// The variants by setting, if they are combinations.
-    pub factors: Vec<FactorSeen>,
+    pub factors: Vec<FactorReport>,
     /// The settings that all failing combinations share and no other combination has; null if not known, or if there
     /// are none. Without a floor, the other combinations may also fail, but less often.
     pub fails_where: Option<String>,
     /// The facts about programs, libraries, packages and processors in which variants differ, the most suspicious
     /// first. Facts that were varied on purpose are left out.
-    pub facts: Vec<Differing>,
+    pub facts: Vec<DifferingFact>,
     /// The facts that distinguish the failing variants from those that fail less often or not at all, the most
     /// suspicious first.
     #[serde(rename = "distinguishing_facts")]
-    pub parted_by: Vec<Parting>,
+    pub parted_by: Vec<DistinguishingFact>,
     /// The probability that a fact shared by this many variants belongs to exactly the failing ones by chance; null if
     /// all failed, or none did.
     pub chance: Option<f64>,
@@ -71,11 +71,11 @@ pub struct Comparison {
 
 /// The result for one variant.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct VariantStanding {
+pub struct VariantResult {
     /// Its name.
     pub name: String,
     /// Whether it fails.
-    pub standing: Standing,
+    pub standing: VariantVerdict,
     /// The upper end of the interval of its failure rate, if it passed often enough.
     pub rate_below: Option<f64>,
     /// Why it is not testable.
@@ -84,7 +84,7 @@ pub struct VariantStanding {
 
 /// A comparison of two variants.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct ContrastSeen {
+pub struct ContrastReport {
     /// The setting that differs, if variants are combinations.
     pub factor: Option<String>,
     /// The reference.
@@ -108,7 +108,7 @@ pub struct ContrastSeen {
 
 /// The nearest rates that are distinguished from another one with 80 % power.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct Seeable {
+pub struct DetectableRates {
     /// From this rate.
     pub rate: f64,
     /// The number of pairs of trials.
@@ -123,16 +123,16 @@ pub struct Seeable {
 
 /// The variants by one setting.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct FactorSeen {
+pub struct FactorReport {
     /// The name of the setting.
     pub name: String,
     /// Its value.
-    pub levels: Vec<LevelSeen>,
+    pub levels: Vec<FactorLevelReport>,
 }
 
 /// All variants that share one setting.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub struct LevelSeen {
+pub struct FactorLevelReport {
     /// The setting.
     pub level: String,
     /// Testable variants that have it.
@@ -152,7 +152,8 @@ impl Comparison {
         };
         let plan = &state.plan;
         let standings = variant_standings(state, asked);
-        let baseline = Race::reference_counts(state).filter(|_| asked.find == Find::Failing);
+        let baseline =
+            RacePolicy::reference_counts(state).filter(|_| asked.find == CompareGoal::Failing);
         let alpha = plan.alpha.to_probability();
         let mut new = Self {
             sentence: String::new(),
@@ -161,13 +162,14 @@ impl Comparison {
             floor: asked.floor.map(|floor| f64::from(floor) / 1e6),
             baseline: baseline.map(|(measured, whose)| {
                 let name = whose.map(|id| plan.variant_plan(id).name.clone());
-                BaselineSeen::new(&measured, name)
+                BaselineReport::new(&measured, name)
             }),
-            clean_needed: Race::needed_passes(state).filter(|_| asked.find == Find::Failing),
+            clean_needed: RacePolicy::needed_passes(state)
+                .filter(|_| asked.find == CompareGoal::Failing),
             contrasts: state
                 .contrasts
                 .iter()
-                .map(|one| ContrastSeen::new(state, one))
+                .map(|one| ContrastReport::new(state, one))
                 .collect(),
             could_see: could_see(state),
             factors: factor_effects(state),
@@ -182,8 +184,8 @@ impl Comparison {
         new.fails_where = fails_where(plan, &new.variants);
         new.find_distinguishing_facts(state);
         new.sentence = match asked.find {
-            Find::Failing => new.of_race(state),
-            Find::Different => new.of_rates(state),
+            CompareGoal::Failing => new.of_race(state),
+            CompareGoal::Different => new.of_rates(state),
         };
         Some(new)
     }
@@ -196,32 +198,32 @@ impl Comparison {
         }
         let known = (0..).map(VariantId).zip(&self.variants);
         let known = known.filter_map(|(id, one)| match one.standing {
-            Standing::Fails => Some((id, true)),
-            Standing::FailsLess | Standing::Clean => Some((id, false)),
-            Standing::Open | Standing::Untestable => None,
+            VariantVerdict::Fails => Some((id, true)),
+            VariantVerdict::FailsLess | VariantVerdict::Clean => Some((id, false)),
+            VariantVerdict::Open | VariantVerdict::Untestable => None,
         });
         let known: Vec<(VariantId, bool)> = known.collect();
         self.parted_by = partings_of_variants(&state.plan, &state.survey, &known);
-        self.chance = Some(partings::chance_of_coincidence(failing, passing));
+        self.chance = Some(distinguishing::chance_of_coincidence(failing, passing));
     }
 
     /// Returns the number of variants that failed, and of variants that passed often enough.
     fn failed_and_passed(&self) -> (u64, u64) {
-        let failed = self.variant_names(|standing| standing == Standing::Fails);
-        let passed = self.variant_names(Standing::has_passed);
+        let failed = self.variant_names(|standing| standing == VariantVerdict::Fails);
+        let passed = self.variant_names(VariantVerdict::has_passed);
         (failed.len() as u64, passed.len() as u64)
     }
 
-    fn variant_names(&self, wanted: impl Fn(Standing) -> bool) -> Vec<&str> {
+    fn variant_names(&self, wanted: impl Fn(VariantVerdict) -> bool) -> Vec<&str> {
         let those = self.variants.iter().filter(|one| wanted(one.standing));
         those.map(|one| one.name.as_str()).collect()
     }
 
     fn of_race(&self, state: &State) -> String {
-        let fails = self.variant_names(|standing| standing == Standing::Fails);
-        let open = self.variant_names(|standing| standing == Standing::Open);
-        let untestable = self.variant_names(|standing| standing == Standing::Untestable);
-        let passed = self.variant_names(Standing::has_passed);
+        let fails = self.variant_names(|standing| standing == VariantVerdict::Fails);
+        let open = self.variant_names(|standing| standing == VariantVerdict::Open);
+        let untestable = self.variant_names(|standing| standing == VariantVerdict::Untestable);
+        let passed = self.variant_names(VariantVerdict::has_passed);
         let answer = match (fails.as_slice(), passed.as_slice()) {
             ([], []) => "no variant failed".to_owned(),
             ([], passed) => format!("no variant failed: {}", self.say_passed(state, passed)),
@@ -302,15 +304,16 @@ impl Comparison {
     }
 
     fn is_all_known(&self) -> bool {
-        let known = |standing: Standing| standing == Standing::Fails || standing.has_passed();
+        let known =
+            |standing: VariantVerdict| standing == VariantVerdict::Fails || standing.has_passed();
         self.variants.iter().all(|one| known(one.standing))
     }
 
     fn of_rates(&self, state: &State) -> String {
-        let known: Vec<&ContrastSeen> = self.contrasts.iter().filter(|one| one.differs).collect();
+        let known: Vec<&ContrastReport> = self.contrasts.iter().filter(|one| one.differs).collect();
         if !known.is_empty() {
             let each: Vec<String> = known.iter().map(|one| one.to_sentence()).collect();
-            let what = match Rates.verdict_of(state) {
+            let what = match RatesPolicy.verdict_of(state) {
                 Verdict::Fixed => "THE FIX HOLDS",
                 Verdict::NotFixed => "NOT FIXED",
                 _ => "DIFFERENT",
@@ -321,7 +324,7 @@ impl Comparison {
                 each.join("; ")
             );
         }
-        match Rates.verdict_of(state) {
+        match RatesPolicy.verdict_of(state) {
             Verdict::CouldNotTest => not_tested(state),
             Verdict::NoDifference => {
                 format!("NOT KNOWN: no difference found{}", self.describe_power())
@@ -372,7 +375,7 @@ impl Comparison {
 
     pub(super) fn detail_lines(&self) -> Vec<String> {
         let base = self.baseline.as_ref();
-        let mut lines = base.map_or_else(Vec::new, BaselineSeen::say_runs);
+        let mut lines = base.map_or_else(Vec::new, BaselineReport::say_runs);
         // The table of a single factor says the same; a rule says more.
         let are_shown = self.factors.len() > 1 && self.fails_where.is_none();
         for factor in self.factors.iter().filter(|_| are_shown) {
@@ -396,7 +399,7 @@ impl Comparison {
         let (rate, written) = SUGGESTED_FLOOR;
         self.variants
             .iter()
-            .find(|one| one.standing == Standing::FailsLess)?;
+            .find(|one| one.standing == VariantVerdict::FailsLess)?;
         let level = stats::race_alpha(self.variants.len() as u64 + 1, self.error_rate);
         let trials = stats::clean_runs_at_known_rate(rate, level)?;
         Some(format!(
@@ -408,7 +411,7 @@ impl Comparison {
 
     /// Describes the facts that distinguish the failing variants.
     fn distinguishing_lines(&self) -> Vec<String> {
-        let all = partings::fact_lines(&self.parted_by, NAMED);
+        let all = distinguishing::fact_lines(&self.parted_by, NAMED);
         if all.is_empty() {
             return Vec::new();
         }
@@ -420,12 +423,12 @@ impl Comparison {
             lines.push("further distinguishing facts are in the JSON report".to_owned());
         }
         let (failing, passing) = self.failed_and_passed();
-        lines.push(partings::describe_odds("variant", failing, passing));
+        lines.push(distinguishing::describe_odds("variant", failing, passing));
         lines
     }
 }
 
-impl ContrastSeen {
+impl ContrastReport {
     fn new(state: &State, contrast: &Contrast) -> Self {
         let enough = policy::evidence_threshold(state);
         let evidence = contrast.evidence.ln_e_max();
@@ -490,7 +493,7 @@ fn not_tested(state: &State) -> String {
 }
 
 /// Returns the conditions that differ from the baseline.
-fn differing_from_baseline(state: &State, asked: &Compare) -> Vec<ConditionDifference> {
+fn differing_from_baseline(state: &State, asked: &CompareQuestion) -> Vec<ConditionDifference> {
     let there = asked.baseline.as_ref();
     let there = there.and_then(|base| base.conditions.as_ref());
     there.map_or_else(Vec::new, |there| {
@@ -498,7 +501,7 @@ fn differing_from_baseline(state: &State, asked: &Compare) -> Vec<ConditionDiffe
     })
 }
 
-fn list_assumptions(state: &State, asked: &Compare) -> Vec<String> {
+fn list_assumptions(state: &State, asked: &CompareQuestion) -> Vec<String> {
     let mut all = independence_assumptions(state);
     let named = asked
         .baseline
@@ -522,29 +525,29 @@ fn format_points(difference: f64) -> String {
 }
 
 /// Returns the result of each variant; in a comparison of rates, whether it ever failed.
-fn variant_standings(state: &State, asked: &Compare) -> Vec<VariantStanding> {
+fn variant_standings(state: &State, asked: &CompareQuestion) -> Vec<VariantResult> {
     let alpha = state.plan.alpha.to_probability();
-    let standing = |(id, standing): (VariantId, Standing)| {
+    let standing = |(id, standing): (VariantId, VariantVerdict)| {
         let standing = match asked.find {
-            Find::Different if standing.has_passed() => Standing::Open,
+            CompareGoal::Different if standing.has_passed() => VariantVerdict::Open,
             _ => standing,
         };
         let tally = state.tally_of(id);
         let rate = stats::clopper_pearson(tally.failures, tally.counted_trials(), alpha);
-        VariantStanding {
+        VariantResult {
             name: state.plan.variant_plan(id).name.clone(),
             standing,
             rate_below: standing.has_passed().then_some(rate.hi),
             why: state.untestable.get(&id).cloned(),
         }
     };
-    let standings = (0..).map(VariantId).zip(Race::all_standings(state));
+    let standings = (0..).map(VariantId).zip(RacePolicy::all_standings(state));
     standings.map(standing).collect()
 }
 
 /// Returns the rates that would have been distinguished from the observed rate, by the weakest contrast. For a contrast
 /// with several conditions, only the one with the most pairs is used.
-fn could_see(state: &State) -> Option<Seeable> {
+fn could_see(state: &State) -> Option<DetectableRates> {
     let most = |contrast: &Contrast| {
         let strata = contrast.evidence.strata().iter();
         strata.map(EProcess::pair_count).max().unwrap_or(0)
@@ -563,9 +566,9 @@ fn could_see(state: &State) -> Option<Seeable> {
     Some(detectable_rates(rate, pairs, level))
 }
 
-fn detectable_rates(rate: f64, pairs: u64, level: f64) -> Seeable {
+fn detectable_rates(rate: f64, pairs: u64, level: f64) -> DetectableRates {
     let found = stats::detectable_rates(rate, pairs, level, POWER);
-    Seeable {
+    DetectableRates {
         rate,
         pairs,
         power: POWER,
@@ -575,26 +578,27 @@ fn detectable_rates(rate: f64, pairs: u64, level: f64) -> Seeable {
 }
 
 /// Describes the comparison before it starts; for a comparison of rates also the detectable differences.
-pub(super) fn lines_before_start(state: &State, asked: &Compare) -> Vec<String> {
+pub(super) fn lines_before_start(state: &State, asked: &CompareQuestion) -> Vec<String> {
     let variants = state.plan.variants.len();
-    let needed = || Race::needed_passes(state).map_or("no number of".to_owned(), |n| n.to_string());
+    let needed =
+        || RacePolicy::needed_passes(state).map_or("no number of".to_owned(), |n| n.to_string());
     match (asked.find, asked.floor, &asked.baseline) {
-        (Find::Failing, Some(_), _) => vec![format!(
+        (CompareGoal::Failing, Some(_), _) => vec![format!(
             "{variants} variants; each runs until it fails or has passed {} times",
             needed()
         )],
-        (Find::Failing, None, Some(base)) => {
+        (CompareGoal::Failing, None, Some(base)) => {
             let mut lines = vec![format!(
                 "{variants} variants; each runs until it fails, or until {} passing trials show that it fails less often than the baseline",
                 needed()
             )];
-            lines.extend(BaselineSeen::new(base, None).runs_beforehand());
+            lines.extend(BaselineReport::new(base, None).runs_beforehand());
             lines
         }
-        (Find::Failing, None, None) => vec![format!(
+        (CompareGoal::Failing, None, None) => vec![format!(
             "{variants} variants; each runs until it fails, or until its passing trials show that it fails less often than the first variant that failed"
         )],
-        (Find::Different, ..) => vec![describe_detectable(state)],
+        (CompareGoal::Different, ..) => vec![describe_detectable(state)],
     }
 }
 
@@ -621,33 +625,35 @@ fn describe_detectable(state: &State) -> String {
     }
 }
 
-fn facts_of_tried_variants(state: &State) -> Vec<Differing> {
+fn facts_of_tried_variants(state: &State) -> Vec<DifferingFact> {
     let tried = state.all_tallies().map(|(id, _)| id);
     let tried: Vec<VariantId> = tried.filter(|id| state.is_testable(*id)).collect();
     differing_facts(&state.plan, &state.survey, &tried)
 }
 
-fn factor_effects(state: &State) -> Vec<FactorSeen> {
+fn factor_effects(state: &State) -> Vec<FactorReport> {
     let plan = &state.plan;
     let level = |factor: usize, number: u32| {
         let here = state.all_tallies();
         let here =
             here.filter(|(id, _)| plan.variant_plan(*id).levels.get(factor) == Some(&number));
         let tried = here.filter(|(id, _)| state.is_testable(*id));
-        tried.fold(LevelSeen::default(), |seen, (_, tally)| LevelSeen {
-            variants: seen.variants + 1,
-            failing: seen.failing + u64::from(tally.failures > 0),
-            trials: seen.trials + tally.counted_trials(),
-            failures: seen.failures + tally.failures,
-            ..seen
+        tried.fold(FactorLevelReport::default(), |seen, (_, tally)| {
+            FactorLevelReport {
+                variants: seen.variants + 1,
+                failing: seen.failing + u64::from(tally.failures > 0),
+                trials: seen.trials + tally.counted_trials(),
+                failures: seen.failures + tally.failures,
+                ..seen
+            }
         })
     };
     let factors = plan.factors.iter().enumerate();
-    let factors = factors.map(|(index, factor)| FactorSeen {
+    let factors = factors.map(|(index, factor)| FactorReport {
         name: factor.name.clone(),
         levels: (0..)
             .zip(&factor.levels)
-            .map(|(number, name)| LevelSeen {
+            .map(|(number, name)| FactorLevelReport {
                 level: name.clone(),
                 ..level(index, number)
             })
@@ -660,19 +666,21 @@ fn factor_effects(state: &State) -> Vec<FactorSeen> {
 ///
 /// For every factor, it collects the levels that occur among the failing combinations. If all combinations of these
 /// levels fail, they are the rule.
-fn fails_where(plan: &Plan, variants: &[VariantStanding]) -> Option<String> {
-    let standing = |wanted: Standing| {
+fn fails_where(plan: &Plan, variants: &[VariantResult]) -> Option<String> {
+    let standing = |wanted: VariantVerdict| {
         let all = plan.variants.iter().zip(variants);
         all.filter(move |(_, known)| known.standing == wanted)
             .map(|(variant, _)| &variant.levels)
     };
-    if plan.factors.is_empty() || standing(Standing::Open).next().is_some() {
+    if plan.factors.is_empty() || standing(VariantVerdict::Open).next().is_some() {
         return None;
     }
-    let passing = || standing(Standing::FailsLess).chain(standing(Standing::Clean));
-    standing(Standing::Fails).next().and(passing().next())?;
+    let passing = || standing(VariantVerdict::FailsLess).chain(standing(VariantVerdict::Clean));
+    standing(VariantVerdict::Fails)
+        .next()
+        .and(passing().next())?;
     let levels = |factor: usize| -> BTreeSet<u32> {
-        standing(Standing::Fails)
+        standing(VariantVerdict::Fails)
             .map(|levels| levels[factor])
             .collect()
     };

@@ -2,12 +2,13 @@
 
 use super::super::words;
 use super::{
-    BaselineSeen, format_confidence, independence_assumptions, one_of, unrecorded_assumption,
+    BaselineReport, format_confidence, independence_assumptions, one_of, unrecorded_assumption,
 };
 use crate::model::{
-    Baseline, ConditionDifference, Confirm, Drift, Measured, Only, Question, VariantId,
+    Baseline, BugFilter, ConditionDifference, ConfirmQuestion, MeasuredBaseline, Question,
+    RateDrift, VariantId,
 };
-use crate::policy::{self, Policy as _, Progress, Verdict};
+use crate::policy::{self, ConfirmProgress, Policy as _, Verdict};
 use crate::state::State;
 use crate::survey;
 use crate::untrusted::shell_word;
@@ -22,7 +23,7 @@ pub struct Confirmation {
     /// The answer in one sentence.
     pub sentence: String,
     /// How often it failed before the fix; null if a rate was assumed.
-    pub baseline: Option<BaselineSeen>,
+    pub baseline: Option<BaselineReport>,
     /// The assumed failure rate, if there is no baseline.
     pub assumed_rate: Option<f64>,
     /// Passing trials so far.
@@ -97,7 +98,7 @@ impl Confirmation {
         let Question::Confirm(asked) = &state.plan.question else {
             return None;
         };
-        let progress = Progress::of_state(state)?;
+        let progress = ConfirmProgress::of_state(state)?;
         let alpha = state.plan.alpha.to_probability();
         let tally = state.tally_of(VariantId(0));
         let (baseline, assumed_rate) = match &asked.baseline {
@@ -110,7 +111,7 @@ impl Confirmation {
             || differences.iter().any(|one| one.can_change_rate);
         Some(Self {
             sentence: write_sentence(state, asked, &progress),
-            baseline: baseline.map(|measured| BaselineSeen::new(measured, None)),
+            baseline: baseline.map(|measured| BaselineReport::new(measured, None)),
             assumed_rate,
             clean: progress.clean,
             clean_needed: progress.needed,
@@ -143,7 +144,7 @@ impl Confirmation {
 
     pub(super) fn detail_lines(&self) -> Vec<String> {
         let base = self.baseline.as_ref();
-        let mut lines = base.map_or_else(Vec::new, BaselineSeen::say_runs);
+        let mut lines = base.map_or_else(Vec::new, BaselineReport::say_runs);
         let clumps = self
             .baseline
             .as_ref()
@@ -187,7 +188,7 @@ impl Confirmation {
 }
 
 /// Returns how many more baseline failures would have reduced the total number of trials.
-fn more_failures_worth(base: &Measured, alpha: f64) -> Option<MoreFailures> {
+fn more_failures_worth(base: &MeasuredBaseline, alpha: f64) -> Option<MoreFailures> {
     if base.design_effect() > 1.0 || base.drift.is_some() {
         // More failures may clump as well, or occur at another rate.
         return None;
@@ -197,7 +198,7 @@ fn more_failures_worth(base: &Measured, alpha: f64) -> Option<MoreFailures> {
 
 /// Returns the approximate duration of clean trials, from the passing trials so far or from the passes of the baseline, if
 /// it is known.
-fn describe_time(state: &State, asked: &Confirm, trials: u64) -> String {
+fn describe_time(state: &State, asked: &ConfirmQuestion, trials: u64) -> String {
     let rounds = trials.div_ceil(u64::from(state.plan.jobs));
     policy::seconds_of_a_pass(state, asked).map_or(String::new(), |seconds| {
         let time = real(rounds) * seconds;
@@ -206,7 +207,7 @@ fn describe_time(state: &State, asked: &Confirm, trials: u64) -> String {
 }
 
 /// Returns the upper bound of the probability of a false FIXED among all attempts against a baseline.
-fn error_of_attempts(asked: &Confirm, alpha: f64) -> f64 {
+fn error_of_attempts(asked: &ConfirmQuestion, alpha: f64) -> f64 {
     (real(asked.earlier_attempts + 1) * alpha).min(1.0)
 }
 
@@ -223,7 +224,10 @@ fn describe_attempts(earlier: u64, alpha: f64) -> String {
 }
 
 /// Returns the conditions that differ from the baseline.
-fn differing_from_baseline(state: &State, baseline: Option<&Measured>) -> Vec<ConditionDifference> {
+fn differing_from_baseline(
+    state: &State,
+    baseline: Option<&MeasuredBaseline>,
+) -> Vec<ConditionDifference> {
     let there = baseline.and_then(|base| base.conditions.as_ref());
     there.map_or_else(Vec::new, |there| {
         survey::differing_conditions(&state.plan, &state.host, there)
@@ -251,7 +255,7 @@ fn in_turns(state: &State) -> String {
 }
 
 /// Describes the number and the duration of the required clean trials before the start.
-pub(super) fn lines_before_start(state: &State, asked: &Confirm) -> Vec<String> {
+pub(super) fn lines_before_start(state: &State, asked: &ConfirmQuestion) -> Vec<String> {
     let against = describe_baseline(&asked.baseline);
     let alpha = state.plan.alpha.to_probability();
     let needed_for = |half| policy::clean_needed(asked, half, alpha);
@@ -264,7 +268,8 @@ pub(super) fn lines_before_start(state: &State, asked: &Confirm) -> Vec<String> 
         let trials = words::format_count(needed, "passing trial");
         format!("{trials}{}", describe_time(state, asked, needed))
     };
-    let excludes_half = Progress::of_state(state).is_some_and(|progress| progress.excludes_half);
+    let excludes_half =
+        ConfirmProgress::of_state(state).is_some_and(|progress| progress.excludes_half);
     let (needed, goal) = if excludes_half {
         (half, format!("FIXED needs {}", takes(half)))
     } else {
@@ -283,7 +288,7 @@ pub(super) fn lines_before_start(state: &State, asked: &Confirm) -> Vec<String> 
         ));
     }
     if let Baseline::Measured(base) = &asked.baseline {
-        lines.extend(BaselineSeen::new(base, None).runs_beforehand());
+        lines.extend(BaselineReport::new(base, None).runs_beforehand());
         lines.extend(base.drift.map(describe_drift));
         lines.extend(base.clumps.map(|clumps| describe_clumps(base, clumps)));
     }
@@ -300,7 +305,7 @@ pub(super) fn lines_before_start(state: &State, asked: &Confirm) -> Vec<String> 
         if !bugs.is_empty() && !state.plan.rules.only.is_empty() {
             let bugs = bugs.join("; or ");
             let by_name = state.plan.rules.only.iter().any(|only| {
-                matches!(only, Only::Signature(id) if base.bugs.iter().any(|bug| bug.widest != *id && bug.names.contains(id)))
+                matches!(only, BugFilter::Signature(id) if base.bugs.iter().any(|bug| bug.widest != *id && bug.names.contains(id)))
             });
             lines.push(if by_name {
                 format!("the bug: {bugs}")
@@ -324,7 +329,7 @@ pub(super) fn lines_before_start(state: &State, asked: &Confirm) -> Vec<String> 
 
 /// Returns the probability that a fix which only halves the rate passes: its clean trials are about as likely as half
 /// as many of the unfixed program.
-fn half_passes(asked: &Confirm, needed: u64) -> f64 {
+fn half_passes(asked: &ConfirmQuestion, needed: u64) -> f64 {
     match &asked.baseline {
         Baseline::Measured(base) => {
             let (failures, trials) = base.reference_counts();
@@ -338,8 +343,8 @@ fn half_passes(asked: &Confirm, needed: u64) -> f64 {
 }
 
 /// Returns the upper bound of the rate after these clean trials, with the design effect of the baseline.
-fn rate_bound(clean: u64, baseline: Option<&Measured>, alpha: f64) -> f64 {
-    let effect = baseline.map_or(1.0, Measured::design_effect);
+fn rate_bound(clean: u64, baseline: Option<&MeasuredBaseline>, alpha: f64) -> f64 {
+    let effect = baseline.map_or(1.0, MeasuredBaseline::design_effect);
     1.0 - alpha.powf(effect / real(clean))
 }
 
@@ -363,7 +368,7 @@ pub(super) fn describe_baseline(baseline: &Baseline) -> String {
 }
 
 /// Says that the user must decide whether a failure under another name is another bug.
-fn describe_doubt(state: &State, asked: &Confirm, clean: &str) -> String {
+fn describe_doubt(state: &State, asked: &ConfirmQuestion, clean: &str) -> String {
     let groups: Vec<_> = policy::doubtful_failures(state, asked).collect();
     let trials: Vec<u64> = groups
         .iter()
@@ -384,11 +389,11 @@ fn describe_doubt(state: &State, asked: &Confirm, clean: &str) -> String {
     )
 }
 
-fn write_sentence(state: &State, asked: &Confirm, progress: &Progress) -> String {
+fn write_sentence(state: &State, asked: &ConfirmQuestion, progress: &ConfirmProgress) -> String {
     let tally = state.tally_of(VariantId(0));
     let against = describe_baseline(&asked.baseline);
     let clean = words::format_count(progress.clean, "passing trial");
-    match policy::Confirm.verdict_of(state) {
+    match policy::ConfirmPolicy.verdict_of(state) {
         Verdict::Fixed => {
             let (fixed, doubted) = if progress.excludes_half {
                 ("FIXED", "the fix only halved the failure rate")
@@ -431,7 +436,7 @@ fn write_sentence(state: &State, asked: &Confirm, progress: &Progress) -> String
 }
 
 /// Says that the rate changed while the baseline ran, and how that is taken into account.
-fn describe_drift(drift: Drift) -> String {
+fn describe_drift(drift: RateDrift) -> String {
     let (when, half) = if drift.late {
         ("later", "first")
     } else {
@@ -446,7 +451,7 @@ fn describe_drift(drift: Drift) -> String {
 }
 
 /// Says that the failures of the baseline clumped, and how that is taken into account.
-fn describe_clumps(base: &Measured, clumps: u64) -> String {
+fn describe_clumps(base: &MeasuredBaseline, clumps: u64) -> String {
     format!(
         "{} of the baseline came in {}: each clump counts as one failure",
         words::format_count(base.failures, "failure"),
@@ -459,8 +464,8 @@ const TOO_FEW_FOR_CLUMPS: u64 = 5;
 
 fn list_assumptions(
     state: &State,
-    asked: &Confirm,
-    baseline: Option<&Measured>,
+    asked: &ConfirmQuestion,
+    baseline: Option<&MeasuredBaseline>,
     differences: &[ConditionDifference],
 ) -> Vec<String> {
     let mut all = if asked.independent {

@@ -1,8 +1,8 @@
 //! Describes which earlier runs count, and which do not.
 
 use super::super::words;
-use super::BaselineSeen;
-use crate::model::{LeftOut, Measured, RunCounts};
+use super::BaselineReport;
+use crate::model::{ExcludedRun, MeasuredBaseline, RunCounts};
 use crate::state::{EarlierUse, State};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,7 +15,7 @@ const IGNORE: &str = "--ignore-earlier-runs";
 
 /// The baseline run failed more or less often than the other runs of the program.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct RatesDifferSeen {
+pub struct RateMismatchReport {
     /// Whether the named run failed more often. Then all of them count; otherwise it counts alone.
     pub more_often: bool,
     /// The counts of the named run.
@@ -30,8 +30,8 @@ pub struct RatesDifferSeen {
     pub p_value: f64,
 }
 
-impl RatesDifferSeen {
-    pub(super) fn of_measured(measured: &Measured) -> Option<Self> {
+impl RateMismatchReport {
+    pub(super) fn of_measured(measured: &MeasuredBaseline) -> Option<Self> {
         let differ = measured.rates.as_ref()?;
         Some(Self {
             more_often: differ.more_often,
@@ -67,7 +67,7 @@ impl RatesDifferSeen {
 
 /// What earlier runs measured of the bad end of a search, or of the set of all items.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct EarlierSeen {
+pub struct EarlierTrialsReport {
     /// Trials that showed the bug.
     pub failures: u64,
     /// Counted trials.
@@ -79,10 +79,10 @@ pub struct EarlierSeen {
     /// Why they do not; null if they do.
     pub why: Option<String>,
     /// Runs of the same command that do not count.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ExcludedRun>,
 }
 
-impl EarlierSeen {
+impl EarlierTrialsReport {
     pub(super) fn of_search(state: &State) -> Option<Self> {
         let asked = state.plan.question.as_search()?;
         let earlier = asked.earlier.as_ref()?;
@@ -142,18 +142,21 @@ impl EarlierSeen {
 }
 
 /// Returns the earlier trials of the failing variant, and how often it must fail again.
-pub(super) fn reproduction_needed(state: &State) -> (Option<EarlierSeen>, &'static str) {
+pub(super) fn reproduction_needed(state: &State) -> (Option<EarlierTrialsReport>, &'static str) {
     let times = match state.failures_needed() {
         1 => "once",
         _ => "three times",
     };
-    (EarlierSeen::of_search(state), times)
+    (EarlierTrialsReport::of_search(state), times)
 }
 
-impl BaselineSeen {
+impl BaselineReport {
     /// Lists the runs of a baseline, if there are several.
     pub(super) fn say_runs(&self) -> Vec<String> {
-        let differ = self.rates_differ.iter().map(RatesDifferSeen::to_sentence);
+        let differ = self
+            .rates_differ
+            .iter()
+            .map(RateMismatchReport::to_sentence);
         let counts = self.runs.split_first().map(|(named, others)| {
             let all = (self.failures - named.failures, self.trials - named.trials);
             format!(
@@ -178,7 +181,7 @@ impl BaselineSeen {
 }
 
 /// Lists the runs of the same command that do not count, with the reasons.
-fn not_counted(left_out: &[LeftOut]) -> Option<String> {
+fn not_counted(left_out: &[ExcludedRun]) -> Option<String> {
     let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
     for one in left_out {
         *reasons.entry(&one.why).or_default() += 1;

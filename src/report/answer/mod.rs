@@ -9,17 +9,23 @@ mod ramp;
 mod reduce;
 mod shrink;
 
-pub use bisect::{Bisection, Earlier, LocalCheck, Meaning, PointSeen};
-pub use compare::{Comparison, ContrastSeen, FactorSeen, LevelSeen, Seeable, VariantStanding};
+pub use bisect::{
+    Bisection, CandidateReport, EarlierFailingVersion, EarlierFailureMeaning, LocalCheck,
+};
+pub use compare::{
+    Comparison, ContrastReport, DetectableRates, FactorLevelReport, FactorReport, VariantResult,
+};
 pub use confirm::{Confirmation, MoreFailures};
-pub use earlier::{EarlierSeen, RatesDifferSeen};
-pub use raise::{Raised, SettingTried, describe_raised, raise_hint};
-pub use ramp::{LevelOfLoad, Threshold};
-pub use reduce::{Counts, Needed, Reduction};
-pub use shrink::{KindSeen, SMALLEST, Setting, Shrinking, TriedSeen, describe_attempt};
+pub use earlier::{EarlierTrialsReport, RateMismatchReport};
+pub use raise::{RaiseReport, TriedSettingReport, describe_raised, raise_hint};
+pub use ramp::{LoadLevelReport, Threshold};
+pub use reduce::{FailureCounts, NeededItem, Reduction};
+pub use shrink::{
+    LoadPartKindReport, LoadPartReport, SMALLEST, Shrinking, TriedLoadReport, describe_attempt,
+};
 
-use super::Variant;
-use crate::model::{LeftOut, Measured, Plan, Question, RunCounts, VariantId};
+use super::VariantReport;
+use crate::model::{ExcludedRun, MeasuredBaseline, Plan, Question, RunCounts, VariantId};
 use crate::state::{EarlierUse, State};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -44,7 +50,7 @@ pub enum Answer {
 
 /// How often it failed before the fix.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct BaselineSeen {
+pub struct BaselineReport {
     /// Trials that showed the bug.
     pub failures: u64,
     /// Counted trials.
@@ -58,20 +64,20 @@ pub struct BaselineSeen {
     /// In how many clumps the failures came, if that caused a warning; null otherwise.
     pub clumps: Option<u64>,
     /// How the failure rate changed during the run, if that caused a warning; null otherwise.
-    pub drift: Option<DriftSeen>,
+    pub drift: Option<RateDriftReport>,
     /// The failures by signature.
     pub bugs: Vec<String>,
     /// All runs of the program that count, the named one first; empty if only the named run counts.
     pub runs: Vec<RunCounts>,
     /// Runs of the same command that do not count, and why.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ExcludedRun>,
     /// How the named run differs from the others, if by more than chance; null otherwise.
-    pub rates_differ: Option<RatesDifferSeen>,
+    pub rates_differ: Option<RateMismatchReport>,
 }
 
 /// A change of the failure rate while a baseline was measured.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct DriftSeen {
+pub struct RateDriftReport {
     /// Whether the failures came late rather than early.
     pub late: bool,
     /// The probability of such a change at a constant rate.
@@ -82,8 +88,8 @@ pub struct DriftSeen {
     pub trials: u64,
 }
 
-impl BaselineSeen {
-    fn new(measured: &Measured, variant: Option<String>) -> Self {
+impl BaselineReport {
+    fn new(measured: &MeasuredBaseline, variant: Option<String>) -> Self {
         Self {
             failures: measured.failures,
             trials: measured.trials,
@@ -91,7 +97,7 @@ impl BaselineSeen {
             variant,
             design_effect: measured.design_effect(),
             clumps: measured.clumps,
-            drift: measured.drift.map(|drift| DriftSeen {
+            drift: measured.drift.map(|drift| RateDriftReport {
                 late: drift.late,
                 p_value: f64::from(drift.p_value) / 1e6,
                 failures: drift.failures,
@@ -100,14 +106,14 @@ impl BaselineSeen {
             bugs: measured.bugs.iter().map(|bug| bug.title.clone()).collect(),
             runs: measured.runs.clone(),
             left_out: measured.left_out.clone(),
-            rates_differ: RatesDifferSeen::of_measured(measured),
+            rates_differ: RateMismatchReport::of_measured(measured),
         }
     }
 }
 
 impl Answer {
     /// Derives the answer from the state; `None` if the question was only the rate.
-    pub(super) fn new(state: &State, variants: &[Variant]) -> Option<Self> {
+    pub(super) fn new(state: &State, variants: &[VariantReport]) -> Option<Self> {
         let confirm = Confirmation::new(state).map(Box::new).map(Self::Confirm);
         confirm
             .or_else(|| Comparison::new(state).map(Box::new).map(Self::Compare))
@@ -240,7 +246,7 @@ fn independence_assumptions(state: &State) -> Vec<String> {
                 .to_owned(),
         );
     }
-    all.extend(Raised::new(state).and_then(|raised| raised.assumption_if_used()));
+    all.extend(RaiseReport::new(state).and_then(|raised| raised.assumption_if_used()));
     if state.plan.jobs > 1 && matches!(state.plan.question, Question::Compare(_)) {
         all.push("parallel trials fail independently".to_owned());
     }

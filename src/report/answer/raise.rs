@@ -1,10 +1,10 @@
 //! Describes the setting that a search used, and the trials that chose it.
 
 use super::super::words;
-use super::Counts;
-use crate::policy::{self, Decision};
-use crate::state::{Reproduced, State};
-use provoke_stats::raise::{Sample, Standing, is_short};
+use super::FailureCounts;
+use crate::policy::{self, RaiseDecision};
+use crate::state::{ReproductionProgress, State};
+use provoke_stats::raise::{Sample, SettingVerdict, is_short};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,27 +13,27 @@ const LONG: u64 = 150;
 
 /// The settings that were tried before a search to raise the failure rate.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Raised {
+pub struct RaiseReport {
     /// The result in one sentence.
     pub sentence: String,
     /// The setting that the search used, such as `--copies 4`; null if it ran under the conditions of the plan.
     pub setting: Option<String>,
     /// Failures of the failing variant under the conditions of the plan.
-    pub as_planned: Counts,
+    pub as_planned: FailureCounts,
     /// Each setting with its trials.
-    pub settings: Vec<SettingTried>,
+    pub settings: Vec<TriedSettingReport>,
     /// Trials that were run to choose the setting; not counted in the search.
     pub trials: u64,
 }
 
 /// Failures of the failing variant under a setting.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct SettingTried {
+pub struct TriedSettingReport {
     /// The setting, such as `-j 4`.
     pub setting: String,
     /// Trials that count, and failures among them.
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: FailureCounts,
     /// Trials that failed in another way; not counted.
     pub other: u64,
     /// The failure rate per trial, as a multiple of that under the conditions of the plan; null if nothing failed
@@ -45,10 +45,10 @@ pub struct SettingTried {
     pub raises: bool,
 }
 
-impl Raised {
+impl RaiseReport {
     pub(super) fn new(state: &State) -> Option<Self> {
         let raise = state.raise.as_ref()?;
-        let decision = Decision::of_state(state)?;
+        let decision = RaiseDecision::of_state(state)?;
         let chosen = raise
             .chosen
             .filter(|id| *id != raise.natural_trials().variant);
@@ -60,13 +60,13 @@ impl Raised {
                 .setting
                 .unwrap_or_default();
             let often = sample.times_as_often(&decision.natural);
-            SettingTried {
+            TriedSettingReport {
                 setting: setting.to_string(),
                 counts: counts_of_sample(sample),
                 other: (tried.outcomes.len() as u64).saturating_sub(sample.len()),
                 times_by_trials: often.map(|(by_trials, _)| by_trials),
                 times_by_time: often.map(|(_, by_time)| by_time),
-                raises: *standing == Standing::Raises,
+                raises: *standing == SettingVerdict::Raises,
             }
         });
         let natural = match chosen {
@@ -84,13 +84,13 @@ impl Raised {
         Some(new)
     }
 
-    fn write_sentence(&self, decision: &Decision<'_>, over: bool) -> String {
+    fn write_sentence(&self, decision: &RaiseDecision<'_>, over: bool) -> String {
         let planned = self.as_planned.in_words();
         let tried: Vec<String> = self
             .settings
             .iter()
             .filter(|one| one.counts.trials + one.other > 0)
-            .map(SettingTried::in_words)
+            .map(TriedSettingReport::in_words)
             .collect();
         let tried = tried.join(", ");
         let raises = self.settings.iter().find(|one| one.raises);
@@ -135,7 +135,7 @@ impl Raised {
     }
 }
 
-impl SettingTried {
+impl TriedSettingReport {
     fn in_words(&self) -> String {
         let other = match self.other {
             0 => String::new(),
@@ -144,7 +144,7 @@ impl SettingTried {
         format!("{} {}{other}", self.setting, self.counts.in_words())
     }
 
-    fn say_used(&self, planned: Counts) -> String {
+    fn say_used(&self, planned: FailureCounts) -> String {
         let often = match (self.times_by_trials, self.times_by_time) {
             (Some(by_trials), Some(by_time)) => format!(
                 " ({} times as often per trial, {} per second)",
@@ -162,8 +162,8 @@ impl SettingTried {
     }
 }
 
-fn counts_of_sample(sample: &Sample) -> Counts {
-    Counts {
+fn counts_of_sample(sample: &Sample) -> FailureCounts {
+    FailureCounts {
         failures: sample.failure_count(),
         trials: sample.len(),
     }
@@ -171,13 +171,13 @@ fn counts_of_sample(sample: &Sample) -> Counts {
 
 /// Says which setting the search uses, and why.
 pub fn describe_raised(state: &State) -> Option<String> {
-    Raised::new(state).map(|raised| raised.sentence)
+    RaiseReport::new(state).map(|raised| raised.sentence)
 }
 
 /// Suggests `--raise-rate` if a search along a list is long because the bad end fails rarely.
 pub fn raise_hint(state: &State) -> Option<String> {
     let asked = state.plan.question.as_search()?;
-    let ready = state.reproduction_progress() == Reproduced::Yes && !asked.raise_rate;
+    let ready = state.reproduction_progress() == ReproductionProgress::Yes && !asked.raise_rate;
     let trials = policy::search_trials(state).filter(|trials| ready && *trials >= LONG)?;
     let tally = state.tally_of(State::FAILING);
     Some(format!(

@@ -1,9 +1,9 @@
 //! Answer of `load` at several levels: the lowest concurrency that fails.
 
-use super::super::{Variant, bars, group_failures, words};
+use super::super::{VariantReport, bars, group_failures, words};
 use super::{format_confidence, independence_assumptions};
 use crate::model::{self, VariantId};
-use crate::policy::{self, Policy as _, Ramp, Verdict};
+use crate::policy::{self, Policy as _, RampPolicy, Verdict};
 use crate::state::{State, Tally};
 use provoke_stats::ramp::Ramp as Known;
 use provoke_stats::{self as stats, real};
@@ -30,7 +30,7 @@ pub struct Threshold {
     /// The failure rate that is excluded for the level below; null until the answer is known.
     pub excluded: Option<f64>,
     /// Every level.
-    pub levels: Vec<LevelOfLoad>,
+    pub levels: Vec<LoadLevelReport>,
     /// If not known yet: the passing trials of the level below the lowest failing one that would settle it, if that one
     /// goes on failing as often. Null if it is known, or if no number would.
     pub missing: Option<u64>,
@@ -50,7 +50,7 @@ pub struct Threshold {
 
 /// One level of load.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct LevelOfLoad {
+pub struct LoadLevelReport {
     /// The number of clients.
     pub clients: u64,
     /// Counted trials.
@@ -70,7 +70,7 @@ pub struct LevelOfLoad {
     pub untestable: Option<String>,
 }
 
-impl LevelOfLoad {
+impl LoadLevelReport {
     fn new(state: &State, known: &Known, (id, tally): (VariantId, &Tally), mass: f64) -> Self {
         let (failures, lives) = (tally.failures, tally.counted_trials());
         let alpha = state.plan.alpha.to_probability();
@@ -100,12 +100,12 @@ impl LevelOfLoad {
 }
 
 impl Threshold {
-    pub(super) fn new(state: &State, variants: &[Variant]) -> Option<Self> {
+    pub(super) fn new(state: &State, variants: &[VariantReport]) -> Option<Self> {
         let known = state.ramp.as_ref()?;
         let alpha = state.plan.alpha.to_probability();
         let (group, never) = known.likeliest_group();
         let last = *group.levels.end();
-        let verdict = Ramp.verdict_of(state);
+        let verdict = RampPolicy.verdict_of(state);
         let clean = match verdict {
             Verdict::Found => known.level_below(last),
             Verdict::NotThere => known.level_below(state.plan.variants.len()),
@@ -126,7 +126,7 @@ impl Threshold {
                 stats::upper_one_sided(lives.failures, lives.runs, alpha)
             }),
             levels: levels
-                .map(|(tally, mass)| LevelOfLoad::new(state, known, tally, mass))
+                .map(|(tally, mass)| LoadLevelReport::new(state, known, tally, mass))
                 .collect(),
             missing: missing_passing_trials(state, known).filter(|_| verdict == Verdict::Undecided),
             trials_needed: total_trials_needed(state, known)
@@ -215,7 +215,7 @@ impl Threshold {
 
     /// Describes the results so far if they do not answer the question.
     fn not_known(&self, state: &State, known: &Known) -> String {
-        let tried = |level: &&LevelOfLoad| level.lives > 0;
+        let tried = |level: &&LoadLevelReport| level.lives > 0;
         let Some(index) = known.lowest_failing() else {
             return match self.levels.iter().rfind(tried) {
                 Some(top) => format!(
@@ -283,13 +283,13 @@ impl Threshold {
         }
     }
 
-    fn find_level(&self, clients: u64) -> Option<&LevelOfLoad> {
+    fn find_level(&self, clients: u64) -> Option<&LoadLevelReport> {
         self.levels.iter().find(|level| level.clients == clients)
     }
 }
 
 /// Returns the most frequent crash of a level.
-fn most_frequent_crash(variant: &Variant) -> Option<String> {
+fn most_frequent_crash(variant: &VariantReport) -> Option<String> {
     let mut crashes = group_failures(variant);
     crashes.retain(|group| group.is.is_the_bug);
     let most = crashes.iter().max_by_key(|group| group.trial_count())?;
@@ -323,14 +323,14 @@ fn missing_passing_trials(state: &State, known: &Known) -> Option<u64> {
         return None;
     }
     known
-        .forecast_lives(&Ramp::search_rule(state))
+        .forecast_lives(&RampPolicy::search_rule(state))
         .map(|forecast| forecast.of_level(below))
 }
 
 /// Returns the total number of trials of the search.
 fn total_trials_needed(state: &State, known: &Known) -> Option<u64> {
     let left = known
-        .forecast_lives(&Ramp::search_rule(state))?
+        .forecast_lives(&RampPolicy::search_rule(state))?
         .total_lives();
     let done = known.lives_by_level().iter().map(|lives| lives.runs);
     Some(done.sum::<u64>() + left).filter(|_| left > 0)
@@ -370,7 +370,7 @@ fn list_assumptions(state: &State) -> Vec<String> {
 }
 
 /// Describes the search before it starts.
-pub(super) fn lines_before_start(state: &State, asked: &model::Ramp) -> Vec<String> {
+pub(super) fn lines_before_start(state: &State, asked: &model::RampQuestion) -> Vec<String> {
     let plan = &state.plan;
     let count = words::format_count(plan.variants.len() as u64, "level");
     let last = plan.variants.len().saturating_sub(1);

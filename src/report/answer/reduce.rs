@@ -1,12 +1,12 @@
 //! Answer of `reduce`: the items that the failure needs.
 
 use super::super::words;
-use super::earlier::{EarlierSeen, reproduction_needed};
-use super::{Raised, format_confidence, independence_assumptions, not_tested};
-use crate::model::{Space, Thing, VariantId};
-use crate::policy::{Policy as _, Reduce, Verdict};
+use super::earlier::{EarlierTrialsReport, reproduction_needed};
+use super::{RaiseReport, format_confidence, independence_assumptions, not_tested};
+use crate::model::{Item, SearchSpace, VariantId};
+use crate::policy::{Policy as _, ReducePolicy, Verdict};
 use crate::state::State;
-use provoke_stats::search::Screen;
+use provoke_stats::search::ItemScreen;
 use provoke_stats::{self as stats, search};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,31 +25,31 @@ pub struct Reduction {
     #[serde(rename = "items")]
     pub things: u64,
     /// The needed items.
-    pub needed: Vec<Needed>,
+    pub needed: Vec<NeededItem>,
     /// Items that were never left out, because the program does not run without them.
     pub required: Vec<String>,
     /// Whether the needed items alone reproduce the failure.
     pub sufficient: bool,
     /// How often it failed with the needed items alone.
-    pub alone: Counts,
+    pub alone: FailureCounts,
     /// How often it failed with all items.
-    pub everything: Counts,
+    pub everything: FailureCounts,
     /// How many times more rarely it fails with the needed items alone than with all items, at least and at most; null
     /// if the difference is not significant. A set that fails much more rarely is not a reduction.
     pub times_rarer: Option<[f64; 2]>,
     /// The probability that the answer is wrong.
     pub error_rate: f64,
     /// The settings that were tried before the search, and the one that it used; null without `raise-rate`.
-    pub raised: Option<Raised>,
+    pub raised: Option<RaiseReport>,
     /// What earlier runs measured with all items; null without any.
-    pub earlier_runs: Option<EarlierSeen>,
+    pub earlier_runs: Option<EarlierTrialsReport>,
     /// The assumptions of the answer.
     pub assumptions: Vec<String>,
 }
 
 /// Failures among trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Counts {
+pub struct FailureCounts {
     /// Trials that showed the bug.
     pub failures: u64,
     /// Counted trials.
@@ -58,12 +58,12 @@ pub struct Counts {
 
 /// An item that the failure needs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Needed {
+pub struct NeededItem {
     /// Its name; several if none of them is testable without the others.
     #[serde(rename = "items")]
     pub things: Vec<String>,
     /// How often it failed without the item.
-    pub without: Counts,
+    pub without: FailureCounts,
     /// Whether that shows that the item is needed.
     pub shown: bool,
     /// Why the rest is not testable without it.
@@ -87,7 +87,7 @@ impl Reduction {
             .reduction
             .as_ref()
             .map(|reduction| reduction.found_rates(alpha));
-        let answer = answer.unwrap_or_else(|| search::Answer {
+        let answer = answer.unwrap_or_else(|| search::ReductionAnswer {
             needed: Vec::new(),
             sufficient: false,
             open: Vec::new(),
@@ -99,7 +99,7 @@ impl Reduction {
         let needed = groups.into_iter().map(|(index, group)| {
             let rest = all.iter().copied().filter(|thing| !group.contains(thing));
             let rest: Vec<usize> = rest.collect();
-            Needed {
+            NeededItem {
                 things: group
                     .iter()
                     .map(|thing| item_name(things, *thing))
@@ -117,12 +117,12 @@ impl Reduction {
             required: state
                 .screen
                 .iter()
-                .flat_map(Screen::required_items)
+                .flat_map(ItemScreen::required_items)
                 .map(|thing| item_name(things, *thing))
                 .collect(),
             sufficient: answer.sufficient,
             alone: set_counts(state, all.clone()),
-            everything: Counts {
+            everything: FailureCounts {
                 failures: failing.failures,
                 trials: failing.counted_trials(),
             },
@@ -131,8 +131,8 @@ impl Reduction {
                 .and_then(|rates| rates.times_rarer())
                 .map(|(least, most)| [least, most]),
             error_rate: alpha,
-            raised: Raised::new(state),
-            earlier_runs: EarlierSeen::of_search(state),
+            raised: RaiseReport::new(state),
+            earlier_runs: EarlierTrialsReport::of_search(state),
             assumptions: list_assumptions(state),
         };
         new.sentence = new.write_sentence(state);
@@ -140,8 +140,8 @@ impl Reduction {
     }
 
     fn write_sentence(&self, state: &State) -> String {
-        let Counts { failures, trials } = self.everything;
-        match Reduce.verdict_of(state) {
+        let FailureCounts { failures, trials } = self.everything;
+        match ReducePolicy.verdict_of(state) {
             Verdict::CouldNotTest => not_tested(state),
             Verdict::NotThere if failures == 0 => {
                 let bound = stats::clopper_pearson(0, trials, self.error_rate).hi;
@@ -176,7 +176,7 @@ impl Reduction {
     }
 
     fn say_found(&self) -> String {
-        let Counts { failures, trials } = self.alone;
+        let FailureCounts { failures, trials } = self.alone;
         let found = match self.needed.as_slice() {
             [] if self.required.is_empty() => format!(
                 "none of the {} is needed: without all of them it failed {failures} of {trials}",
@@ -192,7 +192,7 @@ impl Reduction {
             ),
             _ => self.what_is_needed(),
         };
-        let open: Vec<String> = self.unshown_items().map(Needed::display_name).collect();
+        let open: Vec<String> = self.unshown_items().map(NeededItem::display_name).collect();
         let found = if open.is_empty() {
             found
         } else {
@@ -208,7 +208,7 @@ impl Reduction {
     }
 
     fn what_is_needed(&self) -> String {
-        let names: Vec<String> = self.needed.iter().map(Needed::display_name).collect();
+        let names: Vec<String> = self.needed.iter().map(NeededItem::display_name).collect();
         match names.as_slice() {
             [one] => format!("{one} is needed"),
             _ if names.len() <= FEW => format!("{} are needed", names.join(", ")),
@@ -216,13 +216,13 @@ impl Reduction {
         }
     }
 
-    fn unshown_items(&self) -> impl Iterator<Item = &Needed> {
-        let open = |one: &&Needed| !one.shown && one.untestable.is_none();
+    fn unshown_items(&self) -> impl Iterator<Item = &NeededItem> {
+        let open = |one: &&NeededItem| !one.shown && one.untestable.is_none();
         self.needed.iter().filter(open)
     }
 
     pub(super) fn detail_lines(&self) -> Vec<String> {
-        let raised = self.raised.iter().flat_map(Raised::summary_lines);
+        let raised = self.raised.iter().flat_map(RaiseReport::summary_lines);
         if !self.sufficient {
             return raised.collect();
         }
@@ -264,13 +264,13 @@ impl Reduction {
     }
 }
 
-impl Counts {
+impl FailureCounts {
     pub(super) fn in_words(self) -> String {
         format!("{} of {}", self.failures, self.trials)
     }
 }
 
-impl Needed {
+impl NeededItem {
     /// Returns its name for a sentence.
     fn display_name(&self) -> String {
         match self.things.as_slice() {
@@ -282,14 +282,14 @@ impl Needed {
 
 fn list_assumptions(state: &State) -> Vec<String> {
     let mut all = independence_assumptions(state);
-    if Reduce.verdict_of(state) == Verdict::Found {
+    if ReducePolicy.verdict_of(state) == Verdict::Found {
         all.push("no other set causes the failure (the search finds one)".to_owned());
     }
     all
 }
 
 /// Returns the name of an item: `import torch` (line 14).
-fn item_name(things: &[Thing], index: usize) -> String {
+fn item_name(things: &[Item], index: usize) -> String {
     let Some(thing) = things.get(index) else {
         return String::new();
     };
@@ -312,10 +312,10 @@ fn untestable_reason(state: &State, set: Vec<usize>) -> Option<String> {
 }
 
 /// Returns the counts of a set.
-fn set_counts(state: &State, set: Vec<usize>) -> Counts {
-    find_variant(state, set).map_or_else(Counts::default, |id| {
+fn set_counts(state: &State, set: Vec<usize>) -> FailureCounts {
+    find_variant(state, set).map_or_else(FailureCounts::default, |id| {
         let tally = state.tally_of(id);
-        Counts {
+        FailureCounts {
             failures: tally.failures,
             trials: tally.counted_trials(),
         }
@@ -324,7 +324,7 @@ fn set_counts(state: &State, set: Vec<usize>) -> Counts {
 
 /// Describes the search before it starts.
 pub(super) fn lines_before_start(state: &State) -> Vec<String> {
-    let things = state.plan.space.as_ref().map_or(0, Space::len);
+    let things = state.plan.space.as_ref().map_or(0, SearchSpace::len);
     let (seen, until) = reproduction_needed(state);
     let mut lines = vec![format!(
         "minimizing {} ({}); first, all items must fail {until}",

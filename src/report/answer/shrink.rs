@@ -1,9 +1,11 @@
 //! Answer of `load --shrink`: the part of a load that the crash needs.
 
 use super::super::words;
-use super::{Counts, independence_assumptions, not_tested, one_of};
-use crate::model::{Cut, Cuts, Load, Pace, Space, Subset};
-use crate::policy::{self, End, KEPT_ALPHA, Less, Policy as _, RATE_ALPHA, Verdict};
+use super::{FailureCounts, independence_assumptions, not_tested, one_of};
+use crate::model::{LoadPart, LoadPlan, ReducibleLoad, RequestPace, SearchSpace, Subset};
+use crate::policy::{
+    self, KEPT_ALPHA, LoadDimension, Policy as _, RATE_ALPHA, ShrinkState, Verdict,
+};
 use crate::state::State;
 use provoke_stats::{self as stats, lower_one_sided};
 use schemars::JsonSchema;
@@ -21,13 +23,13 @@ pub struct Shrinking {
     /// The answer in one sentence.
     pub sentence: String,
     /// The whole load.
-    pub whole: Setting,
+    pub whole: LoadPartReport,
     /// The remaining load, as far as it is known.
-    pub left: Setting,
+    pub left: LoadPartReport,
     /// How often the whole load crashed the service.
-    pub before: Counts,
+    pub before: FailureCounts,
     /// How often the remaining load crashed the service, in trials after it was found; null before.
-    pub alone: Option<Counts>,
+    pub alone: Option<FailureCounts>,
     /// The connections on which the remaining load crashes the service: `kept`, `fresh`, or `either`; null if that is
     /// not known.
     pub connections: Option<&'static str>,
@@ -35,7 +37,7 @@ pub struct Shrinking {
     #[serde(rename = "trials_each")]
     pub lives_each: Option<u64>,
     /// The steps, in order.
-    pub tried: Vec<TriedSeen>,
+    pub tried: Vec<TriedLoadReport>,
     /// A scenario file in the run's directory that sends the remaining load; null if that is not known.
     pub file: Option<&'static str>,
     /// The probability that any of the kept parts is not needed.
@@ -46,20 +48,20 @@ pub struct Shrinking {
 
 /// A load, or a part of it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Setting {
+pub struct LoadPartReport {
     /// Clients, or connections.
     pub clients: u32,
     /// Requests per trial.
     pub requests: u64,
     /// The kinds of requests.
-    pub kinds: Vec<KindSeen>,
+    pub kinds: Vec<LoadPartKindReport>,
     /// Whether each request has its own connection.
     pub fresh: bool,
 }
 
 /// A kind of request.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct KindSeen {
+pub struct LoadPartKindReport {
     /// Its name.
     pub name: String,
     /// The size of each of its bodies in bytes, as far as known; empty without a body.
@@ -68,7 +70,7 @@ pub struct KindSeen {
 
 /// A smaller load that was tried.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct TriedSeen {
+pub struct TriedLoadReport {
     /// The difference, in words.
     pub what: String,
     /// Trials that crashed.
@@ -82,14 +84,14 @@ pub struct TriedSeen {
 
 impl Shrinking {
     pub(super) fn new(state: &State) -> Option<Self> {
-        let known = policy::Shrinking::of_state(state)?;
+        let known = policy::ShrinkProgress::of_state(state)?;
         let cuts = state.plan.space.as_ref()?.choices.as_cuts()?;
-        let counts = |(failures, trials)| Counts { failures, trials };
-        let over = known.end == End::Over;
-        let tried: Vec<TriedSeen> = known
+        let counts = |(failures, trials)| FailureCounts { failures, trials };
+        let over = known.end == ShrinkState::Over;
+        let tried: Vec<TriedLoadReport> = known
             .tried
             .iter()
-            .map(|one| TriedSeen {
+            .map(|one| TriedLoadReport {
                 what: describe_less(cuts, &one.less),
                 crashed: one.crashed,
                 lives: one.lives,
@@ -99,7 +101,7 @@ impl Shrinking {
         // Each of these may crash after all, and all of them if the rate is below its bound.
         let kept = known.tried.iter().filter(|one| {
             // A longer trial than necessary does not make the answer wrong.
-            one.crashes == Some(false) && !matches!(one.less, Less::Requests(_))
+            one.crashes == Some(false) && !matches!(one.less, LoadDimension::Requests(_))
         });
         let error_rate = stats::real(kept.count() as u64).mul_add(KEPT_ALPHA, RATE_ALPHA);
         let mut assumptions = independence_assumptions(state);
@@ -129,14 +131,14 @@ impl Shrinking {
         Some(new)
     }
 
-    fn write_sentence(&self, state: &State, end: &End) -> String {
-        let Counts { failures, trials } = self.before;
-        if policy::Shrink.verdict_of(state) == Verdict::CouldNotTest {
+    fn write_sentence(&self, state: &State, end: &ShrinkState) -> String {
+        let FailureCounts { failures, trials } = self.before;
+        if policy::ShrinkPolicy.verdict_of(state) == Verdict::CouldNotTest {
             return not_tested(state);
         }
         match end {
-            End::Over => self.describe_smallest(state),
-            End::Lost => {
+            ShrinkState::Over => self.describe_smallest(state),
+            ShrinkState::Lost => {
                 let alpha = state.plan.alpha.to_probability();
                 let bound = stats::clopper_pearson(0, trials, alpha).hi;
                 format!(
@@ -145,11 +147,11 @@ impl Shrinking {
                     words::percent_bound(bound)
                 )
             }
-            End::Open(..) if self.lives_each.is_none() => format!(
+            ShrinkState::Open(..) if self.lives_each.is_none() => format!(
                 "NOT KNOWN YET: {failures} of {} died again so far",
                 words::format_count(trials, "trial")
             ),
-            End::Open(..) => format!(
+            ShrinkState::Open(..) => format!(
                 "NOT KNOWN YET: {} is enough so far",
                 self.left.in_words(state)
             ),
@@ -162,7 +164,7 @@ impl Shrinking {
             Some("fresh") => "on fresh connections only",
             _ => "on kept connections only",
         };
-        let Counts { failures, trials } = self.alone.unwrap_or(self.before);
+        let FailureCounts { failures, trials } = self.alone.unwrap_or(self.before);
         format!(
             "{}; {on}; with {} a trial, {failures} of {trials} died",
             self.left.in_words(state),
@@ -171,9 +173,9 @@ impl Shrinking {
     }
 
     pub(super) fn detail_lines(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.tried.iter().map(TriedSeen::in_words).collect();
+        let mut lines: Vec<String> = self.tried.iter().map(TriedLoadReport::in_words).collect();
         if let (Some(lives), Some(_)) = (self.lives_each, self.file) {
-            let Counts { failures, trials } = self.before;
+            let FailureCounts { failures, trials } = self.before;
             let rate = lower_one_sided(failures, trials, RATE_ALPHA);
             lines.push(format!(
                 "the whole load killed {failures} of {trials}: a rate of {} % or more, wrong in {} cases",
@@ -190,7 +192,7 @@ impl Shrinking {
     }
 }
 
-impl TriedSeen {
+impl TriedLoadReport {
     fn in_words(&self) -> String {
         let Self {
             what,
@@ -210,10 +212,10 @@ impl TriedSeen {
     }
 }
 
-impl Setting {
+impl LoadPartReport {
     /// Returns `10 requests at once, of 2 kinds: A (body 4 KiB) and B`.
     fn in_words(&self, state: &State) -> String {
-        let open = |load: &Load| matches!(load.pace, Pace::Open { .. });
+        let open = |load: &LoadPlan| matches!(load.pace, RequestPace::Open { .. });
         let at_once = match self.clients {
             _ if state.plan.load.as_ref().is_some_and(open) => {
                 words::format_count(u64::from(self.clients), "connection")
@@ -221,7 +223,11 @@ impl Setting {
             1 => "requests one after another".to_owned(),
             clients => format!("{clients} requests at once"),
         };
-        let names: Vec<String> = self.kinds.iter().map(KindSeen::in_words).collect();
+        let names: Vec<String> = self
+            .kinds
+            .iter()
+            .map(LoadPartKindReport::in_words)
+            .collect();
         match names.as_slice() {
             [one] => format!("{at_once}, of 1 kind: {one}"),
             [all @ .., last] if names.len() <= FEW => {
@@ -233,7 +239,7 @@ impl Setting {
     }
 }
 
-impl KindSeen {
+impl LoadPartKindReport {
     fn in_words(&self) -> String {
         let name = words::sanitize_line(&self.name);
         let sizes: BTreeSet<u64> = self.bodies.iter().copied().collect();
@@ -252,7 +258,7 @@ impl KindSeen {
     }
 }
 
-fn setting_of_cut(cuts: &Cuts, cut: &Cut) -> Setting {
+fn setting_of_cut(cuts: &ReducibleLoad, cut: &LoadPart) -> LoadPartReport {
     let kinds = cut.kinds.0.iter().filter_map(|index| {
         let kind = cuts.kinds.get(*index as usize)?;
         let bodies = match cut.bodies.get(index) {
@@ -263,12 +269,12 @@ fn setting_of_cut(cuts: &Cuts, cut: &Cut) -> Setting {
             }
             None => kind.bodies.clone(),
         };
-        Some(KindSeen {
+        Some(LoadPartKindReport {
             name: kind.name.clone(),
             bodies,
         })
     });
-    Setting {
+    LoadPartReport {
         clients: cut.clients,
         requests: cut.requests,
         kinds: kinds.collect(),
@@ -276,39 +282,41 @@ fn setting_of_cut(cuts: &Cuts, cut: &Cut) -> Setting {
     }
 }
 
-fn kind_name(cuts: &Cuts, kind: u32) -> String {
+fn kind_name(cuts: &ReducibleLoad, kind: u32) -> String {
     let kind = cuts.kinds.get(kind as usize);
     kind.map_or(String::new(), |kind| words::sanitize_line(&kind.name))
 }
 
 /// Describes the difference of a smaller load.
-pub(super) fn describe_less(cuts: &Cuts, less: &Less) -> String {
+pub(super) fn describe_less(cuts: &ReducibleLoad, less: &LoadDimension) -> String {
     match less {
-        Less::Kinds(kinds) if kinds.len() > FEW => format!("without {} kinds", kinds.len()),
-        Less::Kinds(kinds) => {
+        LoadDimension::Kinds(kinds) if kinds.len() > FEW => {
+            format!("without {} kinds", kinds.len())
+        }
+        LoadDimension::Kinds(kinds) => {
             let names: Vec<String> = kinds.iter().map(|kind| kind_name(cuts, *kind)).collect();
             format!("without {}", names.join(", "))
         }
-        Less::Bodies(kind, kept) => {
+        LoadDimension::Bodies(kind, kept) => {
             format!("{} with {}", kind_name(cuts, *kind), kept.describe_bodies())
         }
-        Less::Clients(clients) => {
+        LoadDimension::Clients(clients) => {
             format!(
                 "with {}",
                 words::format_count(u64::from(*clients), "client")
             )
         }
-        Less::Requests(requests) => {
+        LoadDimension::Requests(requests) => {
             format!("with {} a trial", words::format_count(*requests, "request"))
         }
-        Less::Fresh(true) => "on fresh connections".to_owned(),
-        Less::Fresh(false) => "on kept connections".to_owned(),
+        LoadDimension::Fresh(true) => "on fresh connections".to_owned(),
+        LoadDimension::Fresh(false) => "on kept connections".to_owned(),
     }
 }
 
 /// Describes the search before it starts.
 pub(super) fn lines_before_start(state: &State) -> Vec<String> {
-    let kinds = state.plan.space.as_ref().map_or(0, Space::len);
+    let kinds = state.plan.space.as_ref().map_or(0, SearchSpace::len);
     vec![format!(
         "minimizing {} of requests, their number and the concurrency; the rate may be wrong in {} cases, each step in {}",
         words::format_count(kinds as u64, "kind"),
@@ -319,7 +327,7 @@ pub(super) fn lines_before_start(state: &State) -> Vec<String> {
 
 /// Describes the step that is being tried.
 pub fn describe_attempt(state: &State) -> Option<String> {
-    let known = policy::Shrinking::of_state(state)?;
+    let known = policy::ShrinkProgress::of_state(state)?;
     let cuts = state.plan.space.as_ref()?.choices.as_cuts()?;
     Some(match (known.tried.last(), known.lives) {
         (_, None) => format!(

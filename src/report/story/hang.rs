@@ -1,16 +1,16 @@
 //! Describes a hang.
 
 use super::super::words::{format_count, format_seconds, plural_of, sanitize_line};
-use super::lines::Lines;
+use super::lines::WrappedText;
 use super::{call_chain, group_equal, push_tool_output};
-use crate::model::{Activity, Frame, Hang, HungThread, WaitsOn};
-use crate::oracle::hang::{Diagnosis, diagnose_hang};
+use crate::model::{Frame, Hang, HungThread, ThreadActivity, WaitObject};
+use crate::oracle::hang::{HangDiagnosis, diagnose_hang};
 
 /// Maximum number of calls shown of each thread.
 const CALLS: usize = 8;
 
 /// Describes the state of the processes of a trial at its deadline; `main` is the PID of the main process.
-pub(super) fn hang_story(lines: &mut Lines, hang: &Hang, main: Option<i32>) {
+pub(super) fn hang_story(lines: &mut WrappedText, hang: &Hang, main: Option<i32>) {
     lines.push_prose("", &answer_sentence(hang, main));
     let mut forked = hang.forked_from_threads.iter();
     if let Some(pid) = forked.next() {
@@ -69,7 +69,7 @@ fn answer_sentence(hang: &Hang, main: Option<i32>) -> String {
     if hang
         .threads
         .iter()
-        .all(|it| it.current_activity() == Activity::Stopped)
+        .all(|it| it.current_activity() == ThreadActivity::Stopped)
     {
         return "Stopped: by SIGSTOP, or because it wanted its terminal.".to_owned();
     }
@@ -77,15 +77,15 @@ fn answer_sentence(hang: &Hang, main: Option<i32>) -> String {
     let culprit = diagnosis.culprit;
     let busy = hang.threads.iter();
     let busy = busy
-        .filter(|it| it.current_activity() == Activity::Busy)
+        .filter(|it| it.current_activity() == ThreadActivity::Busy)
         .count();
     let answer = match culprit.current_activity() {
         _ if culprit.absent_owner.is_some() => "Blocked: a thread waits forever.".to_owned(),
-        Activity::Stuck => {
+        ThreadActivity::Stuck => {
             "Stuck in the kernel: a disk, a network file system or a driver does not respond."
                 .to_owned()
         }
-        Activity::Busy => format!(
+        ThreadActivity::Busy => format!(
             "Busy: {} kept running.",
             format_count(busy as u64, "thread")
         ),
@@ -95,7 +95,7 @@ fn answer_sentence(hang: &Hang, main: Option<i32>) -> String {
 }
 
 /// Describes the chain of waiting threads from the main thread on.
-fn describe_waits(hang: &Hang, diagnosis: &Diagnosis<'_>) -> String {
+fn describe_waits(hang: &Hang, diagnosis: &HangDiagnosis<'_>) -> String {
     let mut chain = diagnosis.chain.clone();
     let last = diagnosis.culprit;
     if chain.last().is_none_or(|end| end.tid != last.tid) {
@@ -150,7 +150,7 @@ fn waits_for(hang: &Hang, thread: &HungThread) -> Option<String> {
     }
     let Some(target) = thread.waits_for else {
         return match thread.waits_on {
-            Some(WaitsOn::RwLock { readers: 1.. }) => {
+            Some(WaitObject::RwLock { readers: 1.. }) => {
                 Some("waits for a read-write lock that readers hold".to_owned())
             }
             _ => None,
@@ -159,24 +159,24 @@ fn waits_for(hang: &Hang, thread: &HungThread) -> Option<String> {
     let other = name_thread(hang, target);
     let lock = |kind: &str| name_lock(thread, kind);
     Some(match thread.waits_on {
-        Some(WaitsOn::Join) => format!("waits for the end of {other}"),
-        Some(WaitsOn::Child) => format!("waits for its child, {other}"),
-        Some(WaitsOn::Vfork) => {
+        Some(WaitObject::Join) => format!("waits for the end of {other}"),
+        Some(WaitObject::Child) => format!("waits for its child, {other}"),
+        Some(WaitObject::Vfork) => {
             format!("waits until its child starts a program or ends, {other}")
         }
-        Some(WaitsOn::RwLock { readers: 0 }) => {
+        Some(WaitObject::RwLock { readers: 0 }) => {
             format!(
                 "waits for {} that is held by {other}",
                 lock("a read-write lock")
             )
         }
-        Some(WaitsOn::RwLock { .. }) => {
+        Some(WaitObject::RwLock { .. }) => {
             format!(
                 "waits for {} that is held for reading by {other}",
                 lock("a read-write lock")
             )
         }
-        Some(WaitsOn::Mutex | WaitsOn::SharedMutex) | None => {
+        Some(WaitObject::Mutex | WaitObject::SharedMutex) | None => {
             format!("waits for {} that is held by {other}", lock("a lock"))
         }
     })
@@ -218,7 +218,7 @@ fn thread_lines(thread: &HungThread) -> String {
         let used = format_seconds(thread.cpu.as_secs_f64());
         let available = format_seconds(thread.cpu_available.as_secs_f64());
         parts.push(match thread.current_activity() {
-            Activity::Busy if !thread.cpu_available.is_zero() => {
+            ThreadActivity::Busy if !thread.cpu_available.is_zero() => {
                 format!("used {used} of {available} of available CPU time")
             }
             _ => format!("used {used} of CPU time"),
@@ -267,7 +267,7 @@ fn state_name(thread: &HungThread) -> &'static str {
     match thread.state {
         'R' => "running",
         'S' => "asleep",
-        'D' if thread.current_activity() == Activity::WaitsForChild => "asleep",
+        'D' if thread.current_activity() == ThreadActivity::WaitsForChild => "asleep",
         'D' => "stuck in the kernel",
         'T' | 't' => "stopped",
         'Z' => "ended, not yet reaped",

@@ -3,7 +3,7 @@
 use super::super::wrap_text;
 
 /// Lines of a text with limited width.
-pub(super) struct Lines {
+pub(super) struct WrappedText {
     /// Maximum length of a line of prose, if its words allow that.
     pub(super) width: usize,
     text: String,
@@ -14,7 +14,7 @@ const INDENT: usize = 2;
 /// Maximum indent of further lines after a head.
 const HANG: usize = 4;
 
-impl Lines {
+impl WrappedText {
     pub(super) fn new(width: usize) -> Self {
         Self {
             width,
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_line_of_a_program_is_broken_with_an_indentation() {
         let quoted = |text: &str| {
-            let mut lines = Lines::new(20);
+            let mut lines = WrappedText::new(20);
             lines.push_quoted(text);
             lines.into_text()
         };

@@ -11,14 +11,14 @@ mod tests;
 mod trial;
 
 use hang::hang_story;
-pub use trial::{InFlight, Told, trial_story};
+pub use trial::{RequestInFlight, TrialDetails, trial_story};
 
 use super::source_line;
 use super::words::{format_count, plural_of, sanitize_line, sanitize_lines, shorten_text};
-use crate::model::{Autopsy, Crash, Frame, Phase, Site, Thread, class};
+use crate::messages;
+use crate::model::{Autopsy, Crash, Frame, ProcessPhase, Site, Thread, class};
 use crate::oracle;
-use crate::tells;
-use lines::Lines;
+use lines::WrappedText;
 use std::collections::BTreeMap;
 
 /// Blanks between the columns of a stack.
@@ -32,7 +32,7 @@ const CALLS_OF_OTHERS: usize = 6;
 
 /// Describes a crash; with every register, call and thread if `verbose`.
 pub fn crash_story(autopsy: &Autopsy, verbose: bool, width: usize) -> String {
-    let mut lines = Lines::new(width);
+    let mut lines = WrappedText::new(width);
     push_headline(&mut lines, "", &autopsy.crash);
     push_stacks(&mut lines, autopsy, verbose);
     lines.push_gap();
@@ -51,7 +51,7 @@ pub fn stack_lines(autopsy: &Autopsy) -> Vec<String> {
         let name = file.rsplit('/').next().unwrap_or(file).to_owned();
         *file = name;
     }
-    let mut lines = Lines::new(REPORT_WIDTH);
+    let mut lines = WrappedText::new(REPORT_WIDTH);
     push_calls(&mut lines, &frames, CALLS);
     lines.into_text().lines().map(str::to_owned).collect()
 }
@@ -59,7 +59,7 @@ pub fn stack_lines(autopsy: &Autopsy) -> Vec<String> {
 const DETAILS: &str = "Details:";
 
 /// Describes the kind and place of a crash, and shows the line of source code.
-fn push_headline(lines: &mut Lines, head: &str, crash: &Crash) {
+fn push_headline(lines: &mut WrappedText, head: &str, crash: &Crash) {
     let sites = oracle::sites_of_crash(crash);
     let signal = match crash.signal {
         Some(signal) => signal.to_string(),
@@ -71,9 +71,9 @@ fn push_headline(lines: &mut Lines, head: &str, crash: &Crash) {
         (None, None) => String::new(),
     };
     let when = match crash.phase {
-        Phase::Start => ", before main",
-        Phase::Run => "",
-        Phase::Shutdown => ", while it was shutting down",
+        ProcessPhase::Start => ", before main",
+        ProcessPhase::Run => "",
+        ProcessPhase::Shutdown => ", while it was shutting down",
     };
     let why = match crash_reason(crash) {
         why if why.is_empty() => why,
@@ -103,7 +103,7 @@ fn describe_site(site: &Site) -> String {
 }
 
 /// Shows a line of source code, and its caller.
-fn push_source_line(lines: &mut Lines, site: &Site) {
+fn push_source_line(lines: &mut WrappedText, site: &Site) {
     if let Some(text) = source_line(site) {
         lines.push_quoted(&format!("{:>4} | {}", site.line, sanitize_line(&text)));
     }
@@ -148,14 +148,14 @@ fn memory_access(instruction: &str) -> &'static str {
 }
 
 /// Shows the calls of all threads.
-fn push_stacks(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
+fn push_stacks(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool) {
     push_crashed_thread(lines, autopsy, verbose);
     push_other_threads(lines, autopsy, verbose);
     push_tool_output(lines, &autopsy.tools);
 }
 
 /// Lists the remaining facts.
-fn push_details(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
+fn push_details(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool) {
     let crash = &autopsy.crash;
     let fault = &crash.fault;
     let program = match crash.program.as_str() {
@@ -179,7 +179,7 @@ fn push_details(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
         });
     }
     let said = crash.abort.as_deref().map(str::trim);
-    let tell = said.and_then(|said| said.lines().find_map(tells::read_tell));
+    let tell = said.and_then(|said| said.lines().find_map(messages::read_tell));
     if let Some(said) = said.filter(|said| !said.is_empty()) {
         lines.push_detail(&format!("it said: {}", sanitize_line(said)));
     }
@@ -196,7 +196,7 @@ fn push_details(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
 
 // The instruction.
 
-fn push_instruction(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
+fn push_instruction(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool) {
     let crash = &autopsy.crash;
     let Some(text) = crash.fault.instruction.as_deref() else {
         if verbose {
@@ -211,7 +211,7 @@ fn push_instruction(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
     push_registers(lines, &shown.cloned().collect::<Vec<_>>());
 }
 
-fn push_registers(lines: &mut Lines, registers: &[(String, u64)]) {
+fn push_registers(lines: &mut WrappedText, registers: &[(String, u64)]) {
     let shown = registers.iter();
     let shown = shown.map(|(name, value)| format!("{} = 0x{value:x}", sanitize_line(name)));
     for row in shown.collect::<Vec<_>>().chunks(4) {
@@ -251,7 +251,7 @@ fn full_register(part: &str) -> String {
 
 // Threads.
 
-fn push_crashed_thread(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
+fn push_crashed_thread(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool) {
     let crash = &autopsy.crash;
     let thread = autopsy.threads.first();
     let frames = thread.map_or(crash.frames.as_slice(), |thread| thread.frames.as_slice());
@@ -279,7 +279,7 @@ fn push_crashed_thread(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
     }
 }
 
-fn push_calls(lines: &mut Lines, frames: &[Frame], shown: usize) {
+fn push_calls(lines: &mut WrappedText, frames: &[Frame], shown: usize) {
     let width = frames
         .iter()
         .take(shown)
@@ -356,7 +356,7 @@ fn frame_place(frame: &Frame) -> String {
     }
 }
 
-fn push_other_threads(lines: &mut Lines, autopsy: &Autopsy, verbose: bool) {
+fn push_other_threads(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool) {
     let Some((_, others)) = autopsy
         .threads
         .split_first()
@@ -424,7 +424,7 @@ fn call_chain(frames: &[Frame], at_most: usize) -> String {
 
 // The rest.
 
-fn push_tool_output(lines: &mut Lines, tools: &[(String, String)]) {
+fn push_tool_output(lines: &mut WrappedText, tools: &[(String, String)]) {
     for (tool, words) in tools {
         lines.push_gap();
         lines.push_line(&format!("{} says:", sanitize_line(tool)));
@@ -435,7 +435,7 @@ fn push_tool_output(lines: &mut Lines, tools: &[(String, String)]) {
 }
 
 /// Lists files on the stack without any symbols, and how to get symbols.
-fn push_symbol_hints(lines: &mut Lines, autopsy: &Autopsy) {
+fn push_symbol_hints(lines: &mut WrappedText, autopsy: &Autopsy) {
     let nameless = autopsy.modules.iter().filter(|module| {
         let name = module.path.rsplit('/').next();
         let on_stack = |frame: &Frame| frame.module.as_deref() == name && frame.function.is_none();
@@ -465,7 +465,7 @@ fn push_symbol_hints(lines: &mut Lines, autopsy: &Autopsy) {
     );
 }
 
-fn push_unknowns(lines: &mut Lines, gaps: &[String]) {
+fn push_unknowns(lines: &mut WrappedText, gaps: &[String]) {
     if gaps.is_empty() {
         return;
     }

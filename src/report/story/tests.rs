@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{CoreSeen, Fault, Hang, HungThread, Module, Signal};
+use crate::model::{CoreObservation, Fault, Hang, HungThread, Module, Signal};
 use std::time::Duration;
 
 fn frame(module: &str, function: &str, line: Option<(&str, u32)>) -> Frame {
@@ -18,7 +18,7 @@ fn told(autopsy: &Autopsy, verbose: bool) -> String {
 }
 
 fn told_of(hang: &Hang) -> String {
-    let mut lines = Lines::new(100);
+    let mut lines = WrappedText::new(100);
     hang_story(&mut lines, hang, None);
     lines.into_text()
 }
@@ -204,7 +204,7 @@ fn what_the_program_said_is_explained() {
                 ..Fault::default()
             },
             abort: Some("free(): double free detected in tcache 2\n".to_owned()),
-            phase: Phase::Shutdown,
+            phase: ProcessPhase::Shutdown,
             python: vec![
                 frame("", "close", Some(("/usr/lib/python3.11/os.py", 7))),
                 frame("", "shut", Some(("a.py", 3))),
@@ -433,10 +433,10 @@ fn a_busy_loop_a_stuck_and_a_blocked_process_are_told_apart() {
     ");
     let other = Hang {
         threads: vec![thread(77, "boom", 'S')],
-        cores: vec![CoreSeen {
+        cores: vec![CoreObservation {
             pid: 77,
             unread: Some("cannot write it: Permission denied".to_owned()),
-            ..CoreSeen::default()
+            ..CoreObservation::default()
         }],
         ..Hang::default()
     };

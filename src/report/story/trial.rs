@@ -3,18 +3,18 @@
 use super::super::load;
 use super::super::source_line;
 use super::super::words::{format_bytes, format_count, format_seconds, left_behind, sanitize_line};
-use super::lines::Lines;
+use super::lines::WrappedText;
 use super::{
     DETAILS, describe_site, hang_story, push_details, push_headline, push_source_line, push_stacks,
 };
 use crate::model::{
-    Autopsy, Depth, Ending, Failure, Kind, Limit, Load, ObjectSort, Observation, Outcome, Residue,
-    Signature, TrialId,
+    Autopsy, Ending, EngineObjectKind, EvidenceDepth, Failure, FailureKind, LoadPlan, Observation,
+    Outcome, RemainingProcesses, ResourceLimit, Signature, TrialId,
 };
 use crate::oracle;
 
 /// The facts for the description of a trial.
-pub struct Told<'a> {
+pub struct TrialDetails<'a> {
     /// Number.
     pub trial: TrialId,
     /// Outcome.
@@ -24,11 +24,11 @@ pub struct Told<'a> {
     /// Observation.
     pub seen: &'a Observation,
     /// Resource limits.
-    pub limits: &'a [Limit],
+    pub limits: &'a [ResourceLimit],
     /// The load, if it was a trial of a service under load.
-    pub load: Option<&'a Load>,
+    pub load: Option<&'a LoadPlan>,
     /// The requests in flight when the service crashed, oldest first.
-    pub in_flight: &'a [InFlight],
+    pub in_flight: &'a [RequestInFlight],
     /// Analyses of the cores of its processes.
     pub stories: &'a [Autopsy],
     /// The last lines that it wrote to stderr, or else to stdout.
@@ -42,7 +42,7 @@ pub struct Told<'a> {
 }
 
 /// A request in flight when the service crashed.
-pub struct InFlight {
+pub struct RequestInFlight {
     /// Its first line: method and target.
     pub request: String,
     /// The client that sent it.
@@ -56,8 +56,8 @@ pub struct InFlight {
 }
 
 /// Describes a trial.
-pub fn trial_story(told: &Told<'_>) -> String {
-    let mut lines = Lines::new(told.width);
+pub fn trial_story(told: &TrialDetails<'_>) -> String {
+    let mut lines = WrappedText::new(told.width);
     match told.outcome {
         Outcome::Pass => {
             lines.push_line(&format!(
@@ -78,7 +78,7 @@ pub fn trial_story(told: &Told<'_>) -> String {
     lines.into_text()
 }
 
-fn push_failure(told: &Told<'_>, failure: &Failure, lines: &mut Lines) {
+fn push_failure(told: &TrialDetails<'_>, failure: &Failure, lines: &mut WrappedText) {
     let seen = told.seen;
     let shown = |autopsy: &&Autopsy| told.verbose || is_shown(seen, autopsy);
     let stories: Vec<&Autopsy> = told.stories.iter().filter(shown).collect();
@@ -153,7 +153,7 @@ fn push_failure(told: &Told<'_>, failure: &Failure, lines: &mut Lines) {
     }
     if let Some((better, command)) = &told.better {
         // Many bugs end with the same exit status.
-        let same = if failure.signature.depth == Depth::Status {
+        let same = if failure.signature.depth == EvidenceDepth::Status {
             "which ended in the same way and may be the same bug"
         } else {
             "which has the same failure"
@@ -165,7 +165,12 @@ fn push_failure(told: &Told<'_>, failure: &Failure, lines: &mut Lines) {
 }
 
 /// Describes the kind and place of a failure.
-fn what_and_where(told: &Told<'_>, failure: &Failure, story: Option<&Autopsy>, lines: &mut Lines) {
+fn what_and_where(
+    told: &TrialDetails<'_>,
+    failure: &Failure,
+    story: Option<&Autopsy>,
+    lines: &mut WrappedText,
+) {
     let head = format!("{}: ", told.trial);
     if let Some(story) = story {
         return push_headline(lines, &head, &story.crash);
@@ -200,7 +205,7 @@ fn is_shown(seen: &Observation, autopsy: &Autopsy) -> bool {
 
 /// Returns the core of the failing process.
 fn first_story<'a>(failure: &Failure, stories: &[&'a Autopsy]) -> Option<&'a Autopsy> {
-    let Kind::Signal { signal, .. } = &failure.kind else {
+    let FailureKind::Signal { signal, .. } = &failure.kind else {
         return None;
     };
     stories
@@ -210,7 +215,7 @@ fn first_story<'a>(failure: &Failure, stories: &[&'a Autopsy]) -> Option<&'a Aut
 }
 
 /// Describes how the processes of the trial ended.
-fn push_endings(told: &Told<'_>, lines: &mut Lines) {
+fn push_endings(told: &TrialDetails<'_>, lines: &mut WrappedText) {
     let seen = told.seen;
     push_load_lines(told, lines);
     if let Some(killer) = oracle::describe_killer(seen, told.limits) {
@@ -237,7 +242,7 @@ fn push_endings(told: &Told<'_>, lines: &mut Lines) {
 }
 
 /// Describes the load on a service and its results.
-fn push_load_lines(told: &Told<'_>, lines: &mut Lines) {
+fn push_load_lines(told: &TrialDetails<'_>, lines: &mut WrappedText) {
     let Some((seen, load)) = told.seen.load.as_deref().zip(told.load) else {
         return;
     };
@@ -250,7 +255,7 @@ fn push_load_lines(told: &Told<'_>, lines: &mut Lines) {
 const REQUESTS: usize = 16;
 
 /// Lists the requests in flight when the service crashed.
-fn in_flight(told: &Told<'_>, lines: &mut Lines) {
+fn in_flight(told: &TrialDetails<'_>, lines: &mut WrappedText) {
     lines.push_line("Requests in flight, oldest first:");
     let shown = match told.in_flight {
         all if told.verbose => all,
@@ -288,8 +293,8 @@ fn known_by(signature: &Signature) -> String {
     format!("signature {}, from the {}", signature.id, signature.depth)
 }
 
-fn push_left_behind(seen: &Observation, lines: &mut Lines) {
-    let Residue { objects, .. } = &seen.residue;
+fn push_left_behind(seen: &Observation, lines: &mut WrappedText) {
+    let RemainingProcesses { objects, .. } = &seen.residue;
     let all = left_behind(seen.residue.process_count(), objects.len() as u64);
     lines.push_line(&format!("Left behind: {}", all.unwrap_or_default()));
     for process in &seen.residue.leaked {
@@ -321,8 +326,8 @@ fn push_left_behind(seen: &Observation, lines: &mut Lines) {
             status => format!(", {status}"),
         };
         let name = match object.sort {
-            ObjectSort::Container => format!(" ({})", object.name),
-            ObjectSort::Volume | ObjectSort::Network => String::new(),
+            EngineObjectKind::Container => format!(" ({})", object.name),
+            EngineObjectKind::Volume | EngineObjectKind::Network => String::new(),
         };
         lines.push_detail(&sanitize_line(&format!("{object}{name}{status}")));
     }

@@ -1,12 +1,12 @@
 use super::*;
-use crate::scenario::{EnvValue, Rate};
+use crate::scenario::{EnvValue, RateValue};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use std::fs;
 use std::num::NonZeroU32;
 
-fn around(base: &Path) -> Surroundings {
-    Surroundings {
+fn around(base: &Path) -> PlanContext {
+    PlanContext {
         environment: Vec::new(),
         base: base.to_owned(),
         seed: 7,
@@ -653,7 +653,7 @@ fn what_is_checked_in_can_be_planned() {
                 }
             }
             if scenario.baseline.take().is_some() {
-                scenario.assume_rate = Some(Rate(100_000));
+                scenario.assume_rate = Some(RateValue(100_000));
             }
             let tags = scenario
                 .image
@@ -673,7 +673,7 @@ fn what_is_checked_in_can_be_planned() {
 fn outcome(bytes: Vec<u8>) -> Result<(), TestCaseError> {
     let file = Path::new("s.toml");
     let result = decode_file(file, bytes).and_then(|source| {
-        let complain = |finding| Complaint::new(file, Some(&source), finding);
+        let complain = |finding| ScenarioError::new(file, Some(&source), finding);
         let scenario = parse_scenario(&source).map_err(complain)?;
         let plan = scenario.to_plan(around(Path::new("/base")));
         plan.map_err(|refusal| complain(locate_refusal(&source, refusal, true)))

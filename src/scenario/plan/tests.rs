@@ -1,8 +1,8 @@
 use super::*;
-use crate::model::{Capture, Keep, Leaks, Resource};
+use crate::model::{CaptureMode, KeepRule, LeakRule, Resource};
 
-fn around() -> Surroundings {
-    Surroundings {
+fn around() -> PlanContext {
+    PlanContext {
         environment: vec![("PATH".into(), "/bin".into())],
         base: PathBuf::from("/base"),
         seed: 7,
@@ -49,7 +49,7 @@ fn a_command_alone_is_a_plan_with_every_default() {
     assert_eq!(words(actor), ["prog", "arg"]);
     assert_eq!(
         (actor.role, actor.copies, &actor.stdin),
-        (Role::Main, 1, &None)
+        (ActorRole::Main, 1, &None)
     );
     assert_eq!(Path::new(actor.cwd.as_os_str()), Path::new("/base"));
     assert_eq!(plan.environment, around().environment);
@@ -61,9 +61,12 @@ fn a_command_alone_is_a_plan_with_every_default() {
     );
     assert_eq!(
         (plan.seed, plan.expect, plan.alpha),
-        (7, Expect::Pass, Alpha::default())
+        (7, ExpectedResult::Pass, Alpha::default())
     );
-    assert_eq!((plan.keep, plan.keep_per_sig), (Keep::Fail, DEFAULT_KEPT));
+    assert_eq!(
+        (plan.keep, plan.keep_per_sig),
+        (KeepRule::Fail, DEFAULT_KEPT)
+    );
     assert_eq!(
         (plan.rules, plan.hooks, plan.scratch),
         (Rules::default(), Hooks::default(), false)
@@ -272,19 +275,19 @@ fn rules_and_limits_are_taken_over() {
     assert!(plan.rules.skip.is_empty());
     assert_eq!(
         (plan.rules.only.len(), plan.rules.leaks),
-        (2, Leaks::Report)
+        (2, LeakRule::Report)
     );
     assert_eq!(plan.rules.fail_if_out, ["race"]);
     assert_eq!(
         (plan.expect, plan.timeout),
-        (Expect::MaxRate(10_000), Timeout::Auto)
+        (ExpectedResult::MaxRate(10_000), Timeout::Auto)
     );
     assert_eq!(
         (plan.capture, plan.cores.limit),
-        (Capture::On, u64::MAX),
+        (CaptureMode::On, u64::MAX),
         "whoever sets a limit for cores wants them"
     );
-    assert!(plan.limits.contains(&Limit {
+    assert!(plan.limits.contains(&ResourceLimit {
         resource: Resource::As,
         value: Some(4 << 30)
     }));
@@ -565,13 +568,13 @@ fn a_value_goes_wherever_its_mark_stands() {
     assert_eq!(
         first.edits,
         [
-            Edit {
+            EditPlan {
                 file: "xa b.ini".into(),
-                change: Change::Copy("/base/a b/b.ini".into())
+                change: FileChange::Copy("/base/a b/b.ini".into())
             },
-            Edit {
+            EditPlan {
                 file: "ea b".into(),
-                change: Change::Replace {
+                change: FileChange::Replace {
                     find: "fa b".to_owned(),
                     with: "ra b".to_owned()
                 }

@@ -1,6 +1,6 @@
 //! Client of a container engine's daemon, over its socket.
 
-use super::{State, is_gone};
+use super::{ContainerState, is_gone};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -27,7 +27,7 @@ pub struct Daemon {
 
 /// Types of objects that a daemon stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Sort {
+pub enum DaemonObjectKind {
     Container,
     Volume,
     Network,
@@ -35,9 +35,9 @@ pub enum Sort {
 
 /// An object of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Object {
+pub struct DaemonObject {
     /// Type of the object.
-    pub sort: Sort,
+    pub sort: DaemonObjectKind,
     /// Id of the object.
     pub id: String,
     /// Name of the object.
@@ -101,7 +101,7 @@ impl Daemon {
 
     /// Returns the state of a container; `None` if the container does not exist or the daemon does
     /// not respond.
-    pub fn container_state(&self, name: &str) -> Option<State> {
+    pub fn container_state(&self, name: &str) -> Option<ContainerState> {
         parse_state(&self.request_json(&format!("/containers/{name}/json"))?)
     }
 
@@ -131,7 +131,7 @@ impl Daemon {
 
     /// Returns the objects with all of these labels, containers first, because objects in use
     /// cannot be removed.
-    pub fn labelled_objects(&self, labels: &[Label]) -> Vec<Object> {
+    pub fn labelled_objects(&self, labels: &[Label]) -> Vec<DaemonObject> {
         let labels = labels.iter().map(|(name, value)| format!("{name}={value}"));
         let labels: Vec<String> = labels.collect();
         let filter = encode_path(&json!({ "label": labels }).to_string());
@@ -140,9 +140,9 @@ impl Daemon {
         let volumes = list(format!("/volumes?filters={filter}"));
         let networks = list(format!("/networks?filters={filter}"));
         [
-            (Sort::Container, &containers),
-            (Sort::Volume, &volumes["Volumes"]),
-            (Sort::Network, &networks),
+            (DaemonObjectKind::Container, &containers),
+            (DaemonObjectKind::Volume, &volumes["Volumes"]),
+            (DaemonObjectKind::Network, &networks),
         ]
         .into_iter()
         .flat_map(|(sort, all)| {
@@ -156,7 +156,7 @@ impl Daemon {
     }
 
     /// Returns the existing volumes that a file lists, each once.
-    pub fn volumes_in(&self, file: &Path) -> Vec<Object> {
+    pub fn volumes_in(&self, file: &Path) -> Vec<DaemonObject> {
         let names = fs::read_to_string(file).unwrap_or_default();
         let names: BTreeSet<&str> = names.lines().collect();
         names
@@ -166,20 +166,20 @@ impl Daemon {
     }
 
     /// Returns the volume with this name.
-    fn find_volume(&self, name: &str) -> Option<Object> {
+    fn find_volume(&self, name: &str) -> Option<DaemonObject> {
         parse_object(
-            Sort::Volume,
+            DaemonObjectKind::Volume,
             &self.request_json(&format!("/volumes/{}", encode_path(name)))?,
         )
     }
 
     /// Kills an object if necessary, and removes it. Returns whether it is gone.
-    pub fn remove_object(&self, object: &Object) -> bool {
+    pub fn remove_object(&self, object: &DaemonObject) -> bool {
         let id = encode_path(&object.id);
         let path = match object.sort {
-            Sort::Container => format!("/containers/{id}?force=1&v=1"),
-            Sort::Volume => format!("/volumes/{id}?force=1"),
-            Sort::Network => format!("/networks/{id}"),
+            DaemonObjectKind::Container => format!("/containers/{id}?force=1&v=1"),
+            DaemonObjectKind::Volume => format!("/volumes/{id}?force=1"),
+            DaemonObjectKind::Network => format!("/networks/{id}"),
         };
         let asked = self.send_request("DELETE", &path);
         asked.is_ok_and(|(status, _)| matches!(status, 200 | 204 | 404))
@@ -220,10 +220,10 @@ fn owned_text(value: &Value) -> Option<String> {
 }
 
 /// Parses the daemon's description of a container.
-pub(super) fn parse_state(all: &Value) -> Option<State> {
+pub(super) fn parse_state(all: &Value) -> Option<ContainerState> {
     let state = &all["State"];
     let number = |name: &str| i32::try_from(state[name].as_i64()?).ok();
-    Some(State {
+    Some(ContainerState {
         id: owned_text(&all["Id"])?,
         status: owned_text(&state["Status"])?,
         code: number("ExitCode")?,
@@ -233,12 +233,12 @@ pub(super) fn parse_state(all: &Value) -> Option<State> {
     })
 }
 
-fn parse_object(sort: Sort, one: &Value) -> Option<Object> {
+fn parse_object(sort: DaemonObjectKind, one: &Value) -> Option<DaemonObject> {
     let name = match sort {
-        Sort::Container => owned_text(&one["Names"][0])?,
-        Sort::Volume | Sort::Network => owned_text(&one["Name"])?,
+        DaemonObjectKind::Container => owned_text(&one["Names"][0])?,
+        DaemonObjectKind::Volume | DaemonObjectKind::Network => owned_text(&one["Name"])?,
     };
-    Some(Object {
+    Some(DaemonObject {
         sort,
         id: owned_text(&one["Id"]).unwrap_or_else(|| name.clone()),
         name: name.trim_start_matches('/').to_owned(),
@@ -276,13 +276,16 @@ mod tests {
             "Id": "4f", "Names": ["/db"], "Image": "app:1", "State": "running",
             "Labels": { "provoke.pid": "m" },
         });
-        let seen = parse_object(Sort::Container, &one).unwrap();
+        let seen = parse_object(DaemonObjectKind::Container, &one).unwrap();
         assert_eq!(
             (&*seen.id, &*seen.name, &*seen.image, &*seen.mark),
             ("4f", "db", "app:1", "m")
         );
-        let volume =
-            parse_object(Sort::Volume, &json!({ "Name": "data", "Labels": null })).unwrap();
+        let volume = parse_object(
+            DaemonObjectKind::Volume,
+            &json!({ "Name": "data", "Labels": null }),
+        )
+        .unwrap();
         assert_eq!(
             (&*volume.id, &*volume.name, &*volume.mark),
             ("data", "data", "")

@@ -36,7 +36,7 @@ pub struct Engine {
 
 /// State of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct ContainerState {
     /// Id of the container.
     pub id: String,
     /// `created`, `running`, `exited` ...
@@ -79,14 +79,14 @@ impl Engine {
 
     /// Returns the state of a container; `None` if the container does not exist or the engine does
     /// not respond.
-    pub fn container_state(&self, name: &str) -> Option<State> {
+    pub fn container_state(&self, name: &str) -> Option<ContainerState> {
         // The client's context may select another daemon that knows the container.
         let daemon = self.daemon.as_ref();
         let said = daemon.and_then(|daemon| daemon.container_state(name));
         said.or_else(|| self.state_by_client(name))
     }
 
-    fn state_by_client(&self, name: &str) -> Option<State> {
+    fn state_by_client(&self, name: &str) -> Option<ContainerState> {
         const FORMAT: &str = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Pid}} {{.State.Error}}";
         let said = self.run_client(&["container", "inspect", "--format", FORMAT, name]);
         parse_state(&said.ok()?)
@@ -221,9 +221,9 @@ fn is_gone(mark: &str) -> bool {
     })
 }
 
-fn parse_state(said: &str) -> Option<State> {
+fn parse_state(said: &str) -> Option<ContainerState> {
     let mut words = said.trim().splitn(6, ' ');
-    Some(State {
+    Some(ContainerState {
         id: words.next()?.to_owned(),
         status: words.next()?.to_owned(),
         code: words.next()?.parse().ok()?,

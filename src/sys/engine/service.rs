@@ -22,14 +22,14 @@ const START: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A service that provoke started.
-pub struct Service {
+pub struct PodmanService {
     child: Child,
     /// Folder that was created for the socket.
     folder: PathBuf,
     socket: PathBuf,
 }
 
-impl Service {
+impl PodmanService {
     /// Starts the API service of an engine, if it has one.
     ///
     /// The service listens after a short time, below this folder if possible. Before that, or if it
@@ -73,7 +73,7 @@ impl Service {
     }
 }
 
-impl Drop for Service {
+impl Drop for PodmanService {
     fn drop(&mut self) {
         tool::kill_group(&self.child);
         let _ = self.child.wait();

@@ -3,7 +3,7 @@
 use super::victims::{Lab, TWO_THREADS};
 use proptest::prelude::Rng as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
-use provoke::autopsy::{Error, Examiner, Settings, core_owner};
+use provoke::autopsy::{CoreError, Examiner, ExaminerSettings, core_owner};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn a_core_cut_anywhere_is_read_as_far_as_it_goes() {
     let lab = Lab::new();
     let whole = small_core(&lab);
     let path = lab.path("cut");
-    let mut examiner = Examiner::new(Settings::default());
+    let mut examiner = Examiner::new(ExaminerSettings::default());
     let early = (0..2000).step_by(37);
     let lengths: Vec<usize> = early.chain((2000..whole.len()).step_by(5003)).collect();
     let mut read = 0;
@@ -49,7 +49,7 @@ fn damaged_cores_neither_crash_nor_hang_the_reader() {
     fs::write(&path, &whole).unwrap();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
-    let mut examiner = Examiner::new(Settings::default());
+    let mut examiner = Examiner::new(ExaminerSettings::default());
     let mut read = 0;
     for number in 0..3000_u32 {
         let range = if number % 4 == 0 {
@@ -82,22 +82,25 @@ fn damaged_cores_neither_crash_nor_hang_the_reader() {
 fn what_is_no_core_is_refused_with_a_reason() {
     let lab = Lab::new();
     let said = |path: &Path| {
-        let mut examiner = Examiner::new(Settings::default());
+        let mut examiner = Examiner::new(ExaminerSettings::default());
         let error = examiner.examine_core(path).unwrap_err();
         assert_eq!(error.to_string(), core_owner(path).unwrap_err().to_string());
         error
     };
     let path = lab.path("text");
     fs::write(&path, "hello").unwrap();
-    assert!(matches!(said(&path), Error::NoCore { .. }));
+    assert!(matches!(said(&path), CoreError::NoCore { .. }));
     fs::write(&path, "").unwrap();
     assert!(said(&path).to_string().contains("it is empty"));
     let program = said(Path::new("/proc/self/exe")).to_string();
     assert!(program.contains("a program or a library"), "{program}");
-    assert!(matches!(said(&lab.path("none")), Error::Unreadable { .. }));
+    assert!(matches!(
+        said(&lab.path("none")),
+        CoreError::Unreadable { .. }
+    ));
     assert!(matches!(
         said(Path::new("/dev/zero")),
-        Error::Unreadable { .. }
+        CoreError::Unreadable { .. }
     ));
 }
 
@@ -108,7 +111,7 @@ fn a_core_of_another_machine_names_its_owner_all_the_same() {
     bytes[18] = 183;
     let path = lab.path("foreign");
     fs::write(&path, &bytes).unwrap();
-    let autopsy = Examiner::new(Settings::default())
+    let autopsy = Examiner::new(ExaminerSettings::default())
         .examine_core(&path)
         .unwrap();
     assert!(autopsy.gaps[0].contains("aarch64"), "{:?}", autopsy.gaps);

@@ -2,7 +2,7 @@
 
 use super::victims::{Lab, TWO_THREADS, calls, examined, functions};
 use provoke::autopsy::core_owner;
-use provoke::model::{Fault, Phase};
+use provoke::model::{Fault, ProcessPhase};
 use std::fs;
 
 const SIGINFO: u32 = 0x5349_4749;
@@ -73,7 +73,7 @@ fn the_stacks_of_a_living_process_are_read_without_any_other_memory() {
     let crash = &autopsy.crash;
     assert_eq!(crash.signal, None);
     assert_eq!(crash.fault, Fault::default());
-    assert_eq!(crash.phase, Phase::Run);
+    assert_eq!(crash.phase, ProcessPhase::Run);
     assert!(calls(&crash.frames, &["helper", "work"]), "{autopsy:#?}");
     assert!(functions(&autopsy.threads[1].frames).contains(&"main".to_owned()));
     assert!(autopsy.threads.iter().all(|thread| thread.cut.is_none()));

@@ -7,7 +7,7 @@ use super::victims::{
 use crate::limited;
 use crate::needs::{needs, program};
 use provoke::autopsy::core_owner;
-use provoke::model::{Phase, Signal};
+use provoke::model::{ProcessPhase, Signal};
 use serde_json::Value;
 use std::process::Command;
 
@@ -33,7 +33,7 @@ fn a_null_pointer_in_one_of_two_threads_is_blamed_on_that_thread() {
     assert_eq!(crash.program, "two");
     assert_eq!(crash.fault.address, Some(16));
     assert_eq!(crash.thread, 2);
-    assert_eq!(crash.phase, Phase::Run);
+    assert_eq!(crash.phase, ProcessPhase::Run);
     assert!(calls(&crash.frames, &["helper", "work"]), "{crash:#?}");
     let (file, line) = crash.frames[0].line.clone().unwrap();
     assert!(file.ends_with("two.c") && line == 5, "{file}:{line}");
@@ -160,7 +160,7 @@ fn a_crash_in_an_exit_handler_is_one_at_shutdown() {
     let lab = Lab::new();
     let program = lab.compile("late", "late.c", AT_EXIT, &["-g"]);
     let crash = examined(&lab.core(&program, &[], &[])).crash;
-    assert_eq!(crash.phase, Phase::Shutdown, "{crash:#?}");
+    assert_eq!(crash.phase, ProcessPhase::Shutdown, "{crash:#?}");
     assert!(calls(&crash.frames, &["goodbye", "__run_exit_handlers"]));
 }
 
@@ -170,7 +170,7 @@ fn a_crash_in_a_constructor_is_one_before_main() {
     let lab = Lab::new();
     let program = lab.compile("early", "early.c", BEFORE_MAIN, &["-g"]);
     let crash = examined(&lab.core(&program, &[], &[])).crash;
-    assert_eq!(crash.phase, Phase::Start, "{crash:#?}");
+    assert_eq!(crash.phase, ProcessPhase::Start, "{crash:#?}");
     assert!(functions(&crash.frames).contains(&"early".to_owned()));
 }
 

@@ -2,7 +2,7 @@
 
 use super::victims::{Lab, calls, examined, functions};
 use crate::needs::{needs, python_headers};
-use provoke::model::{Crash, Phase};
+use provoke::model::{Crash, ProcessPhase};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -97,7 +97,7 @@ fn a_crash_in_an_extension_is_found_there() {
         "{crash:#?}"
     );
     assert_eq!(crash.fault.address, Some(32));
-    assert_eq!(crash.phase, Phase::Run);
+    assert_eq!(crash.phase, ProcessPhase::Run);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_crash_after_the_end_of_the_interpreter_is_one_at_shutdown() {
         calls(&crash.frames[..2], &["c_inner", "goodbye"]),
         "{crash:#?}"
     );
-    assert_eq!(crash.phase, Phase::Shutdown);
+    assert_eq!(crash.phase, ProcessPhase::Shutdown);
 }
 
 #[test]

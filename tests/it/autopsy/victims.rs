@@ -1,6 +1,6 @@
 //! Compiles programs that crash, and captures their cores.
 
-use provoke::autopsy::{Examiner, Settings};
+use provoke::autopsy::{Examiner, ExaminerSettings};
 use provoke::model::{Autopsy, Frame};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -92,7 +92,7 @@ fn succeed(command: &mut Command) {
 }
 
 pub(crate) fn examined(core: &Path) -> Autopsy {
-    Examiner::new(Settings::default())
+    Examiner::new(ExaminerSettings::default())
         .examine_core(core)
         .unwrap()
 }

@@ -2,7 +2,9 @@
 
 use super::server::{Server, Then, ok};
 use super::{Outside, adds_up, count, drive_it, load};
-use provoke::model::{Answer, Connections, Ended, Part, Stage, WarmUp};
+use provoke::model::{
+    ConnectionReuse, LoadStage, RequestPhase, RequestResult, ResponseRules, WarmUp,
+};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,9 +19,9 @@ fn every_request_is_answered_and_counted() {
         clients: 2,
     };
     let seen = drive_it(&load);
-    assert_eq!(seen.stage, Stage::Over);
+    assert_eq!(seen.stage, LoadStage::Over);
     assert_eq!((seen.sent, seen.served, seen.warmed), (1000, 1000, 20));
-    assert_eq!(count(&seen, &Ended::Ok), 1000);
+    assert_eq!(count(&seen, &RequestResult::Ok), 1000);
     assert_eq!(seen.connections, 8);
     assert_eq!(server.read.load(Ordering::SeqCst), 1020);
     assert_eq!(server.connections.load(Ordering::SeqCst), 10);
@@ -80,7 +82,7 @@ fn answers_come_in_any_framing_and_any_pieces() {
     let mut load = load(&server.base, 4, 600);
     load.requests[0].expect.body_regex = Some("^hello$".to_owned());
     let seen = drive_it(&load);
-    assert_eq!(count(&seen, &Ended::Ok), 600, "{:?}", seen.ends);
+    assert_eq!(count(&seen, &RequestResult::Ok), 600, "{:?}", seen.ends);
 }
 
 #[test]
@@ -92,7 +94,10 @@ fn a_head_is_asked_for_without_a_body() {
     let mut load = load(&server.base, 2, 50);
     load.requests[0].method = "HEAD".to_owned();
     let seen = drive_it(&load);
-    assert_eq!((count(&seen, &Ended::Ok), seen.connections), (50, 2));
+    assert_eq!(
+        (count(&seen, &RequestResult::Ok), seen.connections),
+        (50, 2)
+    );
 }
 
 #[test]
@@ -103,13 +108,13 @@ fn a_connection_that_the_server_had_enough_of_is_no_failure() {
     });
     let seen = drive_it(&load(&server.base, 4, 400));
     assert_eq!(
-        (count(&seen, &Ended::Ok), seen.served),
+        (count(&seen, &RequestResult::Ok), seen.served),
         (400, 400),
         "{:?}",
         seen.ends
     );
     // The last request of a client may have been the fifth of its connection.
-    let idle = count(&seen, &Ended::ClosedIdle);
+    let idle = count(&seen, &RequestResult::ClosedIdle);
     assert!((70..=80).contains(&idle), "{:?}", seen.ends);
     assert_eq!(seen.connections, 4 + idle);
 }
@@ -118,9 +123,9 @@ fn a_connection_that_the_server_had_enough_of_is_no_failure() {
 fn a_connection_may_be_used_for_so_many_requests() {
     let server = Server::new(|_| Then::Say(ok("hello")));
     let mut load = load(&server.base, 2, 60);
-    load.target.connections = Connections::For(3);
+    load.target.connections = ConnectionReuse::For(3);
     let seen = drive_it(&load);
-    assert_eq!(count(&seen, &Ended::Ok), 60);
+    assert_eq!(count(&seen, &RequestResult::Ok), 60);
     let seen_there = server.seen.lock().unwrap();
     let last = seen_there
         .iter()
@@ -131,23 +136,29 @@ fn a_connection_may_be_used_for_so_many_requests() {
 #[test]
 fn an_end_within_the_answer_has_its_phase() {
     let cases = [
-        (Then::Close(Vec::new()), Ended::ClosedEarly(Part::Head)),
+        (
+            Then::Close(Vec::new()),
+            RequestResult::ClosedEarly(RequestPhase::Head),
+        ),
         (
             Then::Close(b"HTTP/1.1 200 OK\r\nContent-Len".to_vec()),
-            Ended::ClosedEarly(Part::Head),
+            RequestResult::ClosedEarly(RequestPhase::Head),
         ),
         (
             Then::Close(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello".to_vec()),
-            Ended::ClosedEarly(Part::Body),
+            RequestResult::ClosedEarly(RequestPhase::Body),
         ),
-        (Then::Reset(Vec::new()), Ended::Reset(104, Part::Head)),
+        (
+            Then::Reset(Vec::new()),
+            RequestResult::Reset(104, RequestPhase::Head),
+        ),
         (
             Then::Say(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello".to_vec()),
-            Ended::Protocol("extra bytes after the response".to_owned()),
+            RequestResult::Protocol("extra bytes after the response".to_owned()),
         ),
         (
             Then::Say(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()),
-            Ended::Protocol("invalid head: invalid HTTP version".to_owned()),
+            RequestResult::Protocol("invalid head: invalid HTTP version".to_owned()),
         ),
     ];
     for (then, ended) in cases {
@@ -167,16 +178,19 @@ fn a_wrong_status_and_a_wrong_body_are_counted_apart() {
         _ => Then::Say(ok("hello")),
     });
     let mut load = load(&server.base, 2, 80);
-    load.requests[0].expect = Answer {
+    load.requests[0].expect = ResponseRules {
         status: vec![200],
         body_regex: Some("hello".to_owned()),
-        ..Answer::default()
+        ..ResponseRules::default()
     };
     let seen = drive_it(&load);
-    assert_eq!(count(&seen, &Ended::Status(503)), 20);
-    assert_eq!(count(&seen, &Ended::Check("expect-body".to_owned())), 20);
-    assert_eq!((count(&seen, &Ended::Ok), seen.served), (40, 80));
-    assert_eq!(seen.stage, Stage::Over);
+    assert_eq!(count(&seen, &RequestResult::Status(503)), 20);
+    assert_eq!(
+        count(&seen, &RequestResult::Check("expect-body".to_owned())),
+        20
+    );
+    assert_eq!((count(&seen, &RequestResult::Ok), seen.served), (40, 80));
+    assert_eq!(seen.stage, LoadStage::Over);
 }
 
 #[test]
@@ -189,7 +203,7 @@ fn what_takes_too_long_is_given_up_in_its_phase() {
     load.target.request_limit = Duration::from_millis(300);
     let seen = drive_it(&load);
     assert!(
-        count(&seen, &Ended::Timeout(Part::Head)) >= 1,
+        count(&seen, &RequestResult::Timeout(RequestPhase::Head)) >= 1,
         "{:?}",
         seen.ends
     );
@@ -202,10 +216,10 @@ fn where_nobody_listens_requests_are_refused() {
     let base = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let seen = drive_it(&load(&base, 2, 4));
-    assert_eq!(count(&seen, &Ended::Refused), 4);
+    assert_eq!(count(&seen, &RequestResult::Refused), 4);
     assert_eq!(
         (seen.served, seen.connections, seen.stage),
-        (0, 0, Stage::Over)
+        (0, 0, LoadStage::Over)
     );
 }
 
@@ -214,7 +228,10 @@ fn a_name_without_an_address_is_said() {
     let mut load = load("http://no-such-name.invalid", 1, 2);
     load.target.resolve_each = true;
     let seen = drive_it(&load);
-    let dns = seen.ends.keys().any(|ended| matches!(ended, Ended::Dns(_)));
+    let dns = seen
+        .ends
+        .keys()
+        .any(|ended| matches!(ended, RequestResult::Dns(_)));
     assert!(dns, "{:?}", seen.ends);
 }
 

@@ -3,7 +3,9 @@
 use super::server::{Server, Then, ok};
 use super::{Outside, adds_up, count, kind, load, run};
 use provoke::load::{describe_listener, drive_service};
-use provoke::model::{Amount, Body, Ended, Part, Ready, Stage};
+use provoke::model::{
+    LoadLimit, LoadStage, ReadyCondition, RequestBody, RequestPhase, RequestResult,
+};
 use std::fs;
 use std::net::TcpListener;
 use std::sync::atomic::Ordering;
@@ -32,18 +34,22 @@ fn what_was_in_flight_at_a_death_is_kept_and_nothing_is_called_a_failure() {
     let mut load = load(&server.base, 16, 2000);
     load.requests = vec![kind("get", 1), kind("post", 1)];
     load.requests[1].method = "POST".to_owned();
-    load.requests[1].body = Body::Text("number {seq}".to_owned());
+    load.requests[1].body = RequestBody::Text("number {seq}".to_owned());
     let seen = outside.drive(&load);
     adds_up(&seen);
-    assert_eq!((seen.served, count(&seen, &Ended::Ok)), (499, 499));
-    let known = [Ended::Ok, Ended::Died, Ended::Unreached];
+    assert_eq!((seen.served, count(&seen, &RequestResult::Ok)), (499, 499));
+    let known = [
+        RequestResult::Ok,
+        RequestResult::Died,
+        RequestResult::Unreached,
+    ];
     assert!(
         seen.ends.keys().all(|ended| known.contains(ended)),
         "{:?}",
         seen.ends
     );
-    assert_eq!(seen.stage, Stage::Loading);
-    let died = count(&seen, &Ended::Died);
+    assert_eq!(seen.stage, LoadStage::Loading);
+    let died = count(&seen, &RequestResult::Died);
     let death = seen.death.unwrap();
     assert_eq!(died, death.in_flight, "{death:?}");
     assert!((15..=16).contains(&death.in_flight), "{death:?}");
@@ -82,7 +88,7 @@ fn a_death_while_answers_are_awaited_leaves_them_in_flight() {
     });
     let seen = outside.drive(&load(&server.base, 8, 100));
     adds_up(&seen);
-    assert_eq!((seen.sent, count(&seen, &Ended::Died)), (8, 8));
+    assert_eq!((seen.sent, count(&seen, &RequestResult::Died)), (8, 8));
     assert_eq!(seen.death.unwrap().in_flight, 8);
 }
 
@@ -103,7 +109,7 @@ fn a_death_after_the_load_is_one_of_the_service_left_alone() {
     let mut load = load(&server.base, 2, 20);
     load.settle = Duration::from_secs(60);
     let seen = outside.drive(&load);
-    assert_eq!((seen.stage, seen.served), (Stage::Settling, 20));
+    assert_eq!((seen.stage, seen.served), (LoadStage::Settling, 20));
     assert_eq!(seen.death.unwrap().in_flight, 0);
 }
 
@@ -140,15 +146,18 @@ fn a_service_whose_last_requests_nobody_answers_hangs() {
         adds_up(&seen);
         assert_eq!(seen.trouble, None);
         assert_eq!(
-            (seen.served, count(&seen, &Ended::Timeout(Part::Head))),
+            (
+                seen.served,
+                count(&seen, &RequestResult::Timeout(RequestPhase::Head))
+            ),
             (20, 2)
         );
         if answers {
-            assert_eq!((seen.stage, seen.death), (Stage::Over, None));
+            assert_eq!((seen.stage, seen.death), (LoadStage::Over, None));
         } else {
             let death = seen.death.unwrap();
             assert!(death.hung);
-            assert_eq!((seen.stage, death.in_flight), (Stage::Settling, 2));
+            assert_eq!((seen.stage, death.in_flight), (LoadStage::Settling, 2));
         }
     }
 }
@@ -173,7 +182,7 @@ fn a_request_that_another_process_answered_was_in_flight_at_the_death() {
         Then::Reset(Vec::new())
     });
     let mut load = load(&server.base, 4, 0);
-    load.amount = Amount::Time(Duration::from_secs(60));
+    load.amount = LoadLimit::Time(Duration::from_secs(60));
     load.requests[0].path = "/{seq}".to_owned();
     let seen = outside.drive(&load);
     adds_up(&seen);
@@ -200,13 +209,13 @@ fn a_service_that_is_slow_but_answers_does_not_hang() {
     });
     let outside = Outside::new();
     let mut load = load(&server.base, 2, 4);
-    load.ready = Ready::Http {
+    load.ready = ReadyCondition::Http {
         path: "/health".to_owned(),
         status: Some(200),
     };
     load.hang_after = Duration::from_millis(300);
     let seen = outside.drive(&load);
-    assert_eq!((seen.served, seen.stage), (4, Stage::Over), "{seen:?}");
+    assert_eq!((seen.served, seen.stage), (4, LoadStage::Over), "{seen:?}");
 }
 
 #[test]
@@ -220,12 +229,12 @@ fn a_life_that_is_halted_cancels_what_is_under_way() {
         Then::Stall
     });
     let mut load = load(&server.base, 3, 100);
-    load.amount = Amount::Time(Duration::from_secs(600));
+    load.amount = LoadLimit::Time(Duration::from_secs(600));
     let seen = outside.drive(&load);
     adds_up(&seen);
     assert_eq!(
-        (seen.stage, count(&seen, &Ended::Cancelled)),
-        (Stage::Loading, 3)
+        (seen.stage, count(&seen, &RequestResult::Cancelled)),
+        (LoadStage::Loading, 3)
     );
     assert_eq!((seen.death, seen.trouble), (None, None));
 }
@@ -235,11 +244,11 @@ fn a_service_that_dies_before_it_is_ready_was_never_under_load() {
     let outside = Outside::new();
     outside.death.send_replace(Some(Instant::now()));
     let mut load = load("http://127.0.0.1:1", 3, 100);
-    load.ready = Ready::Connects;
+    load.ready = ReadyCondition::Connects;
     let seen = outside.drive(&load);
     assert_eq!(
         (seen.stage, seen.sent, seen.death),
-        (Stage::Starting, 0, None)
+        (LoadStage::Starting, 0, None)
     );
 }
 
@@ -251,13 +260,13 @@ fn readiness_is_waited_for_and_not_for_ever() {
     });
     let outside = Outside::new();
     let mut load = load(&server.base, 1, 1);
-    load.ready = Ready::Http {
+    load.ready = ReadyCondition::Http {
         path: "/".to_owned(),
         status: None,
     };
     assert_eq!(outside.drive(&load).served, 1);
     assert_eq!(server.read.load(Ordering::SeqCst), 5);
-    load.ready = Ready::Http {
+    load.ready = ReadyCondition::Http {
         path: "/".to_owned(),
         status: Some(204),
     };
@@ -268,8 +277,8 @@ fn readiness_is_waited_for_and_not_for_ever() {
         trouble.contains("`/` returned 200, expected 204"),
         "{trouble}"
     );
-    assert_eq!((seen.stage, seen.sent), (Stage::Starting, 0));
-    load.ready = Ready::Log("up".to_owned());
+    assert_eq!((seen.stage, seen.sent), (LoadStage::Starting, 0));
+    load.ready = ReadyCondition::Log("up".to_owned());
     assert!(outside.drive(&load).trouble.unwrap().contains("`up`"));
     outside.said.send_replace(true);
     assert_eq!(outside.drive(&load).served, 1);
@@ -284,8 +293,8 @@ fn who_listens_already_is_named() {
     let me = format!("process {} (`", std::process::id());
     assert!(said.contains(&me), "{said}");
     // The listener is accepted as the service itself; as a process of another session it is refused.
-    load.ready = Ready::Connects;
-    load.amount = Amount::Requests(0);
+    load.ready = ReadyCondition::Connects;
+    load.amount = LoadLimit::Requests(0);
     let outside = Outside::new();
     let mut life = outside.life(&load);
     life.pids = vec![std::process::id().cast_signed()];

@@ -8,9 +8,10 @@ mod server;
 mod what_is_sent;
 
 use crate::limited::PATIENCE;
-use provoke::load::{Life, Live, drive_service};
+use provoke::load::{LoadProgress, ServiceTrial, drive_service};
 use provoke::model::{
-    Amount, Ended, Load, LoadSeen, Owner, Pace, Ready, RequestPlan, Target, WarmUp,
+    LoadLimit, LoadObservation, LoadPlan, ReadyCondition, RequestPace, RequestPlan, RequestResult,
+    ServiceOwner, TargetPlan, WarmUp,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,24 +19,24 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// Returns a load with this number of requests and clients, of one kind.
-fn load(base: &str, clients: u32, requests: u64) -> Load {
-    Load {
-        owner: Owner::Provoke,
-        target: Target {
+fn load(base: &str, clients: u32, requests: u64) -> LoadPlan {
+    LoadPlan {
+        owner: ServiceOwner::Provoke,
+        target: TargetPlan {
             base: base.to_owned(),
             connect_limit: Duration::from_secs(10),
             request_limit: Duration::from_secs(60),
-            ..Target::default()
+            ..TargetPlan::default()
         },
         requests: vec![kind("get", 1)],
         rows: None,
-        pace: Pace::Closed { clients },
-        amount: Amount::Requests(requests),
+        pace: RequestPace::Closed { clients },
+        amount: LoadLimit::Requests(requests),
         warm_up: WarmUp::default(),
         think: Duration::ZERO,
         spread: Duration::ZERO,
         settle: Duration::ZERO,
-        ready: Ready::After(Duration::ZERO),
+        ready: ReadyCondition::After(Duration::ZERO),
         ready_limit: Duration::from_secs(60),
         hang_after: Duration::from_secs(60),
         log_all: false,
@@ -74,8 +75,8 @@ impl Outside {
         self.folder.path().join("7")
     }
 
-    fn life(&self, load: &Load) -> Life {
-        Life {
+    fn life(&self, load: &LoadPlan) -> ServiceTrial {
+        ServiceTrial {
             load: Arc::new(load.clone()),
             clients: None,
             seed: 7,
@@ -87,11 +88,11 @@ impl Outside {
             death: self.death.subscribe(),
             halt: self.halt.subscribe(),
             folder: self.evidence(),
-            live: Arc::new(Live::default()),
+            live: Arc::new(LoadProgress::default()),
         }
     }
 
-    fn drive(&self, load: &Load) -> LoadSeen {
+    fn drive(&self, load: &LoadPlan) -> LoadObservation {
         run(drive_service(self.life(load)))
     }
 }
@@ -106,7 +107,7 @@ fn run<F: Future>(future: F) -> F::Output {
 }
 
 /// Runs a trial without outside events, and returns the observation after checking its sums.
-fn drive_it(load: &Load) -> LoadSeen {
+fn drive_it(load: &LoadPlan) -> LoadObservation {
     let outside = Outside::new();
     let seen = outside.drive(load);
     assert_eq!(seen.trouble, None);
@@ -115,8 +116,9 @@ fn drive_it(load: &Load) -> LoadSeen {
     seen
 }
 
-fn adds_up(seen: &LoadSeen) {
-    let besides = |ended: &Ended| matches!(ended, Ended::ClosedIdle | Ended::NotSent);
+fn adds_up(seen: &LoadObservation) {
+    let besides =
+        |ended: &RequestResult| matches!(ended, RequestResult::ClosedIdle | RequestResult::NotSent);
     let ends = seen.ends.iter().filter(|(ended, _)| !besides(ended));
     assert_eq!(
         ends.map(|(_, count)| count).sum::<u64>(),
@@ -124,9 +126,9 @@ fn adds_up(seen: &LoadSeen) {
         "{seen:?}"
     );
     assert_eq!(seen.kinds.iter().sum::<u64>(), seen.sent);
-    assert_eq!(seen.latency.total_count(), count(seen, &Ended::Ok));
+    assert_eq!(seen.latency.total_count(), count(seen, &RequestResult::Ok));
 }
 
-fn count(seen: &LoadSeen, ended: &Ended) -> u64 {
+fn count(seen: &LoadObservation, ended: &RequestResult) -> u64 {
     seen.ends.get(ended).copied().unwrap_or(0)
 }

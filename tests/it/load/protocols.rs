@@ -7,7 +7,10 @@ use hyper::body::Bytes;
 use hyper::service::service_fn;
 use hyper::{Request, Response, body::Incoming};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use provoke::model::{Body, Ended, Http, LoadSeen, Pick, Ready, Stage, Text};
+use provoke::model::{
+    FilePick, HttpVersion, LoadObservation, LoadStage, ReadyCondition, RequestBody, RequestResult,
+    Text,
+};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::convert::Infallible;
@@ -111,9 +114,9 @@ fn acceptor(two: bool) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-fn all_good(seen: &LoadSeen) {
+fn all_good(seen: &LoadObservation) {
     assert_eq!(
-        (count(seen, &Ended::Ok), seen.served),
+        (count(seen, &RequestResult::Ok), seen.served),
         (1000, 1000),
         "{seen:?}"
     );
@@ -137,7 +140,7 @@ fn a_certificate_that_is_not_trusted_is_said() {
     let port = serve(Some(acceptor(false)), false);
     let mut load = load(&format!("https://127.0.0.1:{port}"), 1, 2);
     let seen = drive_it(&load);
-    let tls = |ended: &Ended| matches!(ended, Ended::Tls(why) if why.contains("UnknownIssuer"));
+    let tls = |ended: &RequestResult| matches!(ended, RequestResult::Tls(why) if why.contains("UnknownIssuer"));
     assert!(seen.ends.keys().all(tls), "{:?}", seen.ends);
     load.target.insecure = true;
     assert_eq!(drive_it(&load).served, 2);
@@ -148,17 +151,22 @@ fn a_certificate_that_is_not_trusted_is_said() {
 fn what_no_secure_connection_will_come_of_is_not_waited_for() {
     let (plain, tls) = (serve(None, false), serve(Some(acceptor(false)), false));
     for (port, insecure, http, words) in [
-        (tls, false, Http::One, "not trusted"),
-        (tls, true, Http::Two, "does not support HTTP/2: --http 1.1"),
-        (plain, true, Http::One, "use http:// in the URL"),
+        (tls, false, HttpVersion::One, "not trusted"),
+        (
+            tls,
+            true,
+            HttpVersion::Two,
+            "does not support HTTP/2: --http 1.1",
+        ),
+        (plain, true, HttpVersion::One, "use http:// in the URL"),
     ] {
         let mut load = load(&format!("https://127.0.0.1:{port}"), 1, 2);
         load.target.insecure = insecure;
         load.target.http = http;
         load.ready_limit = Duration::from_secs(3600);
         for ready in [
-            Ready::Connects,
-            Ready::Http {
+            ReadyCondition::Connects,
+            ReadyCondition::Http {
                 path: "/".to_owned(),
                 status: None,
             },
@@ -167,7 +175,7 @@ fn what_no_secure_connection_will_come_of_is_not_waited_for() {
             let seen = Outside::new().drive(&load);
             let trouble = seen.trouble.unwrap();
             assert!(trouble.contains(words), "{trouble}");
-            assert_eq!((seen.stage, seen.sent), (Stage::Starting, 0));
+            assert_eq!((seen.stage, seen.sent), (LoadStage::Starting, 0));
         }
     }
 }
@@ -179,7 +187,11 @@ fn streams_share_connections() {
         let scheme = if secure { "https" } else { "http" };
         let mut load = load(&format!("{scheme}://127.0.0.1:{port}"), 150, 1000);
         load.target.ca = Some(file("ca.pem"));
-        load.target.http = if secure { Http::Two } else { Http::TwoPrior };
+        load.target.http = if secure {
+            HttpVersion::Two
+        } else {
+            HttpVersion::TwoPrior
+        };
         load.requests[0].expect.headers = vec![("X-Kind".to_owned(), "test".to_owned())];
         load.requests[0].expect.body_regex = Some("^hello$".to_owned());
         let seen = drive_it(&load);
@@ -204,15 +216,19 @@ fn a_long_body_is_sent_as_a_stream() {
     ] {
         let mut load = load(&base, 2, 3);
         load.target.insecure = true;
-        load.target.http = if two { Http::TwoPrior } else { Http::One };
+        load.target.http = if two {
+            HttpVersion::TwoPrior
+        } else {
+            HttpVersion::One
+        };
         load.requests[0].method = "POST".to_owned();
-        load.requests[0].body = Body::Files {
+        load.requests[0].body = RequestBody::Files {
             files: vec![Text::from(path.as_path())],
-            pick: Pick::Cycle,
+            pick: FilePick::Cycle,
         };
         load.requests[0].expect.headers = vec![("x-body".to_owned(), sum.clone())];
         let seen = drive_it(&load);
-        assert_eq!(count(&seen, &Ended::Ok), 3, "{:?}", seen.ends);
+        assert_eq!(count(&seen, &RequestResult::Ok), 3, "{:?}", seen.ends);
     }
 }
 
@@ -221,10 +237,12 @@ fn http2_that_is_not_agreed_on_is_said() {
     let port = serve(Some(acceptor(false)), false);
     let mut load = load(&format!("https://127.0.0.1:{port}"), 1, 2);
     load.target.insecure = true;
-    load.target.http = Http::Two;
+    load.target.http = HttpVersion::Two;
     let seen = drive_it(&load);
     assert!(
-        seen.ends.keys().all(|ended| matches!(ended, Ended::Tls(_))),
+        seen.ends
+            .keys()
+            .all(|ended| matches!(ended, RequestResult::Tls(_))),
         "{:?}",
         seen.ends
     );
@@ -277,15 +295,19 @@ fn a_shared_connection_that_the_server_had_enough_of_is_no_failure() {
         }
     });
     let mut load = load(&base, 6, 3000);
-    load.target.http = Http::TwoPrior;
+    load.target.http = HttpVersion::TwoPrior;
     let seen = drive_it(&load);
     assert_eq!(
-        (count(&seen, &Ended::Ok), seen.served),
+        (count(&seen, &RequestResult::Ok), seen.served),
         (3000, 3000),
         "{:?}",
         seen.ends
     );
-    assert!(count(&seen, &Ended::ClosedIdle) > 0, "{:?}", seen.ends);
+    assert!(
+        count(&seen, &RequestResult::ClosedIdle) > 0,
+        "{:?}",
+        seen.ends
+    );
     assert!((30..=31).contains(&seen.connections), "{seen:?}");
 }
 
@@ -317,10 +339,10 @@ fn streams_in_flight_at_a_death_are_kept() {
         }
     });
     let mut load = load(&base, 5, 100);
-    load.target.http = Http::TwoPrior;
+    load.target.http = HttpVersion::TwoPrior;
     let seen = outside.drive(&load);
     adds_up(&seen);
-    assert_eq!(count(&seen, &Ended::Died), 5, "{:?}", seen.ends);
+    assert_eq!(count(&seen, &RequestResult::Died), 5, "{:?}", seen.ends);
     assert_eq!(seen.death.unwrap().in_flight, 5);
 }
 
@@ -350,6 +372,6 @@ fn a_socket_in_the_file_system() {
     all_good(&seen);
     // This socket does not exist.
     load.target.unix = Some(Text::from(folder.path().join("none")));
-    load.amount = provoke::model::Amount::Requests(2);
-    assert_eq!(count(&drive_it(&load), &Ended::Refused), 2);
+    load.amount = provoke::model::LoadLimit::Requests(2);
+    assert_eq!(count(&drive_it(&load), &RequestResult::Refused), 2);
 }

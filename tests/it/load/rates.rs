@@ -2,13 +2,13 @@
 
 use super::server::{Server, Then, ok};
 use super::{Outside, adds_up, count, drive_it, load};
-use provoke::model::{Amount, Ended, Load, Pace};
+use provoke::model::{LoadLimit, LoadPlan, RequestPace, RequestResult};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-fn at_rate(base: &str, millihertz: u64, connections: u32) -> Load {
+fn at_rate(base: &str, millihertz: u64, connections: u32) -> LoadPlan {
     let mut load = load(base, 1, 0);
-    load.pace = Pace::Open {
+    load.pace = RequestPace::Open {
         millihertz,
         connections,
     };
@@ -26,7 +26,7 @@ fn a_pause_of_the_service_is_felt_by_all_that_were_due_meanwhile() {
         Then::Say(ok("hello"))
     });
     let mut load = at_rate(&server.base, 500_000, 5);
-    load.amount = Amount::Requests(500);
+    load.amount = LoadLimit::Requests(500);
     let seen = drive_it(&load);
     assert_eq!(seen.served, 500);
     let slow = |times: &provoke::model::Latencies| -> u64 {
@@ -47,9 +47,9 @@ fn what_was_due_and_never_sent_is_counted() {
         Then::Say(ok("hello"))
     });
     let mut load = at_rate(&server.base, 1_000_000, 2);
-    load.amount = Amount::Time(Duration::from_millis(300));
+    load.amount = LoadLimit::Time(Duration::from_millis(300));
     let seen = drive_it(&load);
-    let not_sent = count(&seen, &Ended::NotSent);
+    let not_sent = count(&seen, &RequestResult::NotSent);
     assert_eq!(seen.sent + not_sent, 300, "{:?}", seen.ends);
     assert!(not_sent >= 290, "{:?}", seen.ends);
 }
@@ -69,11 +69,11 @@ fn a_death_at_a_fixed_rate_leaves_the_rest_unsent() {
         Then::Stall
     });
     let mut load = at_rate(&server.base, 1_000_000, 3);
-    load.amount = Amount::Requests(100_000);
+    load.amount = LoadLimit::Requests(100_000);
     let seen = outside.drive(&load);
     adds_up(&seen);
-    assert_eq!((seen.sent, count(&seen, &Ended::Died)), (3, 3));
-    let not_sent = count(&seen, &Ended::NotSent);
+    assert_eq!((seen.sent, count(&seen, &RequestResult::Died)), (3, 3));
+    let not_sent = count(&seen, &RequestResult::NotSent);
     assert!((250..100_000).contains(&not_sent), "{not_sent}");
 }
 

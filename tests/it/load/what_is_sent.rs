@@ -2,7 +2,7 @@
 
 use super::server::{Server, Then, ok};
 use super::{Outside, drive_it, kind, load};
-use provoke::model::{Amount, Body, Ended, Pace, Pick, Text};
+use provoke::model::{FilePick, LoadLimit, RequestBody, RequestPace, RequestResult, Text};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn the_same_seed_sends_the_same_bytes_in_proportion_to_the_weights() {
         load.requests = vec![kind("a", 9), kind("b", 1)];
         load.requests[0].path = "/a/{rand}".to_owned();
         load.requests[1].path = "/b/{seq}".to_owned();
-        load.requests[1].body = Body::Text("{rand}".to_owned());
+        load.requests[1].body = RequestBody::Text("{rand}".to_owned());
         drive_it(&load);
         let seen = server.seen.lock().unwrap();
         let host = server.base.strip_prefix("http://").unwrap();
@@ -51,13 +51,13 @@ fn bodies_from_files_and_rows_arrive_as_they_are() {
     load.rows = Some(Text::from(rows));
     load.requests = vec![kind("file", 1), kind("row", 1)];
     load.requests[0].method = "POST".to_owned();
-    load.requests[0].body = Body::Files {
+    load.requests[0].body = RequestBody::Files {
         files,
-        pick: Pick::Cycle,
+        pick: FilePick::Cycle,
     };
     load.requests[1].method = "PUT".to_owned();
     load.requests[1].path = "/{row.what}".to_owned();
-    load.requests[1].body = Body::Column("what".to_owned());
+    load.requests[1].body = RequestBody::Column("what".to_owned());
     drive_it(&load);
     let mut bodies: BTreeMap<String, u64> = BTreeMap::new();
     for bytes in server.seen.lock().unwrap().iter() {
@@ -87,9 +87,9 @@ fn files_that_are_sent_once_end_the_life() {
     });
     let server = Server::new(|_| Then::Say(ok("hello")));
     let mut load = load(&server.base, 3, 1000);
-    load.requests[0].body = Body::Files {
+    load.requests[0].body = RequestBody::Files {
         files: files.collect(),
-        pick: Pick::Once,
+        pick: FilePick::Once,
     };
     let seen = drive_it(&load);
     assert_eq!(seen.sent, 10);
@@ -103,11 +103,11 @@ fn files_that_are_sent_once_end_the_life() {
 fn a_fixed_rate_sends_what_is_due_and_no_more() {
     let server = Server::new(|_| Then::Say(ok("hello")));
     let mut load = load(&server.base, 1, 0);
-    load.pace = Pace::Open {
+    load.pace = RequestPace::Open {
         millihertz: 500_000,
         connections: 5,
     };
-    load.amount = Amount::Requests(200);
+    load.amount = LoadLimit::Requests(200);
     let seen = drive_it(&load);
     assert_eq!((seen.sent, seen.served), (200, 200));
     // The last is due after 199 intervals.
@@ -128,10 +128,10 @@ pub(super) fn long_body() -> Vec<u8> {
     digits.take((16 << 20) + 7).collect()
 }
 
-fn files(path: &Path) -> Body {
-    Body::Files {
+fn files(path: &Path) -> RequestBody {
+    RequestBody::Files {
         files: vec![Text::from(path)],
-        pick: Pick::Cycle,
+        pick: FilePick::Cycle,
     }
 }
 
@@ -192,7 +192,7 @@ fn a_file_that_became_shorter_is_our_own_fault() {
     load.requests[0].method = "POST".to_owned();
     load.requests[0].body = files(&path);
     let seen = drive_it(&load);
-    let ours = |ended: &Ended| matches!(ended, Ended::Ok | Ended::Local(_));
+    let ours = |ended: &RequestResult| matches!(ended, RequestResult::Ok | RequestResult::Local(_));
     assert!(seen.ends.keys().all(ours), "{:?}", seen.ends);
     assert_eq!(seen.served, 1);
 }

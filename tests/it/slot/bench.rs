@@ -2,9 +2,10 @@
 
 use crate::limited::{self, PATIENCE};
 use provoke::model::{
-    ActorPlan, Cores, Lane, Leaks, Observation, Role, Text, Trial, TrialId, VariantId, VariantPlan,
+    ActorPlan, ActorRole, CoreSettings, LeakRule, Observation, SlotId, Text, Trial, TrialId,
+    VariantId, VariantPlan,
 };
-use provoke::slot::wire::{Order, Recipe, Reply};
+use provoke::slot::wire::{SlotOrder, SlotReply, VariantRecipe};
 use provoke::sys::cgroup::SlotGroup;
 use std::fs;
 use std::io::Write as _;
@@ -81,7 +82,7 @@ impl Bench {
             trace: false,
             complaints: Vec::new(),
         };
-        assert!(matches!(bench.hear(), Reply::Ready));
+        assert!(matches!(bench.hear(), SlotReply::Ready));
         bench
     }
 
@@ -107,7 +108,7 @@ impl Bench {
     pub(super) fn run(&mut self, command: &[&str], timeout: Duration) -> Observation {
         let actor = ActorPlan {
             name: String::new(),
-            role: Role::Main,
+            role: ActorRole::Main,
             command: command.iter().copied().map(Text::from).collect(),
             copies: 1,
             env: Vec::new(),
@@ -116,7 +117,7 @@ impl Bench {
             container: None,
         };
         let environment = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
-        let recipe = Recipe {
+        let recipe = VariantRecipe {
             identity: None,
             ready: None,
             variant: VariantPlan {
@@ -128,7 +129,7 @@ impl Bench {
             conclude: None,
             limits: Vec::new(),
             memory: None,
-            cores: Cores::default(),
+            cores: CoreSettings::default(),
             capture: false,
             service: None,
             trace: self.trace,
@@ -137,25 +138,25 @@ impl Bench {
             evidence: Some(self.path("evidence").as_os_str().into()),
             grace: self.grace,
             settle: self.settle,
-            leaks: Leaks::Fail,
+            leaks: LeakRule::Fail,
             door: None,
             patterns: Vec::new(),
         };
         let trial = Trial {
             id: TrialId(self.next),
             variant: VariantId(0),
-            lane: Lane(0),
+            lane: SlotId(0),
             seed: 0,
             timeout,
             capture: false,
         };
         self.next += 1;
-        self.order(&Order::Learn(VariantId(0), Box::new(recipe)));
-        self.order(&Order::Run(trial));
+        self.order(&SlotOrder::Learn(VariantId(0), Box::new(recipe)));
+        self.order(&SlotOrder::Run(trial));
         loop {
             match self.hear() {
-                Reply::Finished(_, seen) => return *seen,
-                Reply::Complaint(text) => self.complaints.push(text),
+                SlotReply::Finished(_, seen) => return *seen,
+                SlotReply::Complaint(text) => self.complaints.push(text),
                 reply => panic!("{reply:?}"),
             }
         }
@@ -179,13 +180,13 @@ impl Bench {
         }
     }
 
-    fn order(&mut self, order: &Order) {
+    fn order(&mut self, order: &SlotOrder) {
         let mut line = serde_json::to_vec(order).unwrap();
         line.push(b'\n');
         self.orders.as_mut().unwrap().write_all(&line).unwrap();
     }
 
-    fn hear(&mut self) -> Reply {
+    fn hear(&mut self) -> SlotReply {
         // A trial may take its timeout and the grace after it.
         let line = self.replies.recv_timeout(3 * LONG).expect("a reply");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))

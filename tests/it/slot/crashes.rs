@@ -2,13 +2,13 @@
 
 use super::bench::{Bench, LONG, PROVOKE};
 use crate::needs::{kernel_log, needs};
-use provoke::model::{Casualty, Ending, Observation, Signal};
+use provoke::model::{CrashedProcess, Ending, Observation, Signal};
 use std::thread::sleep;
 use std::time::Duration;
 
 const CRASH: &str = "kill -SEGV $$";
 
-fn only_casualty(seen: &Observation) -> &Casualty {
+fn only_casualty(seen: &Observation) -> &CrashedProcess {
     assert_eq!(seen.casualties.len(), 1, "{seen:#?}");
     &seen.casualties[0]
 }

@@ -2,8 +2,8 @@
 
 use super::bench::{Bench, LONG, PROVOKE};
 use crate::needs::{needs, program};
-use provoke::autopsy::{Examiner, Settings};
-use provoke::model::{Autopsy, CoreSeen, Ending, Observation, Signal};
+use provoke::autopsy::{Examiner, ExaminerSettings};
+use provoke::model::{Autopsy, CoreObservation, Ending, Observation, Signal};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -68,7 +68,7 @@ fn bench() -> Bench {
     bench
 }
 
-fn only_core(seen: &Observation) -> &CoreSeen {
+fn only_core(seen: &Observation) -> &CoreObservation {
     assert_eq!(seen.cores.len(), 1, "{seen:#?}");
     let core = &seen.cores[0];
     let file = core.file.as_os_str().to_str().unwrap();
@@ -78,8 +78,8 @@ fn only_core(seen: &Observation) -> &CoreSeen {
     core
 }
 
-fn story(core: &CoreSeen) -> Autopsy {
-    let mut examiner = Examiner::new(Settings::default());
+fn story(core: &CoreObservation) -> Autopsy {
+    let mut examiner = Examiner::new(ExaminerSettings::default());
     examiner
         .examine_core(Path::new(core.file.as_os_str()))
         .unwrap()

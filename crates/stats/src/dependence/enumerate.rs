@@ -22,7 +22,7 @@ pub(super) fn p_value(sizes: &[(u64, u64)], failures: u64, seen: f64) -> Option<
         return None;
     }
     let runs: u64 = sizes.iter().sum();
-    let walk = Walk {
+    let walk = Enumeration {
         seen,
         ln_total: ln_choose(real(runs), real(failures)),
     };
@@ -56,12 +56,12 @@ fn count_ways(sizes: &[u64], failures: u64) -> Option<u64> {
     ways.last().copied()
 }
 
-struct Walk {
+struct Enumeration {
     seen: f64,
     ln_total: f64,
 }
 
-impl Walk {
+impl Enumeration {
     /// Sums the probability of all distributions that begin as given and reach the observed square sum.
     fn sum_probability(
         &self,

@@ -25,7 +25,7 @@ pub(super) const SEED: u64 = 0x70_72_6f_76_6f_6b_65;
 
 /// An urn that holds one ball for each run, numbered batch after batch.
 pub(super) struct Urn {
-    groups: Vec<Group>,
+    groups: Vec<EqualBatches>,
     runs: u64,
     dealt: u64,
     /// Difference between the square sum of the failures and that of the distributed outcomes.
@@ -33,7 +33,7 @@ pub(super) struct Urn {
 }
 
 /// Batches of equal size.
-struct Group {
+struct EqualBatches {
     size: u64,
     first_batch: usize,
     first_run: u64,
@@ -52,7 +52,7 @@ impl Urn {
         let mut groups = Vec::with_capacity(sizes.len());
         let (mut first_batch, mut first_run) = (0, 0);
         for &(size, count) in sizes {
-            groups.push(Group {
+            groups.push(EqualBatches {
                 size,
                 first_batch,
                 first_run,

@@ -8,9 +8,9 @@
 use std::ops::Range;
 
 use super::super::convert::real;
-use super::posterior::{Bisection, Rows, sum_in_lanes};
-use super::query::{LITTLE, NOTHING, Outlook};
-use super::stop::{Lacks, Stop};
+use super::posterior::{Bisection, SegmentLikelihoods, sum_in_lanes};
+use super::query::{LITTLE, NOTHING, QueryGains};
+use super::stop::{MissingEvidence, StopConditions};
 
 const WORLDS: u64 = 4;
 /// Cells with less probability than this are left out of the worlds.
@@ -22,7 +22,7 @@ const HALVINGS: u32 = 24;
 
 /// The slots and versions to choose from.
 #[derive(Debug, Clone, Copy)]
-pub struct Slots<'a> {
+pub struct BatchOptions<'a> {
     /// Number of free slots.
     pub free: usize,
     /// The versions of the runs in flight.
@@ -49,13 +49,13 @@ pub(super) fn draw_uniform(seed: u64, world: u64, slot: u64) -> f64 {
 
 impl Bisection {
     /// Returns the versions to run in the free slots; fewer if no run gives more information.
-    pub fn choose_batch(&self, stop: &Stop, slots: &Slots) -> Vec<usize> {
+    pub fn choose_batch(&self, stop: &StopConditions, slots: &BatchOptions) -> Vec<usize> {
         let mut chosen = Vec::new();
         let cells = match self.what_lacks(stop) {
-            Lacks::Nothing => return chosen,
-            Lacks::Mass => 0..self.rows.cell_count(),
-            Lacks::MassInside(class) => class,
-            Lacks::Runs { version, about } => {
+            MissingEvidence::Nothing => return chosen,
+            MissingEvidence::Mass => 0..self.rows.cell_count(),
+            MissingEvidence::MassInside(class) => class,
+            MissingEvidence::Runs { version, about } => {
                 let under_way = slots.in_flight.iter().filter(|v| **v == version).count();
                 let wanted = usize::try_from(about).unwrap_or(usize::MAX);
                 let wanted = wanted.saturating_sub(under_way).min(slots.free);
@@ -63,7 +63,7 @@ impl Bisection {
                 0..self.rows.cell_count()
             }
         };
-        let mut worlds = Worlds::new(self, cells, slots.seed);
+        let mut worlds = SimulatedCulprits::new(self, cells, slots.seed);
         worlds.imagine_runs(slots.in_flight);
         worlds.imagine_runs(&chosen);
         let mut built = slots.built.to_vec();
@@ -85,28 +85,28 @@ impl Bisection {
 }
 
 /// A possible culprit with possible rates, and the posterior after its simulated outcomes.
-struct World {
+struct SimulatedCulprit {
     culprit: usize,
     p: f64,
     q: f64,
-    rows: Rows,
+    rows: SegmentLikelihoods,
 }
 
-struct Worlds<'a> {
+struct SimulatedCulprits<'a> {
     search: &'a Bisection,
-    all: Vec<World>,
-    outlooks: Vec<Outlook>,
+    all: Vec<SimulatedCulprit>,
+    outlooks: Vec<QueryGains>,
     seed: u64,
     imagined: u64,
 }
 
-impl<'a> Worlds<'a> {
+impl<'a> SimulatedCulprits<'a> {
     fn new(search: &'a Bisection, cells: Range<usize>, seed: u64) -> Self {
         let masses = search.cell_masses();
         let total: f64 = masses[cells.clone()].iter().sum();
         let kept: Vec<usize> = cells.filter(|&i| masses[i] >= IMPROBABLE * total).collect();
         let rows = search.rows.only_cells(&kept);
-        let all = (0..WORLDS).map(|i| World::new(search, &rows, i, seed));
+        let all = (0..WORLDS).map(|i| SimulatedCulprit::new(search, &rows, i, seed));
         Self {
             search,
             all: all.collect(),
@@ -118,12 +118,12 @@ impl<'a> Worlds<'a> {
 
     fn update_outlooks(&mut self) {
         let before = &self.search.before;
-        let outlook = |world: &World| Outlook::of_runs(&world.rows, before);
+        let outlook = |world: &SimulatedCulprit| QueryGains::of_runs(&world.rows, before);
         self.outlooks = self.all.iter().map(outlook).collect();
     }
 
     /// Returns the rows that all worlds share: the versions that divide the segments.
-    fn common_rows(&self) -> &Rows {
+    fn common_rows(&self) -> &SegmentLikelihoods {
         &self.all[0].rows
     }
 
@@ -210,7 +210,7 @@ impl<'a> Worlds<'a> {
         {
             return None;
         }
-        let sum = |of: &dyn Fn(&Outlook) -> f64| -> f64 { self.outlooks.iter().map(of).sum() };
+        let sum = |of: &dyn Fn(&QueryGains) -> f64| -> f64 { self.outlooks.iter().map(of).sum() };
         let gain = |share: f64| sum(&|outlook| outlook.inside_of(segment, 0).gain_at(share));
         let slope = |share: f64| sum(&|outlook| outlook.inside_of(segment, 0).slope_at(share));
         let (rise, fall) = (slope(0.0), -slope(1.0));
@@ -239,8 +239,8 @@ impl<'a> Worlds<'a> {
     }
 }
 
-impl World {
-    fn new(search: &Bisection, rows: &Rows, i: u64, seed: u64) -> Self {
+impl SimulatedCulprit {
+    fn new(search: &Bisection, rows: &SegmentLikelihoods, i: u64, seed: u64) -> Self {
         let of_segment = |s: usize| {
             search.prior_weight(&rows.segment_hypotheses(s)) * sum_in_lanes(rows.segment_row(s))
         };
@@ -280,11 +280,11 @@ fn place_at_share(weights: impl Iterator<Item = f64> + Clone, share: f64) -> usi
 
 #[cfg(test)]
 mod tests {
-    use super::super::Model;
+    use super::super::SearchPrior;
     use super::*;
 
-    fn slots(free: usize, builds: usize) -> Slots<'static> {
-        Slots {
+    fn slots(free: usize, builds: usize) -> BatchOptions<'static> {
+        BatchOptions {
             free,
             in_flight: &[],
             built: &[64],
@@ -295,9 +295,9 @@ mod tests {
 
     #[test]
     fn slots_spread_over_versions_and_the_same_seed_gives_the_same_choice() {
-        let mut search = Bisection::new(64, &Model::default(), None);
+        let mut search = Bisection::new(64, &SearchPrior::default(), None);
         search.observe_many(64, 10, 10);
-        let stop = Stop::at_delta(0.05);
+        let stop = StopConditions::at_delta(0.05);
         let chosen = search.choose_batch(&stop, &slots(8, usize::MAX));
         assert_eq!(chosen, search.choose_batch(&stop, &slots(8, usize::MAX)));
         let mut versions = chosen.clone();
@@ -309,9 +309,9 @@ mod tests {
 
     #[test]
     fn no_more_versions_are_chosen_than_can_be_built() {
-        let mut search = Bisection::new(64, &Model::default(), None);
+        let mut search = Bisection::new(64, &SearchPrior::default(), None);
         search.observe_many(64, 5, 10);
-        let mut chosen = search.choose_batch(&Stop::at_delta(0.05), &slots(16, 2));
+        let mut chosen = search.choose_batch(&StopConditions::at_delta(0.05), &slots(16, 2));
         assert_eq!(chosen.len(), 16);
         chosen.sort_unstable();
         chosen.dedup();

@@ -17,8 +17,8 @@
 //! little more than the runs that the posterior needs anyway (`examples/search/shipped.rs`).
 
 use super::super::{clean_runs_at_known_rate, clean_runs_needed, convert::real, fisher};
-use super::posterior::{Bisection, Tested};
-use super::stop::{Group, Stop, Verdict};
+use super::posterior::{Bisection, TestedVersion};
+use super::stop::{HypothesisGroup, SearchVerdict, StopConditions};
 
 /// Required failures of the culprit.
 const FAILURES: u64 = 3;
@@ -40,7 +40,7 @@ const MORE_OFTEN: f64 = 0.5;
 impl Bisection {
     /// Returns the version before a group that failed most often, if one failed; of equals, the last. The good end
     /// counts only if no other version failed.
-    pub fn earlier_failing(&self, group: &Group) -> Option<Tested> {
+    pub fn earlier_failing(&self, group: &HypothesisGroup) -> Option<TestedVersion> {
         let earlier = self
             .tested_versions()
             .iter()
@@ -52,15 +52,19 @@ impl Bisection {
 
     /// Returns the version that the check of the answer runs next, and how many runs; `None` once the check is over, or
     /// without an answer.
-    pub fn unchecked_version(&self, stop: &Stop) -> Option<(usize, u64)> {
+    pub fn unchecked_version(&self, stop: &StopConditions) -> Option<(usize, u64)> {
         match self.current_verdict(stop) {
-            Verdict::Known(group) => self.check_group(stop, &group),
+            SearchVerdict::Known(group) => self.check_group(stop, &group),
             _ => None,
         }
     }
 
     /// Returns the same for any group.
-    pub(super) fn check_group(&self, stop: &Stop, group: &Group) -> Option<(usize, u64)> {
+    pub(super) fn check_group(
+        &self,
+        stop: &StopConditions,
+        group: &HypothesisGroup,
+    ) -> Option<(usize, u64)> {
         let alpha = stop.check.filter(|_| group.last <= self.newest)?;
         let testable = |version: &usize| !self.untestable.contains(version);
         let before = (0..group.first).rev().find(testable)?;
@@ -103,7 +107,7 @@ impl Bisection {
     }
 
     /// Returns whether the newest version fails significantly more often than the last of a group.
-    pub fn newest_fails_more_often(&self, stop: &Stop, group: &Group) -> bool {
+    pub fn newest_fails_more_often(&self, stop: &StopConditions, group: &HypothesisGroup) -> bool {
         let (k, n) = self.failures_and_runs(self.newest);
         let (culprit_k, culprit_n) = self.failures_and_runs(group.last);
         let level = MORE_OFTEN * stop.check.unwrap_or(0.0);
@@ -122,15 +126,15 @@ impl Bisection {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Model;
+    use super::super::SearchPrior;
     use super::*;
 
     #[test]
     fn the_check_asks_for_the_culprit_the_one_before_it_those_further_back_and_the_good_end() {
-        let mut search = Bisection::new(64, &Model::default(), None);
+        let mut search = Bisection::new(64, &SearchPrior::default(), None);
         let (stop, group) = (
-            Stop::with_check(0.05),
-            Group {
+            StopConditions::with_check(0.05),
+            HypothesisGroup {
                 first: 40,
                 last: 40,
                 mass: 0.97,
@@ -159,19 +163,22 @@ mod tests {
             (earlier.version, earlier.failures, earlier.runs),
             (30, 1, 2)
         );
-        assert_eq!(search.check_group(&Stop::at_delta(0.05), &group), None);
+        assert_eq!(
+            search.check_group(&StopConditions::at_delta(0.05), &group),
+            None
+        );
     }
 
     #[test]
     fn the_newest_is_tried_until_it_is_known_whether_it_fails_more_often_than_the_culprit() {
-        let group = Group {
+        let group = HypothesisGroup {
             first: 40,
             last: 40,
             mass: 0.97,
         };
-        let stop = Stop::with_check(0.05);
+        let stop = StopConditions::with_check(0.05);
         let after = |culprit_runs: u64, failures: u64, runs: u64| {
-            let mut search = Bisection::new(64, &Model::default(), None);
+            let mut search = Bisection::new(64, &SearchPrior::default(), None);
             search.observe_many(64, failures, runs);
             search.observe_many(40, 4, culprit_runs);
             for version in [0, 20, 30, 35, 39] {

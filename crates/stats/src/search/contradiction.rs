@@ -10,7 +10,7 @@
 //! every second version, 20 % are detected at most. The test is for runs that were requested elsewhere in the list.
 
 use super::super::convert::real;
-use super::posterior::{Bisection, Tested};
+use super::posterior::{Bisection, TestedVersion};
 
 /// Logarithm of the ratio that counts as a contradiction: 10 to 1.
 const ENOUGH: f64 = std::f64::consts::LN_10;
@@ -40,7 +40,7 @@ pub(super) fn ln_sum(terms: &[f64]) -> f64 {
     }
 }
 
-fn ln_likelihood(tested: &Tested, rate: f64) -> f64 {
+fn ln_likelihood(tested: &TestedVersion, rate: f64) -> f64 {
     let times = |count: u64, ln: f64| if count == 0 { 0.0 } else { real(count) * ln };
     times(tested.failures, rate.ln()) + times(tested.runs - tested.failures, (-rate).ln_1p())
 }
@@ -94,12 +94,12 @@ impl Bisection {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Model;
+    use super::super::SearchPrior;
     use super::*;
 
     #[test]
     fn a_failure_that_is_gone_later_contradicts_one_boundary() {
-        let mut search = Bisection::new(64, &Model::default(), None);
+        let mut search = Bisection::new(64, &SearchPrior::default(), None);
         search.observe_many(64, 5, 10);
         search.observe_many(20, 5, 10);
         search.observe_many(40, 0, 4);

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use super::super::convert::real;
 use super::super::special::ln_rising;
 use super::contradiction::ln_sum;
-use super::posterior::Tested;
+use super::posterior::TestedVersion;
 
 /// Number of kinds of a feature that are distinguished; all further kinds count as the last.
 pub(super) const KINDS: usize = 8;
@@ -42,9 +42,9 @@ pub struct Features {
 
 /// The features of all failures.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen([Feature; 2]);
+pub(super) struct ObservedFeatures([Feature; 2]);
 
-impl Seen {
+impl ObservedFeatures {
     pub(super) fn add_features(&mut self, version: usize, features: Features) {
         for (feature, kind) in self.0.iter_mut().zip([features.signature, features.time]) {
             if let Some(kind) = kind {
@@ -54,7 +54,7 @@ impl Seen {
     }
 
     /// Returns the logarithm of the probability of all features for each segment between tested versions.
-    pub(super) fn ln_factors(&self, tested: &[Tested]) -> Vec<f64> {
+    pub(super) fn ln_factors(&self, tested: &[TestedVersion]) -> Vec<f64> {
         let [signatures, times] = self.0.each_ref().map(|feature| feature.ln_factors(tested));
         let both = signatures.iter().zip(times);
         both.map(|(signature, time)| signature + time).collect()
@@ -63,7 +63,7 @@ impl Seen {
     /// Returns the logarithm of the probability of all features and that good and bad versions fail alike.
     pub(super) fn ln_alike(&self) -> f64 {
         let of_each = self.0.each_ref().map(|feature| {
-            let sums = Sums::new(feature.0.values());
+            let sums = PrefixSums::new(feature.0.values());
             ln_sum(&WEIGHTS.map(|weight| sums.ln_alike(weight)))
         });
         of_each.iter().sum()
@@ -71,15 +71,15 @@ impl Seen {
 }
 
 /// Number of failures of each kind.
-type Counts = [u64; KINDS];
+type KindCounts = [u64; KINDS];
 
 /// The kinds of one feature, by version.
 #[derive(Debug, Clone, Default)]
-struct Feature(BTreeMap<usize, Counts>);
+struct Feature(BTreeMap<usize, KindCounts>);
 
 impl Feature {
-    fn ln_factors(&self, tested: &[Tested]) -> Vec<f64> {
-        let sums = Sums::new(self.0.values());
+    fn ln_factors(&self, tested: &[TestedVersion]) -> Vec<f64> {
+        let sums = PrefixSums::new(self.0.values());
         let of_good: Vec<f64> = (0..=self.0.len())
             .map(|good| sums.ln_factor(good))
             .collect();
@@ -94,11 +94,11 @@ impl Feature {
 }
 
 /// The sums of the counts of all failing versions before the i-th.
-struct Sums(Vec<Counts>);
+struct PrefixSums(Vec<KindCounts>);
 
-impl Sums {
-    fn new<'a>(counts: impl Iterator<Item = &'a Counts>) -> Self {
-        let mut sum = Counts::default();
+impl PrefixSums {
+    fn new<'a>(counts: impl Iterator<Item = &'a KindCounts>) -> Self {
+        let mut sum = KindCounts::default();
         let mut sums = vec![sum];
         for counts in counts {
             for (sum, count) in sum.iter_mut().zip(counts) {
@@ -157,7 +157,7 @@ impl Sums {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Bisection, Model};
+    use super::super::{Bisection, SearchPrior};
     use super::*;
 
     fn of(signature: usize) -> Features {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     fn begun() -> Bisection {
-        let mut search = Bisection::new(64, &Model::default(), None);
+        let mut search = Bisection::new(64, &SearchPrior::default(), None);
         for run in 0..20 {
             let features = if run % 2 == 0 {
                 of(0)
@@ -190,10 +190,10 @@ mod tests {
     fn the_probability_of_kinds_is_that_of_drawing_them_one_by_one() {
         // With a weight of 1: 1/8, then 9/16, then 1/24, then 17/32.
         let drawn: f64 = 1.0 / 8.0 * (9.0 / 16.0) * (1.0 / 24.0) * (17.0 / 32.0);
-        let mut counts = Counts::default();
+        let mut counts = KindCounts::default();
         counts[0] = 3;
         counts[5] = 1;
-        let sums = Sums::new([counts].iter());
+        let sums = PrefixSums::new([counts].iter());
         assert!((sums.ln_drawn(0, 1, 1.0) - drawn.ln()).abs() < 1e-12);
     }
 
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn the_order_of_the_failures_does_not_matter() {
         let runs = [(64, 0), (30, 1), (64, 0), (20, 0), (40, 2), (30, 0)];
-        let mut one = Bisection::new(64, &Model::default(), None);
+        let mut one = Bisection::new(64, &SearchPrior::default(), None);
         let mut other = one.clone();
         for (version, kind) in runs {
             one.observe_with_features(version, true, of(kind));
@@ -255,7 +255,7 @@ mod tests {
         for version in [10, 20, 30, 40] {
             search.observe_with_features(version, true, of(version));
         }
-        let mut plain = Bisection::new(64, &Model::default(), None);
+        let mut plain = Bisection::new(64, &SearchPrior::default(), None);
         plain.observe_many(64, 10, 20);
         for version in [10, 20, 30, 40] {
             plain.observe_run(version, true);

@@ -20,7 +20,7 @@ const BACKGROUNDS: [f64; 5] = [0.001, 0.003, 0.01, 0.03, 0.1];
 
 /// Prior of a search.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Model {
+pub struct SearchPrior {
     /// Whether good versions cannot fail this way, because failures are distinguished by their signature.
     pub clean: bool,
     /// The prior weight of "bad at the good end already".
@@ -29,7 +29,7 @@ pub struct Model {
     pub none: f64,
 }
 
-impl Default for Model {
+impl Default for SearchPrior {
     fn default() -> Self {
         Self {
             clean: false,
@@ -97,7 +97,7 @@ pub(super) fn background_weights(p: f64) -> Vec<(f64, f64)> {
 }
 
 impl Grid {
-    pub fn new(model: &Model) -> Self {
+    pub fn new(model: &SearchPrior) -> Self {
         let mut cells = Vec::new();
         for (p, of_p) in rate_weights() {
             let backgrounds = if model.clean {
@@ -175,9 +175,9 @@ mod tests {
     #[test]
     fn weights_sum_to_one_and_the_background_is_at_most_half_the_rate() {
         for clean in [false, true] {
-            let model = Model {
+            let model = SearchPrior {
                 clean,
-                ..Model::default()
+                ..SearchPrior::default()
             };
             let grid = Grid::new(&model);
             let total: f64 = grid.cells().iter().map(|cell| cell.weight).sum();

@@ -7,12 +7,12 @@
 //! | `features` | the signatures and times of failures, as evidence |
 //! | `query` | what to run next: the most information for its cost |
 //! | `batch` | the same for many slots at once |
-//! | `stop` | when the search is over: [`Stop`], [`Verdict`] |
+//! | `stop` | when the search is over: [`StopConditions`], [`SearchVerdict`] |
 //! | `check` | whether a version before the culprit fails as well, less often |
 //! | `hedge` | weights of culprits that may be wrong |
 //! | `contradiction` | whether there is one boundary at all |
 //! | `reduce` | repeated bisection for the smallest set: [`Reduction`] |
-//! | `screen` | which items can be left out at all: [`Screen`] |
+//! | `screen` | which items can be left out at all: [`ItemScreen`] |
 //! | `capacity` | how many runs it will take |
 //!
 //! `cargo run --release --example search` prints all figures given here: mean runs after a baseline of five failures,
@@ -34,7 +34,7 @@
 //! # Rates that differ between bad versions
 //!
 //! All this assumes that bad versions fail at one rate. If an earlier version fails less often, a search that trusts
-//! the model takes it for good. [`Stop::with_check`] requires evidence that needs no model (`check`).
+//! the model takes it for good. [`StopConditions::with_check`] requires evidence that needs no model (`check`).
 //!
 //! A rejected alternative puts rising rates (f = 1, .3, .1 of the newest's at the culprit, linear between) into the
 //! grid. With weights .8, .1, .1 it costs more (30.4 runs instead of 22.7) and has .10 wrong answers; with .5, .25,
@@ -53,14 +53,14 @@ mod reduce;
 mod screen;
 mod stop;
 
-pub use batch::Slots;
+pub use batch::BatchOptions;
 pub use capacity::{Channel, bisect_runs};
 pub use contradiction::Contradiction;
 pub use features::Features;
-pub use grid::{Cell, Grid, Model};
+pub use grid::{Cell, Grid, SearchPrior};
 pub use hedge::hedge_weights;
-pub use posterior::{Bisection, Tested};
+pub use posterior::{Bisection, TestedVersion};
 pub use query::{Costs, Query};
-pub use reduce::{Answer, Count, Rates, Reduction, stage_prior};
-pub use screen::Screen;
-pub use stop::{Group, Stop, Verdict};
+pub use reduce::{Count, Reduction, ReductionAnswer, ReductionRates, stage_prior};
+pub use screen::ItemScreen;
+pub use stop::{HypothesisGroup, SearchVerdict, StopConditions};

@@ -9,15 +9,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::convert::real;
-use super::features::{Features, Seen};
-use super::grid::{Cell, Grid, Model};
+use super::features::{Features, ObservedFeatures};
+use super::grid::{Cell, Grid, SearchPrior};
 
 /// A product below this share of its former value is computed again from logarithms.
 const UNDERFLOW: f64 = 1e-200;
 
 /// A tested version with its counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tested {
+pub struct TestedVersion {
     pub version: usize,
     pub failures: u64,
     pub runs: u64,
@@ -57,13 +57,13 @@ pub(super) fn sum_in_lanes(a: &[f64]) -> f64 {
 
 /// The likelihoods of each segment between tested versions, times the weight of the cell.
 #[derive(Debug, Clone)]
-pub(super) struct Rows {
+pub(super) struct SegmentLikelihoods {
     pub(super) grid: Arc<Grid>,
     newest: usize,
-    pub(super) tested: Vec<Tested>,
+    pub(super) tested: Vec<TestedVersion>,
     /// One row of cells per segment; there is one segment more than tested versions.
     values: Vec<f64>,
-    seen: Seen,
+    seen: ObservedFeatures,
     /// The logarithm of the factor of the features of failures in the values of each segment.
     ln_features: Vec<f64>,
     /// The part of that factor from good and bad versions failing alike: the same for all segments.
@@ -96,14 +96,14 @@ pub(super) fn times_ln(k: u64, ln: f64) -> f64 {
     if k == 0 { 0.0 } else { real(k) * ln }
 }
 
-impl Rows {
+impl SegmentLikelihoods {
     fn new(grid: Arc<Grid>, newest: usize) -> Self {
         Self {
             values: grid.cells().iter().map(|cell| cell.weight).collect(),
             grid,
             newest,
             tested: Vec::new(),
-            seen: Seen::default(),
+            seen: ObservedFeatures::default(),
             ln_features: vec![0.0],
             ln_alike: None,
             ln_scale: 0.0,
@@ -173,7 +173,7 @@ impl Rows {
         self.ln_features.insert(segment, self.ln_features[segment]);
         self.tested.insert(
             segment,
-            Tested {
+            TestedVersion {
                 version,
                 failures: 0,
                 runs: 0,
@@ -275,11 +275,11 @@ impl Rows {
 
     /// Returns the logarithm of the likelihood of a segment in a cell, times the cell's weight.
     fn ln_value(&self, segment: usize, cell: &Cell) -> f64 {
-        let of = |tested: &Tested, rate: f64| {
+        let of = |tested: &TestedVersion, rate: f64| {
             times_ln(tested.failures, rate.ln())
                 + times_ln(tested.runs - tested.failures, (-rate).ln_1p())
         };
-        let sum = |side: &[Tested]| Tested {
+        let sum = |side: &[TestedVersion]| TestedVersion {
             version: 0,
             failures: side.iter().map(|tested| tested.failures).sum(),
             runs: side.iter().map(|tested| tested.runs).sum(),
@@ -350,7 +350,7 @@ pub struct Bisection {
     pub(super) newest: usize,
     /// Sums of the prior: the weight of all hypotheses before the i-th.
     pub(super) before: Vec<f64>,
-    pub(super) rows: Rows,
+    pub(super) rows: SegmentLikelihoods,
     pub(super) untestable: BTreeSet<usize>,
 }
 
@@ -359,7 +359,7 @@ impl Bisection {
     /// uniform.
     ///
     /// The weights are trusted; pass weights that may be wrong through [`hedged`](super::hedge_weights) first.
-    pub fn new(n: usize, model: &Model, weights: Option<&[f64]>) -> Self {
+    pub fn new(n: usize, model: &SearchPrior, weights: Option<&[f64]>) -> Self {
         let even = vec![1.0; n];
         let weights = weights.unwrap_or(&even);
         debug_assert_eq!(weights.len(), n);
@@ -377,12 +377,12 @@ impl Bisection {
     /// Returns the same search with a possible background: good versions may fail as well.
     #[must_use]
     pub fn with_background(&self) -> Self {
-        let grid = Arc::new(Grid::new(&Model::default()));
+        let grid = Arc::new(Grid::new(&SearchPrior::default()));
         self.with_counts(self.rows.of_counts(grid))
     }
 
     /// Returns the same search with other counts and the same features.
-    fn with_counts(&self, mut rows: Rows) -> Self {
+    fn with_counts(&self, mut rows: SegmentLikelihoods) -> Self {
         rows.seen = self.rows.seen.clone();
         rows.ln_features.clone_from(&self.rows.ln_features);
         rows.ln_alike = self.rows.ln_alike;
@@ -426,7 +426,7 @@ impl Bisection {
         Self {
             newest,
             before,
-            rows: Rows::new(Arc::new(grid), newest),
+            rows: SegmentLikelihoods::new(Arc::new(grid), newest),
             untestable: BTreeSet::new(),
         }
     }
@@ -529,7 +529,7 @@ impl Bisection {
     }
 
     /// Returns the versions that have runs, in their order.
-    pub fn tested_versions(&self) -> &[Tested] {
+    pub fn tested_versions(&self) -> &[TestedVersion] {
         &self.rows.tested
     }
 
@@ -586,7 +586,7 @@ impl Bisection {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Stop, Verdict};
+    use super::super::{SearchVerdict, StopConditions};
     use super::*;
 
     fn near(a: &[f64], b: &[f64]) {
@@ -605,16 +605,16 @@ mod tests {
             (5, false),
             (8, false),
         ];
-        let mut one = Bisection::new(16, &Model::default(), None);
+        let mut one = Bisection::new(16, &SearchPrior::default(), None);
         for (version, failed) in runs {
             one.observe_run(version, failed);
         }
-        let mut other = Bisection::new(16, &Model::default(), None);
+        let mut other = Bisection::new(16, &SearchPrior::default(), None);
         for (version, failed) in runs.into_iter().rev() {
             other.observe_run(version, failed);
         }
         near(&one.posterior_masses(), &other.posterior_masses());
-        let mut at_once = Bisection::new(16, &Model::default(), None);
+        let mut at_once = Bisection::new(16, &SearchPrior::default(), None);
         at_once.observe_many(8, 1, 3);
         at_once.observe_many(16, 1, 1);
         at_once.observe_many(5, 0, 1);
@@ -634,7 +634,7 @@ mod tests {
             (12, true),
             (3, false),
         ];
-        let mut one = Bisection::new(16, &Model::default(), None);
+        let mut one = Bisection::new(16, &SearchPrior::default(), None);
         one.observe_run(9, false);
         let mut together = one.clone();
         for (version, failed) in runs {
@@ -647,7 +647,7 @@ mod tests {
 
     #[test]
     fn millions_of_runs_do_not_underflow() {
-        let mut search = Bisection::new(100, &Model::default(), None);
+        let mut search = Bisection::new(100, &SearchPrior::default(), None);
         search.observe_many(100, 1_000_000, 2_000_000);
         search.observe_many(50, 0, 3_000_000);
         for _ in 0..5000 {
@@ -660,26 +660,26 @@ mod tests {
 
     #[test]
     fn a_failure_of_the_newest_excludes_that_none_is_bad() {
-        let mut search = Bisection::new(4, &Model::default(), None);
+        let mut search = Bisection::new(4, &SearchPrior::default(), None);
         assert!(search.posterior_masses()[5] > 0.0);
         search.observe_run(4, true);
         assert!(search.posterior_masses()[5] <= 0.0);
-        let mut clean = Bisection::new(4, &Model::default(), None);
+        let mut clean = Bisection::new(4, &SearchPrior::default(), None);
         clean.observe_many(4, 0, 5000);
         assert!(matches!(
-            clean.current_verdict(&Stop::at_delta(0.05)),
-            Verdict::NoneBad(_)
+            clean.current_verdict(&StopConditions::at_delta(0.05)),
+            SearchVerdict::NoneBad(_)
         ));
     }
 
     #[test]
     fn a_search_with_a_background_knows_what_was_seen_before() {
-        let model = Model {
+        let model = SearchPrior {
             clean: true,
-            ..Model::default()
+            ..SearchPrior::default()
         };
         let mut clean = Bisection::new(16, &model, None);
-        let mut other = Bisection::new(16, &Model::default(), None);
+        let mut other = Bisection::new(16, &SearchPrior::default(), None);
         for search in [&mut clean, &mut other] {
             search.observe_many(16, 5, 10);
             search.observe_many(0, 1, 100);
@@ -698,25 +698,29 @@ mod tests {
 
     #[test]
     fn a_good_end_that_fails_as_often_is_bad_already() {
-        let mut search = Bisection::new(4, &Model::default(), None);
+        let mut search = Bisection::new(4, &SearchPrior::default(), None);
         search.observe_many(4, 10, 20);
         search.observe_many(0, 10, 20);
         assert!(matches!(
-            search.current_verdict(&Stop::at_delta(0.05)),
-            Verdict::AlreadyBad(_)
+            search.current_verdict(&StopConditions::at_delta(0.05)),
+            SearchVerdict::AlreadyBad(_)
         ));
     }
 
     #[test]
     fn neighbours_of_an_untestable_version_are_a_group() {
-        let mut search = Bisection::new(8, &Model::default(), None);
+        let mut search = Bisection::new(8, &SearchPrior::default(), None);
         search.mark_untestable(4);
         search.mark_untestable(5);
         search.observe_many(8, 10, 10);
         search.observe_many(6, 10, 10);
         search.observe_many(3, 0, 20);
-        let Verdict::Known(group) = search.current_verdict(&Stop::at_delta(0.05)) else {
-            panic!("{:?}", search.current_verdict(&Stop::at_delta(0.05)));
+        let SearchVerdict::Known(group) = search.current_verdict(&StopConditions::at_delta(0.05))
+        else {
+            panic!(
+                "{:?}",
+                search.current_verdict(&StopConditions::at_delta(0.05))
+            );
         };
         assert_eq!((group.first, group.last), (4, 6));
     }

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::super::convert::real;
 use super::grid::{BLOCKS, Blocks};
-use super::posterior::{Bisection, Rows, sum_in_lanes, sums_of_products};
+use super::posterior::{Bisection, SegmentLikelihoods, sum_in_lanes, sums_of_products};
 
 /// Costs of a query, in any unit.
 #[derive(Debug, Clone, Copy)]
@@ -82,12 +82,12 @@ fn coin_entropy(part: f64, whole: f64) -> f64 {
 
 /// A probability of failure summed over hypotheses, and the sum of the entropies given each of them.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sum {
+struct EntropySum {
     fails: f64,
     noise: f64,
 }
 
-impl Sum {
+impl EntropySum {
     fn new(fails: f64, mass: f64) -> Self {
         Self {
             fails,
@@ -108,23 +108,23 @@ impl Sum {
 }
 
 /// The expected outcomes of a version in a segment, by block.
-struct Expected<const BLOCKS: usize> {
+struct ExpectedOutcomes<const BLOCKS: usize> {
     mass: f64,
-    bad: [Sum; BLOCKS],
-    good: [Sum; BLOCKS],
+    bad: [EntropySum; BLOCKS],
+    good: [EntropySum; BLOCKS],
 }
 
 /// The gain of blocks of one length inside a segment, as a function of the share of the segment's
 /// prior at or below the version.
 #[derive(Clone, Copy)]
-pub(super) struct Inside {
+pub(super) struct SegmentGain {
     /// At share 0, without this segment.
-    rest: Sum,
-    bad: Sum,
-    good: Sum,
+    rest: EntropySum,
+    bad: EntropySum,
+    good: EntropySum,
 }
 
-impl Inside {
+impl SegmentGain {
     pub(super) fn gain_at(&self, share: f64) -> f64 {
         self.rest
             .plus_times(self.bad, share)
@@ -160,15 +160,15 @@ impl Inside {
 }
 
 /// The gains of all queries.
-pub(super) struct Outlook {
+pub(super) struct QueryGains {
     blocks: usize,
-    inside: Vec<Inside>,
+    inside: Vec<SegmentGain>,
     mass: Vec<f64>,
 }
 
-impl Outlook {
+impl QueryGains {
     /// Returns the gains of blocks of all lengths by the cells of a range.
-    pub(super) fn new(rows: &Rows, before: &[f64], cells: &Range<usize>) -> Self {
+    pub(super) fn new(rows: &SegmentLikelihoods, before: &[f64], cells: &Range<usize>) -> Self {
         let grid = &rows.grid;
         let bad = &grid.bad_blocks()[cells.clone()];
         let good = &grid.good_blocks()[cells.clone()];
@@ -184,7 +184,7 @@ impl Outlook {
     }
 
     /// Returns the gains of single runs by all cells.
-    pub(super) fn of_runs(rows: &Rows, before: &[f64]) -> Self {
+    pub(super) fn of_runs(rows: &SegmentLikelihoods, before: &[f64]) -> Self {
         let (bad, good) = (rows.grid.bad_rates(), rows.grid.good_rates());
         let segments = (0..rows.segment_count()).map(|s| {
             let [mass, bad, good] = sums_of_products(rows.segment_row(s), bad, good);
@@ -197,7 +197,7 @@ impl Outlook {
     /// bad, and if it is good.
     fn of_segments<const BLOCKS: usize>(
         segments: &[(f64, [f64; BLOCKS], [f64; BLOCKS])],
-        rows: &Rows,
+        rows: &SegmentLikelihoods,
         before: &[f64],
     ) -> Self {
         let blocks = BLOCKS;
@@ -210,15 +210,16 @@ impl Outlook {
         let total: f64 = masses.map(|(prior, segment)| prior * segment.0).sum();
         let expected = priors.iter().zip(segments).map(|(prior, segment)| {
             let (prior, mass) = (prior / total, prior * segment.0 / total);
-            let sums = |fails: &[f64; BLOCKS]| fails.map(|fails| Sum::new(prior * fails, mass));
-            Expected {
+            let sums =
+                |fails: &[f64; BLOCKS]| fails.map(|fails| EntropySum::new(prior * fails, mass));
+            ExpectedOutcomes {
                 mass,
                 bad: sums(&segment.1),
                 good: sums(&segment.2),
             }
         });
-        let expected: Vec<Expected<BLOCKS>> = expected.collect();
-        let mut above = vec![Sum::default(); blocks];
+        let expected: Vec<ExpectedOutcomes<BLOCKS>> = expected.collect();
+        let mut above = vec![EntropySum::default(); blocks];
         for segment in &expected {
             for (sum, good) in above.iter_mut().zip(&segment.good) {
                 *sum = sum.plus_times(*good, 1.0);
@@ -229,13 +230,13 @@ impl Outlook {
             inside: Vec::with_capacity(expected.len() * blocks),
             mass: expected.iter().map(|segment| segment.mass).collect(),
         };
-        let mut below = vec![Sum::default(); blocks];
+        let mut below = vec![EntropySum::default(); blocks];
         for segment in &expected {
             for (above, good) in above.iter_mut().zip(&segment.good) {
                 *above = above.plus_times(*good, -1.0);
             }
             for b in 0..blocks {
-                outlook.inside.push(Inside {
+                outlook.inside.push(SegmentGain {
                     rest: below[b].plus_times(above[b], 1.0),
                     bad: segment.bad[b],
                     good: segment.good[b],
@@ -246,7 +247,7 @@ impl Outlook {
         outlook
     }
 
-    pub(super) fn inside_of(&self, segment: usize, block: usize) -> &Inside {
+    pub(super) fn inside_of(&self, segment: usize, block: usize) -> &SegmentGain {
         &self.inside[segment * self.blocks + block]
     }
 
@@ -271,7 +272,7 @@ impl Bisection {
     /// the powers of two from 1 to 256.
     pub fn information_gain(&self, version: usize, block: usize) -> f64 {
         let cells = 0..self.rows.cell_count();
-        let outlook = Outlook::new(&self.rows, &self.before, &cells);
+        let outlook = QueryGains::new(&self.rows, &self.before, &cells);
         let segment = self.rows.segment_of(version);
         let share = self.prior_share(segment, version);
         outlook.inside_of(segment, block).gain_at(share)
@@ -305,8 +306,8 @@ impl Bisection {
 
     /// Returns the best query by these cells.
     pub(super) fn best_query(&self, costs: &Costs, cells: &Range<usize>) -> Option<Query> {
-        let outlook = Outlook::new(&self.rows, &self.before, cells);
-        let mut best = Best::default();
+        let outlook = QueryGains::new(&self.rows, &self.before, cells);
+        let mut best = BestQuery::default();
         let special = costs.current.iter().chain(costs.built);
         let special = special.filter(|v| **v <= self.newest && !self.untestable.contains(v));
         for &version in special {
@@ -339,12 +340,12 @@ impl Bisection {
 
 /// The best query so far; of equal ones, that of the lowest version.
 #[derive(Default)]
-struct Best {
+struct BestQuery {
     score: f64,
     query: Option<Query>,
 }
 
-impl Best {
+impl BestQuery {
     fn offer_query(&mut self, version: usize, block: usize, gain: f64, costs: &Costs) {
         if gain < NOTHING {
             return;

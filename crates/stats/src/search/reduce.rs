@@ -26,13 +26,13 @@ use std::collections::BTreeMap;
 use super::super::convert::real;
 use super::super::interval::{Interval, confidence_sequence};
 use super::super::{cheapest_baseline, clean_runs_needed, fisher};
-use super::batch::{Slots, draw_uniform};
+use super::batch::{BatchOptions, draw_uniform};
 use super::capacity::{Channel, bisect_runs};
 use super::contradiction::ln_sum;
-use super::grid::{Cell, Grid, Model, background_weights};
+use super::grid::{Cell, Grid, SearchPrior, background_weights};
 use super::posterior::{Bisection, times_ln};
 use super::query::Costs;
-use super::stop::{Stop, Verdict};
+use super::stop::{SearchVerdict, StopConditions};
 
 /// Number of set sizes in the prior.
 const SIZES: u32 = 8;
@@ -98,12 +98,12 @@ pub struct Count {
 
 /// How often the found set fails, compared with all items together.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rates {
+pub struct ReductionRates {
     pub of_all: Interval,
     pub of_found: Interval,
 }
 
-impl Rates {
+impl ReductionRates {
     /// Returns the lower and upper bound of the factor by which the set fails less often than all items together, if it
     /// certainly does.
     pub fn times_rarer(&self) -> Option<(f64, f64)> {
@@ -114,7 +114,7 @@ impl Rates {
 
 /// The present answer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct ReductionAnswer {
     /// The needed items, in groups that could not be divided.
     pub needed: Vec<Vec<usize>>,
     /// Whether they suffice.
@@ -124,7 +124,7 @@ pub struct Answer {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum ReductionPhase {
     Searching,
     Checking,
     Over,
@@ -150,7 +150,7 @@ pub struct Reduction {
     counts: BTreeMap<Vec<usize>, Count>,
     /// Sets that cannot be run.
     untestable: Vec<Vec<usize>>,
-    phase: Phase,
+    phase: ReductionPhase,
     restarts: usize,
     /// How often an item that was left out turned out to be needed.
     backs: u64,
@@ -169,7 +169,7 @@ pub struct Reduction {
 impl Reduction {
     /// Returns a search among the items 0..n, in the order of suspicion, after the baseline counts with all items.
     pub fn new(order: Vec<usize>, clean: bool, baseline: Count, delta: f64) -> Self {
-        let model = Model {
+        let model = SearchPrior {
             clean,
             already_bad: 0.0,
             none: 0.0,
@@ -195,7 +195,7 @@ impl Reduction {
             found: Vec::new(),
             stage: 1,
             untestable: Vec::new(),
-            phase: Phase::Searching,
+            phase: ReductionPhase::Searching,
             restarts: 0,
             backs: 0,
             settled: None,
@@ -213,9 +213,9 @@ impl Reduction {
         new
     }
 
-    fn stage_stop(&self) -> Stop {
+    fn stage_stop(&self) -> StopConditions {
         let stage = real(self.stage);
-        Stop::without_margin(self.delta / (stage * (stage + 1.0)))
+        StopConditions::without_margin(self.delta / (stage * (stage + 1.0)))
     }
 
     /// Returns the found items and the first `length` of the rest; one more is all items.
@@ -259,9 +259,9 @@ impl Reduction {
     /// Returns the sets to run in the free slots while others are in flight.
     pub fn next_batch(&self, in_flight: &[Vec<usize>], free: usize, seed: u64) -> Vec<Vec<usize>> {
         match self.phase {
-            Phase::Over => Vec::new(),
-            Phase::Checking => self.missing_checks(in_flight, free),
-            Phase::Searching => {
+            ReductionPhase::Over => Vec::new(),
+            ReductionPhase::Checking => self.missing_checks(in_flight, free),
+            ReductionPhase::Searching => {
                 let alone = self.alone_set().filter(|set| !in_flight.contains(set));
                 let free = free - usize::from(alone.is_some());
                 alone
@@ -282,7 +282,7 @@ impl Reduction {
             }
             _ => {
                 let lengths = in_flight.iter().filter_map(|set| self.prefix_length(set));
-                let slots = Slots {
+                let slots = BatchOptions {
                     free,
                     in_flight: &lengths.collect::<Vec<_>>(),
                     built: &[],
@@ -321,7 +321,7 @@ impl Reduction {
         count.runs += 1;
         count.failures += u64::from(failed);
         match self.phase {
-            Phase::Searching => {
+            ReductionPhase::Searching => {
                 if let Some(length) = self.prefix_length(set) {
                     self.search.observe_run(length, failed);
                     self.advance_stage();
@@ -336,8 +336,8 @@ impl Reduction {
                     self.advance_stage();
                 }
             }
-            Phase::Checking => self.finish_check(),
-            Phase::Over => {}
+            ReductionPhase::Checking => self.finish_check(),
+            ReductionPhase::Over => {}
         }
     }
 
@@ -345,31 +345,31 @@ impl Reduction {
     pub fn mark_untestable(&mut self, set: &[usize]) {
         self.untestable.push(set.to_vec());
         match self.phase {
-            Phase::Searching => {
+            ReductionPhase::Searching => {
                 if let Some(length) = self.prefix_length(set) {
                     self.search.mark_untestable(length);
                     self.advance_stage();
                 }
             }
-            Phase::Checking => self.finish_check(),
-            Phase::Over => {}
+            ReductionPhase::Checking => self.finish_check(),
+            ReductionPhase::Over => {}
         }
     }
 
     /// Continues with the next stage if this one is decided.
     fn advance_stage(&mut self) {
-        while self.phase == Phase::Searching {
+        while self.phase == ReductionPhase::Searching {
             let group = match self.search.current_verdict(&self.stage_stop()) {
-                Verdict::Known(group) => group,
-                Verdict::AlreadyBad(_) => {
+                SearchVerdict::Known(group) => group,
+                SearchVerdict::AlreadyBad(_) => {
                     self.begin_check();
                     return;
                 }
-                Verdict::NoneBad(_) | Verdict::Impossible => {
-                    self.phase = Phase::Over;
+                SearchVerdict::NoneBad(_) | SearchVerdict::Impossible => {
+                    self.phase = ReductionPhase::Over;
                     return;
                 }
-                Verdict::Open(_) => return,
+                SearchVerdict::Open(_) => return,
             };
             if group.first > self.order.len() {
                 self.go_back();
@@ -399,7 +399,7 @@ impl Reduction {
         self.found.clear();
         self.order = order;
         self.cells.clone_from(&self.unseen);
-        self.phase = Phase::Searching;
+        self.phase = ReductionPhase::Searching;
         self.begin_stage(true, left_out);
         let longest = self.order.len();
         self.learn_length(longest, &self.prefix_set(longest));
@@ -418,8 +418,8 @@ impl Reduction {
     /// Goes back to all items, because an item that was left out is needed after all.
     fn go_back(&mut self) {
         if self.backs == BACKS {
-            if self.phase == Phase::Checking {
-                self.phase = Phase::Over;
+            if self.phase == ReductionPhase::Checking {
+                self.phase = ReductionPhase::Over;
                 return;
             }
             if self.found.is_empty() {
@@ -449,7 +449,7 @@ impl Reduction {
     }
 
     fn begin_check(&mut self) {
-        self.phase = Phase::Checking;
+        self.phase = ReductionPhase::Checking;
         self.finish_check();
     }
 
@@ -609,7 +609,7 @@ impl Reduction {
             Some(_) if self.found.len() == 1 => {
                 self.found.clear();
                 self.order.clear();
-                self.phase = Phase::Over;
+                self.phase = ReductionPhase::Over;
             }
             Some(group) if self.restarts < self.all.len() => {
                 let last = self.found.remove(group);
@@ -634,7 +634,7 @@ impl Reduction {
             }
         }
         if self.found.iter().all(|group| group.len() == 1) || self.in_vain == ORDERS {
-            self.phase = Phase::Over;
+            self.phase = ReductionPhase::Over;
             return;
         }
         self.orders += 1;
@@ -654,7 +654,7 @@ impl Reduction {
         Cow::Owned(Self {
             found: found.clone(),
             settled: None,
-            phase: Phase::Checking,
+            phase: ReductionPhase::Checking,
             ..self.clone()
         })
     }
@@ -668,9 +668,9 @@ impl Reduction {
                 .sum()
         };
         match self.phase {
-            Phase::Over => 0.0,
-            Phase::Checking => missing(),
-            Phase::Searching => {
+            ReductionPhase::Over => 0.0,
+            ReductionPhase::Checking => missing(),
+            ReductionPhase::Searching => {
                 let Count { failures, runs } = self.baseline;
                 let p = real(failures) / real(runs.max(1));
                 let open = self.search.credible_set(1.0 - self.delta).len() as u64;
@@ -684,16 +684,16 @@ impl Reduction {
 
     /// Returns whether the search needs no further run.
     pub fn is_over(&self) -> bool {
-        self.phase == Phase::Over
+        self.phase == ReductionPhase::Over
     }
 
     /// Returns whether the set is found, so that only the end check is left.
     pub fn is_found(&self) -> bool {
-        self.settled.is_some() || self.phase != Phase::Searching
+        self.settled.is_some() || self.phase != ReductionPhase::Searching
     }
 
     /// Returns the present answer.
-    pub fn current_answer(&self) -> Answer {
+    pub fn current_answer(&self) -> ReductionAnswer {
         let this = self.as_settled();
         let alone = this.count_of(&this.prefix_set(0));
         let needed = this.clean_runs();
@@ -705,7 +705,7 @@ impl Reduction {
                 _ => this.clean || this.improbability_of(count, true) > this.check_level(),
             }
         };
-        Answer {
+        ReductionAnswer {
             sufficient: this.is_found() && alone.failures > 0,
             open: (0..this.found.len()).filter(is_open).collect(),
             needed: this.found.clone(),
@@ -714,10 +714,10 @@ impl Reduction {
 
     /// Returns the rates of the found set and of all items together; each interval holds at all times with probability
     /// 1 - alpha/2, so both do with 1 - alpha.
-    pub fn found_rates(&self, alpha: f64) -> Rates {
+    pub fn found_rates(&self, alpha: f64) -> ReductionRates {
         let this = self.as_settled();
         let interval = |count: Count| confidence_sequence(count.failures, count.runs, alpha / 2.0);
-        Rates {
+        ReductionRates {
             of_all: interval(self.baseline),
             of_found: interval(this.count_of(&this.prefix_set(0))),
         }

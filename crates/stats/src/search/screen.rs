@@ -10,7 +10,7 @@
 
 /// A search for the required items.
 #[derive(Debug, Clone)]
-pub struct Screen {
+pub struct ItemScreen {
     things: usize,
     /// Sets of items that may or may not be left out together.
     open: Vec<Vec<usize>>,
@@ -20,7 +20,7 @@ pub struct Screen {
     required: Vec<usize>,
 }
 
-impl Screen {
+impl ItemScreen {
     /// Returns a search among the items 0..n.
     pub fn new(things: usize) -> Self {
         Self {
@@ -107,8 +107,8 @@ impl Screen {
 mod tests {
     use super::*;
 
-    fn screened(things: usize, required: &[usize]) -> (Screen, usize) {
-        let mut screen = Screen::new(things);
+    fn screened(things: usize, required: &[usize]) -> (ItemScreen, usize) {
+        let mut screen = ItemScreen::new(things);
         for runs in 0.. {
             let Some(set) = screen.next_set(&[]) else {
                 return (screen, runs);
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_single_run_that_ends_otherwise_keeps_nothing() {
-        let mut screen = Screen::new(2);
+        let mut screen = ItemScreen::new(2);
         for set in [vec![], vec![1]] {
             assert_eq!(screen.next_set(&[]), Some(set.clone()));
             screen.observe_run(&set, false);
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_run_at_all_is_not_tried_again() {
-        let mut screen = Screen::new(1);
+        let mut screen = ItemScreen::new(1);
         screen.mark_untestable(&[]);
         assert_eq!(
             (screen.is_over(), screen.required_items()),
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn several_are_tried_at_once_and_none_twice() {
-        let mut screen = Screen::new(4);
+        let mut screen = ItemScreen::new(4);
         let all = screen.next_set(&[]).unwrap();
         assert_eq!(all, Vec::<usize>::new());
         assert_eq!(screen.next_set(std::slice::from_ref(&all)), None);

@@ -16,7 +16,7 @@ const TRIFLE: f64 = 0.1;
 
 /// Neighbouring hypotheses that no testable version distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Group {
+pub struct HypothesisGroup {
     pub first: usize,
     pub last: usize,
     pub mass: f64,
@@ -24,22 +24,22 @@ pub struct Group {
 
 /// The present result of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Verdict {
+pub enum SearchVerdict {
     /// The culprit is one of these versions, usually a single one.
-    Known(Group),
+    Known(HypothesisGroup),
     /// The good end fails at the rate of the others.
     AlreadyBad(f64),
     /// The newest version does not fail.
     NoneBad(f64),
     /// Not decided yet; the likeliest group so far.
-    Open(Group),
+    Open(HypothesisGroup),
     /// The runs contradict each other for every culprit.
     Impossible,
 }
 
 /// The conditions under which a search stops.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stop {
+pub struct StopConditions {
     /// The probability that the posterior may leave to all other answers.
     pub(super) rest: f64,
     /// The same for cases in which the posterior is overconfident.
@@ -58,7 +58,7 @@ const OPTIMISM: f64 = 0.8;
 /// The probability of other answers at which the check of the likeliest group begins.
 const EARLY: f64 = 0.2;
 
-impl Stop {
+impl StopConditions {
     /// Assumes that all bad versions fail at one rate; the answer is wrong with probability `delta`.
     pub fn at_delta(delta: f64) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Stop {
 }
 
 /// What prevents the end of a search.
-pub(super) enum Lacks {
+pub(super) enum MissingEvidence {
     Mass,
     MassInside(Range<usize>),
     /// Approximate number of runs of a version.
@@ -101,8 +101,8 @@ pub(super) enum Lacks {
 
 impl Bisection {
     /// Returns the group with the most probability; of equals, the first.
-    pub fn likeliest_group(&self) -> Group {
-        let mut best = Group {
+    pub fn likeliest_group(&self) -> HypothesisGroup {
+        let mut best = HypothesisGroup {
             first: 0,
             last: 0,
             mass: -1.0,
@@ -120,9 +120,9 @@ impl Bisection {
     }
 
     /// Returns the heaviest group of a segment.
-    fn heaviest_group(&self, segment: usize, density: f64) -> Group {
+    fn heaviest_group(&self, segment: usize, density: f64) -> HypothesisGroup {
         let hypotheses = self.rows.segment_hypotheses(segment);
-        let mut best = Group {
+        let mut best = HypothesisGroup {
             first: hypotheses.start,
             last: hypotheses.start,
             mass: -1.0,
@@ -134,7 +134,7 @@ impl Bisection {
             }
             let mass = density * (self.before[last + 1] - self.before[first]);
             if mass > best.mass * (1.0 + 1e-12) {
-                best = Group { first, last, mass };
+                best = HypothesisGroup { first, last, mass };
             }
             first = last + 1;
         }
@@ -142,7 +142,7 @@ impl Bisection {
     }
 
     /// Returns the group that holds 1 - delta, if there is one.
-    fn settled_group(&self, delta: f64) -> Option<Group> {
+    fn settled_group(&self, delta: f64) -> Option<HypothesisGroup> {
         let heavy = (0..self.rows.segment_count()).find_map(|segment| {
             let density = sum_in_lanes(self.rows.segment_row(segment));
             (density * self.segment_prior(segment) >= 1.0 - delta).then_some((segment, density))
@@ -154,7 +154,7 @@ impl Bisection {
 
     /// Returns the group that holds enough of the probability, with a background as well; otherwise what keeps the
     /// search open.
-    fn sufficient_group(&self, stop: &Stop) -> Result<Group, Lacks> {
+    fn sufficient_group(&self, stop: &StopConditions) -> Result<HypothesisGroup, MissingEvidence> {
         let (background, close) = (self.grid().background_cells(), self.grid().close_cells());
         let rest = if background.is_empty() {
             stop.strict
@@ -162,7 +162,7 @@ impl Bisection {
             stop.rest
         };
         let Some(group) = self.settled_group(rest) else {
-            return Err(Lacks::Mass);
+            return Err(MissingEvidence::Mass);
         };
         let objects = |(inside, of_group): (f64, f64)| {
             let against = inside - of_group;
@@ -174,20 +174,20 @@ impl Bisection {
                 self.rows.alike_probability(segment)
             });
             if objects(any) || objects(alike) {
-                return Err(Lacks::MassInside(class));
+                return Err(MissingEvidence::MassInside(class));
             }
         }
         Ok(group)
     }
 
-    pub(super) fn what_lacks(&self, stop: &Stop) -> Lacks {
+    pub(super) fn what_lacks(&self, stop: &StopConditions) -> MissingEvidence {
         let answer = self.sufficient_group(stop);
         let group = answer.as_ref().ok().copied();
         let group = group.or_else(|| stop.check.and_then(|_| self.settled_group(stop.early)));
         let check = group.and_then(|group| self.check_group(stop, &group));
         match (check, answer) {
-            (Some((version, about)), _) => Lacks::Runs { version, about },
-            (None, Ok(_)) => Lacks::Nothing,
+            (Some((version, about)), _) => MissingEvidence::Runs { version, about },
+            (None, Ok(_)) => MissingEvidence::Nothing,
             (None, Err(lacks)) => lacks,
         }
     }
@@ -197,7 +197,7 @@ impl Bisection {
     fn class_mass(
         &self,
         cells: &Range<usize>,
-        group: &Group,
+        group: &HypothesisGroup,
         share: impl Fn(usize) -> f64,
     ) -> (f64, f64) {
         let density = |segment: usize| {
@@ -212,30 +212,30 @@ impl Bisection {
     }
 
     /// Returns the present verdict.
-    pub fn current_verdict(&self, stop: &Stop) -> Verdict {
+    pub fn current_verdict(&self, stop: &StopConditions) -> SearchVerdict {
         if self.is_impossible() {
-            return Verdict::Impossible;
+            return SearchVerdict::Impossible;
         }
         match self.sufficient_group(stop) {
-            Ok(group) if group.last == 0 => Verdict::AlreadyBad(group.mass),
-            Ok(group) if group.first > self.newest => Verdict::NoneBad(group.mass),
-            Ok(group) => Verdict::Known(group),
-            Err(_) => Verdict::Open(self.likeliest_group()),
+            Ok(group) if group.last == 0 => SearchVerdict::AlreadyBad(group.mass),
+            Ok(group) if group.first > self.newest => SearchVerdict::NoneBad(group.mass),
+            Ok(group) => SearchVerdict::Known(group),
+            Err(_) => SearchVerdict::Open(self.likeliest_group()),
         }
     }
 
     /// Returns the next query, or `None` if the search is over or no run gives more information.
-    pub fn choose_query(&self, stop: &Stop, costs: &Costs) -> Option<Query> {
+    pub fn choose_query(&self, stop: &StopConditions, costs: &Costs) -> Option<Query> {
         let all = 0..self.rows.cell_count();
         match self.what_lacks(stop) {
-            Lacks::Mass => self.best_query(costs, &all),
-            Lacks::MassInside(class) => self.best_query(costs, &class),
-            Lacks::Runs { version, .. } => Some(Query {
+            MissingEvidence::Mass => self.best_query(costs, &all),
+            MissingEvidence::MassInside(class) => self.best_query(costs, &class),
+            MissingEvidence::Runs { version, .. } => Some(Query {
                 version,
                 block: 1,
                 gain: 0.0,
             }),
-            Lacks::Nothing => None,
+            MissingEvidence::Nothing => None,
         }
     }
 
@@ -283,7 +283,7 @@ impl Bisection {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Model;
+    use super::super::SearchPrior;
     use super::*;
 
     #[test]
@@ -291,20 +291,23 @@ mod tests {
         // Version 6 fails at a third of the rate of the newest: probably bad; if not, its failures come from a
         // background.
         let verdict = |clean_before: u64| {
-            let mut search = Bisection::new(8, &Model::default(), None);
+            let mut search = Bisection::new(8, &SearchPrior::default(), None);
             search.observe_many(8, 5, 100);
             search.observe_many(6, 5, 164);
             search.observe_many(5, 0, clean_before);
             (
-                search.current_verdict(&Stop::at_delta(0.05)),
+                search.current_verdict(&StopConditions::at_delta(0.05)),
                 search.likeliest_group().mass,
             )
         };
         let (open, mass) = verdict(235);
-        assert!(matches!(open, Verdict::Open(_)) && mass > 0.98, "{open:?}");
+        assert!(
+            matches!(open, SearchVerdict::Open(_)) && mass > 0.98,
+            "{open:?}"
+        );
         let (known, _) = verdict(400);
         assert!(
-            matches!(known, Verdict::Known(group) if group.first == 6),
+            matches!(known, SearchVerdict::Known(group) if group.first == 6),
             "{known:?}"
         );
     }

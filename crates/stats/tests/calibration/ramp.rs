@@ -1,7 +1,7 @@
 //! Tests the search for the lowest failing load level: its error rate and its cost.
 
 use super::chance::Chance;
-use provoke_stats::ramp::{Next, Ramp, Rule};
+use provoke_stats::ramp::{Ramp, RampRule, RampStep};
 
 const LEVELS: [u32; 64] = {
     let mut levels = [1; 64];
@@ -13,7 +13,7 @@ const LEVELS: [u32; 64] = {
     levels
 };
 const DELTA: f64 = 0.05;
-const RULE: Rule = Rule {
+const RULE: RampRule = RampRule {
     delta: DELTA,
     above: false,
 };
@@ -128,12 +128,12 @@ fn a_whole_search_keeps_its_promise_down_to_the_rate_that_is_asked_for() {
             let mut search = Search::new(seed);
             let found = loop {
                 match search.ramp.next_step(&RULE) {
-                    Next::Try(level) => search.live(level, &cell),
+                    RampStep::Try(level) => search.live(level, &cell),
                     over => break over,
                 }
             };
             // An inconclusive search is not a wrong answer.
-            let right = [Next::From(search.first), Next::Stuck];
+            let right = [RampStep::From(search.first), RampStep::Stuck];
             wrong += u32::from(!right.contains(&found));
             all += search.lives;
         }

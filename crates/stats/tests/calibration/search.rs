@@ -1,8 +1,8 @@
 //! Tests searches with a known answer: their error rate and their cost.
 
 use provoke_stats::search::{
-    Answer, Bisection, Channel, Costs, Count, Features, Model, Reduction, Slots, Stop, Verdict,
-    bisect_runs, hedge_weights,
+    BatchOptions, Bisection, Channel, Costs, Count, Features, Reduction, ReductionAnswer,
+    SearchPrior, SearchVerdict, StopConditions, bisect_runs, hedge_weights,
 };
 
 use super::chance::Chance;
@@ -26,9 +26,9 @@ struct Ending {
 
 /// Returns a search after a baseline of five failures of the newest version, or of ten if all of ten runs failed.
 fn begun(n: usize, clean: bool, rate: f64, chance: &mut Chance) -> Bisection {
-    let model = Model {
+    let model = SearchPrior {
         clean,
-        ..Model::default()
+        ..SearchPrior::default()
     };
     let mut search = Bisection::new(n, &model, None);
     let (mut failures, mut runs) = (0, 0);
@@ -42,7 +42,7 @@ fn begun(n: usize, clean: bool, rate: f64, chance: &mut Chance) -> Bisection {
 
 fn finish(
     search: &mut Bisection,
-    stop: &Stop,
+    stop: &StopConditions,
     culprit: usize,
     chance: &mut Chance,
     rate: impl Fn(usize) -> f64,
@@ -56,7 +56,7 @@ fn finish(
         assert!(runs < 20_000.0, "a search without an end");
     }
     let wrong = match search.current_verdict(stop) {
-        Verdict::Known(group) => (group.first, group.last) != (culprit, culprit),
+        SearchVerdict::Known(group) => (group.first, group.last) != (culprit, culprit),
         _ => true,
     };
     Ending { runs, wrong, alarm }
@@ -97,7 +97,7 @@ fn a_search_finds_the_culprit_at_the_stated_price() {
             let rate = |v: usize| if v >= culprit { cell.p } else { cell.q };
             let ending = finish(
                 &mut search,
-                &Stop::at_delta(0.05),
+                &StopConditions::at_delta(0.05),
                 culprit,
                 &mut chance,
                 rate,
@@ -132,11 +132,11 @@ fn a_search_finds_the_culprit_at_the_stated_price() {
 /// warning. Some of the background failures have the signature of the bug, the others have another one.
 fn with_signatures(share_alike: f64) -> (f64, u32) {
     let mut chance = Chance::new(75);
-    let stop = Stop::with_check(0.05);
+    let stop = StopConditions::with_check(0.05);
     let (mut runs, mut unsaid) = (0, 0);
     for _ in 0..100 {
         let culprit = culprit(64, &mut chance);
-        let mut search = Bisection::new(64, &Model::default(), None);
+        let mut search = Bisection::new(64, &SearchPrior::default(), None);
         let mut next = Some(64);
         while let Some(version) = next {
             let is_bad = version >= culprit;
@@ -155,7 +155,7 @@ fn with_signatures(share_alike: f64) -> (f64, u32) {
                 query.map(|query| query.version)
             };
         }
-        let Verdict::Known(group) = search.current_verdict(&stop) else {
+        let SearchVerdict::Known(group) = search.current_verdict(&stop) else {
             panic!("{:?}", search.current_verdict(&stop));
         };
         let is_wrong = (group.first, group.last) != (culprit, culprit);
@@ -181,13 +181,13 @@ fn signatures_save_runs_where_they_differ_and_do_not_mislead_where_they_are_alik
 #[test]
 fn many_slots_take_few_rounds() {
     let mut chance = Chance::new(71);
-    let stop = Stop::at_delta(0.05);
+    let stop = StopConditions::at_delta(0.05);
     let (mut rounds, mut runs, mut wrong) = (0, 0, 0);
     for seed in 0..30 {
         let culprit = culprit(64, &mut chance);
         let mut search = begun(64, false, 0.5, &mut chance);
         loop {
-            let slots = Slots {
+            let slots = BatchOptions {
                 free: 16,
                 in_flight: &[],
                 built: &[],
@@ -204,7 +204,7 @@ fn many_slots_take_few_rounds() {
                 search.observe_run(version, version >= culprit && chance.fails(0.5));
             }
         }
-        let right = matches!(search.current_verdict(&stop), Verdict::Known(group) if group.first == culprit);
+        let right = matches!(search.current_verdict(&stop), SearchVerdict::Known(group) if group.first == culprit);
         wrong += u32::from(!right);
     }
     // One run at a time takes 32 rounds.
@@ -228,16 +228,16 @@ fn weighted(told: Option<&[f64]>, real: &[f64]) -> (f64, u32) {
             left < 0.0
         });
         let culprit = 1 + reached.unwrap_or(n - 1);
-        let model = Model {
+        let model = SearchPrior {
             clean: true,
-            ..Model::default()
+            ..SearchPrior::default()
         };
         let mut search = Bisection::new(n, &model, told);
         search.observe_many(n, 5, chance.runs_until_failures(5, 0.5));
         let rate = |v: usize| if v >= culprit { 0.5 } else { 0.0 };
         let ending = finish(
             &mut search,
-            &Stop::at_delta(0.05),
+            &StopConditions::at_delta(0.05),
             culprit,
             &mut chance,
             rate,
@@ -275,7 +275,7 @@ fn reduced(
     needed: &[usize],
     (p, q): (f64, f64),
     refuses: impl Fn(&[usize], u64) -> bool,
-) -> (f64, Vec<Answer>) {
+) -> (f64, Vec<ReductionAnswer>) {
     let mut chance = Chance::new(74);
     let trials = 60;
     let mut runs = 0.0;

@@ -1,0 +1,49 @@
+//! Detects a command that fails in the same way every time, because it is probably mistyped.
+
+use crate::model::{FailureKind, TrialId, VariantId};
+use crate::state::State;
+use std::collections::BTreeMap;
+
+/// Number of trials after which a run stops if all of them failed alike.
+const FIRST: u64 = 5;
+
+/// The only variant of such a run.
+const VARIANT: VariantId = VariantId(0);
+
+/// Returns whether enough trials are counted for the check.
+pub(super) fn is_due(state: &State) -> bool {
+    state.tally_of(VARIANT).counted_trials() >= FIRST
+}
+
+/// Returns a message for the user if all trials so far failed with one exit code and one message.
+///
+/// Counted trials are a prefix in launch order, so that fast failures do not overtake slow passes.
+pub(super) fn explain_alike_failures(
+    state: &State,
+    words: &BTreeMap<TrialId, String>,
+) -> Option<String> {
+    let tally = state.tally_of(VARIANT);
+    let mut groups = tally.groups.values();
+    let (group, others) = (groups.next()?, groups.next());
+    let FailureKind::Exit { code } = group.kind else {
+        return None;
+    };
+    let all = tally.failures == tally.counted_trials() && others.is_none();
+    let message = words.get(group.trials.first()?)?;
+    let same = group
+        .trials
+        .iter()
+        .all(|trial| words.get(trial) == Some(message));
+    if !all || !same {
+        return None;
+    }
+    let exit = if message.is_empty() {
+        format!("exit code {code}, no output")
+    } else {
+        format!("exit code {code}: {message}")
+    };
+    Some(format!(
+        "every trial fails in the same way ({exit}): check the command. The run stopped after {} trials and is not used as a baseline; --keep-going runs all trials",
+        tally.counted_trials()
+    ))
+}

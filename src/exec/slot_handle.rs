@@ -1,0 +1,250 @@
+//! Starts a slot process, and exchanges messages with it.
+
+use super::StopUrgency;
+use crate::model::{FailedHook, Observation, Trial, VariantId};
+use crate::slot;
+use crate::slot::wire::{RunHook, SlotOrder, SlotReply, VariantRecipe};
+use crate::sys::cgroup::SlotGroup;
+use crate::sys::{process, signals, tool};
+use rustix::process::Signal;
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+
+/// Interval between checks of a slot that sends no messages.
+const LOOK: Duration = Duration::from_millis(200);
+/// Time in which a slot kills its processes and removes its files.
+const CLOSE_WITHIN: Duration = Duration::from_secs(60);
+/// Time in which a slot ends after it has closed the connection.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// A running slot process.
+pub(super) struct SlotHandle {
+    child: Child,
+    line: BufReader<UnixStream>,
+    unread: Vec<u8>,
+    knows: BTreeSet<VariantId>,
+    /// Deadline of the slot's next answer.
+    answer_until: Option<Instant>,
+    /// Time of the next check, if the slot sends nothing until then.
+    look_at: tokio::time::Instant,
+    /// The slot was stopped by a signal and continued since the last query.
+    was_stopped: bool,
+    /// Memory cgroup of the slot and its trials.
+    _group: Option<SlotGroup>,
+    /// Descriptions of operations of the slot that failed.
+    pub(super) complaints: Vec<String>,
+}
+
+impl SlotHandle {
+    /// Starts a slot from the running binary.
+    pub(super) fn start_from(binary: &Path) -> io::Result<Self> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let (input, output) = (OwnedFd::from(theirs.try_clone()?), OwnedFd::from(theirs));
+        let group = SlotGroup::try_create();
+        let mut command = Command::new(binary);
+        command
+            .arg(slot::COMMAND)
+            .args(group.as_ref().map(SlotGroup::path))
+            .stdin(Stdio::from(input))
+            .stdout(Stdio::from(output));
+        // If the slot is stopped when provoke ends, this signal continues it. It then sees the
+        // closed connection and cleans up. Before `exec`, the slot also shares the locks of
+        // provoke.
+        tool::signal_when_parent_ends(&mut command, Signal::CONT);
+        let child = tool::spawn_and_continue(&mut command)?;
+        Ok(Self {
+            child,
+            line: BufReader::new(UnixStream::from_std(ours)?),
+            unread: Vec::new(),
+            knows: BTreeSet::new(),
+            answer_until: None,
+            look_at: tokio::time::Instant::now(),
+            was_stopped: false,
+            _group: group,
+            complaints: Vec::new(),
+        })
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.child.id().cast_signed()
+    }
+
+    pub(super) async fn learn_variant(
+        &mut self,
+        id: VariantId,
+        recipe: &VariantRecipe,
+    ) -> io::Result<()> {
+        if self.knows.insert(id) {
+            self.send_order(&SlotOrder::Learn(id, Box::new(recipe.clone())))
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Runs a trial; an error means that the slot is lost.
+    pub(super) async fn run_trial(
+        &mut self,
+        trial: &Trial,
+        halt: &mut watch::Receiver<StopUrgency>,
+    ) -> io::Result<Observation> {
+        self.send_order(&SlotOrder::Run(trial.clone())).await?;
+        let mut told = StopUrgency::No;
+        loop {
+            tokio::select! {
+                reply = self.next_reply() => match reply? {
+                    SlotReply::Finished(id, seen) if id == trial.id => return Ok(*seen),
+                    _ => {}
+                },
+                level = wait_for_raise(halt, told) => {
+                    told = level;
+                    self.send_order(&stop_order(level)).await?;
+                }
+            }
+        }
+    }
+
+    pub(super) async fn run_hook(
+        &mut self,
+        hook: &RunHook,
+        halt: &mut watch::Receiver<StopUrgency>,
+    ) -> io::Result<Option<FailedHook>> {
+        self.send_order(&SlotOrder::Hook(hook.clone())).await?;
+        let mut told = StopUrgency::No;
+        loop {
+            tokio::select! {
+                reply = self.next_reply() => if let SlotReply::Hooked(seen) = reply? {
+                    return Ok(seen);
+                },
+                level = wait_for_raise(halt, told) => {
+                    told = level;
+                    self.send_order(&stop_order(level)).await?;
+                }
+            }
+        }
+    }
+
+    pub(super) async fn keep_folder(&mut self, folder: PathBuf) -> io::Result<()> {
+        self.send_order(&SlotOrder::Keep(folder.into_os_string().into()))
+            .await
+    }
+
+    /// Closes the connection, and waits for the slot to kill its processes and end.
+    pub(super) async fn shut_down(mut self) -> Vec<String> {
+        let _ = self.line.get_mut().shutdown().await;
+        self.answer_within(CLOSE_WITHIN);
+        while self.next_reply().await.is_ok() {}
+        let until = Instant::now() + END_WITHIN;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+            self.continue_if_stopped();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.kill_and_wait();
+        self.complaints
+    }
+
+    /// Kills the slot; returns how it ended.
+    pub(super) fn kill_and_wait(&mut self) -> String {
+        let _ = self.child.kill();
+        let ended = self.child.wait();
+        ended.map_or_else(|error| error.to_string(), |status| status.to_string())
+    }
+
+    /// Sets the time limit of the slot's next answer.
+    pub(super) fn answer_within(&mut self, time: Duration) {
+        self.answer_until = Instant::now().checked_add(time);
+    }
+
+    /// Continues the slot if it was stopped by a signal.
+    fn continue_if_stopped(&mut self) {
+        let state = process::process_state(self.pid());
+        if state.is_some_and(|(state, _)| state == 'T') {
+            self.was_stopped = true;
+            // A slot that cannot be continued is killed at its deadline.
+            let _ = signals::send_signal(self.pid(), Signal::CONT);
+        }
+    }
+
+    /// Returns whether the slot was stopped since the last query; its measurements are then
+    /// unreliable.
+    pub(super) fn take_was_stopped(&mut self) -> bool {
+        std::mem::take(&mut self.was_stopped)
+    }
+
+    pub(super) async fn send_order(&mut self, order: &SlotOrder) -> io::Result<()> {
+        let mut line = serde_json::to_vec(order)?;
+        line.push(b'\n');
+        let written = self.line.get_mut().write_all(&line).await;
+        if written.is_err() {
+            // The slot has ended; its last messages may contain the reason.
+            while self.next_reply().await.is_ok() {}
+        }
+        written
+    }
+
+    /// Waits for the next reply, and continues a slot that was stopped.
+    ///
+    /// The future can be dropped: data that was read is kept.
+    pub(super) async fn next_reply(&mut self) -> io::Result<SlotReply> {
+        loop {
+            tokio::select! {
+                read = self.line.read_until(b'\n', &mut self.unread) => {
+                    read?;
+                }
+                () = tokio::time::sleep_until(self.look_at) => {
+                    self.look_at = tokio::time::Instant::now() + LOOK;
+                    self.continue_if_stopped();
+                    if self.answer_until.is_some_and(|until| Instant::now() > until) {
+                        let text = "it did not respond in time";
+                        return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+                    }
+                    continue;
+                }
+            }
+            let Some(line) = self.unread.strip_suffix(b"\n") else {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            };
+            let reply = serde_json::from_slice(line)?;
+            self.unread.clear();
+            match reply {
+                SlotReply::Ready => {}
+                SlotReply::Complaint(text) => self.complaints.push(text),
+                reply => return Ok(reply),
+            }
+        }
+    }
+}
+
+/// Returns the order that ends the trial of a slot.
+pub(super) fn stop_order(level: StopUrgency) -> SlotOrder {
+    match level {
+        StopUrgency::TimedOut => SlotOrder::Over { hung: true },
+        _ => SlotOrder::Stop {
+            now: level == StopUrgency::Now,
+            inspect: level == StopUrgency::Inspect,
+        },
+    }
+}
+
+/// Waits until the halt level is higher than `told`.
+pub(super) async fn wait_for_raise(
+    halt: &mut watch::Receiver<StopUrgency>,
+    told: StopUrgency,
+) -> StopUrgency {
+    let level = halt
+        .wait_for(|level| *level > told)
+        .await
+        .map(|level| *level);
+    match level {
+        Ok(level) => level,
+        // The sender is gone, so the level cannot change.
+        Err(_) => std::future::pending().await,
+    }
+}

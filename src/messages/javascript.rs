@@ -1,0 +1,34 @@
+//! Recognizes uncaught exceptions of Node.js.
+
+use super::table::JAVASCRIPT;
+use super::{MessageMeaning, normalise_line};
+
+/// Prefix that [`find`] adds to an exception, as browsers do; Node.js itself prints none.
+const UNCAUGHT: &str = "Uncaught ";
+
+/// Returns the exception at the start of these lines, if it ended Node.js: a stack follows, and the
+/// last line is the version of Node.js.
+pub(super) fn find_exception(lines: &[&str]) -> Option<String> {
+    let (exception, rest) = lines.split_first()?;
+    let is_call = |line: &&&str| line.starts_with("    at ");
+    let first = rest.first().filter(is_call)?;
+    if exception.starts_with(' ') || !rest.iter().any(|line| line.starts_with("Node.js v")) {
+        return None;
+    }
+    Some(match function_of_call(first) {
+        Some(function) => format!("{UNCAUGHT}{exception}, in {function}"),
+        None => format!("{UNCAUGHT}{exception}"),
+    })
+}
+
+/// Returns the function of ` at load (/srv/app.js:3:7)`; code outside of a function has no name.
+fn function_of_call(call: &str) -> Option<&str> {
+    let (name, _) = call.trim().strip_prefix("at ")?.split_once(" (")?;
+    (!name.contains('<')).then_some(name)
+}
+
+/// Parses `Uncaught TypeError: x is not a function, in load`.
+pub(super) fn read_uncaught(line: &str) -> Option<MessageMeaning> {
+    let exception = line.strip_prefix(UNCAUGHT)?;
+    Some(JAVASCRIPT.make_tell(normalise_line(exception)))
+}

@@ -1,0 +1,196 @@
+//! Restores the scenario of an earlier run from its plan, so that settings can be changed.
+
+use super::{
+    Actor, Codes, Confidence, DurationValue, EnvValue, LimitValue, OnlyRule, Pattern, ResourceName,
+    Scenario, TimeoutValue,
+};
+use crate::model::{ActorPlan, BugFilter, CaptureMode, Plan, Question, Text, VariantPlan};
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// An argument of a command is not UTF-8 and cannot be written to a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NonUtf8Argument;
+
+impl Scenario {
+    /// Returns the settings of the trials of one variant of a plan, without its stop rule and its question.
+    pub fn of_variant_plan(plan: &Plan, variant: &VariantPlan) -> Result<Self, NonUtf8Argument> {
+        let own = &variant.hooks;
+        let hook = |own: &Option<Text>, general: &Option<Text>| {
+            own.as_ref().or(general.as_ref()).map(utf8_text).transpose()
+        };
+        let both = |first: &Option<Text>, second: &Option<Text>| {
+            let lines: Result<Vec<String>, NonUtf8Argument> =
+                first.iter().chain(second).map(utf8_text).collect();
+            Ok(match lines?.as_slice() {
+                [] => None,
+                [one] => Some(one.clone()),
+                [a, b, ..] => Some(format!("{{ {a}\n}} && {{ {b}\n}}")),
+            })
+        };
+        let lone = match variant.actors.as_slice() {
+            [only] if only.name.is_empty() && only.role.decides_outcome() => Some(only),
+            _ => None,
+        };
+        let mut said = Self {
+            env_clear: plan.environment.is_empty().then_some(true),
+            setup: both(&plan.hooks.setup, &own.setup)?,
+            prepare: hook(&own.prepare, &plan.hooks.prepare)?,
+            conclude: hook(&own.conclude, &plan.hooks.conclude)?,
+            cleanup: both(&own.cleanup, &plan.hooks.cleanup)?,
+            rlimit: plan
+                .limits
+                .iter()
+                .map(|limit| {
+                    (
+                        ResourceName::of_resource(limit.resource),
+                        LimitValue(limit.value),
+                    )
+                })
+                .collect(),
+            memory: plan.memory.map(|bytes| LimitValue(Some(bytes))),
+            loaded: plan.load.clone(),
+            user: plan.user.clone(),
+            tmp_per_run: plan.scratch.then_some(true),
+            jobs: NonZeroU32::new(plan.jobs),
+            wave: NonZeroU32::new(plan.jobs).filter(|_| plan.waves),
+            timeout: Some(TimeoutValue(plan.timeout)),
+            grace: Some(DurationValue(plan.grace)),
+            leak_grace: Some(DurationValue(plan.settle)),
+            warmup: Some(plan.warmup).filter(|warmup| *warmup > 0),
+            delay: Some(DurationValue(plan.delay)).filter(|delay| delay.0 > Duration::ZERO),
+            conf: Some(Confidence(plan.alpha)),
+            ok: Some(Codes(plan.rules.ok.clone())),
+            skip: Some(Codes(plan.rules.skip.clone())),
+            fail_if_out: plan
+                .rules
+                .fail_if_out
+                .iter()
+                .cloned()
+                .map(Pattern)
+                .collect(),
+            ok_if_out: plan.rules.ok_if_out.iter().cloned().map(Pattern).collect(),
+            // The baseline determines the signatures of the bug.
+            only: plan
+                .rules
+                .only
+                .iter()
+                .filter(|only| !matches!(only, BugFilter::Signature(_)))
+                .map(|only| OnlyRule(*only))
+                .collect(),
+            leaks: Some(plan.rules.leaks),
+            watch_engine: plan.watch_engine.then_some(true),
+            ignore_child_crashes: plan.rules.ignore_child_crashes.then_some(true),
+            keep: Some(plan.keep),
+            keep_per_sig: Some(plan.keep_per_sig),
+            cores: Some(plan.cores.size),
+            // A tracer changes the failure rate of a program.
+            capture: Some(plan.capture).filter(|capture| *capture == CaptureMode::Trace),
+            ..Self::default()
+        };
+        if let Question::Confirm(asked) = &plan.question {
+            said.exclude_half = asked.exclude_half;
+            said.independent = asked.independent.then_some(true);
+        }
+        let wrapped = plan.wrapped as usize;
+        let main = variant
+            .actors
+            .iter()
+            .find(|actor| actor.role.decides_outcome());
+        if let Some(prefix) = main.and_then(|main| main.command.get(..wrapped)) {
+            let words: Vec<String> = prefix.iter().map(utf8_text).collect::<Result<_, _>>()?;
+            let joined = shlex::try_join(words.iter().map(String::as_str));
+            said.wrap = joined.ok().filter(|joined| !joined.is_empty());
+        }
+        if let Some(one) = main.and_then(|main| main.container.as_ref()) {
+            let all = |texts: &[Text]| texts.iter().map(utf8_text).collect::<Result<Vec<_>, _>>();
+            said.image = Some(utf8_text(&one.image)?);
+            said.engine = Some(one.engine.clone()).filter(|name| !name.is_empty());
+            said.mount = match &one.mounts {
+                Some(mounts) if mounts.is_empty() => vec!["none".to_owned()],
+                Some(mounts) => all(mounts)?,
+                None => Vec::new(),
+            };
+            said.network = Some(one.network.clone());
+            said.container = all(&one.options)?;
+        }
+        match lone {
+            Some(main) => {
+                let main = actor_of_plan(main, wrapped)?;
+                said.command = main.command;
+                said.copies = main.copies;
+                said.env = main.env;
+                said.cwd = main.cwd;
+                said.stdin = main.stdin;
+            }
+            None => {
+                let all = variant.actors.iter().map(|one| actor_of_plan(one, wrapped));
+                said.actors = all.collect::<Result<_, _>>()?;
+            }
+        }
+        Ok(said)
+    }
+
+    /// Moves the main processes to another directory, but not the hooks.
+    pub fn move_to(&mut self, other: &Path) {
+        let mains = self
+            .actors
+            .iter_mut()
+            .filter(|actor| actor.role.decides_outcome());
+        let own = mains.filter_map(|actor| actor.cwd.take()).last();
+        let Some(folder) = self.cwd.take().or(own).filter(|folder| folder != other) else {
+            return;
+        };
+        let folder = folder.to_string_lossy();
+        let Ok(folder) = shlex::try_quote(&folder) else {
+            return;
+        };
+        let hooks = [
+            &mut self.setup,
+            &mut self.prepare,
+            &mut self.conclude,
+            &mut self.cleanup,
+        ];
+        for line in hooks.into_iter().flatten() {
+            *line = format!("cd {folder} || exit\n{line}");
+        }
+    }
+}
+
+/// Returns the settings of an actor; for a main actor, without the prefix of its command.
+fn actor_of_plan(plan: &ActorPlan, wrapped: usize) -> Result<Actor, NonUtf8Argument> {
+    let prefix = if plan.role.decides_outcome() {
+        wrapped
+    } else {
+        0
+    };
+    let command = plan.command.iter().skip(prefix);
+    let variable = |(name, value): &(Text, Option<Text>)| {
+        Ok((
+            utf8_text(name)?,
+            EnvValue(value.as_ref().map(utf8_text).transpose()?),
+        ))
+    };
+    let path = |path: &Text| PathBuf::from(path.as_os_str());
+    Ok(Actor {
+        name: plan.name.clone(),
+        role: plan.role,
+        command: Some(command.map(utf8_text).collect::<Result<_, _>>()?),
+        shell: None,
+        copies: NonZeroU32::new(plan.copies).filter(|copies| copies.get() > 1),
+        env: plan
+            .env
+            .iter()
+            .map(variable)
+            .collect::<Result<BTreeMap<_, _>, _>>()?,
+        cwd: Some(path(&plan.cwd)),
+        stdin: plan.stdin.as_ref().map(path),
+    })
+}
+
+pub(super) fn utf8_text(text: &Text) -> Result<String, NonUtf8Argument> {
+    let text = text.as_os_str().to_str().map(str::to_owned);
+    text.ok_or(NonUtf8Argument)
+}

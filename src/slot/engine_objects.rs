@@ -1,0 +1,96 @@
+//! Finds, reports and removes the objects that a trial leaves in a container engine.
+
+use super::Slot;
+use super::wire::{SlotReply, VariantRecipe};
+use crate::model::{EngineObjectKind, EngineObjectObservation, Observation, Trial};
+use crate::sys::engine::daemon::{self, Daemon, DaemonObject, DaemonObjectKind, Label};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Interval between queries of the daemon.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Returns the socket through which a trial reaches the engine, if its objects are tracked.
+pub(super) fn engine_socket(recipe: &VariantRecipe, trial: &Trial) -> Option<PathBuf> {
+    let door = recipe.door.as_ref()?;
+    Some(daemon::lane_socket(door.folder.as_os_str(), trial.lane.0))
+}
+
+impl Slot {
+    /// Waits up to the settle time until no object of the trial is left, reports the remaining
+    /// objects, and removes them.
+    pub(super) fn tidy_engine(
+        &mut self,
+        trial: &Trial,
+        recipe: &VariantRecipe,
+        settle: Option<Duration>,
+        seen: &mut Observation,
+    ) {
+        let Some(door) = &recipe.door else { return };
+        let engine = Daemon::at_socket(Path::new(door.engine.as_os_str()));
+        let unlabelled = daemon::unlabelled_file(door.folder.as_os_str(), trial.lane.0);
+        let labels = daemon::trial_labels(&door.mark, Some(trial.id.0));
+        let left = || remaining_objects(&engine, &labels, &unlabelled);
+        let until = Instant::now() + settle.unwrap_or_default();
+        let mut all = left();
+        while !all.is_empty() && Instant::now() < until {
+            if !self.rest_unless_stopped(PAUSE) {
+                // The interruption came before it was known whether the objects would be removed.
+                seen.interrupted = true;
+                break;
+            }
+            all = left();
+        }
+        if settle.is_some() && !seen.interrupted {
+            seen.residue.objects = all.iter().map(describe_object).collect();
+        }
+        for object in &all {
+            if !engine.remove_object(object) {
+                let left = describe_object(object);
+                let text = format!("cannot remove {left} ({})", left.name);
+                self.control.send_reply(&SlotReply::Complaint(text));
+            }
+        }
+        let _ = fs::remove_file(&unlabelled);
+    }
+
+    /// Removes the remaining objects of trials after the connection to provoke has closed.
+    pub(super) fn close_doors(&self) {
+        let mut recipes = self.recipes.values();
+        let Some(door) = recipes.find_map(|(recipe, _)| recipe.door.as_ref()) else {
+            return;
+        };
+        let engine = Daemon::at_socket(Path::new(door.engine.as_os_str()));
+        let labels = daemon::trial_labels(&door.mark, None);
+        let files = fs::read_dir(door.folder.as_os_str()).into_iter().flatten();
+        let files = files.flatten().map(|entry| entry.path());
+        let files = files.filter(|file| file.extension().is_some_and(|name| name == "volumes"));
+        let volumes: Vec<DaemonObject> = files.flat_map(|file| engine.volumes_in(&file)).collect();
+        for object in engine.labelled_objects(&labels).iter().chain(&volumes) {
+            engine.remove_object(object);
+        }
+        // Only provoke itself could still use the folder.
+        let _ = fs::remove_dir_all(door.folder.as_os_str());
+    }
+}
+
+/// Returns the remaining objects with these labels, and the remaining volumes without labels.
+fn remaining_objects(engine: &Daemon, labels: &[Label], unlabelled: &Path) -> Vec<DaemonObject> {
+    let mut all = engine.labelled_objects(labels);
+    all.extend(engine.volumes_in(unlabelled));
+    all
+}
+
+fn describe_object(object: &DaemonObject) -> EngineObjectObservation {
+    EngineObjectObservation {
+        sort: match object.sort {
+            DaemonObjectKind::Container => EngineObjectKind::Container,
+            DaemonObjectKind::Volume => EngineObjectKind::Volume,
+            DaemonObjectKind::Network => EngineObjectKind::Network,
+        },
+        name: object.name.clone(),
+        image: object.image.clone(),
+        status: object.status.clone(),
+    }
+}

@@ -1,0 +1,223 @@
+//! Finds, describes and kills processes that remain after a trial.
+//!
+//! The slot is a child subreaper and runs one trial at a time, so every process below it belongs to
+//! the present trial, however often it forked, whatever session it opened and whatever it closed.
+
+use crate::model::{ProcessObservation, Text};
+use crate::sys::child::{self, ChildEnd, ChildEvent};
+use crate::sys::process::{self, ProcessIdentity};
+use crate::sys::ptrace::{self, ThreadStop};
+use crate::sys::{signals, threads};
+use rustix::process::Signal;
+use std::collections::HashSet;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Leaked processes that are described individually; the rest is counted.
+const LISTED: usize = 64;
+/// Number and interval of further reads for a process without a command line.
+const COMMAND_ASKED: u32 = 20;
+const COMMAND_PAUSE: Duration = Duration::from_millis(1);
+/// Bytes of a command line that are kept.
+const COMMAND_LINE: usize = 4096;
+/// Time limit for killing; a process that survives is called unkillable.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Limit of stops that are handled at once, because a process that faults for ever stops for ever.
+const ONE_GO: usize = 256;
+
+/// Event of a process of the trial.
+pub(super) enum ProcessEvent {
+    /// A process has ended and was reaped.
+    Ended(i32, ChildEnd),
+    /// A thread has stopped, and must be continued.
+    Stopped(ThreadStop),
+}
+
+/// State of the trial's processes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TreeState {
+    Nothing,
+    /// Some processes live.
+    Something,
+    /// Some processes live, and there are more events.
+    MoreNews,
+}
+
+/// Receives the events of processes, and passes them on.
+pub(super) fn drain_events(mut hear: impl FnMut(ProcessEvent)) -> TreeState {
+    let mut stops = 0;
+    while stops < ONE_GO {
+        match child::peek_child() {
+            ChildEvent::Ended(pid) => {
+                if let Ok(ended) = child::wait_for_child(pid) {
+                    hear(ProcessEvent::Ended(pid, ended));
+                }
+            }
+            ChildEvent::Thread(tid) => drop(child::wait_for_child(tid)),
+            ChildEvent::Stopped(tid) => {
+                stops += 1;
+                if let Ok(Some(stop)) = ptrace::stop_of_thread(tid) {
+                    hear(ProcessEvent::Stopped(stop));
+                }
+            }
+            ChildEvent::Alive => return TreeState::Something,
+            ChildEvent::None => return TreeState::Nothing,
+        }
+    }
+    TreeState::MoreNews
+}
+
+/// Receives the events of processes, and passes them on. Returns whether any process lives that is
+/// not in `given_up`.
+pub(super) fn is_anything_alive(
+    given_up: &HashSet<ProcessIdentity>,
+    hear: impl FnMut(ProcessEvent),
+) -> bool {
+    drain_events(hear) != TreeState::Nothing
+        && (given_up.is_empty() || !living_processes(given_up).is_empty())
+}
+
+/// Ignores events, because the processes are being killed.
+pub(super) fn ignore_news(_: ProcessEvent) {}
+
+/// Returns every living process of the trial, parents before their children.
+pub(super) fn living_processes(given_up: &HashSet<ProcessIdentity>) -> Vec<i32> {
+    let me = std::process::id().cast_signed();
+    let mut all = process::descendant_pids(me);
+    all.retain(|pid| {
+        process::process_state(*pid)
+            .is_some_and(|(state, who)| state != 'Z' && !given_up.contains(&who))
+    });
+    all
+}
+
+/// Sends a signal to every process of the trial.
+pub(super) fn signal_all(signal: Signal) {
+    for pid in process::descendant_pids(std::process::id().cast_signed()) {
+        // A process that may not be signalled is handled when it is to be killed.
+        let _ = signals::send_signal(pid, signal);
+    }
+}
+
+/// Describes up to [`LISTED`] living processes of the trial, and counts the rest.
+pub(super) fn describe_living(
+    given_up: &HashSet<ProcessIdentity>,
+) -> (Vec<ProcessObservation>, u64) {
+    let me = std::process::id().cast_signed();
+    let all = living_processes(given_up);
+    let details: Vec<_> = all.iter().filter_map(|pid| settled_detail(*pid)).collect();
+    let parent_of = |pid: i32| details.iter().find(|detail| detail.identity.pid == pid);
+    let seen = |detail: &process::ProcessDetails| {
+        let mut ancestors = Vec::new();
+        let mut above = detail.ppid;
+        while above != me
+            && ancestors.len() < LISTED
+            && let Some(parent) = parent_of(above)
+        {
+            ancestors.push(parent.name.clone());
+            above = parent.ppid;
+        }
+        let mut room = COMMAND_LINE;
+        let fits = |word: &&std::ffi::OsString| {
+            room = room.saturating_sub(word.len() + 1);
+            room > 0
+        };
+        let command: Vec<Text> = detail
+            .command
+            .iter()
+            .take_while(fits)
+            .map(Into::into)
+            .collect();
+        ProcessObservation {
+            pid: detail.identity.pid,
+            ppid: detail.ppid,
+            ancestors,
+            session: detail.session,
+            state: detail.state,
+            age: detail.age,
+            rss_kib: detail.rss_kib,
+            threads: detail.threads,
+            command: if command.is_empty() {
+                vec![format!("[{}]", detail.name).into()]
+            } else {
+                command
+            },
+            cwd: (&detail.cwd).into(),
+            waiting: threads::glance_at(detail.identity.pid, detail.identity.pid)
+                .map(|glance| glance.waiting_reason())
+                .unwrap_or_default(),
+            core: None,
+        }
+    };
+    let listed = details.iter().take(LISTED).map(seen).collect();
+    (listed, details.len().saturating_sub(LISTED) as u64)
+}
+
+/// Returns the details of a process. A process that just starts a program briefly lacks a command
+/// line, and is read again.
+fn settled_detail(pid: i32) -> Option<process::ProcessDetails> {
+    let mut detail = process::process_detail(pid)?;
+    for _ in 0..COMMAND_ASKED {
+        if !detail.command.is_empty() {
+            break;
+        }
+        sleep(COMMAND_PAUSE);
+        detail = process::process_detail(pid)?;
+    }
+    Some(detail)
+}
+
+/// Kills and reaps processes until none is left; returns the processes that could not be killed.
+///
+/// A tree may fork while it is being killed, so the function repeats until the kernel reports no
+/// children.
+pub(super) fn kill_all(given_up: &mut HashSet<ProcessIdentity>) -> Vec<ProcessObservation> {
+    let begun = Instant::now();
+    let mut pause = Duration::from_micros(50);
+    for round in 0.. {
+        if !is_anything_alive(given_up, ignore_news) {
+            break;
+        }
+        if round > 0 {
+            stop_all(given_up, begun + PATIENCE);
+        }
+        for pid in living_processes(given_up) {
+            let _ = signals::send_signal(pid, Signal::KILL);
+        }
+        if !is_anything_alive(given_up, ignore_news) {
+            break;
+        }
+        if begun.elapsed() > PATIENCE {
+            let (unkillable, _) = describe_living(given_up);
+            let living = living_processes(given_up);
+            given_up.extend(
+                living
+                    .iter()
+                    .filter_map(|pid| Some(process::process_state(*pid)?.1)),
+            );
+            return unkillable;
+        }
+        sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+    Vec::new()
+}
+
+/// Stops every process of the trial, so that none forks while it is being killed. A process that
+/// was forked meanwhile is stopped in the next round, until a round finds no running process.
+fn stop_all(given_up: &HashSet<ProcessIdentity>, until: Instant) {
+    let stopped = |pid: &i32| {
+        process::process_state(*pid).is_none_or(|(state, _)| matches!(state, 'T' | 't' | 'Z' | 'X'))
+    };
+    loop {
+        let mut running = living_processes(given_up);
+        running.retain(|pid| !stopped(pid));
+        if running.is_empty() || Instant::now() > until {
+            return;
+        }
+        for pid in running {
+            let _ = signals::send_signal(pid, Signal::STOP);
+        }
+    }
+}

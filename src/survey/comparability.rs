@@ -1,0 +1,221 @@
+//! Decides whether two runs tried the same program in the same way, so that their trials may count
+//! together. An unknown fact counts as different.
+
+use super::command::NOT_FOUND;
+use super::conditions::variant_conditions;
+use super::files::{FILES, UNKNOWN};
+use super::ranking::{FactGroup, group_of, group_of_variable};
+use super::variants::of_main;
+use super::{CommandEnvironment, RunFacts, mains_of};
+use crate::model::{ActorPlan, CaptureMode, Hooks, Plan, Rules, Text, VariantId, VariantPlan};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// How similar the trials of two variants of different runs are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TrialSimilarity {
+    /// Program, files, machine and conditions are the same.
+    Same,
+    /// The command is the same, but another fact differs or is unknown.
+    Unlike(String),
+    /// The commands differ.
+    OtherCommand,
+}
+
+/// Compares the trials of a variant with the trials of a variant of another run.
+pub fn compare_variants(
+    here: (RunFacts<'_>, VariantId),
+    there: (RunFacts<'_>, VariantId),
+) -> TrialSimilarity {
+    let [ours, theirs] = [here, there].map(|(side, id)| VariantFacts::of_variant(side, id));
+    if ours.commands != theirs.commands {
+        return TrialSimilarity::OtherCommand;
+    }
+    let [before, now] =
+        [there, here].map(|(side, id)| variant_conditions(side.plan, id, side.host));
+    if let Some(one) = now.differences_from(&before).first() {
+        let (what, theirs, ours) = (&one.what, &one.baseline, &one.here);
+        return TrialSimilarity::Unlike(format!("{what}: {theirs} instead of {ours}"));
+    }
+    let names = ours.facts.keys().chain(theirs.facts.keys());
+    let mut unlike = names.filter(|name| ours.facts.get(*name) != theirs.facts.get(*name));
+    if let Some((_, name)) = unlike.next() {
+        return TrialSimilarity::Unlike(format!("{name} differs"));
+    }
+    match theirs.unknown.or(ours.unknown) {
+        Some(why) => TrialSimilarity::Unlike(why),
+        None => TrialSimilarity::Same,
+    }
+}
+
+/// Facts that determine how often a variant fails, and the unknown ones among them.
+struct VariantFacts {
+    commands: String,
+    /// Facts by priority as the reason, and by name.
+    facts: BTreeMap<(u32, String), String>,
+    unknown: Option<String>,
+}
+
+impl VariantFacts {
+    fn of_variant(side: RunFacts<'_>, id: VariantId) -> Self {
+        let RunFacts { plan, survey, .. } = side;
+        let variant = plan.variant_plan(id);
+        let mut recipe = Self {
+            commands: String::new(),
+            facts: BTreeMap::new(),
+            unknown: unknown_files(plan, variant),
+        };
+        recipe.add_plan(plan, variant);
+        // A variant that is prepared for each run has a different folder in each.
+        let made = variant.make.as_ref().map(|make| make.folder.to_string());
+        let made = made.filter(|folder| !folder.is_empty());
+        let neutral = |text: String| match &made {
+            Some(folder) => text.replace(folder, "{made}"),
+            None => text,
+        };
+        recipe.commands = neutral(describe_commands(variant));
+        recipe.insert_fact(
+            "the working directory",
+            neutral(per_actor(variant, |one| one.cwd.to_string())),
+        );
+        recipe.insert_fact(
+            "stdin",
+            per_actor(variant, |one| format!("{:?}", one.stdin)),
+        );
+        recipe.insert_fact(
+            "the container",
+            per_actor(variant, |one| format!("{:?}", one.container)),
+        );
+        for (number, (name, main)) in mains_of(variant).enumerate() {
+            for (variable, value) in CommandEnvironment::of_actor(plan, main).env {
+                let variable = variable.to_string_lossy();
+                if group_of_variable(&variable) != FactGroup::Trifle {
+                    let key = (3, format!("the environment variable {variable}"));
+                    let value = neutral(value.to_string_lossy().into_owned());
+                    let all = recipe.facts.entry(key).or_default();
+                    let _ = write!(all, "{number} {value};");
+                }
+            }
+            let facts = of_main(main, &name, survey);
+            if recipe.unknown.is_none() && variant.make.is_none() {
+                recipe.unknown = unknown_program(&facts);
+            }
+            for (name, value) in facts {
+                // Builds of prepared variants may differ, because they are prepared in the same
+                // way.
+                if variant.make.is_none() || !matches!(group_of(&name), FactGroup::Program) {
+                    recipe.add_fact(&name, number, value);
+                }
+            }
+        }
+        for (name, value) in &survey.0 {
+            if !name.contains('[') && group_of(name) == FactGroup::Processor {
+                recipe.add_fact(name, 0, value);
+            }
+        }
+        recipe
+    }
+
+    fn insert_fact(&mut self, name: &str, value: String) {
+        self.facts.insert((0, name.to_owned()), value);
+    }
+
+    fn add_fact(&mut self, name: &str, number: usize, value: &str) {
+        let key = match group_of(name) {
+            _ if name == FILES => (
+                1,
+                "a file of the command or of its working directory".to_owned(),
+            ),
+            FactGroup::Program => (1, format!("`{name}`")),
+            FactGroup::Library | FactGroup::Package => (2, format!("`{name}`")),
+            _ => (4, format!("`{name}`")),
+        };
+        let all = self.facts.entry(key).or_default();
+        let _ = write!(all, "{number} {value};");
+    }
+
+    /// Adds the settings of a plan's trials, except for the conditions.
+    fn add_plan(&mut self, plan: &Plan, variant: &VariantPlan) {
+        let rules = Rules {
+            only: Vec::new(),
+            ..plan.rules.clone()
+        };
+        self.insert_fact("a rule for passing or failing", format!("{rules:?}"));
+        self.insert_fact("a hook", describe_hooks(&plan.hooks, &variant.hooks));
+        self.insert_fact("the load", format!("{:?} {:?}", plan.load, variant.clients));
+        self.insert_fact(
+            "the leak grace",
+            format!("{:?} {:?}", plan.grace, plan.settle),
+        );
+        self.insert_fact("`warmup`", plan.warmup.to_string());
+        self.insert_fact("`tmp-per-run`", plan.scratch.to_string());
+        self.insert_fact("`watch-engine`", plan.watch_engine.to_string());
+        let dumps = plan.capture == CaptureMode::On;
+        self.insert_fact("`capture`", dumps.to_string());
+        let made = variant.make.as_ref().map(|make| (&make.script, &make.cwd));
+        self.insert_fact("the build", format!("{made:?} {:?}", variant.edits));
+    }
+}
+
+fn describe_commands(variant: &VariantPlan) -> String {
+    per_actor(variant, |one| {
+        format!(
+            "{} {:?} {:?} {}",
+            one.name, one.role, one.command, one.copies
+        )
+    })
+}
+
+fn per_actor(variant: &VariantPlan, what: impl Fn(&ActorPlan) -> String) -> String {
+    let all: Vec<String> = variant.actors.iter().map(what).collect();
+    all.join("\n")
+}
+
+/// Returns the hooks around the trials of a variant, whether they belong to it or to the plan.
+fn describe_hooks(plan: &Hooks, own: &Hooks) -> String {
+    let both = |plan: &Option<Text>, own: &Option<Text>| {
+        let all: Vec<String> = plan.iter().chain(own).map(ToString::to_string).collect();
+        all
+    };
+    format!(
+        "{:?} {:?} {:?} {:?}",
+        both(&plan.setup, &own.setup),
+        own.prepare.as_ref().or(plan.prepare.as_ref()),
+        own.conclude.as_ref().or(plan.conclude.as_ref()),
+        both(&plan.cleanup, &own.cleanup),
+    )
+}
+
+/// Returns why the files that a variant reads are unknown. The files of commits are known by the
+/// names of the commits.
+fn unknown_files(plan: &Plan, variant: &VariantPlan) -> Option<String> {
+    let commits = plan
+        .space
+        .as_ref()
+        .is_some_and(|space| space.repository.is_some());
+    if variant.actors.iter().any(|one| one.container.is_some()) {
+        Some("the files in its container are not recorded".to_owned())
+    } else if !variant.edits.is_empty() || variant.make.is_some() && !commits {
+        Some("its files are made anew for each run, and cannot be compared".to_owned())
+    } else {
+        None
+    }
+}
+
+/// Returns why the program and the files that it may read are unknown.
+fn unknown_program(facts: &BTreeMap<String, &str>) -> Option<String> {
+    let path = |name: &str| facts.get(name).filter(|path| path.ends_with(NOT_FOUND));
+    match facts.get(FILES) {
+        _ if !facts.contains_key("program.path") => Some("its program is not recorded".to_owned()),
+        _ if path("program.path")
+            .or(path("program.launched.path"))
+            .is_some() =>
+        {
+            Some("the program did not exist before `setup`".to_owned())
+        }
+        None => Some("its files are not recorded".to_owned()),
+        Some(value) => value
+            .strip_prefix(UNKNOWN)
+            .map(|why| format!("its files are not recorded: {why}")),
+    }
+}

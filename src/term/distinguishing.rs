@@ -1,0 +1,86 @@
+//! Shows several runs as columns, and the facts that distinguish the failing ones.
+
+use crate::report::distinguishing::{describe_odds, fact_lines};
+use crate::report::words;
+use crate::survey::{ComparedRun, RunsWithDistinguishingFacts};
+use console::{Alignment, measure_text_width, pad_str, style};
+use provoke_stats::real;
+use std::fmt::Write as _;
+
+/// Number of cells of a run in its row.
+const CELLS: usize = 6;
+
+/// Shows several runs and the distinguishing facts.
+pub fn format_distinguishing_facts(parted: &RunsWithDistinguishingFacts) -> String {
+    let mut out = String::new();
+    write_run_table(&mut out, &parted.runs);
+    let failing = parted.runs.iter().filter(|run| run.failures > 0).count();
+    let others = parted.runs.len() - failing;
+    if failing == 0 || others == 0 {
+        let which = if failing == 0 { "none" } else { "all" };
+        let _ = writeln!(
+            out,
+            "  {which} of the runs failed: at least one failing and one passing run are needed"
+        );
+        return out;
+    }
+    if parted.by.is_empty() {
+        let _ = writeln!(
+            out,
+            "  no recorded fact distinguishes the failing runs from the passing ones"
+        );
+        return out;
+    }
+    let _ = writeln!(out, "  {}", style("it failed only where").bold());
+    for line in fact_lines(&parted.by, usize::MAX) {
+        let _ = writeln!(out, "    {}", line.text);
+        if let Some(note) = line.note {
+            let _ = writeln!(out, "      {}", style(words::sanitize_line(note)).dim());
+        }
+    }
+    let odds = describe_odds("run", failing as u64, others as u64);
+    let _ = writeln!(out, "  {odds}");
+    out
+}
+
+fn write_run_table(out: &mut String, runs: &[ComparedRun]) {
+    let heads = ["", "host", "processor", "kernel", "failed", "rate"].map(str::to_owned);
+    let rows = runs.iter().map(|run| {
+        let rate = real(run.failures) / real(run.trials);
+        [
+            words::sanitize_line(&run.run),
+            words::sanitize_line(&run.host),
+            words::sanitize_line(&run.cpu),
+            words::sanitize_line(&run.kernel),
+            format!("{}/{}", run.failures, run.trials),
+            format!("{} %", words::format_percent(rate)),
+        ]
+    });
+    let rows: Vec<[String; CELLS]> = std::iter::once(heads).chain(rows).collect();
+    let widest = |column: usize| {
+        rows.iter()
+            .map(|row| measure_text_width(&row[column]))
+            .max()
+    };
+    let widths: [usize; CELLS] = std::array::from_fn(|column| widest(column).unwrap_or(0));
+    for (number, row) in rows.iter().enumerate() {
+        let cells = row
+            .iter()
+            .zip(widths)
+            .enumerate()
+            .map(|(column, (cell, width))| {
+                let side = if column < 4 {
+                    Alignment::Left
+                } else {
+                    Alignment::Right
+                };
+                pad_str(cell, width, side, None).into_owned()
+            });
+        let line = cells.collect::<Vec<_>>().join("  ");
+        let line = line.trim_end();
+        let _ = match number {
+            0 => writeln!(out, "  {}", style(line).dim()),
+            _ => writeln!(out, "  {line}"),
+        };
+    }
+}

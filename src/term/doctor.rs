@@ -1,0 +1,167 @@
+//! Shows what a machine can capture, and what to change.
+
+use super::screen::{Screen, stdout_width};
+use crate::doctor::{CheckResult, CheckState, DoctorReport};
+use crate::report::words;
+use console::style;
+
+/// Width in columns of the names of checks, with the blanks before and after them.
+const NAMES: usize = 17;
+
+/// Shows what the machine can capture, then the suggested changes, then all checks.
+pub fn format_checkup(checkup: &DoctorReport) -> String {
+    laid_out(checkup, stdout_width())
+}
+
+fn laid_out(checkup: &DoctorReport, width: Option<usize>) -> String {
+    let mut screen = Screen::new(width);
+    screen.push_text(0, &style("This machine can capture").bold().to_string());
+    let can = checkup.can;
+    for (it, what) in [
+        (can.cores, "cores of crashes, with stacks"),
+        (can.stacks_of_hangs, "stacks of hung processes"),
+        (
+            can.kernel_lines,
+            "the kernel's log of crashes and OOM kills",
+        ),
+        (can.oom_for_certain, "OOM kills with certainty"),
+    ] {
+        // Colour repeats what the text says.
+        let mark = if it {
+            style("yes").green()
+        } else {
+            style("no ").red().bold()
+        };
+        screen.push_text(2, &format!("{mark}  {what}"));
+    }
+    for (state, one, many) in [
+        (
+            CheckState::Bad,
+            "check failed: evidence is lost",
+            "checks failed: evidence is lost",
+        ),
+        (
+            CheckState::Better,
+            "check can be improved",
+            "checks can be improved",
+        ),
+        (CheckState::Ok, "check passed", "checks passed"),
+    ] {
+        let checks = || checkup.checks.iter().filter(|check| check.state == state);
+        let title = words::plural_of(checks().count() as u64, one, many);
+        let title = match state {
+            CheckState::Ok => style(title).green(),
+            CheckState::Better => style(title).yellow(),
+            CheckState::Bad => style(title).red().bold(),
+        };
+        if checks().next().is_some() {
+            screen.push_gap();
+            screen.push_text(0, &title.to_string());
+        }
+        for check in checks() {
+            write_check(&mut screen, check);
+        }
+    }
+    screen.into_text()
+}
+
+fn write_check(screen: &mut Screen, check: &CheckResult) {
+    let seen = words::sanitize_line(&check.seen);
+    let name_width = NAMES - 4;
+    screen.push_hanging_text(2, NAMES, &format!("{:<name_width$}  {seen}", check.name));
+    for line in check.fix.iter().flat_map(|fix| fix_lines(fix)) {
+        screen.push_row(&format!("{}{line}", " ".repeat(NAMES)));
+    }
+}
+
+/// Returns how to fix something, with each command on a separate line.
+fn fix_lines(fix: &str) -> Vec<String> {
+    let fix = words::sanitize_line(fix);
+    let mut lines = Vec::new();
+    for part in fix.split("; ") {
+        let (about, command) = match part.rsplit_once(": ") {
+            Some((about, command)) => (Some(about), command),
+            None => (None, part),
+        };
+        let command = command
+            .strip_prefix('`')
+            .and_then(|rest| rest.strip_suffix('`'))
+            .unwrap_or(command);
+        match about {
+            Some(about) => {
+                lines.extend([format!("{about}:"), format!("  {}", style(command).bold())]);
+            }
+            None => lines.push(style(command).bold().to_string()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::CaptureAbilities;
+
+    #[test]
+    fn the_summary_comes_first_and_commands_have_their_own_lines() {
+        let check = |name, state, seen: &str, fix: Option<&str>| CheckResult {
+            name,
+            state,
+            seen: seen.to_owned(),
+            fix: fix.map(str::to_owned),
+        };
+        let found = DoctorReport {
+            format: DoctorReport::FORMAT,
+            can: CaptureAbilities {
+                cores: false,
+                stacks_of_hangs: true,
+                kernel_lines: true,
+                oom_for_certain: false,
+            },
+            checks: vec![
+                check(
+                    "crash",
+                    CheckState::Ok,
+                    "a test program crashed, and its core was at /tmp/core",
+                    None,
+                ),
+                check(
+                    "core-limit",
+                    CheckState::Bad,
+                    "the hard limit for core files is 0",
+                    Some(
+                        "as root, before provoke: `ulimit -Hc unlimited`; in a service `LimitCORE=infinity`",
+                    ),
+                ),
+                check(
+                    "core-names",
+                    CheckState::Better,
+                    "all cores have the same name: a second crash in a directory overwrites the first",
+                    Some("sysctl kernel.core_uses_pid=1"),
+                ),
+            ],
+        };
+        insta::assert_snapshot!(console::strip_ansi_codes(&laid_out(&found, Some(60))), @"
+        This machine can capture
+          no   cores of crashes, with stacks
+          yes  stacks of hung processes
+          yes  the kernel's log of crashes and OOM kills
+          no   OOM kills with certainty
+
+        1 check failed: evidence is lost
+          core-limit     the hard limit for core files is 0
+                         as root, before provoke:
+                           ulimit -Hc unlimited
+                         in a service `LimitCORE=infinity`
+
+        1 check can be improved
+          core-names     all cores have the same name: a second
+                         crash in a directory overwrites the first
+                         sysctl kernel.core_uses_pid=1
+
+        1 check passed
+          crash          a test program crashed, and its core was at
+                         /tmp/core
+        ");
+    }
+}
