@@ -1,7 +1,7 @@
 //! Opens connections, and classifies their errors.
 
 use super::acks::AckDelays;
-use super::target::Target;
+use super::target::{Target, resolver_said};
 use super::tls::{self, Tls};
 use crate::model::{RequestPhase, RequestResult};
 use rustix::io::Errno;
@@ -154,13 +154,6 @@ impl Dialer {
         }
         Err(failed)
     }
-}
-
-/// Returns the resolver's message without the prefix of all such errors.
-pub(super) fn resolver_said(error: &io::Error) -> String {
-    let said = error.to_string();
-    let prefix = "failed to lookup address information: ";
-    said.strip_prefix(prefix).unwrap_or(&said).to_owned()
 }
 
 /// Returns the result of a request whose connection failed in this part.

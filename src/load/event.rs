@@ -36,7 +36,7 @@ pub(super) mod code {
     }
 }
 
-/// Unpacked record of a request. Times are nanoseconds of the trial's [`super::worker::Clock`].
+/// Unpacked record of a request. Times are nanoseconds of the trial's [`super::clock::Clock`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequestRecord {
     pub(super) n: u64,

@@ -4,9 +4,9 @@
 //! provoke itself. A request is written to the ring when it is sent, and completed in place.
 
 use super::LoadProgress;
+use super::crash_effect::{AROUND_DEATH, CrashEffect};
 use super::event::{RequestRecord, WORDS, code};
 use super::request::DrawnRequest;
-use super::request_evidence::CrashEffect;
 use crate::model::{Latencies, RequestPhase, RequestResult};
 use crate::sys::files::create_private;
 use crate::sys::mapped::MappedWords;
@@ -21,8 +21,6 @@ use std::sync::PoisonError;
 const EVENTS: usize = 65_536;
 /// Largest latency that is distinguished, in microseconds.
 const LONGEST: u64 = 3_600_000_000;
-/// Nanoseconds around a crash in which broken connections are attributed to it.
-pub(super) const AROUND_DEATH: u64 = 1_000_000_000;
 /// Limit of remembered broken requests, for a crash that is detected later.
 const MOST_BROKEN: usize = 65_536;
 
@@ -604,7 +602,7 @@ mod tests {
         let place = record.begin_request(5, &choice(3), died - 900, died - 900);
         record.note_resent(place, died - 495);
         record.end_request(place, end(RequestResult::Refused, died - 6));
-        let blow = crate::load::request_evidence::find_in_flight(
+        let blow = crate::load::crash_effect::find_in_flight(
             &record.kept_events(),
             &record.resent_requests().collect::<Vec<_>>(),
             died,

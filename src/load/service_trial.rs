@@ -1,17 +1,21 @@
 //! Drives one trial of a service from its first response to its end, as its clients see it.
 
 use super::body::RequestTail;
+use super::clock::Clock;
 use super::connect::Dialer;
+use super::crash_effect::{self, CrashEffect};
 use super::fixed_rate::RequestRate;
 use super::http2;
-use super::phase::{self, LoadPhase, PhaseContext, PhaseResult};
+use super::phase::LoadPhase;
+use super::phase_run::{PhaseContext, PhaseResult, wait_for_death, wait_for_halt};
 use super::probe::Probe;
 use super::record::WorkerRecord;
 use super::request::{DrawnRequest, Requests, hash_number};
-use super::request_evidence::{self, CrashEffect};
+use super::request_evidence;
+use super::signal::ClientStop;
 use super::target::{self, Target};
 use super::tls::Tls;
-use super::worker::{ClientStop, Clock};
+
 use super::{LoadError, LoadPlaceholders, ServiceTrial, ready};
 use crate::model::{
     ConnectionReuse, HttpVersion, LoadLimit, LoadObservation, LoadPlan, LoadStage, ReadyCondition,
@@ -173,8 +177,8 @@ async fn run_stages(life: &mut ServiceTrial, seen: &mut LoadObservation) -> Resu
     );
     tokio::select! {
         ready = waiting => ready?,
-        _ = phase::wait_for_death(&mut life.death) => return Ok(()),
-        () = phase::wait_for_halt(&mut life.halt) => return Ok(()),
+        _ = wait_for_death(&mut life.death) => return Ok(()),
+        () = wait_for_halt(&mut life.halt) => return Ok(()),
     }
     if !life.pids.is_empty() {
         let (target, pids) = (made.target.clone(), life.pids.clone());
@@ -256,8 +260,8 @@ async fn run_stages(life: &mut ServiceTrial, seen: &mut LoadObservation) -> Resu
                     }
                 }
             }
-            _ = phase::wait_for_death(&mut around.death) => ran.stop = ClientStop::Died,
-            () = phase::wait_for_halt(&mut around.halt) => ran.stop = ClientStop::Halted,
+            _ = wait_for_death(&mut around.death) => ran.stop = ClientStop::Died,
+            () = wait_for_halt(&mut around.halt) => ran.stop = ClientStop::Halted,
         }
     }
     seen.delayed_acks = around.dialer.acks.delayed_answers();
@@ -358,7 +362,7 @@ fn finish_phase(
             .iter()
             .flat_map(WorkerRecord::resent_requests)
             .collect();
-        request_evidence::find_in_flight(&events, &agains, died)
+        crash_effect::find_in_flight(&events, &agains, died)
     });
     if let (Some(died), Some(blow)) = (died, &blow) {
         for record in &mut ran.records {

@@ -1,8 +1,9 @@
 //! Parses the target URL, and resolves its host.
 
-use super::{LoadError, LoadPlaceholders, connect};
+use super::{LoadError, LoadPlaceholders};
 use crate::model;
 use crate::untrusted::Untrusted as _;
+use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::path::{Path, PathBuf};
 
@@ -97,7 +98,7 @@ impl Target {
                 }
                 Ok(found)
             }
-            Err(error) => Err(connect::resolver_said(&error)),
+            Err(error) => Err(resolver_said(&error)),
         }
     }
 
@@ -140,6 +141,13 @@ pub(super) fn fill_marks(text: &str, fill: &LoadPlaceholders) -> String {
 /// Replaces placeholders in a path.
 pub(super) fn fill_path(text: &model::Text, fill: &LoadPlaceholders) -> PathBuf {
     Path::new(text.fill_marks(fill).as_os_str()).to_owned()
+}
+
+/// Returns the resolver's message without the prefix of all such errors.
+pub(super) fn resolver_said(error: &io::Error) -> String {
+    let said = error.to_string();
+    let prefix = "failed to lookup address information: ";
+    said.strip_prefix(prefix).unwrap_or(&said).to_owned()
 }
 
 #[cfg(test)]

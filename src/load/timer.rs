@@ -1,6 +1,6 @@
 //! Timer with a resolution of microseconds for clients, because tokio's timers have milliseconds.
 
-use super::worker::Clock;
+use super::clock::Clock;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,

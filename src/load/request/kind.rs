@@ -1,12 +1,11 @@
 //! Prepares a kind of request from the plan.
 
-use super::super::body::{BodySource, FileBody};
+use super::super::body::{BodySource, FileBody, Http2Body};
 use super::super::check::CompiledResponseRules;
 use super::super::target::{self, Target};
 use super::super::{LoadError, LoadPlaceholders};
 use super::rows::CsvRows;
 use super::template::{RequestTemplate, TemplateLocation};
-use super::{BodyContent, RequestKind, SHORT_BODY};
 use crate::model::{self, FilePick, RequestBody};
 use std::fs;
 use std::io::Read as _;
@@ -24,6 +23,41 @@ const MOST_HEADERS: usize = 256;
 
 /// Limit of files of one kind.
 const MOST_FILES: usize = 1 << 24;
+
+/// Size up to which a body is appended to its head, so that both are one write.
+pub(super) const SHORT_BODY: usize = 16 * 1024;
+
+/// A kind of request.
+pub(in super::super) struct RequestKind {
+    /// The response has no body.
+    pub(in super::super) head: bool,
+    pub(in super::super) expected: CompiledResponseRules,
+    /// Part of the head before the length of the body.
+    pub(super) begin: RequestTemplate,
+    /// The plan contains the length or encoding of the body.
+    pub(super) framed: bool,
+    pub(super) body: BodyContent,
+    /// Complete request, if all requests of this kind are equal.
+    pub(super) fixed: Option<Vec<u8>>,
+    /// The same request for HTTP/2, created on demand.
+    pub(super) fixed_two: OnceLock<hyper::Request<Http2Body>>,
+    /// The kind is a request file, to which nothing is added.
+    pub(super) raw: bool,
+    /// The body of the request file is separate and follows the bytes of the head.
+    pub(super) behind: bool,
+    // Parts for HTTP/2.
+    pub(in super::super) method: String,
+    pub(super) path: RequestTemplate,
+    pub(super) headers: Vec<(String, RequestTemplate)>,
+}
+
+/// Body of a kind of request.
+pub(super) enum BodyContent {
+    None,
+    Template(RequestTemplate),
+    Files(Vec<BodySource>, FilePick),
+    Column(usize),
+}
 
 impl RequestKind {
     pub(super) fn new(

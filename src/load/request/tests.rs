@@ -1,6 +1,10 @@
+use super::super::body::{BodySource, RequestTail};
+use super::super::target::Target;
 use super::super::tests::{load, request};
+use super::super::{LoadError, LoadPlaceholders};
 use super::*;
-use crate::model::{RequestBody, Text};
+use crate::model::{self, FilePick, RequestBody, Text};
+use hyper::header::HeaderName;
 use std::collections::BTreeMap;
 use std::fs;
 
