@@ -14,7 +14,7 @@
 //!   significant or disappears, up to a limit: a second change may have made the failure more frequent.
 //!
 //! The runs of the check are evidence like all others. So it begins before the posterior reaches its limit, and costs
-//! little more than the runs that the posterior needs anyway (`examples/search/shipped.rs`).
+//! little more than the runs that the posterior needs anyway (`benches/search/shipped.rs`).
 
 use super::super::{clean_runs_at_known_rate, clean_runs_needed, convert::real, fisher};
 use super::posterior::{Bisection, TestedVersion};

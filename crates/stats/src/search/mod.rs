@@ -15,7 +15,7 @@
 //! | `screen` | which items can be left out at all: [`ItemScreen`] |
 //! | `capacity` | how many runs it will take |
 //!
-//! `cargo run --release --example search` prints all figures given here: mean runs after a baseline of five failures,
+//! `cargo bench --bench search` prints all figures given here: mean runs after a baseline of five failures,
 //! and the share of wrong answers at delta .05, over 250 to 1000 searches.
 //!
 //! | n, p, q | failures distinguished (`clean`) | background possible |

@@ -1,6 +1,6 @@
 //! Measures the cost and the error rate of searches: the figures of `provoke_stats::search`.
 //!
-//! `cargo run --release --example search -- <table> [trials] [only]`, where the tables are named in `main`, and `only`
+//! `cargo bench --bench search -- <table> [trials] [only]`, where the tables are named in `main`, and `only`
 //! keeps the rows with these words.
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 #![expect(
@@ -26,7 +26,11 @@ mod simulated;
 mod timings;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // Cargo adds `--bench`.
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
     let table = arguments.first().map_or("targets", String::as_str);
     let trials = arguments
         .get(1)

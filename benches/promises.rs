@@ -1,7 +1,7 @@
 //! Measures the error rates of `run` and `confirm` if trials are not independent or the rate changes: the figures of
 //! `docs/statistics.md`. Baselines use the policy and the state of the program itself.
 //!
-//!     cargo run --release --example promises -- [repetitions] [only rows with this text]
+//!     cargo bench --bench promises -- [repetitions] [only rows with this text]
 
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 #![expect(clippy::cast_precision_loss, reason = "small counts")]
@@ -110,7 +110,7 @@ struct Shares {
 }
 
 fn row(name: &str, rule: &str, before: World, after: World, repetitions: u64) {
-    let only = std::env::args().nth(2).unwrap_or_default();
+    let only = arguments().nth(1).unwrap_or_default();
     if !format!("{name}, {rule}").contains(&only) {
         return;
     }
@@ -166,8 +166,15 @@ fn row(name: &str, rule: &str, before: World, after: World, repetitions: u64) {
     );
 }
 
+/// Returns the arguments of this program, without the one that Cargo adds.
+fn arguments() -> impl Iterator<Item = String> {
+    std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+}
+
 fn main() {
-    let repetitions = std::env::args().nth(1);
+    let repetitions = arguments().next();
     let repetitions = repetitions.map_or(2000, |text| text.parse().expect("a number"));
     println!(
         "| world, rule | saw a failure | clumps | drift | covered | not known | false FIXED | median clean trials |"

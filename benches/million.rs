@@ -1,7 +1,7 @@
 //! Runs a million trials without processes, to measure the cost of the loop, the fold and the journal.
 //!
 //! ```text
-//! cargo run --release --example million -- 1000000 /tmp/million
+//! cargo bench --bench million -- 1000000 /tmp/million
 //! provoke report /tmp/million --json
 //! ```
 
@@ -45,7 +45,10 @@ fn outcome(trial: &Trial) -> (Duration, Observation) {
 }
 
 fn main() {
-    let mut args = std::env::args().skip(1);
+    // Cargo adds `--bench`.
+    let mut args = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench");
     let trials = args
         .next()
         .map_or(1_000_000, |text| text.parse().expect("a number of trials"));
