@@ -2,8 +2,8 @@
 //!
 //! A core holds the private memory of the process and the names of its mapped files. `dump` and
 //! `notes` read the core. `modules` finds the mapped files (with `link_map` if the core lacks their
-//! names) and checks whether they are unchanged. `space` combines both. `unwind` unwinds the stacks
-//! with the call frame information of `cfi`, `recover` finds the original fault behind a handler
+//! names) and checks whether they are unchanged. `address_space` combines both. `unwind` unwinds the stacks
+//! with the call frame information of `cfi`, `original_fault` finds the original fault behind a handler
 //! that raised the signal again, `symbols` resolves names, and `examine` combines the findings.
 //!
 //! The offset of a frame is the link-time address in its file, as `objdump -d` and `nm` show it, so

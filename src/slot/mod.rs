@@ -6,9 +6,9 @@
 //! closes, because provoke ended or was killed, the slot kills everything below it and ends.
 //! `docs/design/slots.md` has the reasons.
 //!
-//! [`wire`] has the messages to and from provoke, `supervise` runs the processes of a trial, `tree`
-//! finds processes that remain, `objects` finds what remains in a container engine, `capture` reads
-//! output. `hang` and `snapshots` examine a hung trial, `witness` asks the kernel which process
+//! [`wire`] has the messages to and from provoke, `supervise` runs the processes of a trial, `process_tree`
+//! finds processes that remain, `engine_objects` finds what remains in a container engine, `capture` reads
+//! output. `hang` and `snapshots` examine a hung trial, `crash_monitor` asks the kernel which process
 //! crashed, and `trace` follows a trial from fault to fault.
 
 mod capture;
