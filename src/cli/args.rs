@@ -54,7 +54,8 @@ pub(super) struct ExperimentFlags {
     /// Treat a trial as hung after this long [default: auto]
     ///
     /// A time such as 60s or 2m, or `auto`: 20 times the slowest passing trial and at least 10 s; until five
-    /// trials have passed at least 1 minute, and until the first has passed 5 minutes.
+    /// trials have passed at least 1 minute, and until the first has passed 5 minutes. A trial in which a
+    /// deadlock stops every thread ends earlier.
     #[arg(short, long, value_name = "TIME", help_heading = STOP)]
     timeout: Option<TimeoutValue>,
     /// Wait this long between SIGTERM and SIGKILL for a hung trial [default: 5s]

@@ -9,7 +9,7 @@ const BUSY_PART: u32 = 4;
 /// CPU time that makes a thread busy if it is not known how much it could get.
 const BUSY_TIME: Duration = Duration::from_millis(50);
 
-/// All threads of a trial at its deadline.
+/// All threads of a trial when it counted as hung.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hang {
@@ -21,6 +21,14 @@ pub struct Hang {
     /// A deadlock cycle: each thread waits for a lock that the next one holds, and the last for the first.
     #[serde(skip_serializing_if = "is_default")]
     pub cycle: Vec<i32>,
+    /// The timeout that provoke did not wait for, because it had found this deadlock, and no thread of the trial could
+    /// continue. Zero if the trial timed out.
+    #[serde(
+        rename = "ended_before_us",
+        skip_serializing_if = "is_default",
+        with = "micros"
+    )]
+    pub ended_before: Duration,
     /// Processes with the base names of their executables.
     #[serde(skip_serializing_if = "is_default")]
     pub programs: Vec<(i32, String)>,

@@ -1,5 +1,6 @@
 //! Row of one trial in a report, derived from its observation.
 
+use super::words::early_end;
 use crate::model::{
     ActorObservation, Ending, EvidenceDepth, FailureKind, InconclusiveReason, LoadStage,
     Observation, Outcome, ProcessObservation,
@@ -182,6 +183,7 @@ fn known_by(
             let mut all = seen.residue.leaked.iter().map(command).chain(objects);
             all.next()
         }
+        FailureKind::Hang { .. } => early_end(seen),
         _ => kind.evidence_label(),
     };
     (kind.name(), class, detail.unwrap_or_default())

@@ -1,7 +1,7 @@
 //! Formats numbers, and names outcomes and failures, for all reports.
 
 use super::{Mtbf, VariantReport};
-use crate::model::InconclusiveReason;
+use crate::model::{InconclusiveReason, Observation};
 use crate::policy::{StopRule, VariantVerdict, Verdict};
 use crate::untrusted::SafeText;
 use std::fmt::Write as _;
@@ -135,6 +135,14 @@ pub fn left_behind(processes: u64, objects: u64) -> Option<String> {
     });
     let all: Vec<String> = processes.into_iter().chain(objects).collect();
     (!all.is_empty()).then(|| all.join(" and "))
+}
+
+/// Says that provoke ended a deadlocked trial before its timeout; `None` for any other trial.
+pub fn early_end(seen: &Observation) -> Option<String> {
+    let timeout = seen.hang.as_ref()?.ended_before;
+    let words = format_seconds(timeout.as_secs_f64());
+    let text = format!("provoke did not wait for the timeout of {words}: no thread can continue");
+    (!timeout.is_zero()).then_some(text)
 }
 
 /// Formats a time in seconds: `0.25 ms`, `12 ms`, `1.23 s`, `4m 05s`, `2h 03m`, `3d 04h`.

@@ -1,8 +1,8 @@
 //! Examines the processes of a hung trial.
 //!
-//! The examination runs after the deadline, before the processes are asked to end. First it reads
-//! `/proc`, which does not disturb the processes. Then it runs optional tools. At last it stops the
-//! processes to take their stacks.
+//! The examination runs after the deadline or after a deadlock was found, before the processes are
+//! asked to end. First it reads `/proc`, which does not disturb the processes. Then it runs optional
+//! tools. At last it stops the processes to take their stacks.
 
 use super::container::RunningContainer;
 use super::process::TrialProcess;
@@ -18,7 +18,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Time limit of the whole examination.
+/// Time limit of taking the stacks.
 const BUDGET: Duration = Duration::from_secs(5);
 /// Interval between two snapshots of each thread.
 const WATCHED: Duration = Duration::from_millis(200);
@@ -50,17 +50,21 @@ impl Slot {
         patterns: &RegexSet,
         snapshots: &SnapshotFolder,
     ) -> Hang {
-        let until = Instant::now() + BUDGET;
-        // Examine the processes in the container instead of the engine's client.
-        let contained = || processes.iter().filter(|one| one.container.is_some());
-        let mut pids = process_tree::living_processes(&self.given_up);
-        pids.retain(|pid| contained().all(|one| one.pid != Some(*pid)));
-        let held = || contained().filter_map(|one| one.container.as_ref());
-        if held().next().is_some() {
-            // Without a daemon, containers and their monitors are children of the slot.
-            pids.retain(|pid| !engine::is_of_container(*pid));
-            pids.extend(held().flat_map(RunningContainer::living_processes));
+        let (mut hang, called) = self.watch_threads(processes, patterns);
+        if !called && !self.control.is_closed() {
+            self.add_stacks(&mut hang, processes, snapshots);
         }
+        hang
+    }
+
+    /// Watches all threads for a moment without stopping them. Returns their state, and whether
+    /// provoke sent a message meanwhile, which ends the watch.
+    pub(super) fn watch_threads(
+        &mut self,
+        processes: &mut [TrialProcess],
+        patterns: &RegexSet,
+    ) -> (Hang, bool) {
+        let pids = self.examined_pids(processes);
         let all = threads_of(&pids);
         let listed = &all[..all.len().min(LISTED)];
         let first = look_at_threads(listed, &all);
@@ -79,7 +83,7 @@ impl Slot {
         if unlisted == 0 {
             find_readers(&mut threads);
         }
-        let mut hang = Hang {
+        let hang = Hang {
             cycle: find_wait_cycle(&threads),
             unlisted,
             programs: pids
@@ -94,9 +98,18 @@ impl Slot {
             threads,
             ..Hang::default()
         };
-        if called || self.control.is_closed() {
-            return hang;
-        }
+        (hang, called)
+    }
+
+    /// Adds the Python calls of the threads, and the cores of their processes.
+    pub(super) fn add_stacks(
+        &self,
+        hang: &mut Hang,
+        processes: &[TrialProcess],
+        snapshots: &SnapshotFolder,
+    ) {
+        let until = Instant::now() + BUDGET;
+        let pids = self.examined_pids(processes);
         ask_for_python(&mut hang.threads, &pids, until);
         for pid in pids.into_iter().take(STACKS) {
             if Instant::now() < until {
@@ -104,7 +117,21 @@ impl Slot {
                     .extend(snapshots.write_core("hang", pid, None, until));
             }
         }
-        hang
+    }
+
+    /// Returns the living processes of the trial. For a container these are the processes in it,
+    /// and not the engine's client.
+    fn examined_pids(&self, processes: &[TrialProcess]) -> Vec<i32> {
+        let contained = || processes.iter().filter(|one| one.container.is_some());
+        let mut pids = process_tree::living_processes(&self.given_up);
+        pids.retain(|pid| contained().all(|one| one.pid != Some(*pid)));
+        let held = || contained().filter_map(|one| one.container.as_ref());
+        if held().next().is_some() {
+            // Without a daemon, containers and their monitors are children of the slot.
+            pids.retain(|pid| !engine::is_of_container(*pid));
+            pids.extend(held().flat_map(RunningContainer::living_processes));
+        }
+        pids
     }
 }
 

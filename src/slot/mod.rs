@@ -8,7 +8,8 @@
 //!
 //! [`wire`] has the messages to and from provoke, `supervise` runs the processes of a trial, `process_tree`
 //! finds processes that remain, `engine_objects` finds what remains in a container engine, `capture` reads
-//! output. `hang` and `snapshots` examine a hung trial, `crash_monitor` asks the kernel which process
+//! output. `deadlock` finds a deadlock before the timeout, `hang` and `snapshots` examine a hung trial,
+//! `crash_monitor` asks the kernel which process
 //! crashed, and `trace` follows a trial from fault to fault.
 
 mod capture;
@@ -16,6 +17,7 @@ mod command;
 mod container;
 mod control;
 mod crash_monitor;
+mod deadlock;
 mod engine_objects;
 mod hang;
 mod process;

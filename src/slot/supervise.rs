@@ -1,6 +1,7 @@
 //! Supervises the processes of a trial: waits for them, asks them to end, kills them.
 
 use super::control::ControlInput;
+use super::deadlock::DeadlockSearch;
 use super::process::TrialProcess;
 use super::process_tree::{ProcessEvent, TreeState};
 use super::snapshots::SnapshotFolder;
@@ -88,7 +89,8 @@ impl Slot {
         patterns: &RegexSet,
         terms: &SupervisionLimits<'_>,
     ) -> SupervisionResult {
-        let mut deadline = Instant::now() + terms.timeout;
+        let began = Instant::now();
+        let mut deadline = began + terms.timeout;
         let has_service = processes.iter().any(|one| one.role == ActorRole::Service);
         let mut over = false;
         let mut asked_to_stop = false;
@@ -100,6 +102,9 @@ impl Slot {
             hang: None,
         };
         let mut phase = EndPhase::Running;
+        // Whether a service hangs is decided by its clients.
+        let mut search =
+            (terms.inquest.is_some() && !has_service).then(|| DeadlockSearch::new(began));
         loop {
             let mut running = processes.iter().filter(|one| one.pid.is_some());
             let main = running.clone().any(|one| one.role == ActorRole::Main);
@@ -120,6 +125,16 @@ impl Slot {
                 continue;
             }
             let now = Instant::now();
+            let deadlock = match &mut search {
+                Some(search)
+                    if phase == EndPhase::Running
+                        && main
+                        && (search.next_look..deadline).contains(&now) =>
+                {
+                    self.find_deadlock(search, processes, patterns)
+                }
+                _ => None,
+            };
             match phase {
                 EndPhase::Running if over || !(main || has_service) => {
                     // The main work is done, so processes that still run are ended without counting
@@ -134,14 +149,21 @@ impl Slot {
                     }
                     phase = EndPhase::Asked(now + grace);
                 }
-                EndPhase::Running if now >= deadline => {
+                EndPhase::Running if now >= deadline || deadlock.is_some() => {
                     look_into_containers(processes);
                     let tracer = &self.tracer;
                     decide_endings(processes, |one| timed_out(one, tracer));
                     self.witness.stop_listening(&process_ids(processes));
-                    how.hang = terms
-                        .inquest
-                        .map(|snapshots| self.inspect_hang(processes, patterns, snapshots));
+                    how.hang = terms.inquest.map(|snapshots| match deadlock {
+                        Some(mut hang) => {
+                            if Instant::now() < deadline {
+                                hang.ended_before = terms.timeout;
+                            }
+                            self.add_stacks(&mut hang, processes, snapshots);
+                            hang
+                        }
+                        None => self.inspect_hang(processes, patterns, snapshots),
+                    });
                     terminate_tree();
                     how.forced = true;
                     phase = EndPhase::Asked(Instant::now() + grace);
@@ -156,7 +178,9 @@ impl Slot {
                 EndPhase::Running | EndPhase::Asked(_) | EndPhase::Killed(_) => {}
             }
             let until = match phase {
-                EndPhase::Running => deadline,
+                EndPhase::Running => search
+                    .as_ref()
+                    .map_or(deadline, |search| deadline.min(search.next_look)),
                 EndPhase::Asked(until) | EndPhase::Killed(until) => until,
             };
             let heard = self.wait_for_order_until(processes, patterns, until);

@@ -29,3 +29,4 @@ pub mod spawn;
 pub mod threads;
 pub mod tool;
 pub mod user;
+pub mod waits;

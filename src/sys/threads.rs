@@ -101,7 +101,7 @@ pub fn thread_ids(pid: i32) -> Vec<i32> {
 
 /// Reads a file about a thread. The kernel truncates the thread's name after 15 bytes, which may be
 /// within a character.
-fn read_text(path: &str) -> io::Result<String> {
+pub(super) fn read_text(path: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
 
@@ -164,7 +164,7 @@ fn cpu_time<'a>(mut fields: impl Iterator<Item = &'a str>) -> Option<Duration> {
 
 /// Parses `/proc/PID/task/TID/syscall`, which is `running` for a running thread and begins with -1
 /// outside of system calls.
-fn parse_call(text: &str) -> Option<SystemCall> {
+pub(super) fn parse_call(text: &str) -> Option<SystemCall> {
     let mut fields = text.split_ascii_whitespace();
     let number = fields.next()?.parse().ok().filter(|number| *number >= 0)?;
     let mut arguments = [0; 6];
@@ -215,17 +215,19 @@ pub fn wait_of_call(pid: i32, tid: i32, call: SystemCall, threads: &[i32]) -> Op
 /// Flag that `vfork` and `posix_spawn` pass to `clone`.
 const VFORK: u64 = libc::CLONE_VFORK as u64;
 
+/// Operations of `futex` that wait, with the time limit as the fourth argument.
+pub(super) const FUTEX_WAITS: [i32; 3] = [
+    libc::FUTEX_WAIT,
+    libc::FUTEX_WAIT_BITSET,
+    libc::FUTEX_LOCK_PI,
+];
+
 /// Returns the target of a thread's wait in `futex`.
 fn wait_of_futex(pid: i32, tid: i32, call: SystemCall, threads: &[i32]) -> Option<WaitTarget> {
     let [at, operation, expected, ..] = call.arguments;
     let flags = i32::try_from(operation).ok()?;
     let operation = flags & libc::FUTEX_CMD_MASK;
-    let waits = [
-        libc::FUTEX_WAIT,
-        libc::FUTEX_WAIT_BITSET,
-        libc::FUTEX_LOCK_PI,
-    ];
-    if !waits.contains(&operation) {
+    if !FUTEX_WAITS.contains(&operation) {
         return None;
     }
     let memory = ProcessMemory::of_process(pid).ok()?;

@@ -192,6 +192,9 @@ impl LiveDisplay {
             "  {:<6} {of}{text}  {time}{words}",
             id.to_string()
         ));
+        if let Some(text) = words::early_end(seen) {
+            self.print_line(&format!("         {text}"));
+        }
         if let Some(killer) = oracle::describe_killer(seen, &state.plan.limits) {
             self.print_line(&format!("         killed by: {killer}"));
         }

@@ -2,7 +2,9 @@
 
 use super::super::load;
 use super::super::source_line;
-use super::super::words::{format_bytes, format_count, format_seconds, left_behind, sanitize_line};
+use super::super::words::{
+    early_end, format_bytes, format_count, format_seconds, left_behind, sanitize_line,
+};
 use super::lines::WrappedText;
 use super::{
     DETAILS, describe_site, hang_story, push_details, push_headline, push_source_line, push_stacks,
@@ -130,6 +132,9 @@ fn push_failure(told: &TrialDetails<'_>, failure: &Failure, lines: &mut WrappedT
             failure.kind,
             failure.kind.meaning_words()
         ));
+    }
+    if let Some(text) = early_end(seen) {
+        lines.push_detail(&text);
     }
     push_endings(told, lines);
     for autopsy in &stories {

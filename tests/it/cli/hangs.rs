@@ -156,7 +156,7 @@ fn a_trial_that_is_stuck_when_the_run_is_interrupted_shows_where() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "locks", LOCKS, &FLAGS);
     // The usual duration is known after five passing trials.
-    let script = format!("echo >> ran; [ $(wc -l < ran) -le 5 ] || exec {program} self");
+    let script = format!("echo >> ran; [ $(wc -l < ran) -le 5 ] || exec {program} ended");
     let child = sandbox.start(&["run", "-n", "9", "-t", "10m", "--", "sh", "-c", &script]);
     child.wait_for("#6 takes longer than usual");
     child.signal(rustix::process::Signal::INT);
@@ -165,7 +165,7 @@ fn a_trial_that_is_stuck_when_the_run_is_interrupted_shows_where() {
     for words in [
         "0 of 5 trials failed",
         "trial 6 still running after",
-        "inner waits for itself",
+        "waiter < main waits for a lock of a thread that has ended",
         "trial 6 and the trials that started after it are not counted",
         "provoke explain last#6",
     ] {
@@ -177,10 +177,7 @@ fn a_trial_that_is_stuck_when_the_run_is_interrupted_shows_where() {
         words.contains("when the run was stopped, and not counted"),
         "{story}"
     );
-    assert!(
-        words.contains("waits for a lock, a, that it holds itself"),
-        "{story}"
-    );
+    assert!(words.contains(", which has ended."), "{story}");
     let said = sandbox.provoke(&["report", "last", "--json"]);
     let report: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
     assert_eq!(report["late_trials"][0]["trial"], 6);
@@ -256,6 +253,22 @@ fn a_deadlock_names_the_locks_that_have_symbols() {
         story.contains("waits for a lock that is held by"),
         "{story}"
     );
+}
+
+#[test]
+fn a_deadlock_does_not_wait_for_the_timeout_and_has_the_same_signature() {
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "dead", NAMED_LOCKS, &FLAGS);
+    let at_timeout = named(&sandbox, &[&program]);
+    let (report, said) = sandbox.report(&["-n", "1", "-t", "10m", "--", &program]);
+    let signature = &report["variants"][0]["signatures"][0];
+    assert_eq!(signature["id"], at_timeout.1, "{said}");
+    let early = "provoke did not wait for the timeout of 10m 00s: no thread can continue";
+    assert!(said.stderr.contains(early), "{said}");
+    let story = sandbox.provoke(&["explain", "last#1"]).stdout;
+    assert!(story.contains(early), "{story}");
+    let rows = sandbox.provoke(&["report", "last", "--jsonl"]).stdout;
+    assert!(rows.contains(early), "{rows}");
 }
 
 const PYTHON: &str = "

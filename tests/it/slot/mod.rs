@@ -2,6 +2,7 @@
 
 mod bench;
 mod crashes;
+mod deadlocks;
 mod hangs;
 mod leaks;
 mod trace;

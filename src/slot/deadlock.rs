@@ -1,0 +1,89 @@
+//! Detects a deadlock long before the timeout.
+//!
+//! The slot looks at a long trial now and then, in `/proc`. If two consecutive looks find that every
+//! thread waits for another one and that none has continued, no thread of the trial can continue
+//! without a signal from outside. If one reason is a cycle of locks, the trial counts as hung.
+
+use super::Slot;
+use super::process::TrialProcess;
+use crate::model::Hang;
+use crate::sys::waits::{self, WaitingThread};
+use regex::bytes::RegexSet;
+use std::time::{Duration, Instant};
+
+/// Age of a trial at the first look.
+const FIRST_LOOK: Duration = Duration::from_secs(2);
+/// Minimum interval between two looks.
+const LEAST_PAUSE: Duration = Duration::from_secs(1);
+/// The interval between two looks is this part (one in N) of the age of the trial.
+const PAUSE_PART: u32 = 8;
+
+/// Search for a deadlock in one trial.
+pub(super) struct DeadlockSearch {
+    began: Instant,
+    pub(super) next_look: Instant,
+    /// Threads at the last look, if all of them waited for each other.
+    waiting: Option<Vec<WaitingThread>>,
+    /// Process and id of a thread that could continue at the last look. It is looked at first, so
+    /// that a look at many idle threads ends early.
+    active: Option<(i32, i32)>,
+    /// These threads were examined: they do not wait for a cycle of locks.
+    is_examined: bool,
+}
+
+impl DeadlockSearch {
+    pub(super) fn new(began: Instant) -> Self {
+        Self {
+            began,
+            next_look: began + FIRST_LOOK,
+            waiting: None,
+            active: None,
+            is_examined: false,
+        }
+    }
+
+    /// Looks at the threads of the trial. Returns whether they must be examined: no thread
+    /// has continued since the last look.
+    fn look_at_threads(&mut self) -> bool {
+        self.active = self.active.filter(|thread| waits::can_continue(*thread));
+        let waiting = match self.active {
+            Some(_) => None,
+            None => find_waiting_threads()
+                .map_err(|active| self.active = Some(active))
+                .ok(),
+        };
+        let now = Instant::now();
+        let pause = (now.duration_since(self.began) / PAUSE_PART).max(LEAST_PAUSE);
+        self.next_look = now + pause;
+        if waiting.is_none() || waiting != self.waiting {
+            self.waiting = waiting;
+            self.is_examined = false;
+            return false;
+        }
+        !std::mem::replace(&mut self.is_examined, true)
+    }
+}
+
+impl Slot {
+    /// Looks for a deadlock, and returns the state of the threads if there is one.
+    pub(super) fn find_deadlock(
+        &mut self,
+        search: &mut DeadlockSearch,
+        processes: &mut [TrialProcess],
+        patterns: &RegexSet,
+    ) -> Option<Hang> {
+        if !search.look_at_threads() {
+            return None;
+        }
+        let (hang, _) = self.watch_threads(processes, patterns);
+        // The cycle was found after the second look.
+        let is_proven = !hang.cycle.is_empty() && find_waiting_threads().ok() == search.waiting;
+        is_proven.then_some(hang)
+    }
+}
+
+/// Returns the threads of the trial, if each of them waits for another one; otherwise the thread that
+/// does not.
+fn find_waiting_threads() -> Result<Vec<WaitingThread>, (i32, i32)> {
+    waits::waiting_descendants(std::process::id().cast_signed())
+}
