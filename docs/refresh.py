@@ -36,6 +36,7 @@ import termios
 import time
 
 COLUMNS = 80
+ROWS = 1000  # In a terminal that is too short, provoke repeats its answer.
 REPO = pathlib.Path(__file__).resolve().parent.parent
 ESCAPE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])")
 
@@ -48,7 +49,7 @@ def environment(folder):
 def output_in_terminal(command, folder, columns=COLUMNS, env=None):
     """Runs a command in a terminal, and returns everything that it printed."""
     leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
     child = subprocess.Popen(
         ["sh", "-c", command], cwd=folder, env=env or environment(folder), start_new_session=True,
         stdin=follower, stdout=follower, stderr=follower,

@@ -69,12 +69,12 @@ impl DiffArgs {
             not_comparable: chance.err(),
             differences: found,
         };
-        let text = if self.json {
-            compared.to_json()
+        let printed = if self.json {
+            term::print_result(&compared.to_json())
         } else {
-            term::format_differences(&compared, self.all)
+            term::print_page(&term::format_differences(&compared, self.all))
         };
-        term::print_result(&text).map_err(CliError::could_not)?;
+        printed.map_err(CliError::could_not)?;
         Ok(if matters { Exit::OtherWay } else { Exit::Hoped })
     }
 }

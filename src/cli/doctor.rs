@@ -24,12 +24,12 @@ impl DoctorArgs {
         let here = std::env::current_dir().map_err(CliError::could_not)?;
         let ourselves = std::env::current_exe().map_err(CliError::could_not)?;
         let found = run_checkup(&MachineFacts::look_from(&here, crash_victim(&ourselves)));
-        let text = if self.json {
-            found.to_json()
+        let printed = if self.json {
+            term::print_result(&found.to_json())
         } else {
-            term::format_checkup(&found)
+            term::print_page(&term::format_checkup(&found))
         };
-        term::print_result(&text).map_err(CliError::could_not)?;
+        printed.map_err(CliError::could_not)?;
         Ok(if found.can.cores {
             Exit::Hoped
         } else {

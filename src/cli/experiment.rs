@@ -416,6 +416,11 @@ impl<'a> Experiment<'a> {
             (None, Some(DEFAULT_DURATION)) => {
                 "at most 10 minutes (-n and -d change this)".to_owned()
             }
+            // A time without a unit is in seconds.
+            (_, Some(limit)) => {
+                let limit = words::format_seconds(limit.as_secs_f64());
+                format!("at most {limit} (-d)")
+            }
             _ => return,
         };
         term::print_message(&format!("  {limits}"));
@@ -484,7 +489,7 @@ impl<'a> Experiment<'a> {
         if output.exports.takes_stdout() {
             term::say_as_it_is(summary.trim_end());
         } else {
-            term::print_result(&summary).map_err(CliError::could_not)?;
+            term::print_page(&summary).map_err(CliError::could_not)?;
         }
         let merge = CulpritMerge::from_answer(&state, &report);
         let next = merge.as_ref().filter(|_| goes_on);

@@ -14,7 +14,7 @@ use crate::model::{
 use crate::oracle;
 use crate::policy;
 use crate::report::story::{RequestInFlight, TrialDetails, crash_story, trial_story};
-use crate::report::{Report, words};
+use crate::report::{Answer, Report, words};
 use crate::store::{self, RunFolder, StoreError, default_root};
 use crate::sys::host;
 use crate::term;
@@ -125,12 +125,12 @@ impl ExplainArgs {
         let mut known: Vec<(TrialId, Signature)> = Vec::new();
         let mut finished: Vec<u64> = Vec::new();
         let mut found: Option<(Box<Observation>, Outcome)> = None;
-        let mut variant = VariantId(0);
+        let (mut variant, mut is_captured) = (VariantId(0), false);
         let take = |event: &Event, _: &_| {
             if let Event::TrialStarted(trial) = event
                 && trial.id == id
             {
-                variant = trial.variant;
+                (variant, is_captured) = (trial.variant, trial.capture);
             }
             let Event::TrialFinished {
                 trial,
@@ -171,6 +171,7 @@ impl ExplainArgs {
             .flatten();
         let told = TrialDetails {
             trial: id,
+            is_captured,
             outcome: &outcome,
             seeming_hang: seeming_hang.as_ref(),
             seen: &seen,
@@ -222,13 +223,13 @@ impl ExplainArgs {
         what: &T,
         story: impl FnOnce() -> String,
     ) -> Result<Exit, CliError> {
-        let text = if self.json {
+        let printed = if self.json {
             let json = serde_json::to_string_pretty(what).map_err(CliError::could_not)?;
-            format!("{}\n", safe_json(&json))
+            term::print_result(&format!("{}\n", safe_json(&json)))
         } else {
-            story()
+            term::print_page(&story())
         };
-        term::print_result(&text).map_err(CliError::could_not)?;
+        printed.map_err(CliError::could_not)?;
         Ok(Exit::Hoped)
     }
 }
@@ -313,8 +314,23 @@ fn best_of(folder: &RunFolder) -> Result<String, CliError> {
     // Of other trials, only the exit status and the leaks are known.
     let mut failing = report.variants.iter().flat_map(|one| &one.failing_trials);
     let first = failing.next().map(|trial| format!("{path}#{trial}"));
-    first
-        .ok_or_else(|| CliError::usage(anyhow::anyhow!("no trial of the run {} failed", state.run)))
+    first.ok_or_else(|| {
+        let error = anyhow::anyhow!("no trial of the run {} failed", state.run);
+        CliError::usage(error).with_hint(hint_without_failures(&report))
+    })
+}
+
+/// Suggests which run to explain instead of one without failures.
+fn hint_without_failures(report: &Report) -> String {
+    let baseline = match &report.answer {
+        Some(Answer::Confirm(answer)) => answer.baseline.as_ref(),
+        _ => None,
+    };
+    let run = baseline.and_then(|baseline| baseline.run.as_deref());
+    match run.map(|run| shell_word(run.as_ref())) {
+        Some(run) => format!("to explain a failure before the fix: provoke explain {run}"),
+        None => "`provoke list` shows which of the stored runs failed".to_owned(),
+    }
 }
 
 fn parse_model(name: &str) -> Result<BTreeSet<String>, String> {

@@ -3,12 +3,13 @@
 use super::error::CliError;
 use super::exit::Exit;
 use crate::policy;
-use crate::report::{RunListing, relative_time};
+use crate::report::{RunListing, relative_time, words};
 use crate::store::{self, RunFolder, StoreError, default_root};
 use crate::term::{self, StoredRun};
 use crate::untrusted::{Untrusted as _, shell_word};
 use clap::Args;
 use jiff::{Timestamp, Zoned, tz::TimeZone};
+use std::path;
 
 /// List the stored runs, the newest last
 ///
@@ -42,6 +43,9 @@ impl ListArgs {
             });
         }
         term::print_result(&term::format_runs(&runs)).map_err(CliError::could_not)?;
+        let count = words::format_count(runs.len() as u64, "run");
+        let folder = path::absolute(&root).unwrap_or(root);
+        term::print_message(&format!("{count} in `{}`", folder.to_safe()));
         for error in errors {
             term::print_message(&format!("warning: {}", error.to_string().to_safe()));
         }

@@ -15,6 +15,8 @@ mod further_searches;
 mod list;
 mod load;
 mod merge;
+mod misplaced;
+mod missing_file;
 mod plan;
 mod preflight;
 mod questions;
@@ -259,33 +261,6 @@ fn utf8_words(command: Vec<OsString>) -> Result<Vec<String>, CliError> {
         .into_iter()
         .map(text)
         .collect::<Result<Vec<_>, _>>()?;
-    note_misplaced_flag(&words);
+    misplaced::refuse_misplaced_flags(&words)?;
     Ok(words)
-}
-
-/// Notes that a flag after the program is passed to the program, if it was probably meant for provoke.
-fn note_misplaced_flag(command: &[String]) {
-    const PROBABLE: [&str; 8] = [
-        "-n",
-        "--runs",
-        "-j",
-        "--jobs",
-        "-d",
-        "--duration",
-        "--max-fail",
-        "--max-rate",
-    ];
-    let is_explicit = std::env::args_os().any(|word| word == "--");
-    let Some((program, arguments)) = command.split_first().filter(|_| !is_explicit) else {
-        return;
-    };
-    let misplaced = arguments
-        .iter()
-        .find(|word| PROBABLE.contains(&word.as_str()));
-    if let Some(flag) = misplaced {
-        let program = program.to_safe();
-        crate::term::print_message(&format!(
-            "note: `{flag}` is passed to `{program}`; flags of provoke stand before the program"
-        ));
-    }
 }

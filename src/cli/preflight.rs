@@ -2,6 +2,7 @@
 
 use super::engine;
 use super::error::CliError;
+use super::missing_file::{find_script, similar_path};
 use super::source_file::{SourceFileRunner, compile_command};
 use super::typo;
 use crate::load;
@@ -144,8 +145,45 @@ pub(super) fn check_commands(plan: &Plan, variant: VariantId) -> Result<(), CliE
             Ok(program) => check_executable(name, &program, actor, cwd, path_of(plan, actor))?,
             Err(_) => return Err(not_found(plan, name, actor, cwd)),
         }
+        // `prepare` may write the script before each trial.
+        let hooks = [&plan.hooks, &plan.variant_plan(variant).hooks];
+        if hooks.iter().all(|hooks| hooks.prepare.is_none()) {
+            check_script(actor, cwd, path_of(plan, actor))?;
+        }
     }
     Ok(())
+}
+
+/// Checks that the script of an interpreter exists: every trial would fail in the same way.
+fn check_script(actor: &ActorPlan, cwd: &Path, path: Option<&OsStr>) -> Result<(), CliError> {
+    let Some(script) = find_script(&actor.command) else {
+        return Ok(());
+    };
+    let is_path = script.as_bytes().contains(&b'/');
+    // A shell also searches a name without a `/` in PATH.
+    let is_in_path = !is_path && spawn::find_program(script.as_os_str(), path, cwd).is_ok();
+    if is_in_path || cwd.join(script.as_os_str()).exists() {
+        return Ok(());
+    }
+    let words = actor.command.iter();
+    let words = words.map(|word| shell_word(word.as_os_str()).into_string());
+    let line = words.collect::<Vec<_>>().join(" ");
+    let error = anyhow::anyhow!("cannot run `{line}`: there is no file `{script}`");
+    let similar = similar_path(Path::new(script.as_os_str()), cwd, Path::is_file);
+    Err(CliError::could_not(error).with_hint(match similar {
+        Some(similar) => format!("did you mean `{}`?", shell_word(similar.as_os_str())),
+        None => path_hint(script, cwd),
+    }))
+}
+
+/// Tells where a missing path was searched.
+fn path_hint(name: &Text, cwd: &Path) -> String {
+    if name.as_bytes().starts_with(b"/") {
+        return "check the path".to_owned();
+    }
+    let cwd = cwd.to_safe().to_string();
+    let cwd = cwd.trim_end_matches('/');
+    format!("the path is relative to the working directory `{cwd}`")
 }
 
 /// Explains why a program was not found, and suggests similar ones.
@@ -224,18 +262,6 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
         }
         _ => {}
     }
-    if is_path {
-        let hint = if name.as_bytes().starts_with(b"/") {
-            "check the path".to_owned()
-        } else {
-            {
-                let cwd = cwd.to_safe().to_string();
-                let cwd = cwd.trim_end_matches('/');
-                format!("the path is relative to the working directory `{cwd}`")
-            }
-        };
-        return error("there is no such file").with_hint(hint);
-    }
     if here.is_file() {
         let word = shell_word(typed);
         return error("it is not in PATH").with_hint(if is_executable {
@@ -244,7 +270,21 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> CliErro
             format!("to run the file here: chmod +x {word}, then ./{word}")
         });
     }
-    error("there is no such program").with_hint("is it installed, and is its directory in PATH?")
+    let is_program = |file: &Path| {
+        let found = spawn::find_program(file.as_os_str(), path_of(plan, actor), cwd);
+        found.is_ok()
+    };
+    let (what, missing) = if is_path {
+        ("there is no such file", Path::new(typed).to_owned())
+    } else {
+        ("there is no such program", Path::new(".").join(typed))
+    };
+    let hint = match similar_path(&missing, cwd, is_program) {
+        Some(similar) => format!("did you mean `{}`?", shell_word(similar.as_os_str())),
+        None if is_path => path_hint(name, cwd),
+        None => "is it installed, and is its directory in PATH?".to_owned(),
+    };
+    error(what).with_hint(hint)
 }
 
 /// Explains that a file is source code, and how to run it.

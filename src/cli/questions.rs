@@ -4,12 +4,14 @@ use super::args::{ExperimentFlags, OutputFlags};
 use super::error::CliError;
 use super::exit::Exit;
 use super::run::{begin_experiment, from_file, from_words, refuse_flags};
+use super::typo;
 use crate::model::{CompareGoal, VariantId};
 use crate::report;
 use crate::scenario::{
     DurationValue, IntegerRange, LimitValue, QuestionSettings, RateValue, Scenario,
 };
 use crate::store::{RunFolder, default_root};
+use crate::sys::spawn;
 use crate::untrusted::shell_word;
 use clap::Args;
 use std::ffi::OsString;
@@ -401,8 +403,43 @@ impl ConfirmArgs {
             scenario.ask = Some(QuestionSettings::Confirm);
             about.clone().overlay_scenario(scenario);
         };
-        self.rest.ask_question(overlay)
+        match run_as_command(&self.rest.command) {
+            Some(error) => Err(error),
+            None => self.rest.ask_question(overlay),
+        }
     }
+}
+
+/// Refuses a command that begins with the name of a stored run, because the run is probably the baseline.
+fn run_as_command(command: &[OsString]) -> Option<CliError> {
+    let (name, rest) = command.split_first()?;
+    if std::env::args_os().any(|word| word == "--") {
+        return None;
+    }
+    let here = std::env::current_dir().ok()?;
+    let path = std::env::var_os("PATH");
+    let is_program = spawn::find_program(name, path.as_deref(), &here).is_ok();
+    // Many systems have a program `last`, which lists logins.
+    if (is_program && name != "last")
+        || RunFolder::find_run(name.to_str()?, &default_root()).is_err()
+    {
+        return None;
+    }
+    let run = typo::quote_word(name);
+    let with_rest = match rest {
+        [] => String::new(),
+        rest => format!(" -- {}", typo::shell_line(rest)),
+    };
+    let baseline = typo::retyped_line(name, &format!("--baseline {run}{with_rest}"));
+    let program = if is_program {
+        let words = typo::shell_line(command);
+        let program = typo::retyped_line(name, &format!("-- {words}"));
+        format!(" To run the program: {program}")
+    } else {
+        String::new()
+    };
+    let error = anyhow::anyhow!("`{run}` is a stored run, not a command");
+    Some(CliError::usage(error).with_hint(format!("did you mean `{baseline}`?{program}")))
 }
 
 impl CompareArgs {

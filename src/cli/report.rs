@@ -113,7 +113,7 @@ impl ReportArgs {
                         term::stdout_width(),
                     )
                 };
-                term::print_result(&summary).map_err(CliError::could_not)?;
+                term::print_page(&summary).map_err(CliError::could_not)?;
             }
         }
         Ok(Exit::Hoped)

@@ -115,6 +115,10 @@ pub(super) fn explain_refusal(error: &clap::Error, args: &[OsString]) -> Option<
             let argument = text_of(error, ContextKind::InvalidArg)?;
             Some(unknown_argument(&argument, args))
         }
+        ErrorKind::MissingRequiredArgument => {
+            let argument = text_of(error, ContextKind::InvalidArg)?;
+            Some(missing_argument(&argument, args))
+        }
         _ => None,
     }
 }
@@ -189,6 +193,28 @@ fn unknown_command(word: &str, args: &[OsString]) -> CliError {
         )
     };
     CliError::usage(what).with_hint(hint)
+}
+
+fn missing_argument(argument: &str, args: &[OsString]) -> CliError {
+    let (command, rest) = match args {
+        [_, command, rest @ ..] => (command.to_safe().to_string(), rest),
+        _ => (String::new(), &[][..]),
+    };
+    if command == "diff" {
+        let is_run = |word: &&OsString| !word.as_encoded_bytes().starts_with(b"-");
+        let other = rest.iter().find(is_run).filter(|run| *run != "last");
+        let other = other.map_or("RUN".to_owned(), |run| quote_word(run));
+        let what = anyhow::anyhow!("`provoke diff` needs two runs");
+        return CliError::usage(what).with_hint(format!(
+            "for example: provoke diff {other} last; `provoke list` shows the stored runs"
+        ));
+    }
+    let name = argument.replace(['<', '>'], "");
+    let name = name.trim_end_matches('.');
+    let what = anyhow::anyhow!("`provoke {command}` needs {name}");
+    CliError::usage(what).with_hint(format!(
+        "`provoke {command} --help` describes the arguments"
+    ))
 }
 
 fn unknown_argument(argument: &str, args: &[OsString]) -> CliError {
@@ -323,6 +349,18 @@ fn similar_flag(flag: &str, command: &str) -> Option<String> {
     }
 }
 
+/// Returns whether a word is this flag, alone or with a value: `--runs`, `--runs=5`, `-n`, `-n5`.
+pub(super) fn is_flag(word: &str, flag: &str) -> bool {
+    match word.strip_prefix(flag) {
+        Some("") => true,
+        Some(rest) if flag.starts_with("--") => rest.starts_with('='),
+        Some(rest) => rest
+            .trim_start_matches('=')
+            .starts_with(|c: char| c.is_ascii_digit()),
+        None => false,
+    }
+}
+
 /// Returns whether a command runs trials, and so has the flags of `run`.
 fn has_trials(command: &str) -> bool {
     has_flag(command, "--shell")
@@ -367,7 +405,7 @@ fn value_of(flag: &str, args: &[OsString]) -> Option<String> {
 }
 
 /// Joins arguments into a shell line.
-fn shell_line(words: &[OsString]) -> String {
+pub(super) fn shell_line(words: &[OsString]) -> String {
     let words = words.iter().map(|word| quote_word(word));
     words.collect::<Vec<_>>().join(" ")
 }

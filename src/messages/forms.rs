@@ -158,10 +158,10 @@ fn read_rust(line: &str) -> Option<MessageMeaning> {
     let (_, rest) = rest.split_once("panicked at ")?;
     if let Some(rest) = rest.strip_prefix('\'') {
         let message = rest.rsplit_once("', ").map_or(rest, |(message, _)| message);
-        return Some(RUST_PANIC.make_tell(normalise_line(message)));
+        return Some(RUST_PANIC.make_prose_tell(message));
     }
     let message = rest.split_once(": ").map_or("", |(_, message)| message);
-    Some(RUST_PANIC.make_tell(normalise_line(message)))
+    Some(RUST_PANIC.make_prose_tell(message))
 }
 
 /// Parses `WARNING: DATA RACE in main.load and main.store`.
@@ -183,25 +183,25 @@ fn read_go(line: &str) -> Option<MessageMeaning> {
         "found bad pointer in Go heap",
     ];
     if let Some(message) = line.strip_prefix("panic: ") {
-        return Some(GO.make_tell(normalise_line(message)));
+        return Some(GO.make_prose_tell(message));
     }
     let message = line.strip_prefix("fatal error: ")?;
     let known = FATAL.iter().any(|start| message.contains(start));
-    known.then(|| GO.make_tell(normalise_line(message)))
+    known.then(|| GO.make_prose_tell(message))
 }
 
 /// Parses `Fatal Python error: Segmentation fault, in f (a.py:3)`; `find` has appended the place.
 fn python_fatal(line: &str) -> Option<MessageMeaning> {
     let (_, rest) = line.split_once("Fatal Python error: ")?;
     let rest = rest.rsplit_once(" (").map_or(rest, |(head, _)| head);
-    Some(PYTHON_FATAL.make_tell(normalise_line(rest)))
+    Some(PYTHON_FATAL.make_prose_tell(rest))
 }
 
 /// Parses `Exception in thread "main" java.lang.IllegalStateException: message`.
 fn read_java(line: &str) -> Option<MessageMeaning> {
     let (_, rest) = line.split_once("Exception in thread \"")?;
     let (_, rest) = rest.split_once("\" ")?;
-    Some(JAVA_EXCEPTION.make_tell(normalise_line(rest)))
+    Some(JAVA_EXCEPTION.make_prose_tell(rest))
 }
 
 /// Parses `ValueError: message` and `some.module.SomeError`.
@@ -228,5 +228,5 @@ fn read_python(line: &str) -> Option<MessageMeaning> {
             .is_some_and(|last| last.starts_with(char::is_uppercase));
     let message = &line[kind.len()..];
     let fits = message.is_empty() || message == ":" || message.starts_with(": ");
-    (named && fits).then(|| PYTHON_EXCEPTION.make_tell(normalise_line(line)))
+    (named && fits).then(|| PYTHON_EXCEPTION.make_prose_tell(line))
 }

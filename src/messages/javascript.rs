@@ -1,7 +1,7 @@
 //! Recognizes uncaught exceptions of Node.js.
 
+use super::MessageMeaning;
 use super::table::JAVASCRIPT;
-use super::{MessageMeaning, normalise_line};
 
 /// Prefix that [`find`] adds to an exception, as browsers do; Node.js itself prints none.
 const UNCAUGHT: &str = "Uncaught ";
@@ -30,5 +30,5 @@ fn function_of_call(call: &str) -> Option<&str> {
 /// Parses `Uncaught TypeError: x is not a function, in load`.
 pub(super) fn read_uncaught(line: &str) -> Option<MessageMeaning> {
     let exception = line.strip_prefix(UNCAUGHT)?;
-    Some(JAVASCRIPT.make_tell(normalise_line(exception)))
+    Some(JAVASCRIPT.make_prose_tell(exception))
 }

@@ -32,6 +32,8 @@ pub struct MessageMeaning {
     /// trials: the type of an exception, a sanitizer's name of an error, the expression of an
     /// assertion and its function. Empty if the kind is sufficient.
     pub detail: String,
+    /// The same with the parts that differ between trials, for titles.
+    pub message: String,
     /// Details each of which identifies the failure: the names of several failed tests.
     pub parts: Vec<String>,
     /// Rank among several messages: the lowest explains the most.

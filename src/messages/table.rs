@@ -1,6 +1,6 @@
 //! Table of crash messages without variable parts.
 
-use super::MessageMeaning;
+use super::{MessageMeaning, normalise_line};
 
 /// A type of message.
 pub(super) struct MessageType {
@@ -31,13 +31,23 @@ impl MessageType {
 
     /// Makes a tell of this type.
     pub(super) fn make_tell(&self, detail: impl Into<String>) -> MessageMeaning {
+        let detail = detail.into();
         MessageMeaning {
             kind: self.kind,
             words: self.words,
             family: self.family,
-            detail: detail.into(),
+            message: detail.clone(),
+            detail,
             parts: Vec::new(),
             rank: self.rank,
+        }
+    }
+
+    /// Makes a tell of this type with a message in prose, whose numbers and paths may differ between trials.
+    pub(super) fn make_prose_tell(&self, message: &str) -> MessageMeaning {
+        MessageMeaning {
+            message: message.trim().to_owned(),
+            ..self.make_tell(normalise_line(message))
         }
     }
 }

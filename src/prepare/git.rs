@@ -91,8 +91,8 @@ pub fn commit_line(
     let root = PathBuf::from(root.trim_end());
     for commit in [good, bad] {
         let named = format!("{commit}^{{commit}}");
-        if let Err(why) = run_git(&root, &["rev-parse", "--verify", "--quiet", &named]) {
-            let what = format!("there is no commit `{commit}`: {why}");
+        if run_git(&root, &["rev-parse", "--verify", "--quiet", &named]).is_err() {
+            let what = format!("there is no commit `{commit}`");
             return Err(refuse_git(what, "`git log --oneline` lists the commits"));
         }
     }
@@ -115,6 +115,12 @@ pub fn commit_line(
         root,
         commits,
     })
+}
+
+/// Returns whether a commit contains a file, whose path is relative to the root of the repository.
+pub fn has_file(root: &Path, commit: &str, file: &Path) -> bool {
+    let object = format!("{commit}:{}", file.to_string_lossy());
+    run_git(root, &["cat-file", "-e", &object]).is_ok()
 }
 
 /// Returns commits along first parents, the oldest first.

@@ -12,7 +12,7 @@ mod tree;
 mod variant_folders;
 
 pub use artifact::fingerprint_artifacts;
-pub use git::{Commit, CommitHistory, commit_line, merged_ranges, work_tree};
+pub use git::{Commit, CommitHistory, commit_line, has_file, merged_ranges, work_tree};
 pub use reduced::{ReducedFile, reduced_files};
 pub use variant_folders::{FolderStage, ReservedFolder, VariantPreparer};
 

@@ -313,13 +313,13 @@ fn collect_notes(
 ) -> Vec<String> {
     let grown = growth.iter().filter(|growth| growth.warns);
     let mut notes: Vec<String> = grown.map(ProcessGrowth::describe_growth).collect();
+    notes.extend(describe_heap_damage(variants));
     for variant in variants {
         let of = if variant.name.is_empty() {
             String::new()
         } else {
             format!("{}: ", variant.name)
         };
-        notes.extend(describe_family(variant).map(|text| format!("{of}{text}")));
         notes.extend(describe_families(variant).map(|text| format!("{of}{text}")));
         if let Some(found) = variant.dependence.filter(|found| found.warns) {
             notes.push(format!(
@@ -342,7 +342,7 @@ fn collect_notes(
                 ("fell", "a warm-up")
             };
             notes.push(format!(
-                "{of}the failure rate {moved} during the run ({}; possibly {why}): the rate above is an average, and `confirm` uses the half with fewer failures",
+                "{of}the failure rate {moved} during the run (Laplace's trend test, {}; possibly {why}): the rate above is an average, and `confirm` uses the half with fewer failures",
                 words::p_value(trend.p_value),
             ));
         }
@@ -412,16 +412,18 @@ fn collect_notes(
     notes
 }
 
-/// Suggests a family for failures that may have one cause although they occur in different places.
-fn describe_family(variant: &VariantReport) -> Option<String> {
-    let captured = variant
-        .captured
-        .iter()
-        .flat_map(|captured| &captured.signatures);
-    let all = variant.signatures.iter().chain(captured);
-    let mut damaged: Vec<&SignatureReport> = all.filter(|seen| seen.family.is_some()).collect();
-    damaged.sort_by(|a, b| a.id.cmp(&b.id));
-    damaged.dedup_by(|a, b| a.id == b.id);
+/// Suggests that failures with different signatures have one cause, if all of them are of a damaged heap.
+fn describe_heap_damage(variants: &[VariantReport]) -> Option<String> {
+    let all = variants.iter().flat_map(|variant| {
+        variant
+            .signatures
+            .iter()
+            .chain(variant.captured_signatures())
+    });
+    let damaged: BTreeSet<&str> = all
+        .filter(|seen| seen.family.is_some())
+        .map(|seen| seen.id.as_str())
+        .collect();
     (damaged.len() > 1).then(|| {
         format!(
             "{} signatures are of a damaged heap, which often is one bug: the stack shows where the damage was found, not its cause",

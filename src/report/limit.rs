@@ -72,13 +72,18 @@ impl MaxRateCheck {
         };
         let trials = words::format_count(tally.counted_trials(), "trial");
         let seen = format!("{name}{} of {trials} failed", tally.failures);
+        let bound = if is_planned {
+            format!("{confidence} %, one-sided")
+        } else {
+            format!("{confidence} % interval")
+        };
         match verdict {
             Verdict::BelowMaxRate => format!(
-                "PASS: {seen}, so the rate is at most {} % ({confidence} %); {allowed} % is allowed",
+                "PASS: {seen}, so the rate is at most {} % ({bound}); {allowed} % is allowed",
                 words::percent_bound(self.at_most)
             ),
             Verdict::AboveMaxRate => format!(
-                "FAIL: {seen}, so the rate is at least {} % ({confidence} %); {allowed} % is allowed",
+                "FAIL: {seen}, so the rate is at least {} % ({bound}); {allowed} % is allowed",
                 words::percent_at_least(self.at_least)
             ),
             Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
@@ -90,7 +95,7 @@ impl MaxRateCheck {
                     _ => String::new(),
                 };
                 format!(
-                    "UNDECIDED: {seen}, so the rate is at most {} % ({confidence} %); {allowed} % is allowed{more}",
+                    "UNDECIDED: {seen}, so the rate is at most {} % ({bound}); {allowed} % is allowed{more}",
                     words::percent_bound(self.at_most)
                 )
             }

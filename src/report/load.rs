@@ -628,8 +628,12 @@ pub fn forecast_duration(state: &State, measured: Option<LoadMeasurements>) -> O
     };
     // The levels of a search are not known in advance, and each has its own throughput.
     let about = if left.is_none() { "about " } else { "" };
+    let less = match measured {
+        Some(_) if left.is_none() => ", or less if more clients get more answers/s",
+        _ => "",
+    };
     Some(format!(
-        "expected: {about}{} of {}{rate}: about {}; {shorter} would take less time",
+        "expected: {about}{} of {}{rate}: about {}{less}; {shorter} would take less time",
         words::format_count(runs, "trial"),
         words::format_seconds(each),
         words::format_seconds(total),

@@ -590,9 +590,9 @@ fn without_a_failure_there_is_a_bound_and_no_rate() {
     run.finish();
     let report = run.report();
     let headline = super::words::rate_headline(&report.variants[0], report.confidence);
-    insta::assert_snapshot!(headline, @"0 of 427 trials failed: rate below 0.87 % (95 %)");
+    insta::assert_snapshot!(headline, @"0 of 427 trials failed: rate below 0.87 % (95 % interval)");
     insta::assert_snapshot!(run.export(Format::Md), @r"
-    **No failure seen.** 0 of 427 trials failed: rate below 0.87 % (95 %).
+    **No failure seen.** 0 of 427 trials failed: rate below 0.87 % (95 % interval).
 
     ### Reproduce
 
@@ -706,7 +706,7 @@ fn before_the_planned_end_the_interval_is_one_that_holds_at_any_time() {
     let without = headline(&run);
     run.trial(21, crashed(""));
     insta::assert_snapshot!(format!("{without}\n{}", headline(&run)), @"
-    0 of 20 trials failed: rate below 23 % (95 %)
+    0 of 20 trials failed: rate below 23 % (95 % interval)
     SIGSEGV in 1 of 21 trials: 4.8 % (95 % interval 0.01 to 32 %)
     ");
     assert_eq!(
@@ -736,7 +736,7 @@ fn several_variants_are_told_apart() {
     insta::assert_snapshot!(run.export(Format::Md), @r"
     **Failures seen.**
 
-    - `plain`: 0 of 2 trials failed: rate below 85 % (95 %)
+    - `plain`: 0 of 2 trials failed: rate below 85 % (95 % interval)
     - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: SIGSEGV in 1 of 2 trials: 50 % (95 % interval 1.2 to 99 %)
 
     ### Most frequent failure

@@ -279,7 +279,7 @@ fn describe_rate(variant: &VariantReport, confidence: f64) -> String {
     match rate.point {
         None if k == 0 => {
             let bound = percent_bound(rate.interval()[1]);
-            format!("0 of {trials} failed: rate below {bound} % ({confidence} %)")
+            format!("0 of {trials} failed: rate below {bound} % ({confidence} % interval)")
         }
         None => {
             let passes = plural_of(n - 1, "pass", "passes");

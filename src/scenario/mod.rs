@@ -33,7 +33,7 @@ pub use restore::NonUtf8Argument;
 pub use schema::scenario_schema;
 pub use search::SearchSources;
 pub use shrink::shrink_plan;
-pub use suggest::intended_name as similar_field;
+pub use suggest::{intended_name as similar_field, nearest_name};
 pub use value::{
     Codes, Concurrency, Confidence, DurationValue, EnvValue, Expectation, Frequency, IntegerRange,
     LimitValue, OnlyRule, Pattern, RateValue, ReadyWhen, ResourceName, TimeoutValue,

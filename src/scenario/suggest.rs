@@ -127,10 +127,7 @@ fn plain_spelling(word: &str) -> String {
 
 /// Returns the name with the fewest typing errors, if they are few for its length; of several, one in which letters
 /// were only omitted.
-pub(super) fn nearest_name<'a>(
-    word: &str,
-    names: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest_name<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let distance =
         |name: &str| strsim::osa_distance(&word.to_ascii_lowercase(), &name.to_ascii_lowercase());
     names

@@ -4,7 +4,7 @@ use super::files::is_digest;
 use super::ranking::{FactGroup, group_of, group_of_variable, is_used};
 use super::{CommandEnvironment, main_name};
 use crate::model::is_secret;
-use crate::model::{Host, Plan, Survey, Text};
+use crate::model::{CaptureMode, Host, Plan, Survey, Text};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -135,7 +135,13 @@ fn add_run_facts(plan: &Plan, add: &mut impl FnMut(FactGroup, &str, String)) {
     if plan.waves {
         add(FactGroup::Run, "waves", "yes".to_owned());
     }
-    add(FactGroup::Run, "capture", lowercase_debug(&plan.capture));
+    // `confirm` itself turns on core dumps. Only a tracer changes how a program runs.
+    let group = if plan.capture == CaptureMode::Trace {
+        FactGroup::Run
+    } else {
+        FactGroup::Trifle
+    };
+    add(group, "capture", lowercase_debug(&plan.capture));
     let timeout = match plan.timeout {
         crate::model::Timeout::After(time) => format!("{} s", time.as_secs_f64()),
         crate::model::Timeout::Auto => "auto".to_owned(),

@@ -11,7 +11,7 @@ use crate::policy::{
 };
 use crate::report::{LoadMeasurements, answer, forecast_duration as load_forecast, words};
 use crate::state::{EventSink, ReproductionProgress, State};
-use console::{Term, style, truncate_str};
+use console::{Term, measure_text_width, style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use provoke_stats::real;
 use std::collections::BTreeMap;
@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 const NOW_AND_THEN: Duration = Duration::from_secs(10);
 /// Number of failures of one kind that are shown individually; the rest are counted.
 const SHOWN_PER_KIND: u64 = 3;
+/// Minimum width of the description of a trial, and of the words of its program.
+const SHORTEST: usize = 16;
 /// Maximum number of contrasts whose evidence is shown.
 const CONTRASTS: usize = 4;
 
@@ -188,10 +190,10 @@ impl LiveDisplay {
                 .dim()
                 .to_string()
         });
-        self.print_line(&format!(
-            "  {:<6} {of}{text}  {time}{words}",
-            id.to_string()
-        ));
+        let head = format!("  {:<6} {of}", id.to_string());
+        let columns = Term::stderr().size_checked().map(|(_, columns)| columns);
+        let columns = columns.filter(|_| self.bar.is_some()).map(usize::from);
+        self.print_line(&fit_trial_line(&head, &text, &time, &words, columns));
         if let Some(text) = words::early_end(seen) {
             self.print_line(&format!("         {text}"));
         }
@@ -329,6 +331,28 @@ impl LiveDisplay {
             }
             _ => spent,
         }
+    }
+}
+
+/// Returns the line of a trial. On a terminal, its description is shortened so that its duration stays visible, and the
+/// words of the program are left out if little room remains.
+fn fit_trial_line(
+    head: &str,
+    text: &str,
+    time: &str,
+    words: &str,
+    columns: Option<usize>,
+) -> String {
+    let Some(columns) = columns else {
+        return format!("{head}{text}  {time}{words}");
+    };
+    let used = measure_text_width(head) + 2 + measure_text_width(time);
+    let text = truncate_str(text, columns.saturating_sub(used).max(SHORTEST), "…");
+    let line = format!("{head}{text}  {time}");
+    if measure_text_width(&line) + SHORTEST > columns {
+        line
+    } else {
+        line + words
     }
 }
 
@@ -581,5 +605,24 @@ fn inconclusive_reason(seen: &Observation) -> String {
         String::new()
     } else {
         format!(": {}", words::sanitize_line(last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_duration_of_a_trial_is_not_cut() {
+        let lines = [None, Some(60), Some(40), Some(20)].map(|columns| {
+            let text = "SIGSEGV, null pointer, in sum < main";
+            fit_trial_line("  #3  ", text, "23 ms", "  it said so", columns)
+        });
+        insta::assert_snapshot!(lines.join("\n"), @"
+        #3  SIGSEGV, null pointer, in sum < main  23 ms  it said so
+        #3  SIGSEGV, null pointer, in sum < main  23 ms
+        #3  SIGSEGV, null pointer, in …  23 ms
+        #3  SIGSEGV, null p…  23 ms
+        ");
     }
 }

@@ -42,6 +42,12 @@ fn safe_for_stderr(text: &str) -> SafeText {
     SafeText::laid_out(text, console::colors_enabled_stderr())
 }
 
+/// Writes a page whose first paragraph is its answer to stdout. A terminal that is too short for the page shows the
+/// answer at the end, too.
+pub fn print_page(page: &str) -> io::Result<()> {
+    print_result(&screen::with_answer_last(page))
+}
+
 /// Writes a result to stdout. A closed pipe is not an error.
 pub fn print_result(text: &str) -> io::Result<()> {
     let text = SafeText::laid_out(text, console::colors_enabled());

@@ -2,6 +2,7 @@
 
 use crate::report::wrap_text;
 use console::{Term, measure_text_width, style};
+use std::borrow::Cow;
 
 /// Minimum width, in columns, to which lines are wrapped.
 const NARROWEST: usize = 40;
@@ -17,6 +18,32 @@ pub fn stdout_width() -> Option<usize> {
 /// Returns the width for prose on stdout.
 pub fn page_width() -> usize {
     stdout_width().unwrap_or(WIDEST).min(WIDEST)
+}
+
+/// Returns a page for stdout. If it is longer than the terminal, its first paragraph, which is the answer, is repeated
+/// at the end, because the beginning scrolls off the screen.
+pub(super) fn with_answer_last(page: &str) -> Cow<'_, str> {
+    match Term::stdout().size_checked() {
+        Some((rows, columns)) => repeat_answer(page, usize::from(rows), usize::from(columns)),
+        None => page.into(),
+    }
+}
+
+/// Repeats the first paragraph of a page at its end, if the page does not fit into these rows and the paragraph does.
+fn repeat_answer(page: &str, rows: usize, columns: usize) -> Cow<'_, str> {
+    let rows_of = |text: &str| -> usize {
+        let rows_of_line = |line| measure_text_width(line).div_ceil(columns.max(1)).max(1);
+        text.lines().map(rows_of_line).sum()
+    };
+    let Some((answer, rest)) = page.split_once("\n\n") else {
+        return page.into();
+    };
+    // The prompt of the shell needs a row, too.
+    let fits = |text: &str| rows_of(text) < rows;
+    if rest.trim().is_empty() || fits(page) || !fits(answer) {
+        return page.into();
+    }
+    format!("{}\n\n{answer}\n", page.trim_end()).into()
 }
 
 /// Width of a terminal that does not report its own.
@@ -141,27 +168,33 @@ impl Screen {
         } in commands
         {
             let shown = style(line).bold().to_string();
-            let mut row = if in_columns {
+            let row = if in_columns {
                 format!("{purpose:column$}{shown}")
             } else {
                 let mark = if purpose.ends_with('?') { "" } else { ":" };
                 self.push_row(&format!("{purpose}{mark}"));
                 format!("  {shown}")
             };
-            if !remark.is_empty() {
-                let remark = style(format!("# {remark}")).dim().to_string();
-                let length = measure_text_width(&row) + 3 + measure_text_width(&remark);
-                if self.width.is_none_or(|width| length <= width) {
-                    row = format!("{row}   {remark}");
-                } else {
-                    self.push_row(&row);
-                    row = format!(
-                        "{}{remark}",
-                        " ".repeat(if in_columns { column } else { 2 })
-                    );
-                }
+            if remark.is_empty() {
+                self.push_row(&row);
+                continue;
             }
-            self.push_row(&row);
+            let remark = format!("# {remark}");
+            let length = measure_text_width(&row) + 3 + measure_text_width(&remark);
+            if self.width.is_none_or(|width| length <= width) {
+                self.push_row(&format!("{row}   {}", style(remark).dim()));
+            } else {
+                self.push_row(&row);
+                self.push_remark(if in_columns { column } else { 4 }, &remark);
+            }
+        }
+    }
+
+    /// Adds a remark below its command; further lines are indented like its text.
+    fn push_remark(&mut self, indent: usize, remark: &str) {
+        let head = " ".repeat(indent);
+        for line in wrap_text(&head, indent + 2, remark, self.width, measure_text_width) {
+            self.push_row(&style(line).dim().to_string());
         }
     }
 
@@ -195,6 +228,30 @@ mod tests {
         let mut unbroken = Screen::new(None);
         unbroken.push_text(2, &"word ".repeat(60));
         assert_eq!(unbroken.into_text().lines().count(), 1);
+    }
+
+    #[test]
+    fn a_page_longer_than_the_terminal_ends_with_its_answer() {
+        let page = "FAIL\n  1 of 2\n\na row of the table\n\nsaved in   out\n";
+        // The page has six rows, and the prompt follows.
+        assert_eq!(repeat_answer(page, 7, 80), page);
+        insta::assert_snapshot!(repeat_answer(page, 6, 80), @"
+        FAIL
+          1 of 2
+
+        a row of the table
+
+        saved in   out
+
+        FAIL
+          1 of 2
+        ");
+        // In a narrow terminal, a line has several rows.
+        assert_ne!(repeat_answer(page, 7, 10), page);
+        let long_answer = "one\ntwo\nthree\n\nthe rest\n";
+        assert_eq!(repeat_answer(long_answer, 3, 80), long_answer);
+        let one_paragraph = "one\ntwo\nthree\n";
+        assert_eq!(repeat_answer(one_paragraph, 2, 80), one_paragraph);
     }
 
     #[test]
@@ -236,7 +293,7 @@ mod tests {
         insta::assert_snapshot!(shown(40), @"
         is it fixed?
           provoke confirm -- CMD
-          # 70 passing trials, 0.4 s
+            # 70 passing trials, 0.4 s
         saved in:
           provoke-out/20261122-035210-ecbc
         ");

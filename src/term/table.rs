@@ -16,8 +16,9 @@ const MANY: usize = 4;
 const SIGNATURE: &str = "signature";
 /// Number of cells of a row before its failures.
 const CELLS: usize = 8;
-/// Columns that are dropped on a narrow terminal, in this order: times, the interval, the rate.
-const DISPENSABLE: [usize; 4] = [6, 7, 5, 4];
+/// Columns to leave out on a narrow terminal, from wide to narrow: the times, the rate, or if the interval is too wide,
+/// the interval instead, and both.
+const LEFT_OUT: [&[usize]; 6] = [&[], &[6], &[6, 7], &[6, 7, 4], &[6, 7, 5], &[6, 7, 4, 5]];
 
 /// Returns a table of the variants.
 pub(super) fn variant_table(report: &Report, terminal: Option<usize>) -> String {
@@ -48,18 +49,25 @@ pub(super) fn variant_table(report: &Report, terminal: Option<usize>) -> String 
             Some(widest) => widest.max(heads[column].len()),
         }
     };
-    let mut widths: [usize; CELLS] = std::array::from_fn(width);
+    let full: [usize; CELLS] = std::array::from_fn(width);
     let used = |widths: &[usize]| -> usize {
         let shown = widths.iter().filter(|width| **width > 0);
         shown.map(|width| width + 2).sum()
     };
     let longest = rows.iter().map(|(_, what)| measure_text_width(what));
     let least = longest.max().map_or(0, |longest| longest.min(TITLE));
-    for column in DISPENSABLE {
-        if terminal.is_some_and(|terminal| used(&widths) + 2 + least > terminal) {
-            widths[column] = 0;
+    let without = |columns: &[usize]| {
+        let mut widths = full;
+        for column in columns {
+            widths[*column] = 0;
         }
-    }
+        widths
+    };
+    let fits = |widths: &[usize; CELLS]| {
+        terminal.is_none_or(|terminal| used(widths) + 2 + least <= terminal)
+    };
+    let [choices @ .., narrowest] = LEFT_OUT.map(without);
+    let widths = choices.into_iter().find(fits).unwrap_or(narrowest);
     let used = used(&widths);
     let room = terminal.map(|width| width.saturating_sub(used + 2).max(TITLE));
     let mut out = String::new();
@@ -188,7 +196,7 @@ pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<
     let row = |level: &LoadLevelReport| {
         let rate = level.interval.map_or(String::new(), |ends| {
             if level.one_sided {
-                format!("0 to {} %", words::percent_bound(ends[1]))
+                format!("at most {} %", words::percent_bound(ends[1]))
             } else {
                 words::format_interval(ends)
             }
@@ -198,7 +206,7 @@ pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<
             level.clients.to_string(),
             level.lives.to_string(),
             level.failures.to_string(),
-            format!("{rate}{}", if level.one_sided { " (*)" } else { "    " }),
+            rate,
             served.map_or(String::new(), |[least, median, most]| {
                 format!("{least} / {median} / {most}")
             }),
@@ -246,7 +254,7 @@ pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<
 pub(super) fn marks_of_levels(answer: &Threshold) -> Option<&'static str> {
     let marked = answer.levels.iter().any(|level| level.one_sided);
     marked
-        .then_some("(*) no trial failed: upper bound. Served before: responses before the death and in the warm-up (min / median / max)")
+        .then_some("At most: one-sided bound, because no trial failed. Served before: responses before the death and in the warm-up (min / median / max)")
 }
 
 /// Returns a row for each variant, but a single row for many variants that passed.
@@ -272,8 +280,13 @@ fn variant_rows(report: &Report) -> Vec<([String; CELLS], String)> {
     summed[0] = style(format!("{} others", passed.len())).bold().to_string();
     summed[1] = describe_standing(report, passed[0]);
     summed[2] = trials;
-    "0".clone_into(&mut summed[3]);
-    rows.push((summed, "each".to_owned()));
+    "0 each".clone_into(&mut summed[3]);
+    // The variant with the fewest trials has the widest interval.
+    let widest = passed.iter().min_by_key(|one| one.trials);
+    summed[5] = widest.map_or(String::new(), |one| {
+        words::format_interval(one.rate.interval())
+    });
+    rows.push((summed, String::new()));
     rows
 }
 
@@ -297,7 +310,9 @@ fn variant_row(report: &Report, variant: &VariantReport) -> [String; CELLS] {
         failed,
         match rate.point {
             Some(point) => format!("{} %", words::percent_within(point, rate.interval())),
-            None => String::new(),
+            None if variant.failures == 0 => String::new(),
+            // The variant ended with its first failure, so the share of failures is no estimate of the rate.
+            None => "-".to_owned(),
         },
         if none {
             String::new()

@@ -111,17 +111,17 @@ fn the_answer_names_both_sides_and_what_is_excluded() {
     );
     insta::assert_snapshot!(console::strip_ansi_codes(&summary), @"
     It dies from 10 clients on: SIGSEGV, in parse (with 9 it survived 29 of 29 trials)
-      with 9 clients, a death in 9.9 % or more of the trials is excluded (95 %)
+      with 9 clients, a death in 9.9 % or more of the trials is excluded (95 %, one-sided)
 
-      clients  trials  died              95 %      served before  signature
-            1       1     0     0 to 95 % (*)
-            2       1     0     0 to 95 % (*)
-            4       1     0     0 to 95 % (*)
-            8       1     0     0 to 95 % (*)
-            9      29     0    0 to 9.9 % (*)
-           10      15     8    18 to 86 %      700 / 1300 / 2100  SIGSEGV, in parse
-           16       1     1  2.5 to 100 %        700 / 700 / 700  SIGSEGV, in parse
-      (*) no trial failed: upper bound. Served before: responses before the death and in the warm-up (min / median / max)
+      clients  trials  died           95 %      served before  signature
+            1       1     0   at most 95 %
+            2       1     0   at most 95 %
+            4       1     0   at most 95 %
+            8       1     0   at most 95 %
+            9      29     0  at most 9.9 %
+           10      15     8     18 to 86 %  700 / 1300 / 2100  SIGSEGV, in parse
+           16       1     1   2.5 to 100 %    700 / 700 / 700  SIGSEGV, in parse
+      At most: one-sided bound, because no trial failed. Served before: responses before the death and in the warm-up (min / median / max)
 
       8x    SIGSEGV, in parse: the program reported failure
             trials 7, 20, 22, 25, 31, 37, 43, 49
@@ -138,7 +138,7 @@ fn where_nothing_fails_it_is_said_how_often_it_may() {
     let state = run(levels_of_load(&LEVELS, false), |_, _| None);
     assert_eq!(verdict(&state), Verdict::NotThere);
     let seen = answer(&state);
-    insta::assert_snapshot!(seen.sentence, @"It does not die in 10 % or more of the trials at any level up to 16 clients (95 %): at 16, 9.9 % or more is excluded");
+    insta::assert_snapshot!(seen.sentence, @"It does not die in 10 % or more of the trials at any level up to 16 clients (95 %, one-sided): at 16, 9.9 % or more is excluded");
     assert_eq!((seen.clean_to, seen.fails_from), (Some(16), None));
 }
 

@@ -1,5 +1,6 @@
 //! Finds the candidates of a search that the scenario does not list, such as commits.
 
+mod committed;
 mod packages;
 mod priors;
 mod source_parts;
@@ -12,6 +13,7 @@ use crate::prepare::{self, Commit, CommitHistory};
 use crate::scenario::{PlanError, QuestionSettings, Scenario, SearchSources};
 use crate::source::PartSize;
 use crate::term;
+use committed::check_committed;
 use packages::{image_tags, of_differences, package_versions};
 use priors::{read_candidates, read_log, read_weights};
 use source_parts::{of_files, of_sources};
@@ -84,6 +86,7 @@ fn in_order(
         (Some(range), _) => {
             let line = prepare::commit_line(folder, range, scenario.prior.is_some())
                 .map_err(into_refusal)?;
+            check_committed(scenario, &line, folder)?;
             commits_of_line(scenario, line, folder)
         }
         (None, Some((field, spec, manager))) => (

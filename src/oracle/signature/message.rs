@@ -34,11 +34,10 @@ pub(super) fn of_words(
         .then_some(main.last_words.as_str());
     let line = telling.or(words.filter(|line| is_complaint(line)))?;
     let Some(tell) = messages::read_tell(line) else {
-        let line = normalise_line(line);
         return Some(EvidenceName::new(
             EvidenceDepth::Output,
-            format!("{name} | {line}"),
-            format!("{name}: {line}"),
+            format!("{name} | {}", normalise_line(line)),
+            format!("{name}: {}", line.trim()),
         ));
     };
     if tell.is_echo() && !tell.detail.contains(", in ") {
@@ -88,7 +87,7 @@ fn is_complaint(line: &str) -> bool {
 
 /// Returns the text of a recognized message in a title.
 pub(super) fn describe_tell(tell: &MessageMeaning) -> String {
-    match (tell.kind, tell.detail.as_str()) {
+    match (tell.kind, tell.message.as_str()) {
         (kind, "") => kind.to_owned(),
         ("assert", expression) => format!("assertion {expression}"),
         ("c++ exception", exception) => format!("uncaught {exception}"),

@@ -300,7 +300,8 @@ impl Bisection {
                 let rate = words::percent_bound(bound);
                 let trials = words::format_count(trials, "trial");
                 let ends = format!(
-                    "{last}, the bad end, did not fail in {trials}: its failure rate is below {rate} %"
+                    "{last}, the bad end, did not fail in {trials}: its failure rate is below {rate} % ({} interval)",
+                    format_confidence(&state.plan)
                 );
                 match self.turning_candidate(state) {
                     Some(point) => format!(

@@ -151,8 +151,9 @@ impl Confirmation {
             .is_some_and(|base| base.design_effect > 1.0);
         if let Some(bound) = self.rate_below.filter(|_| clumps) {
             lines.push(format!(
-                "the failure rate is below {} %, if failures come in clumps as in the baseline",
-                words::percent_bound(bound)
+                "the failure rate is at most {} % ({} %, one-sided), if failures come in clumps as in the baseline",
+                words::percent_bound(bound),
+                words::format_percent(1.0 - self.error_rate)
             ));
         }
         let is_open = self.rate_below.is_some() && !self.excludes_half;
@@ -437,17 +438,19 @@ fn write_sentence(state: &State, asked: &ConfirmQuestion, progress: &ConfirmProg
 
 /// Says that the rate changed while the baseline ran, and how that is taken into account.
 fn describe_drift(drift: RateDrift) -> String {
-    let (when, half) = if drift.late {
-        ("later", "first")
-    } else {
-        ("earlier", "second")
-    };
     format!(
-        "failures of the baseline came {when} than expected at a constant rate ({}): the fix is compared with its {half} half, {} of {}",
+        "the failure rate {} during the baseline ({}): the fix is compared with its {} half, {} of {}",
+        if drift.late { "rose" } else { "fell" },
         words::p_value(f64::from(drift.p_value) / 1e6),
+        quieter_half_name(drift),
         drift.failures,
         drift.trials,
     )
+}
+
+/// Returns which half of a baseline has fewer failures.
+fn quieter_half_name(drift: RateDrift) -> &'static str {
+    if drift.late { "first" } else { "second" }
 }
 
 /// Says that the failures of the baseline clumped, and how that is taken into account.
@@ -496,8 +499,10 @@ fn list_assumptions(
             );
             if let Some(drift) = base.drift {
                 all.push(format!(
-                    "the failure rate is still at least that of the half of the baseline with fewer failures; {}",
-                    describe_drift(drift)
+                    "the failure rate is still at least that of the {} half of the baseline, {} of {}",
+                    quieter_half_name(drift),
+                    drift.failures,
+                    drift.trials
                 ));
             }
             let known = base.run.is_some() && base.design_effect() <= 1.0;
@@ -519,8 +524,9 @@ fn list_assumptions(
             }
             if let Some(clumps) = base.clumps {
                 all.push(format!(
-                    "clumps of failures are as large and as frequent as in the baseline; {}",
-                    describe_clumps(base, clumps)
+                    "clumps of failures are as large and as frequent as in the baseline, with {} in {}",
+                    words::format_count(base.failures, "failure"),
+                    words::format_count(clumps, "clump")
                 ));
             }
             if base.design_effect() > 1.0 && base.clumps.is_none() {

@@ -151,7 +151,7 @@ impl Threshold {
         let below = self.fails_from.and(self.clean_to).zip(self.excluded);
         let line = |(clean, bound)| {
             format!(
-                "with {}, a death in {} % or more of the trials is excluded ({})",
+                "with {}, a death in {} % or more of the trials is excluded ({}, one-sided)",
                 words::format_count(clean, "client"),
                 words::percent_bound(bound),
                 self.confidence,
@@ -205,7 +205,7 @@ impl Threshold {
                 )
             }
             (Verdict::NotThere, _, Some(clean)) => format!(
-                "It does not die in {} % or more of the trials at any level up to {clean} clients ({certain}): at {clean}, {bound} % or more is excluded{some}",
+                "It does not die in {} % or more of the trials at any level up to {clean} clients ({certain}, one-sided): at {clean}, {bound} % or more is excluded{some}",
                 words::format_percent(self.detect),
             ),
             (Verdict::CouldNotTest, ..) => "NOT TESTED: no trial was conclusive".to_owned(),

@@ -146,9 +146,10 @@ impl Reduction {
             Verdict::NotThere if failures == 0 => {
                 let bound = stats::clopper_pearson(0, trials, self.error_rate).hi;
                 format!(
-                    "NOT REPRODUCED: with all items it did not fail in {}, so the rate is below {} %",
+                    "NOT REPRODUCED: with all items it did not fail in {}, so the rate is below {} % ({} interval)",
                     words::format_count(trials, "trial"),
-                    words::percent_bound(bound)
+                    words::percent_bound(bound),
+                    format_confidence(&state.plan)
                 )
             }
             Verdict::NotThere => format!(

@@ -1,7 +1,7 @@
 //! Answer of `load --shrink`: the part of a load that the crash needs.
 
 use super::super::words;
-use super::{FailureCounts, independence_assumptions, not_tested, one_of};
+use super::{FailureCounts, format_confidence, independence_assumptions, not_tested, one_of};
 use crate::model::{LoadPart, LoadPlan, ReducibleLoad, RequestPace, SearchSpace, Subset};
 use crate::policy::{
     self, KEPT_ALPHA, LoadDimension, Policy as _, RATE_ALPHA, ShrinkState, Verdict,
@@ -142,9 +142,10 @@ impl Shrinking {
                 let alpha = state.plan.alpha.to_probability();
                 let bound = stats::clopper_pearson(0, trials, alpha).hi;
                 format!(
-                    "{failures} of {} died again; the rate is below {} %",
+                    "{failures} of {} died again; the rate is below {} % ({} interval)",
                     words::format_count(trials, "trial"),
-                    words::percent_bound(bound)
+                    words::percent_bound(bound),
+                    format_confidence(&state.plan)
                 )
             }
             ShrinkState::Open(..) if self.lives_each.is_none() => format!(

@@ -19,6 +19,8 @@ use crate::oracle;
 pub struct TrialDetails<'a> {
     /// Number.
     pub trial: TrialId,
+    /// Whether it was an extra trial that captured evidence.
+    pub is_captured: bool,
     /// Outcome.
     pub outcome: &'a Outcome,
     /// The apparent hang of the trial when the run was stopped.
@@ -86,6 +88,9 @@ fn push_failure(told: &TrialDetails<'_>, failure: &Failure, lines: &mut WrappedT
     let stories: Vec<&Autopsy> = told.stories.iter().filter(shown).collect();
     let first = first_story(failure, &stories);
     what_and_where(told, failure, first, lines);
+    if told.is_captured {
+        lines.push_detail("an extra trial after the measurement, for evidence; it is not counted");
+    }
     if told.seeming_hang.is_some() {
         let ran = format_seconds(seen.elapsed.as_secs_f64());
         lines.push_detail(&format!(
@@ -99,7 +104,6 @@ fn push_failure(told: &TrialDetails<'_>, failure: &Failure, lines: &mut WrappedT
             Ending::TimedOut { .. } => true,
             _ => !is_over,
         });
-        lines.push_gap();
         hang_story(lines, hang, hung.map(|actor| actor.pid));
     }
     for autopsy in &stories {

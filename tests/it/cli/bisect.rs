@@ -441,9 +441,29 @@ fn a_wrong_history_is_explained() {
     ");
     insta::assert_snapshot!(said("v2..main"), @"
     ------- stderr -------
-    error: there is no commit `v2`: git printed no reason
+    error: there is no commit `v2`
 
     hint: `git log --oneline` lists the commits
+    [exit status: Some(2)]
+    ");
+    let of_command = |command: &[&str]| {
+        let range = ["bisect", "--cwd", "repo", "--git", "v1..main", "--"];
+        sandbox.provoke(&[&range, command].concat())
+    };
+    sandbox.write("repo/Makefile", "");
+    sandbox.write("repo/new.sh", "exit 0");
+    insta::assert_snapshot!(of_command(&["./program", "-x"]), @"
+    ------- stderr -------
+    error: the commits do not contain the program `./program`
+
+    hint: build it in each commit: --build make
+    [exit status: Some(2)]
+    ");
+    insta::assert_snapshot!(of_command(&["sh", "new.sh"]), @"
+    ------- stderr -------
+    error: the commits do not contain the script `new.sh`
+
+    hint: put it outside of the repository, and give its absolute path
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said("main..v1"), @"

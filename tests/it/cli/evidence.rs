@@ -61,6 +61,14 @@ fn a_null_pointer_every_fourth_time_is_one_bug_with_its_rate() {
     assert_eq!(caught, [title]);
     assert!(said.stdout.contains(title), "{said}");
 
+    let explained = |trial: &Value| {
+        let said = sandbox.provoke(&["explain", &format!("last#{trial}")]);
+        said.stdout
+            .contains("an extra trial after the measurement, for evidence; it is not counted")
+    };
+    let extra = &variant["captured"]["signatures"][0]["trials"][0];
+    assert!(explained(extra) && !explained(&variant["failing_trials"][0]));
+
     // The kernel logs a limited number of crashes in five seconds, for all processes together. Logged crashes are known
     // to be the same; others may be.
     let caught = variant["captured"]["signatures"][0]["id"].as_str().unwrap();
@@ -112,6 +120,8 @@ fn of_a_run_of_which_little_is_known_the_first_failure_is_explained() {
     insta::assert_snapshot!(said, @"
     ------- stderr -------
     error: no trial of the run clean failed
+
+    hint: `provoke list` shows which of the stored runs failed
     [exit status: Some(2)]
     ");
     let said = sandbox.provoke(&["explain", "nothing"]);

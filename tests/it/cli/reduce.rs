@@ -513,10 +513,7 @@ fn a_wrong_reduction_is_explained() {
     ");
     insta::assert_snapshot!(said(&["--from", "none.txt"]), @"
     ------- stderr -------
-    error: the following required arguments were not provided:
-      --to <FILE|RUN>
-
-    Usage: provoke reduce [OPTIONS] [--] CMD...
+    error: `provoke reduce` needs --to FILE|RUN
 
     hint: `provoke reduce --help` describes the arguments
     [exit status: Some(2)]

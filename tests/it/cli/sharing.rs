@@ -72,7 +72,10 @@ fn reports_have_the_same_flags_everywhere_and_name_their_files() {
     assert!(said.stdout.starts_with("{\n"), "{said}");
     assert!(said.stderr.starts_with("0 of 2 trials failed"), "{said}");
     let quiet = sandbox.provoke(&["report", "-q"]).stdout;
-    assert_eq!(quiet, "0 of 2 trials failed: rate below 85 % (95 %)\n");
+    assert_eq!(
+        quiet,
+        "0 of 2 trials failed: rate below 85 % (95 % interval)\n"
+    );
 }
 
 /// Asserts that no part of the secret that survives escaping is in a text.

@@ -146,7 +146,7 @@ fn ticks_and_crosses_come_in_order() {
 fn every_trial_is_shown_on_request() {
     let said = Sandbox::new().provoke(&["run", "-n", "2", "-v", "--", "true"]);
     insta::assert_snapshot!(said, @"
-    0 of 2 trials failed: rate below 85 % (95 %)
+    0 of 2 trials failed: rate below 85 % (95 % interval)
 
     exclude a rate of 1 %   repeat this with -n 368   # about TIME
     saved in                provoke-out/RUN

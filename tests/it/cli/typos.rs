@@ -362,6 +362,66 @@ fn mistyped_command_lines_are_answered_with_the_way_out() {
             "check the path",
         ),
         (
+            "run ./pog",
+            125,
+            "cannot run `./pog`: there is no such file",
+            "did you mean `./prog`?",
+        ),
+        (
+            "run pog",
+            125,
+            "cannot run `pog`: there is no such program",
+            "did you mean `./prog`?",
+        ),
+        (
+            "run -n 9 -- sh -e jb.py",
+            125,
+            "cannot run `sh -e jb.py`: there is no file `jb.py`",
+            "did you mean `job.py`?",
+        ),
+        (
+            "run sh /nope/x.sh",
+            125,
+            "cannot run `sh /nope/x.sh`: there is no file `/nope/x.sh`",
+            "check the path",
+        ),
+        (
+            "run ./prog -n 5 'a b'",
+            2,
+            "the flag `-n` comes after the program `./prog`",
+            "if it is a flag of provoke: provoke run -n 5 -- ./prog 'a b'\n      if it belongs to `./prog`: provoke run -- ./prog -n 5 'a b'",
+        ),
+        (
+            "./prog x --max-rate=1%",
+            2,
+            "the flag `--max-rate` comes after the program `./prog`",
+            "if it is a flag of provoke: provoke run --max-rate=1% -- ./prog x\n      if it belongs to `./prog`: provoke run -- ./prog x --max-rate=1%",
+        ),
+        (
+            "confirm --baseline 3/3 -j 2 ./prog -n 5 -j 4",
+            2,
+            "the flag `-n` comes after the program `./prog`",
+            "if it is a flag of provoke: provoke confirm --baseline 3/3 -j 2 -n 5 -- ./prog -j 4\n      if it belongs to `./prog`: provoke confirm --baseline 3/3 -j 2 -- ./prog -n 5 -j 4",
+        ),
+        (
+            "diff",
+            2,
+            "`provoke diff` needs two runs",
+            "for example: provoke diff RUN last; `provoke list` shows the stored runs",
+        ),
+        (
+            "diff a1b2",
+            2,
+            "`provoke diff` needs two runs",
+            "for example: provoke diff a1b2 last; `provoke list` shows the stored runs",
+        ),
+        (
+            "explain",
+            2,
+            "`provoke explain` needs CORE|RUN[#TRIAL]",
+            "`provoke explain --help` describes the arguments",
+        ),
+        (
             "compare -- ./a ./b --flag",
             2,
             "there is only one variant",
@@ -431,6 +491,27 @@ fn stored_runs_and_their_trials_are_found_or_named() {
         let expected = format!("error: {error}\n\nhint: {hint}\n");
         assert_eq!(said.stderr, expected, "provoke {line}");
         assert_eq!(said.code, Some(2), "provoke {line}\n{said}");
+    }
+    let said = sandbox.provoke(&["confirm", "-j", "2", run, "./prog", "a"]);
+    let expected = format!(
+        "error: `{run}` is a stored run, not a command\n\nhint: did you mean `provoke confirm -j 2 --baseline {run} -- ./prog a`?\n"
+    );
+    assert_eq!(said.stderr, expected);
+    assert_eq!(said.code, Some(2), "{said}");
+    let listed = sandbox.provoke(&["list"]).stderr;
+    let here = fs::canonicalize(sandbox.path("")).unwrap();
+    assert_eq!(
+        listed,
+        format!("1 run in `{}/provoke-out`\n", here.to_str().unwrap())
+    );
+}
+
+#[test]
+fn a_script_that_a_hook_writes_is_not_missing() {
+    for hook in ["--setup", "--prepare"] {
+        let write = "echo exit 0 >job.sh";
+        let said = sandbox().provoke(&["run", "-n", "1", hook, write, "--", "sh", "job.sh"]);
+        assert_eq!(said.code, Some(0), "{said}");
     }
 }
 

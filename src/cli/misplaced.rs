@@ -1,0 +1,106 @@
+//! Refuses flags of provoke after the program, where they would be arguments of the program.
+
+use super::error::CliError;
+use super::typo::{self, quote_word};
+use std::ffi::OsString;
+
+/// Flags that are often typed after the program, each with its names.
+const FLAGS: [&[&str]; 5] = [
+    &["--runs", "-n"],
+    &["--jobs", "-j"],
+    &["--duration", "-d"],
+    &["--max-fail"],
+    &["--max-rate"],
+];
+
+/// Refuses a command with flags that were probably meant for provoke. A flag is not refused after `--`, or if it is also
+/// given before the program: then the second one belongs to the program.
+pub(super) fn refuse_misplaced_flags(command: &[String]) -> Result<(), CliError> {
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let before = args.len().saturating_sub(command.len());
+    let (before, _) = args.split_at(before);
+    let is_explicit = args.iter().any(|word| word == "--");
+    let Some((program, arguments)) = command.split_first().filter(|_| !is_explicit) else {
+        return Ok(());
+    };
+    let before: Vec<String> = before
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let (moved, kept) = split_flags(arguments, &before);
+    let Some(first) = moved.first() else {
+        return Ok(());
+    };
+    let flag = first.split('=').next().unwrap_or(first);
+    let with_command = match before.first().map(String::as_str) {
+        Some(first) if !first.starts_with('-') => before,
+        _ => [vec!["run".to_owned()], before].concat(),
+    };
+    let line = |flags: &[String], arguments: &[String]| {
+        let end = [vec!["--".to_owned(), program.clone()], arguments.to_vec()].concat();
+        let words = [&with_command, flags, &end].concat();
+        let words = words.iter().map(|word| quote_word(word.as_ref()));
+        format!("provoke {}", words.collect::<Vec<_>>().join(" "))
+    };
+    let program_word = quote_word(program.as_ref());
+    let error = anyhow::anyhow!("the flag `{flag}` comes after the program `{program_word}`");
+    Err(CliError::usage(error).with_hint(format!(
+        "if it is a flag of provoke: {}\n      if it belongs to `{program_word}`: {}",
+        line(&moved, &kept),
+        line(&[], arguments),
+    )))
+}
+
+/// Splits the arguments of a program into the flags of provoke with their values, and the rest.
+fn split_flags(arguments: &[String], before: &[String]) -> (Vec<String>, Vec<String>) {
+    let (mut moved, mut kept) = (Vec::new(), Vec::new());
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let is_named = |names: &&&[&str]| names.iter().any(|name| typo::is_flag(word, name));
+        let names = FLAGS.iter().find(is_named).filter(|names| {
+            let mut earlier = before.iter();
+            !earlier.any(|word| names.iter().any(|name| typo::is_flag(word, name)))
+        });
+        match names {
+            Some(names) => {
+                moved.push(word.clone());
+                if names.contains(&word.as_str()) {
+                    moved.extend(words.next().cloned());
+                }
+            }
+            None => kept.push(word.clone()),
+        }
+    }
+    (moved, kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_moved_with_their_values() {
+        let split = |line: &str, before: &str| {
+            let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
+            let (arguments, before): (Vec<String>, Vec<String>) = (words(line), words(before));
+            let (moved, kept) = split_flags(&arguments, &before);
+            format!("{} | {}", moved.join(" "), kept.join(" "))
+        };
+        for (line, before, expected) in [
+            ("-n 5 file", "run", "-n 5 | file"),
+            ("-n5 -x", "run", "-n5 | -x"),
+            ("a --runs=5 b", "run", "--runs=5 | a b"),
+            ("-j 2 -d 8s", "run", "-j 2 -d 8s | "),
+            ("-n 5 -j 2", "run -n 3", "-j 2 | -n 5"),
+            ("-n 5", "run --runs=3", " | -n 5"),
+            ("-n", "run", "-n | "),
+            (
+                "-name x --number 3 -dev",
+                "run",
+                " | -name x --number 3 -dev",
+            ),
+        ] {
+            assert_eq!(split(line, before), expected, "{before} ./a {line}");
+        }
+    }
+}
