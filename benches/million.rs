@@ -11,7 +11,7 @@ use provoke::driver::{Driver, drive_run};
 use provoke::exec::FakeExecutor;
 use provoke::model::{ActorObservation, Ending, Event, FORMAT, Host, Observation, Signal, Trial};
 use provoke::policy::RepeatPolicy;
-use provoke::scenario::{PlanContext, Scenario};
+use provoke::scenario::{PlanContext, ProgramSettings, Scenario, TrialSettings};
 use provoke::state::State;
 use provoke::store::{Journal, RunFolder};
 use std::path::PathBuf;
@@ -57,9 +57,15 @@ fn main() {
         .map(PathBuf::from)
         .expect("a folder that does not exist yet");
     let scenario = Scenario {
-        command: Some(vec!["x".to_owned()]),
-        runs: Some(trials),
-        jobs: 2.try_into().ok(),
+        program: ProgramSettings {
+            command: Some(vec!["x".to_owned()]),
+            ..ProgramSettings::default()
+        },
+        trials: TrialSettings {
+            runs: Some(trials),
+            jobs: 2.try_into().ok(),
+            ..TrialSettings::default()
+        },
         ..Scenario::default()
     };
     let around = PlanContext {

@@ -76,7 +76,9 @@ impl Executor for Threads {
 
 /// Returns the plan of a scenario; the command is never run here.
 fn plan() -> Plan {
-    let scenario: Scenario = toml::from_str("command = ['count']\nruns = 500").expect("a scenario");
+    let scenario: Scenario = "command = ['count']\nruns = 500"
+        .parse()
+        .expect("a scenario");
     let around = PlanContext {
         environment: Vec::new(),
         base: PathBuf::from("."),

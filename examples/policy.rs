@@ -83,8 +83,9 @@ fn world(trial: &Trial) -> (Duration, Observation) {
 }
 
 fn main() {
-    let scenario: Scenario =
-        toml::from_str("command = ['x']\nruns = 1_000_000").expect("a scenario");
+    let scenario: Scenario = "command = ['x']\nruns = 1_000_000"
+        .parse()
+        .expect("a scenario");
     let around = PlanContext {
         environment: Vec::new(),
         base: PathBuf::from("."),

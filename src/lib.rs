@@ -26,7 +26,7 @@
 //! | `doctor` | reports what a machine can capture, and what to change | survey, sys, untrusted | serde, serde_json |
 //! | `messages` | recognizes crash messages | model | |
 //! | `oracle` | judges an observation, and names the failure | model, messages | |
-//! | `scenario` | settings from flags or a file, made into a plan | model, untrusted | serde, serde_json, schemars, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
+//! | `scenario` | settings from flags or a file, made into a plan | model, untrusted | serde, serde_json, schemars, clap, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
 //! | `source` | finds the parts of a source file that can be left out | model | tree_sitter, tree_sitter_c, tree_sitter_cpp, tree_sitter_javascript, tree_sitter_julia, tree_sitter_python, tree_sitter_r, tree_sitter_rust, tree_sitter_typescript, similar, thiserror |
 //! | `prepare` | prepares variants before their trials | model, source, untrusted | object, ring, thiserror |
 //! | `packages` | lists the versions of a package, and makes environments with one of them | untrusted | serde_json, strsim, thiserror |

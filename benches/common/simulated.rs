@@ -13,7 +13,7 @@ use provoke::state::State;
 /// Returns the plan of a scenario whose command does not matter.
 pub(crate) fn plan(text: &str) -> Plan {
     let text = format!("command = ['x']\n{text}");
-    let scenario: Scenario = toml::from_str(&text).expect("a scenario");
+    let scenario: Scenario = text.parse().expect("a scenario");
     let surroundings = PlanContext {
         environment: Vec::new(),
         base: "/".into(),

@@ -77,20 +77,20 @@ impl BaselineRun {
 impl ResolvedBaseline {
     /// Reads the baseline that a scenario names, if it names one.
     pub(super) fn of_scenario(scenario: &Scenario) -> Result<Option<Self>, PlanError> {
-        let looked_for = match scenario.only.as_slice() {
+        let looked_for = match scenario.judge.only.as_slice() {
             _ if scenario.takes_any_failure() => BaselineFilter::Any,
             [] => BaselineFilter::AsThere,
             only => BaselineFilter::Only(only.iter().map(|only| only.0).collect()),
         };
-        let Some(text) = &scenario.baseline else {
-            let confirms =
-                scenario.ask == Some(QuestionSettings::Confirm) && scenario.assume_rate.is_none();
+        let Some(text) = &scenario.baseline.baseline else {
+            let confirms = scenario.outline.ask == Some(QuestionSettings::Confirm)
+                && scenario.confirm.assume_rate.is_none();
             return Ok(confirms
                 .then(|| Self::find_newest_failing(scenario, &looked_for))
                 .flatten());
         };
         match parse_counts(text) {
-            Some(_) if scenario.of.is_some() => Err(refuse_field(
+            Some(_) if scenario.baseline.of.is_some() => Err(refuse_field(
                 "of",
                 format!("the counts `{text}` have no variants"),
                 "leave `of` out, or give a run as the baseline",
@@ -109,24 +109,14 @@ impl ResolvedBaseline {
         of: Option<&str>,
         ignore_earlier_runs: bool,
     ) -> Result<Self, PlanError> {
-        let scenario = Scenario {
-            baseline: Some(text.to_owned()),
-            of: of.map(str::to_owned),
-            trust: true,
-            ignore_earlier_runs: Some(ignore_earlier_runs),
-            ..Scenario::default()
-        };
+        let mut scenario = counts_only(of, ignore_earlier_runs);
+        scenario.baseline.baseline = Some(text.to_owned());
         Ok(Self::of_scenario(&scenario)?.unwrap_or_default())
     }
 
     /// Finds the newest run with failures that measured a rate. Only its counts are used; none of its commands are run.
     pub(super) fn newest_failing(of: Option<&str>, ignore_earlier_runs: bool) -> Option<Self> {
-        let scenario = Scenario {
-            of: of.map(str::to_owned),
-            trust: true,
-            ignore_earlier_runs: Some(ignore_earlier_runs),
-            ..Scenario::default()
-        };
+        let scenario = counts_only(of, ignore_earlier_runs);
         Self::find_newest_failing(&scenario, &BaselineFilter::AsThere)
     }
 
@@ -141,8 +131,8 @@ impl ResolvedBaseline {
             };
             // In other questions, the outcomes of earlier trials determine which variant runs next.
             let measures = match plan.question {
-                Question::Rate => plan.variants.len() == 1 || asked.of.is_some(),
-                Question::Compare(_) => asked.of.is_some(),
+                Question::Rate => plan.variants.len() == 1 || asked.baseline.of.is_some(),
+                Question::Compare(_) => asked.baseline.of.is_some(),
                 _ => false,
             };
             if !measures {
@@ -197,9 +187,9 @@ impl ResolvedBaseline {
                 hint,
             )
         })?;
-        let variant = find_variant(&state, asked.of.as_deref())?;
+        let variant = find_variant(&state, asked.baseline.of.as_deref())?;
         let again = Scenario::of_variant_plan(&state.plan, state.plan.variant_plan(variant));
-        let alone = asked.ignore_earlier_runs.unwrap_or(false);
+        let alone = asked.count.ignore_earlier_runs.unwrap_or(false);
         let measured = match &state.plan.question {
             // A further fix is compared with the baseline of the first one.
             Question::Confirm(asked) => baseline_of_confirm(&state, asked)?,
@@ -222,6 +212,17 @@ impl ResolvedBaseline {
             chosen: Some(chosen),
         })
     }
+}
+
+/// Returns a scenario that uses only the counts of a baseline.
+fn counts_only(of: Option<&str>, ignore_earlier_runs: bool) -> Scenario {
+    let mut scenario = Scenario {
+        trust: true,
+        ..Scenario::default()
+    };
+    scenario.baseline.of = of.map(str::to_owned);
+    scenario.count.ignore_earlier_runs = Some(ignore_earlier_runs);
+    scenario
 }
 
 fn refuse_field(field: &str, what: impl Into<String>, hint: impl Into<String>) -> PlanError {

@@ -2,19 +2,19 @@
 
 use super::error::CliError;
 use super::exit::Exit;
+use super::given::Given;
 use super::questions::ExperimentArgs;
 use crate::load::LoadProgress;
-use crate::model::{HttpVersion, LoadStage};
+use crate::model::LoadStage;
 use crate::report::words;
 use crate::scenario::{
-    AttachedProcess, Concurrency, DurationValue, Frequency, Load as Said, QuestionSettings,
-    RateValue, ReadyWhen, Request, Scenario, Variant,
+    ConnectionSettings, QuestionSettings, Request, Scenario, ServiceSettings, TrafficSettings,
+    Variant,
 };
 use crate::untrusted::Untrusted as _;
 use clap::Args;
 use provoke_stats::real;
 use std::cell::Cell;
-use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,10 +45,18 @@ pub(super) struct LoadArgs {
     /// Find the smallest load that still crashes, starting from a run or RUN#TRIAL
     ///
     /// Reduces the kinds of requests, their bodies, the concurrency and the number of requests per trial.
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["target", "file"], help_heading = LOAD)]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["target", "file"], help_heading = "Load")]
     shrink: Option<String>,
     #[command(flatten)]
-    about: LoadFlags,
+    traffic: Given<TrafficSettings>,
+    #[command(flatten)]
+    request: RequestFlags,
+    #[command(flatten)]
+    builds: ServiceBuilds,
+    #[command(flatten)]
+    service: Given<ServiceSettings>,
+    #[command(flatten)]
+    connection: Given<ConnectionSettings>,
     #[command(flatten)]
     rest: ExperimentArgs,
 }
@@ -72,124 +80,39 @@ fn describe_trials_flag(flag: clap::Arg) -> clap::Arg {
         )
 }
 
-/// Flags that describe the load.
-#[derive(Args, Clone, Debug, Default)]
-struct LoadFlags {
+/// The commands that start the service.
+#[derive(Args)]
+#[command(next_help_heading = "Service")]
+struct ServiceBuilds {
     /// The command that starts the service; or give it after --
-    #[arg(long, value_name = "CMD", help_heading = SERVICE)]
+    #[arg(long, value_name = "CMD")]
     serve: Option<String>,
     /// Check whether this build of the service is fixed; trials of both builds take turns
-    #[arg(long, value_name = "CMD", requires = "serve", help_heading = SERVICE)]
+    #[arg(long, value_name = "CMD", requires = "serve")]
     fixed: Option<String>,
-    /// Load a service that is already running: a PID, or `listener` for the process at the URL
-    #[arg(long, value_name = "PID|listener", conflicts_with_all = ["serve", "fixed"], help_heading = SERVICE)]
-    attach: Option<AttachedProcess>,
-    /// When the service is ready for requests [default: tcp]
-    ///
-    /// `tcp`: it accepts connections; a path such as /healthz: it answers there; `log:REGEX`: it prints a
-    /// line that matches; a time such as 2s: after this time.
-    #[arg(long, value_name = "tcp|/PATH|log:REGEX|TIME", help_heading = SERVICE)]
-    ready: Option<ReadyWhen>,
-    /// Wait at most this long until the service is ready [default: 60s]
-    #[arg(long, value_name = "TIME", help_heading = SERVICE, hide_short_help = true)]
-    ready_limit: Option<DurationValue>,
-    /// Treat the service as hung after this long without a response [default: 10s]
-    #[arg(long, value_name = "TIME", help_heading = SERVICE)]
-    hang_after: Option<DurationValue>,
-    /// Wait this long after the load before the trial passes [default: 500ms]
-    #[arg(long, value_name = "TIME", help_heading = SERVICE, hide_short_help = true)]
-    quiet_time: Option<DurationValue>,
+}
 
-    /// Number of concurrent clients, or levels such as 1..64 or 8,9,10 [default: 10]
-    ///
-    /// Each client sends its next request when the previous one is answered. With several levels, provoke
-    /// searches for the lowest level that crashes the service, and tests the level right below it.
-    #[arg(short, long, value_name = "N|A..B", help_heading = LOAD)]
-    clients: Option<Concurrency>,
-    /// Send requests at a fixed rate, such as 50/s, instead of with a fixed number of clients
-    ///
-    /// An open loop: requests are sent on time even if earlier ones are not answered yet.
-    #[arg(long, value_name = "N/s", conflicts_with = "clients", help_heading = LOAD)]
-    rate: Option<Frequency>,
-    /// With --rate: open at most this many connections [default: 100]
-    #[arg(long, value_name = "N", requires = "rate", help_heading = LOAD, hide_short_help = true)]
-    connections: Option<NonZeroU32>,
+/// The request, if there is only one kind.
+#[derive(Args)]
+#[command(next_help_heading = "Load")]
+struct RequestFlags {
     /// Request method [default: GET; POST with a body]
-    #[arg(short = 'X', long, value_name = "METHOD", help_heading = LOAD)]
+    #[arg(short = 'X', long, value_name = "METHOD")]
     method: Option<String>,
     /// Send this header, such as 'content-type: image/jpeg'
-    #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = parse_header, help_heading = LOAD)]
+    #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = parse_header)]
     header: Vec<(String, String)>,
     /// Send this body; or take bodies from files: @images/*.jpg
-    #[arg(short, long, value_name = "TEXT|@FILE", help_heading = LOAD)]
+    #[arg(short, long, value_name = "TEXT|@FILE")]
     body: Option<String>,
-    /// Requests per trial [default: 2000]
-    #[arg(long, value_name = "N", help_heading = LOAD)]
-    requests: Option<NonZeroU64>,
-    /// Time under load per trial, instead of a number of requests
-    #[arg(long, value_name = "TIME", conflicts_with = "requests", help_heading = LOAD)]
-    time: Option<DurationValue>,
-    /// Send N requests first, from one client, and do not count them [default: 20]
-    #[arg(long, value_name = "N", help_heading = LOAD, hide_short_help = true)]
-    warm_requests: Option<u64>,
-    /// Pause of a client between a response and its next request
-    #[arg(long, value_name = "TIME", help_heading = LOAD, hide_short_help = true)]
-    think: Option<DurationValue>,
-    /// Start the clients over this time [default: all at once]
-    #[arg(long, value_name = "TIME", help_heading = LOAD, hide_short_help = true)]
-    spread: Option<DurationValue>,
-    /// Failure rate at which a load level counts as failing [default: 10%]
-    #[arg(long, value_name = "P", help_heading = LOAD, hide_short_help = true)]
-    detect: Option<RateValue>,
-    /// Accepted without effect: every load level is a candidate
-    #[arg(long, hide = true)]
-    exact: bool,
-
-    /// HTTP version [default: 1.1]
-    #[arg(long, value_name = "1.1|2|2-prior-knowledge", value_parser = parse_http, help_heading = CONNECTION, hide_short_help = true)]
-    http: Option<HttpVersion>,
-    /// Connect to this Unix socket instead of host and port
-    #[arg(long, value_name = "SOCKET", help_heading = CONNECTION, hide_short_help = true)]
-    unix: Option<PathBuf>,
-    /// Close a connection after N requests; 1: a new connection for each [default: no limit]
-    #[arg(long, value_name = "N", help_heading = CONNECTION, hide_short_help = true)]
-    requests_per_connection: Option<NonZeroU32>,
-    /// Connect timeout [default: 1s]
-    #[arg(long, value_name = "TIME", help_heading = CONNECTION, hide_short_help = true)]
-    connect_limit: Option<DurationValue>,
-    /// Request timeout [default: 10s]
-    #[arg(long, value_name = "TIME", help_heading = CONNECTION, hide_short_help = true)]
-    request_limit: Option<DurationValue>,
-    /// Trust the certificates in FILE, in addition to the system's
-    #[arg(long, value_name = "FILE", help_heading = CONNECTION, hide_short_help = true)]
-    ca: Option<PathBuf>,
-    /// Trust any certificate
-    #[arg(long, help_heading = CONNECTION, hide_short_help = true)]
-    insecure: bool,
-    /// Write every request to a file, not only the requests before a crash
-    #[arg(long, help_heading = CONNECTION, hide_short_help = true)]
-    log_requests: bool,
-    /// Allow load on another machine: repeat the host of the URL
-    #[arg(long = "i-own-this-target", value_name = "HOST", help_heading = CONNECTION, hide_short_help = true)]
-    own_target: Option<String>,
 }
 
 /// Maximum number of kinds of errors in the live line.
 const ERRORS: usize = 3;
 
-const SERVICE: &str = "Service";
-const LOAD: &str = "Load";
-const CONNECTION: &str = "Connections";
-
 impl LoadArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
-        let Self {
-            target,
-            shrink,
-            about,
-            mut rest,
-        } = self;
-        let (url, file) = match target {
+        let (url, file) = match &self.target {
             Some(target) if target.contains("://") => (Some(target), None),
             Some(target) => (None, Some(PathBuf::from(target))),
             None => (None, None),
@@ -199,26 +122,80 @@ impl LoadArgs {
         {
             return Err(neither_url_nor_file(file));
         }
+        let mut rest = self.rest;
         if let Some((flag, hint)) = rest.flags.not_for_service() {
             let error = anyhow::anyhow!("`{flag}` does not apply to a service under load");
             return Err(CliError::usage(error).with_hint(hint));
         }
         rest.file = rest.file.or(file);
-        if about.exact {
+        if self.traffic.alone().exact.is_some() {
             crate::term::print_message(
                 "hint: leave out --exact: every load level of the range is a candidate",
             );
         }
-        for command in [&about.serve, &about.fixed].into_iter().flatten() {
-            split_words(command)?;
-        }
+        let serve = self.builds.serve.as_deref().map(split_words).transpose()?;
+        let fixed = self.builds.fixed.as_deref().map(split_words).transpose()?;
         let overlay = |scenario: &mut Scenario| {
-            about.clone().overlay_scenario(url.clone(), scenario);
+            if serve.is_some() {
+                (scenario.program.command, scenario.program.shell) = (serve.clone(), None);
+            }
+            if let Some(fixed) = &fixed {
+                compare_builds(fixed, scenario);
+            }
+            if let Some(request) = self.request.to_request() {
+                scenario.outline.requests = vec![request];
+            }
+            let load = scenario.load.get_or_insert_default();
+            load.traffic.url = url.cloned().or(load.traffic.url.take());
+            let given = self.traffic.alone();
+            // These replace each other.
+            if given.clients.is_some() || given.rate.is_some() {
+                (load.traffic.clients, load.traffic.rate) = (None, None);
+            }
+            if given.requests.is_some() || given.time.is_some() {
+                (load.traffic.requests, load.traffic.time) = (None, None);
+            }
+            self.traffic.apply_to(&mut load.traffic);
+            self.service.apply_to(&mut load.service);
+            self.connection.apply_to(&mut load.connection);
         };
-        match shrink {
-            Some(run) => rest.shrink_run(&run, overlay),
+        match &self.shrink {
+            Some(run) => rest.shrink_run(run, overlay),
             None => rest.ask_question(overlay),
         }
+    }
+}
+
+/// Compares the service with a build in which it may be fixed.
+fn compare_builds(fixed: &[String], scenario: &mut Scenario) {
+    let variant = |name: &str, command| Variant {
+        name: name.to_owned(),
+        command,
+        ..Variant::default()
+    };
+    scenario.outline.ask = Some(QuestionSettings::Compare);
+    scenario.bisect.fixed = Some(true);
+    scenario.outline.variants = vec![variant("old", None), variant("fixed", Some(fixed.to_vec()))];
+}
+
+impl RequestFlags {
+    /// Returns the request, if a flag describes one.
+    fn to_request(&self) -> Option<Request> {
+        if self.method.is_none() && self.header.is_empty() && self.body.is_none() {
+            return None;
+        }
+        let file = self.body.as_ref().and_then(|body| body.strip_prefix('@'));
+        Some(Request {
+            method: self.method.clone(),
+            headers: self.header.iter().cloned().collect(),
+            body_files: file.map(str::to_owned).into_iter().collect(),
+            body: if file.is_none() {
+                self.body.clone()
+            } else {
+                None
+            },
+            ..Request::default()
+        })
     }
 }
 
@@ -304,92 +281,9 @@ fn describe_errors(all: &[(String, u64)]) -> String {
     format!("{sum} ({})", shown.join(", "))
 }
 
-impl LoadFlags {
-    fn overlay_scenario(self, url: Option<String>, scenario: &mut Scenario) {
-        if let Some(words) = self
-            .serve
-            .as_deref()
-            .and_then(|line| split_words(line).ok())
-        {
-            scenario.command = Some(words);
-            scenario.shell = None;
-        }
-        if let Some(words) = self
-            .fixed
-            .as_deref()
-            .and_then(|line| split_words(line).ok())
-        {
-            let variant = |name: &str, command| Variant {
-                name: name.to_owned(),
-                command,
-                ..Variant::default()
-            };
-            scenario.ask = Some(QuestionSettings::Compare);
-            scenario.fixed = Some(true);
-            scenario.variants = vec![variant("old", None), variant("fixed", Some(words))];
-        }
-        if self.method.is_some() || !self.header.is_empty() || self.body.is_some() {
-            let file = self.body.as_ref().and_then(|body| body.strip_prefix('@'));
-            scenario.requests = vec![Request {
-                method: self.method,
-                headers: self.header.into_iter().collect(),
-                body_files: file.map(str::to_owned).into_iter().collect(),
-                body: self.body.clone().filter(|body| !body.starts_with('@')),
-                ..Request::default()
-            }];
-        }
-        let load = scenario.load.get_or_insert_with(Said::default);
-        set_if_given(&mut load.url, url);
-        set_if_given(&mut load.attach, self.attach);
-        set_if_given(&mut load.ready, self.ready);
-        set_if_given(&mut load.ready_limit, self.ready_limit);
-        set_if_given(&mut load.hang_after, self.hang_after);
-        set_if_given(&mut load.quiet_time, self.quiet_time);
-        if self.clients.is_some() || self.rate.is_some() {
-            (load.clients, load.rate) = (self.clients, self.rate);
-        }
-        set_if_given(&mut load.connections, self.connections);
-        if self.requests.is_some() || self.time.is_some() {
-            (load.requests, load.time) = (self.requests, self.time);
-        }
-        set_if_given(&mut load.warm_requests, self.warm_requests);
-        set_if_given(&mut load.think, self.think);
-        set_if_given(&mut load.spread, self.spread);
-        set_if_given(&mut load.detect, self.detect);
-        set_if_given(&mut load.http, self.http);
-        set_if_given(&mut load.unix, self.unix);
-        set_if_given(
-            &mut load.requests_per_connection,
-            self.requests_per_connection,
-        );
-        set_if_given(&mut load.connect_limit, self.connect_limit);
-        set_if_given(&mut load.request_limit, self.request_limit);
-        set_if_given(&mut load.ca, self.ca);
-        set_if_given(&mut load.insecure, self.insecure.then_some(true));
-        set_if_given(&mut load.log_requests, self.log_requests.then_some(true));
-        set_if_given(&mut load.own_target, self.own_target);
-    }
-}
-
-/// Sets a field if a value was given.
-fn set_if_given<T>(field: &mut Option<T>, given: Option<T>) {
-    if given.is_some() {
-        *field = given;
-    }
-}
-
 fn parse_header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("write NAME: VALUE")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
-}
-
-fn parse_http(text: &str) -> Result<HttpVersion, String> {
-    match text {
-        "1.1" => Ok(HttpVersion::One),
-        "2" => Ok(HttpVersion::Two),
-        "2-prior-knowledge" => Ok(HttpVersion::TwoPrior),
-        _ => Err("write `1.1`, `2` or `2-prior-knowledge`".to_owned()),
-    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod exit;
 mod experiment;
 mod explain;
 mod further_searches;
+mod given;
 mod list;
 mod load;
 mod merge;

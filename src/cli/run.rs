@@ -1,6 +1,6 @@
 //! `run`, `scenario` and `resume`: three ways to start an experiment.
 
-use super::args::{ExperimentFlags, OutputFlags, STOP};
+use super::args::{ExperimentFlags, OutputFlags};
 use super::baseline::{BaselineRun, ResolvedBaseline};
 use super::error::CliError;
 use super::exit::Exit;
@@ -29,7 +29,7 @@ pub(super) struct RunArgs {
     ///
     /// Without -n, --max-fail, --width, --expect and --max-rate, a run of one variant stops if its first
     /// five trials all fail with the same exit code and message. Such a run is not used as a baseline.
-    #[arg(long, help_heading = STOP, hide_short_help = true)]
+    #[arg(long, help_heading = "When to stop", hide_short_help = true)]
     keep_going: bool,
     #[command(flatten)]
     flags: ExperimentFlags,
@@ -110,11 +110,8 @@ impl RunArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         refuse_flags(&self.flags)?;
         let command = super::utf8_words(self.command)?;
-        let flags = self.flags;
-        let stops_early = flags.may_stop_early() && !self.keep_going;
-        let overlay =
-            |scenario: &mut Scenario| flags.clone().overlay_scenario(command.clone(), scenario);
-        let (mut plan, _) = from_words(overlay)?;
+        let stops_early = self.flags.may_stop_early() && !self.keep_going;
+        let (mut plan, _) = from_words(|scenario| self.flags.overlay_scenario(&command, scenario))?;
         plan.stop.all_alike = stops_early && plan.variants.len() == 1;
         begin_experiment(plan, &self.output)
     }
@@ -124,9 +121,8 @@ impl ScenarioArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         refuse_flags(&self.flags)?;
         let command = super::utf8_words(self.command)?;
-        let flags = self.flags;
-        let plan = from_file(&self.file, move |scenario| {
-            flags.overlay_scenario(command, scenario);
+        let plan = from_file(&self.file, |scenario| {
+            self.flags.overlay_scenario(&command, scenario);
         })?;
         begin_experiment(plan, &self.output)
     }
@@ -142,23 +138,23 @@ pub(super) fn from_words(
     overlay(&mut scenario);
     let baseline = ResolvedBaseline::of_scenario(&scenario)?;
     if let Some(again) = baseline.as_ref().and_then(|found| found.scenario.clone()) {
-        let typed = scenario.command.is_some() || scenario.shell.is_some();
-        let same_question = scenario.ask == Some(QuestionSettings::Confirm);
-        let any_failure = scenario.any_failure;
+        let typed = scenario.program.command.is_some() || scenario.program.shell.is_some();
+        let same_question = scenario.outline.ask == Some(QuestionSettings::Confirm);
+        let any_failure = scenario.count.any_failure;
         scenario = again;
-        scenario.any_failure = any_failure;
+        scenario.count.any_failure = any_failure;
         if !same_question {
-            (scenario.exclude_half, scenario.independent) = (None, None);
+            (scenario.confirm.exclude_half, scenario.confirm.independent) = (None, None);
         }
         if typed {
             // The typed command belongs to this directory, the other settings to that of the baseline.
             scenario.move_to(&here);
         }
         if scenario.takes_any_failure() {
-            scenario.only.clear();
+            scenario.judge.only.clear();
         }
         overlay(&mut scenario);
-        if typed && !scenario.actors.is_empty() {
+        if typed && !scenario.outline.actors.is_empty() {
             become_main(&mut scenario)?;
         }
     }
@@ -169,7 +165,7 @@ pub(super) fn from_words(
         ..current_surroundings(here)
     };
     let plan = scenario.to_plan(around).map_err(|refusal| {
-        if scenario.command.is_none() && scenario.shell.is_none() && scenario.actors.is_empty() {
+        if scenario.program.command.is_none() && scenario.program.shell.is_none() && scenario.outline.actors.is_empty() {
             let hint = if scenario.load.is_some() {
                 "add the command that starts the service: -- ./server; or test a service that runs already: --attach PID"
             } else {
@@ -186,15 +182,15 @@ pub(super) fn from_words(
 /// Replaces the command of the main process by the typed command.
 pub(super) fn become_main(scenario: &mut Scenario) -> Result<(), CliError> {
     let is_main = |actor: &&mut Actor| actor.role.decides_outcome();
-    let mut mains: Vec<&mut Actor> = scenario.actors.iter_mut().filter(is_main).collect();
+    let mut mains: Vec<&mut Actor> = scenario.outline.actors.iter_mut().filter(is_main).collect();
     let [main] = mains.as_mut_slice() else {
         let error = anyhow::anyhow!("the baseline has {} main processes", mains.len());
         return Err(CliError::usage(error).with_hint(
             "leave the command out to run the same processes, or define them in a scenario file: --file FILE",
         ));
     };
-    main.command = scenario.command.take();
-    main.shell = scenario.shell.take();
+    main.command = scenario.program.command.take();
+    main.shell = scenario.program.shell.take();
     Ok(())
 }
 

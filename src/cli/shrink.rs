@@ -55,14 +55,14 @@ pub(super) fn plan_shrinking(
     })?;
     scenario.loaded = state.plan.load_of(failing);
     // The `only` setting of the earlier run does not apply.
-    scenario.only.clear();
+    scenario.judge.only.clear();
     overlay(&mut scenario);
-    let typed = scenario.command.is_some() || scenario.shell.is_some();
-    if typed && !scenario.actors.is_empty() {
+    let typed = scenario.program.command.is_some() || scenario.program.shell.is_some();
+    if typed && !scenario.outline.actors.is_empty() {
         become_main(&mut scenario)?;
     }
     let here = std::env::current_dir().map_err(CliError::could_not)?;
-    let bounded = scenario.runs.is_some() || scenario.duration.is_some();
+    let bounded = scenario.trials.runs.is_some() || scenario.stop.duration.is_some();
     let mut plan = scenario.to_plan(current_surroundings(here))?;
     let lives = &state.tally_of(variant).lives;
     let requests = lives.sent.checked_div(lives.lives);

@@ -385,7 +385,11 @@ fn takes_value(flag: &str) -> bool {
         .get_subcommands()
         .flat_map(clap::Command::get_arguments)
         .any(|argument| {
-            argument.get_long() == flag.strip_prefix("--") && argument.get_action().takes_values()
+            let is_switch = argument
+                .get_num_args()
+                .is_some_and(|number| !number.takes_values());
+            let takes_value = argument.get_action().takes_values() && !is_switch;
+            argument.get_long() == flag.strip_prefix("--") && takes_value
         })
 }
 

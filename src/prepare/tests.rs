@@ -34,7 +34,7 @@ impl Bench {
     /// Returns a plan of two variants, of which the second has these changes.
     fn plan(&self, edits: Vec<EditPlan>) -> Plan {
         let text = "command = ['x']\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n";
-        let scenario: crate::scenario::Scenario = toml::from_str(text).unwrap();
+        let scenario: crate::scenario::Scenario = text.parse().unwrap();
         let around = crate::scenario::PlanContext {
             environment: Vec::new(),
             base: self.path("work"),

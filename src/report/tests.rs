@@ -9,7 +9,7 @@ use crate::model::{
 };
 use crate::needs::{needs, program};
 use crate::policy;
-use crate::scenario::{PlanContext, Scenario};
+use crate::scenario::{PlanContext, ProgramSettings, Scenario, TrialSettings};
 use crate::store::{self, Journal, RunFolder};
 use provoke_stats as stats;
 use serde_json::Value;
@@ -34,9 +34,15 @@ struct Made {
 
 fn plan(runs: u64) -> Plan {
     let scenario = Scenario {
-        command: Some(vec!["./neighbors.py".to_owned(), "--all of it".to_owned()]),
-        runs: Some(runs),
-        jobs: 2.try_into().ok(),
+        program: ProgramSettings {
+            command: Some(vec!["./neighbors.py".to_owned(), "--all of it".to_owned()]),
+            ..ProgramSettings::default()
+        },
+        trials: TrialSettings {
+            runs: Some(runs),
+            jobs: 2.try_into().ok(),
+            ..TrialSettings::default()
+        },
         ..Scenario::default()
     };
     let around = PlanContext {

@@ -29,15 +29,21 @@ const OURS: [(&str, &str); 11] = [
 impl Scenario {
     /// Returns whether the tags of `image` are the candidates; with another list, the image is that of all candidates.
     pub(super) fn searches_images(&self) -> bool {
-        let packages = [&self.git, &self.pip, &self.cargo, &self.apt, &self.npm];
-        let listed = !self.over.is_empty() || self.range.is_some();
+        let packages = [
+            &self.candidates.git,
+            &self.candidates.pip,
+            &self.candidates.cargo,
+            &self.candidates.apt,
+            &self.candidates.npm,
+        ];
+        let listed = !self.candidates.over.is_empty() || self.candidates.range.is_some();
         let other = listed || packages.into_iter().any(Option::is_some);
-        self.ask == Some(QuestionSettings::Bisect) && self.image.is_some() && !other
+        self.outline.ask == Some(QuestionSettings::Bisect) && self.program.image.is_some() && !other
     }
 
     /// Returns whether a trial of any variant runs in a container.
     pub(super) fn is_contained(&self) -> bool {
-        self.image.is_some() || self.variants.iter().any(|one| one.image.is_some())
+        self.program.image.is_some() || self.outline.variants.iter().any(|one| one.image.is_some())
     }
 
     /// Returns the container of the main process of a variant.
@@ -47,12 +53,12 @@ impl Scenario {
         base: &Path,
         filling: &MatrixSubstitution<'_>,
     ) -> Result<Option<Container>, PlanError> {
-        let Some(image) = variant.image.as_ref().or(self.image.as_ref()) else {
+        let Some(image) = variant.image.as_ref().or(self.program.image.as_ref()) else {
             return match [
-                ("engine", self.engine.is_some()),
-                ("mount", !self.mount.is_empty()),
-                ("network", self.network.is_some()),
-                ("container", !self.container.is_empty()),
+                ("engine", self.program.engine.is_some()),
+                ("mount", !self.program.mount.is_empty()),
+                ("network", self.program.network.is_some()),
+                ("container", !self.program.container.is_empty()),
             ] {
                 // Another variant may have an image.
                 _ if self.is_contained() => Ok(None),
@@ -67,6 +73,7 @@ impl Scenario {
             };
         };
         if let Some(engine) = self
+            .program
             .engine
             .as_ref()
             .filter(|one| !ENGINES.contains(&&***one))
@@ -74,7 +81,7 @@ impl Scenario {
             let what = format!("`{engine}` is not a supported container engine");
             return Err(refuse_at(what, &["engine"], "write `docker` or `podman`"));
         }
-        for (index, option) in self.container.iter().enumerate() {
+        for (index, option) in self.program.container.iter().enumerate() {
             let name = option.split('=').next().unwrap_or_default();
             let place = ["container", &index.to_string()];
             if name.is_empty() || name.starts_with('-') {
@@ -94,7 +101,9 @@ impl Scenario {
             }
         }
         let memory = self
+            .program
             .rlimit
+            .0
             .keys()
             .any(|name| name.to_resource() == Resource::As);
         if memory {
@@ -111,21 +120,24 @@ impl Scenario {
         } else {
             filling.fill_text(image)
         };
-        let mounts = self.mount.iter().filter(|said| *said != "none");
+        let mounts = self.program.mount.iter().filter(|said| *said != "none");
         let mounts = mounts.map(|said| volume_argument(&filling.fill_values(said), base));
         // A service uses the host network, so that its clients reach it directly.
         let network = if self.is_loaded() { "host" } else { "none" };
-        let network = self.network.as_deref().unwrap_or(network);
+        let network = self.program.network.as_deref().unwrap_or(network);
         Ok(Some(Container {
-            engine: self.engine.clone().unwrap_or_default(),
+            engine: self.program.engine.clone().unwrap_or_default(),
             image,
-            mounts: (!self.mount.is_empty()).then(|| mounts.collect()),
-            enters: self.mount.is_empty() || self.cwd.is_some() || variant.cwd.is_some(),
+            mounts: (!self.program.mount.is_empty()).then(|| mounts.collect()),
+            enters: self.program.mount.is_empty()
+                || self.program.cwd.is_some()
+                || variant.cwd.is_some(),
             network: network.to_owned(),
             port: self
                 .load_port()
                 .filter(|_| !matches!(network, "host" | "none")),
             options: self
+                .program
                 .container
                 .iter()
                 .map(|one| filling.fill_text(one))
@@ -136,7 +148,10 @@ impl Scenario {
     /// Returns the port of the target.
     fn load_port(&self) -> Option<Text> {
         let before = self.loaded.as_ref().map(|load| load.target.base.as_str());
-        let url = self.load.as_ref().and_then(|load| load.url.as_deref());
+        let url = self
+            .load
+            .as_ref()
+            .and_then(|load| load.traffic.url.as_deref());
         let (scheme, rest) = url.or(before)?.split_once("://")?;
         let host = rest.split('/').next()?;
         Some(match host.rsplit_once(':') {

@@ -3,16 +3,65 @@
 use super::matrix::MatrixValue;
 use super::{
     AttachedProcess, Codes, Concurrency, Confidence, DurationValue, EnvValue, Expectation,
-    Frequency, IntegerRange, LimitValue, OnlyRule, Pattern, RateValue, ReadyWhen, ResourceName,
-    TimeoutValue,
+    Frequency, IntegerRange, LimitValue, Load, OnlyRule, Pattern, RateValue, ReadyWhen,
+    ResourceName, Scenario, TimeoutValue,
 };
 use crate::model::Resource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, de};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+impl Scenario {
+    /// Reads each group from the same table, so that every value keeps its position in the text.
+    pub(super) fn from_table(table: &Spanned<DeTable<'_>>) -> Result<Self, toml::de::Error> {
+        Ok(Self {
+            outline: read_group(table)?,
+            baseline: read_group(table)?,
+            confirm: read_group(table)?,
+            count: read_group(table)?,
+            comparison: read_group(table)?,
+            candidates: read_group(table)?,
+            bisect: read_group(table)?,
+            items: read_group(table)?,
+            reduce: read_group(table)?,
+            search: read_group(table)?,
+            program: read_group(table)?,
+            trials: read_group(table)?,
+            stop: read_group(table)?,
+            judge: read_group(table)?,
+            evidence: read_group(table)?,
+            load: match table.get_ref().get("load") {
+                Some(load) => Some(Load::from_value(load)?),
+                None => None,
+            },
+            loaded: None,
+            trust: false,
+        })
+    }
+}
+
+impl Load {
+    fn from_value(value: &Spanned<DeValue<'_>>) -> Result<Self, toml::de::Error> {
+        let fields = value.get_ref().as_table().cloned().unwrap_or_default();
+        let table = Spanned::new(value.span(), fields);
+        Ok(Self {
+            service: read_group(&table)?,
+            traffic: read_group(&table)?,
+            connection: read_group(&table)?,
+        })
+    }
+}
+
+/// Reads the fields of one group of settings.
+fn read_group<T: DeserializeOwned>(table: &Spanned<DeTable<'_>>) -> Result<T, toml::de::Error> {
+    T::deserialize(toml::de::Deserializer::from(table.clone()))
+}
 
 /// Reads values of a file: from a string as for a flag, or from a plain number or Boolean.
 struct TextOrNumberVisitor<T>(std::marker::PhantomData<T>);
@@ -41,12 +90,18 @@ impl<T: FromStr<Err = String>> de::Visitor<'_> for TextOrNumberVisitor<T> {
     }
 }
 
-/// Makes a value readable from a file, and describes it for editors.
+/// Makes a value readable from a file and writable to one, and describes it for editors.
 macro_rules! from_text {
     ($($value:ident $schema:tt)*) => {$(
         impl<'de> Deserialize<'de> for $value {
             fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 from.deserialize_any(TextOrNumberVisitor(std::marker::PhantomData))
+            }
+        }
+
+        impl Serialize for $value {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
             }
         }
 
@@ -179,6 +234,12 @@ impl<'de> Deserialize<'de> for Codes {
     }
 }
 
+impl Serialize for Codes {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(to)
+    }
+}
+
 impl JsonSchema for Codes {
     fn schema_name() -> Cow<'static, str> {
         "Codes".into()
@@ -226,6 +287,15 @@ impl<'de> Deserialize<'de> for EnvValue {
             }
         }
         from.deserialize_any(EnvValueVisitor)
+    }
+}
+
+impl Serialize for EnvValue {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Some(value) => to.serialize_str(value),
+            None => to.serialize_bool(false),
+        }
     }
 }
 

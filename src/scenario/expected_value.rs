@@ -82,7 +82,12 @@ pub(super) fn list_alternatives(names: &[&str]) -> String {
 pub(super) fn field_purpose(node: &Value) -> Option<&str> {
     node["description"]
         .as_str()
-        .map(|text| text.trim_end_matches('.'))
+        .map(|text| first_paragraph(text).trim_end_matches('.'))
+}
+
+/// Returns the short form of a description.
+pub(super) fn first_paragraph(text: &str) -> &str {
+    text.split_once("\n\n").map_or(text, |(first, _)| first)
 }
 
 /// Returns an example of a field and its purpose.

@@ -8,13 +8,13 @@ use super::syntax::explain_error;
 use super::{PlanContext, PlanError, Scenario};
 use crate::model::Plan;
 use crate::untrusted::Untrusted as _;
-use serde::Deserialize as _;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, Deserializer};
+use toml::de::{DeTable, DeValue};
 
 /// Maximum size of a scenario file; a larger file was named by mistake.
 const LARGEST: u64 = 1 << 20;
@@ -58,13 +58,21 @@ pub fn complain_about(file: &Path, refusal: PlanError) -> ScenarioError {
     }
 }
 
+impl FromStr for Scenario {
+    type Err = String;
+
+    fn from_str(source: &str) -> Result<Self, String> {
+        parse_scenario(source).map_err(|finding| finding.what)
+    }
+}
+
 fn parse_scenario(source: &str) -> Result<Scenario, Finding> {
     let root = DeTable::parse(source).map_err(|error| explain_error(source, &error))?;
     let schema = scenario_schema();
     if let Some(finding) = find_first_fault(source, root.get_ref(), &schema) {
         return Err(finding);
     }
-    Scenario::deserialize(Deserializer::from(root.clone())).map_err(|error| {
+    Scenario::from_table(&root).map_err(|error| {
         let span = error.span();
         let help = span
             .as_ref()

@@ -1,14 +1,17 @@
 //! HTTP load of a scenario, and its conversion into the load of a plan.
 
 use super::plan::{PlanError, refuse_at};
-use super::{Concurrency, DurationValue, Frequency, ReadyWhen, Request, Scenario};
+use super::{
+    Concurrency, ConnectionSettings, DurationValue, ReadyWhen, Request, Scenario, ServiceSettings,
+    TrafficSettings,
+};
 use crate::model::{
-    self, ConnectionReuse, HttpVersion, ReadyCondition, RequestPace, RequestPlan, ServiceOwner,
-    TargetPlan, Text, VariantPlan, WarmUp,
+    self, ConnectionReuse, ReadyCondition, RequestPace, RequestPlan, ServiceOwner, TargetPlan,
+    Text, VariantPlan, WarmUp,
 };
 use schemars::JsonSchema;
-use serde::Deserialize;
-use std::num::{NonZeroU32, NonZeroU64};
+use serde::Serialize;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,69 +38,15 @@ const DETECT: u32 = 100_000;
 const LEVELS: (u64, u64) = (1, 64);
 
 /// HTTP load on the command, which is a service then: a trial is one start of it until its end.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Load {
-    /// The URL to send requests to, such as `http://127.0.0.1:8080/classify`. `{slot}` is filled in, for parallel trials.
-    pub url: Option<String>,
-    /// Connect to this Unix socket instead of the host and port of the URL.
-    pub unix: Option<PathBuf>,
-    /// HTTP version: `1.1`, `2` or `2-prior-knowledge`.
-    pub http: Option<HttpVersion>,
-    /// Allow load on another machine: repeat the host of the URL.
-    pub own_target: Option<String>,
-    /// Load a service that provoke does not start: its PID, or `listener` for the process that listens at the URL.
-    pub attach: Option<AttachedProcess>,
-    /// When the service is ready: `tcp`, a path such as `/healthz`, `log:REGEX`, or a time.
-    pub ready: Option<ReadyWhen>,
-    /// With a path: the status of a ready service; default: any below 500.
-    pub ready_status: Option<u16>,
-    /// Wait at most this long until the service is ready.
-    pub ready_limit: Option<DurationValue>,
-    /// Number of concurrent clients, each of which waits for its response: `10`; or levels such as `1..64` or `8,9,10`, to search for the lowest level that fails.
-    pub clients: Option<Concurrency>,
-    /// Send requests at this fixed rate (open loop) instead of with a fixed number of clients: `50/s`.
-    pub rate: Option<Frequency>,
-    /// With a rate: open at most this many connections.
-    pub connections: Option<NonZeroU32>,
-    /// Requests per trial.
-    pub requests: Option<NonZeroU64>,
-    /// Time under load per trial, instead of a number of requests.
-    pub time: Option<DurationValue>,
-    /// Send this many requests first, from one client, and do not count them.
-    pub warm_requests: Option<u64>,
-    /// Pause of a client between a response and its next request.
-    pub think: Option<DurationValue>,
-    /// Start the clients over this time; default: all at once.
-    pub spread: Option<DurationValue>,
-    /// Wait this long after the load before the trial passes.
-    pub quiet_time: Option<DurationValue>,
-    /// Treat the service as hung after this long without a response.
-    pub hang_after: Option<DurationValue>,
-    /// Close a connection after this many requests; default: no limit.
-    pub requests_per_connection: Option<NonZeroU32>,
-    /// Connect timeout.
-    pub connect_limit: Option<DurationValue>,
-    /// Request timeout.
-    pub request_limit: Option<DurationValue>,
-    /// Resolve the host name for each connection, not once per trial.
-    pub resolve_each: Option<bool>,
-    /// Trust the certificates in this file, in addition to the system's.
-    pub ca: Option<PathBuf>,
-    /// Trust any certificate.
-    pub insecure: Option<bool>,
-    /// A file with a client certificate.
-    pub certificate: Option<PathBuf>,
-    /// A file with the key of the client certificate.
-    pub key: Option<PathBuf>,
-    /// A CSV file with a header line; its columns are `{row.NAME}` in requests.
-    pub rows: Option<PathBuf>,
-    /// Write every request to a file, not only the requests before a crash.
-    pub log_requests: Option<bool>,
-    /// Failure rate at which a load level counts as failing.
-    pub detect: Option<super::RateValue>,
-    /// Without effect: every load level is a candidate.
-    pub exact: Option<bool>,
+    #[serde(flatten)]
+    pub service: ServiceSettings,
+    #[serde(flatten)]
+    pub traffic: TrafficSettings,
+    #[serde(flatten)]
+    pub connection: ConnectionSettings,
 }
 
 /// The process under load, if provoke does not start the service.
@@ -108,7 +57,7 @@ impl Scenario {
     /// Returns the load of a plan.
     pub(super) fn plan_load(&self, base: &Path) -> Result<Option<model::LoadPlan>, PlanError> {
         let Some(said) = &self.load else {
-            if !self.requests.is_empty() && self.loaded.is_none() {
+            if !self.outline.requests.is_empty() && self.loaded.is_none() {
                 let hint = "add a target: [load] url = \"http://127.0.0.1:8080\"";
                 return Err(refuse_at(
                     "there are requests, but no [load] table",
@@ -142,16 +91,21 @@ impl Scenario {
         let span =
             |said: Option<DurationValue>, default: Duration| said.map_or(default, |span| span.0);
         Ok(Some(model::LoadPlan {
-            owner: match said.attach {
+            owner: match said.service.attach {
                 Some(AttachedProcess(Some(pid))) => ServiceOwner::Process(pid),
                 Some(AttachedProcess(None)) => ServiceOwner::Somebody,
                 None => defaults.owner.clone(),
             },
             target,
             requests,
-            rows: said.rows.as_ref().map(file).or(defaults.rows.clone()),
+            rows: said
+                .traffic
+                .rows
+                .as_ref()
+                .map(file)
+                .or(defaults.rows.clone()),
             pace: said.plan_pace(defaults.pace)?,
-            amount: match (said.requests, said.time) {
+            amount: match (said.traffic.requests, said.traffic.time) {
                 (Some(_), Some(_)) => {
                     let hint = "give one of the two";
                     let what = "`requests` and `time` are both given";
@@ -162,30 +116,36 @@ impl Scenario {
                 (None, None) => defaults.amount,
             },
             warm_up: WarmUp {
-                requests: said.warm_requests.unwrap_or(defaults.warm_up.requests),
+                requests: said
+                    .traffic
+                    .warm_requests
+                    .unwrap_or(defaults.warm_up.requests),
                 ..defaults.warm_up
             },
-            think: span(said.think, defaults.think),
-            spread: span(said.spread, defaults.spread),
-            settle: span(said.quiet_time, defaults.settle),
+            think: span(said.traffic.think, defaults.think),
+            spread: span(said.traffic.spread, defaults.spread),
+            settle: span(said.service.quiet_time, defaults.settle),
             ready: said.plan_ready(&defaults)?,
-            ready_limit: span(said.ready_limit, defaults.ready_limit),
-            hang_after: span(said.hang_after, defaults.hang_after),
-            log_all: said.log_requests.unwrap_or(defaults.log_all),
+            ready_limit: span(said.service.ready_limit, defaults.ready_limit),
+            hang_after: span(said.service.hang_after, defaults.hang_after),
+            log_all: said.connection.log_requests.unwrap_or(defaults.log_all),
         }))
     }
 
     /// Refuses settings that have no meaning, or another one, for a service.
     fn check_fields_of_load(&self, said: &Load) -> Result<(), PlanError> {
         // The settings of an earlier run were not given by the user.
-        if self.timeout.is_some() && self.loaded.is_none() {
+        if self.stop.timeout.is_some() && self.loaded.is_none() {
             return Err(refuse_at(
                 "`timeout` does not apply to a service under load",
                 &["timeout"],
                 "`requests` or `time` in [load] ends a trial; `hang-after` says when the service is hung",
             ));
         }
-        let codes = [("ok", self.ok.is_some()), ("skip", self.skip.is_some())];
+        let codes = [
+            ("ok", self.judge.ok.is_some()),
+            ("skip", self.judge.skip.is_some()),
+        ];
         if let Some((field, _)) = codes.iter().find(|(_, said)| *said)
             && self.loaded.is_none()
         {
@@ -195,20 +155,21 @@ impl Scenario {
                 "leave it out: a service that ends under load fails, whatever its exit code",
             ));
         }
-        if self.copies.is_some_and(|copies| copies.get() > 1) {
+        if self.trials.copies.is_some_and(|copies| copies.get() > 1) {
             return Err(refuse_at(
                 "copies of a service cannot listen on the same address",
                 &["copies"],
                 "use `clients` for more load",
             ));
         }
-        let side_by_side = [self.jobs, self.wave]
+        let side_by_side = [self.trials.jobs, self.trials.wave]
             .into_iter()
             .flatten()
             .any(|n| n.get() > 1);
         let target = [
-            said.url.clone(),
-            said.unix
+            said.traffic.url.clone(),
+            said.connection
+                .unix
                 .as_ref()
                 .map(|path| path.to_string_lossy().into_owned()),
         ];
@@ -219,7 +180,7 @@ impl Scenario {
                 .any(|mark| target.contains(mark))
         };
         if side_by_side
-            && said.attach.is_none()
+            && said.service.attach.is_none()
             && !target
                 .into_iter()
                 .flatten()
@@ -243,10 +204,12 @@ impl Scenario {
         mut target: TargetPlan,
         base: &Path,
     ) -> Result<(Vec<RequestPlan>, TargetPlan), PlanError> {
-        if let (true, None, Some(before)) = (self.requests.is_empty(), &said.url, before) {
+        if let (true, None, Some(before)) =
+            (self.outline.requests.is_empty(), &said.traffic.url, before)
+        {
             return Ok((before.requests.clone(), target));
         }
-        let lone = match self.requests.as_slice() {
+        let lone = match self.outline.requests.as_slice() {
             [] => Some(Request::default()),
             [one] if one.path.is_none() => Some(one.clone()),
             _ => None,
@@ -265,7 +228,7 @@ impl Scenario {
             };
             return Ok((vec![request.to_plan(0, base)?], target));
         }
-        let kinds = self.requests.iter().enumerate();
+        let kinds = self.outline.requests.iter().enumerate();
         let kinds: Result<Vec<_>, _> = kinds.map(|(index, one)| one.to_plan(index, base)).collect();
         while target.base.ends_with('/') {
             target.base.pop();
@@ -275,7 +238,10 @@ impl Scenario {
 
     /// Returns whether the lowest failing load level is searched.
     pub(super) fn has_load_levels(&self) -> bool {
-        let clients = self.load.as_ref().and_then(|load| load.clients.as_ref());
+        let clients = self
+            .load
+            .as_ref()
+            .and_then(|load| load.traffic.clients.as_ref());
         clients.is_some_and(Concurrency::are_levels)
     }
 
@@ -291,16 +257,17 @@ impl Scenario {
             return Err(refuse_at(what, &["load", "clients"], hint));
         };
         let said = self.load.as_ref();
-        if let Some(load) = said.filter(|load| load.rate.is_some()) {
+        if let Some(load) = said.filter(|load| load.traffic.rate.is_some()) {
             let what = format!(
                 "load levels and a rate of {} are both given",
-                load.rate
+                load.traffic
+                    .rate
                     .as_ref()
                     .map_or(String::new(), ToString::to_string)
             );
             return Err(refuse_at(what, &["load", "rate"], "give one of the two"));
         }
-        let clients = said.and_then(|load| load.clients.clone());
+        let clients = said.and_then(|load| load.traffic.clients.clone());
         let levels = clients
             .unwrap_or(Concurrency::Between(LEVELS.0, LEVELS.1))
             .load_levels();
@@ -314,7 +281,7 @@ impl Scenario {
 
     /// Returns the failure rate of a failing level, in millionths.
     pub(super) fn detection_rate(&self) -> u32 {
-        let said = self.load.as_ref().and_then(|load| load.detect);
+        let said = self.load.as_ref().and_then(|load| load.traffic.detect);
         said.map_or(DETECT, |rate| rate.0)
     }
 }
@@ -333,7 +300,7 @@ impl Load {
             },
             |load| load.target.clone(),
         );
-        let base = match (&self.url, &self.unix) {
+        let base = match (&self.traffic.url, &self.connection.unix) {
             (Some(url), _) => url.clone(),
             (None, Some(_)) if defaults.base.is_empty() => "http://localhost".to_owned(),
             (None, _) => defaults.base,
@@ -347,7 +314,7 @@ impl Load {
             let hint = "add the URL to send requests to, such as http://127.0.0.1:8080/classify";
             return Err(refuse_at(what, &["load", "url"], hint));
         }
-        let identity = match (&self.certificate, &self.key) {
+        let identity = match (&self.connection.certificate, &self.connection.key) {
             (Some(certificate), Some(key)) => Some((file(certificate), file(key))),
             (None, None) => defaults.identity,
             _ => {
@@ -360,31 +327,35 @@ impl Load {
             |said: Option<DurationValue>, default: Duration| said.map_or(default, |span| span.0);
         Ok(TargetPlan {
             base,
-            unix: self.unix.as_ref().map(file).or(defaults.unix),
-            owned: self.own_target.clone().or(defaults.owned),
-            http: self.http.unwrap_or(defaults.http),
+            unix: self.connection.unix.as_ref().map(file).or(defaults.unix),
+            owned: self.connection.own_target.clone().or(defaults.owned),
+            http: self.connection.http.unwrap_or(defaults.http),
             connections: self
+                .connection
                 .requests_per_connection
                 .map_or(defaults.connections, |number| {
                     ConnectionReuse::For(number.get())
                 }),
-            connect_limit: span(self.connect_limit, defaults.connect_limit),
-            request_limit: span(self.request_limit, defaults.request_limit),
-            resolve_each: self.resolve_each.unwrap_or(defaults.resolve_each),
-            ca: self.ca.as_ref().map(file).or(defaults.ca),
-            insecure: self.insecure.unwrap_or(defaults.insecure),
+            connect_limit: span(self.connection.connect_limit, defaults.connect_limit),
+            request_limit: span(self.connection.request_limit, defaults.request_limit),
+            resolve_each: self
+                .connection
+                .resolve_each
+                .unwrap_or(defaults.resolve_each),
+            ca: self.connection.ca.as_ref().map(file).or(defaults.ca),
+            insecure: self.connection.insecure.unwrap_or(defaults.insecure),
             identity,
         })
     }
 
     fn plan_pace(&self, default: RequestPace) -> Result<RequestPace, PlanError> {
-        let clients = match &self.clients {
+        let clients = match &self.traffic.clients {
             Some(Concurrency::Of(clients)) => Some(clients.get()),
             // Each level sets its own number of clients.
             Some(_) => Some(1),
             None => None,
         };
-        match (clients, &self.rate) {
+        match (clients, &self.traffic.rate) {
             (Some(_), Some(_)) => Err(refuse_at(
                 "`clients` and `rate` are both given",
                 &["load", "rate"],
@@ -393,14 +364,17 @@ impl Load {
             (Some(clients), None) => Ok(RequestPace::Closed { clients }),
             (None, Some(rate)) => Ok(RequestPace::Open {
                 millihertz: rate.0,
-                connections: self.connections.map_or(CONNECTIONS, NonZeroU32::get),
+                connections: self
+                    .traffic
+                    .connections
+                    .map_or(CONNECTIONS, NonZeroU32::get),
             }),
             (None, None) => Ok(default),
         }
     }
 
     fn plan_ready(&self, defaults: &model::LoadPlan) -> Result<ReadyCondition, PlanError> {
-        match (&self.ready, self.ready_status) {
+        match (&self.service.ready, self.service.ready_status) {
             (Some(ReadyWhen(ReadyCondition::Http { path, .. })), status) => {
                 Ok(ReadyCondition::Http {
                     path: path.clone(),
@@ -441,7 +415,7 @@ mod tests {
     }
 
     fn planned(text: &str) -> Result<Plan, String> {
-        let scenario: Scenario = toml::from_str(text).map_err(|error| error.to_string())?;
+        let scenario: Scenario = text.parse()?;
         let plan = scenario.to_plan(around());
         plan.map_err(|refusal| {
             format!(
@@ -573,10 +547,7 @@ mod tests {
         assert_eq!(again.to_plan(around()).unwrap().load, plan.load);
         let mut more = again.clone();
         let clients = Some(Concurrency::Of(9.try_into().unwrap()));
-        more.load = Some(Load {
-            clients,
-            ..Load::default()
-        });
+        more.load.get_or_insert_default().traffic.clients = clients;
         let load = more.to_plan(around()).unwrap().load.unwrap();
         assert_eq!(load.pace, RequestPace::Closed { clients: 9 });
         assert_eq!(load.amount, model::LoadLimit::Requests(50));

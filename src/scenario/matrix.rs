@@ -4,9 +4,10 @@ use super::plan::{PlanError, refuse_at};
 use super::{EnvValue, Scenario};
 use crate::model::{Factor, Text};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::str::FromStr;
 use toml::Spanned;
 
@@ -43,6 +44,12 @@ impl FromStr for MatrixValue {
     }
 }
 
+impl fmt::Display for MatrixValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl FromStr for MatrixVariable {
     type Err = String;
 
@@ -76,6 +83,16 @@ impl<'de> Deserialize<'de> for Matrix {
     }
 }
 
+impl Serialize for Matrix {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(
+            self.0
+                .iter()
+                .map(|variable| (&variable.name, &variable.levels)),
+        )
+    }
+}
+
 impl JsonSchema for Matrix {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Matrix".into()
@@ -98,11 +115,11 @@ impl JsonSchema for Matrix {
 }
 
 impl Matrix {
-    /// Replaces variables of the same name.
-    pub fn overlay_variables(&mut self, said: Vec<MatrixVariable>) {
-        let kept = |old: &MatrixVariable| !said.iter().any(|new| new.name == old.name);
-        self.0.retain(kept);
-        self.0.extend(said);
+    /// Adds variables, and replaces the variables of the same name.
+    pub(super) fn add_entries(&mut self, added: Vec<MatrixVariable>) {
+        self.0
+            .retain(|old| !added.iter().any(|new| new.name == old.name));
+        self.0.extend(added);
     }
 }
 
@@ -208,7 +225,7 @@ impl Scenario {
     pub(super) fn all_combinations(&self) -> Result<Vec<Combination<'_>>, PlanError> {
         self.check_matrix()?;
         let mut all = vec![Combination::default()];
-        for variable in &self.matrix.0 {
+        for variable in &self.program.matrix.0 {
             let mut longer = Vec::new();
             for one in &all {
                 for (index, level) in (0..).zip(&variable.levels) {
@@ -225,8 +242,8 @@ impl Scenario {
 
     fn check_matrix(&self) -> Result<(), PlanError> {
         let mut names = BTreeSet::new();
-        let mut variants = self.variants.len().max(1);
-        for MatrixVariable { name, levels } in &self.matrix.0 {
+        let mut variants = self.outline.variants.len().max(1);
+        for MatrixVariable { name, levels } in &self.program.matrix.0 {
             let at = ["matrix", name.as_str()];
             if OWN.contains(&name.as_str()) {
                 return Err(refuse_at(
@@ -270,7 +287,7 @@ impl Scenario {
             }
             variants = variants.saturating_mul(levels.len());
         }
-        if variants > MOST_VARIANTS && !self.matrix.0.is_empty() {
+        if variants > MOST_VARIANTS && !self.program.matrix.0.is_empty() {
             return Err(refuse_at(
                 format!("there are {variants} combinations; the maximum is {MOST_VARIANTS}"),
                 &["matrix"],
@@ -282,15 +299,20 @@ impl Scenario {
 
     /// Returns the factors of the variants; empty if they are a plain list.
     pub(super) fn plan_factors(&self) -> Vec<Factor> {
-        if self.matrix.0.is_empty() {
+        if self.program.matrix.0.is_empty() {
             return Vec::new();
         }
         let listed = Factor {
             name: "variant".to_owned(),
-            levels: self.variants.iter().map(|one| one.name.clone()).collect(),
+            levels: self
+                .outline
+                .variants
+                .iter()
+                .map(|one| one.name.clone())
+                .collect(),
         };
         let listed = Some(listed).filter(|factor| !factor.levels.is_empty());
-        let set = self.matrix.0.iter().map(|variable| Factor {
+        let set = self.program.matrix.0.iter().map(|variable| Factor {
             name: variable.name.clone(),
             levels: variable.levels.clone(),
         });
@@ -299,7 +321,12 @@ impl Scenario {
 
     /// Returns whether a text contains a mark that differs between variants.
     pub(super) fn mentions_variable(&self, text: &str) -> bool {
-        let names = self.matrix.0.iter().map(|variable| variable.name.as_str());
+        let names = self
+            .program
+            .matrix
+            .0
+            .iter()
+            .map(|variable| variable.name.as_str());
         let own = CHOSEN.into_iter().filter(|_| self.is_a_search());
         let mut names = names.chain(own);
         names.any(|name| text.contains(&format!("{{{name}}}")))
@@ -307,7 +334,7 @@ impl Scenario {
 
     /// Returns whether one description is filled in for several variants.
     pub(super) fn fills_variants(&self) -> bool {
-        self.is_a_search() || !self.matrix.0.is_empty()
+        self.is_a_search() || !self.program.matrix.0.is_empty()
     }
 }
 

@@ -96,7 +96,7 @@ impl Scenario {
         let uses_folder = commands
             .flat_map(|actor| &actor.command)
             .any(|word| contains_bytes(word, b"{dir}"));
-        let clear = self.env_clear.unwrap_or(false);
+        let clear = self.program.env_clear.unwrap_or(false);
         let defaults = Rules::default();
         let (capture, cores) = self.capture_settings();
         Ok(Plan {
@@ -104,7 +104,7 @@ impl Scenario {
             variants,
             factors: self.plan_factors(),
             make_limit: match &space {
-                Some(_) => self.build_limit.map_or(MAKE_LIMIT, |span| span.0),
+                Some(_) => self.search.build_limit.map_or(MAKE_LIMIT, |span| span.0),
                 None => Duration::ZERO,
             },
             space,
@@ -120,13 +120,15 @@ impl Scenario {
             hooks: Hooks {
                 // The hooks for all variants do not run in the directory of one variant.
                 cwd: made.then(|| {
-                    let cwd = self.cwd.as_deref().unwrap_or(Path::new(""));
+                    let cwd = self.program.cwd.as_deref().unwrap_or(Path::new(""));
                     around.base.join(cwd).as_path().into()
                 }),
                 ..self.common_hooks()
             },
             limits: self
+                .program
                 .rlimit
+                .0
                 .iter()
                 .filter(|(name, _)| name.to_resource() != Resource::Core)
                 .map(|(name, amount)| ResourceLimit {
@@ -135,46 +137,53 @@ impl Scenario {
                 })
                 .collect(),
             memory: self.memory_limit()?,
-            scratch: self.tmp_per_run.unwrap_or(false) || uses_folder,
-            timeout: match (self.timeout, self.is_loaded()) {
+            scratch: self.program.tmp_per_run.unwrap_or(false) || uses_folder,
+            timeout: match (self.stop.timeout, self.is_loaded()) {
                 (Some(value), _) => value.0,
                 (None, false) => Timeout::Auto,
                 // The clients of a service detect when it hangs.
                 (None, true) => Timeout::After(LONG_LIFE),
             },
-            grace: self.grace.map_or(DEFAULT_GRACE, |span| span.0),
-            settle: self.leak_grace.map_or(DEFAULT_SETTLE, |span| span.0),
-            user: self.user.clone(),
-            watch_engine: self.watch_engine.unwrap_or(false),
+            grace: self.stop.grace.map_or(DEFAULT_GRACE, |span| span.0),
+            settle: self.judge.leak_grace.map_or(DEFAULT_SETTLE, |span| span.0),
+            user: self.program.user.clone(),
+            watch_engine: self.judge.watch_engine.unwrap_or(false),
             rules: Rules {
-                ok: self.ok.clone().map_or(defaults.ok, |codes| codes.0),
-                skip: self.skip.clone().map_or(defaults.skip, |codes| codes.0),
+                ok: self.judge.ok.clone().map_or(defaults.ok, |codes| codes.0),
+                skip: self
+                    .judge
+                    .skip
+                    .clone()
+                    .map_or(defaults.skip, |codes| codes.0),
                 fail_if_out: self
+                    .judge
                     .fail_if_out
                     .iter()
                     .map(|pattern| pattern.0.clone())
                     .collect(),
                 ok_if_out: self
+                    .judge
                     .ok_if_out
                     .iter()
                     .map(|pattern| pattern.0.clone())
                     .collect(),
                 only: self.bug_rules(&question),
-                leaks: self.leaks.unwrap_or(defaults.leaks),
-                ignore_child_crashes: self.ignore_child_crashes.unwrap_or(false),
+                leaks: self.judge.leaks.unwrap_or(defaults.leaks),
+                ignore_child_crashes: self.judge.ignore_child_crashes.unwrap_or(false),
             },
             stop: self.plan_stop(&question)?,
             jobs,
             waves,
-            warmup: self.warmup.unwrap_or(0),
-            delay: self.delay.map_or(Duration::ZERO, |span| span.0),
+            warmup: self.trials.warmup.unwrap_or(0),
+            delay: self.trials.delay.map_or(Duration::ZERO, |span| span.0),
             alpha: self
+                .stop
                 .conf
                 .map_or(Alpha::default(), |confidence| confidence.0),
             expect: self.plan_expectation()?,
-            seed: self.seed.unwrap_or(around.seed),
-            keep: self.keep.unwrap_or_default(),
-            keep_per_sig: self.keep_per_sig.unwrap_or(DEFAULT_KEPT),
+            seed: self.trials.seed.unwrap_or(around.seed),
+            keep: self.evidence.keep.unwrap_or_default(),
+            keep_per_sig: self.evidence.keep_per_sig.unwrap_or(DEFAULT_KEPT),
             capture,
             cores,
             no_cores: None,
@@ -184,14 +193,14 @@ impl Scenario {
 
     /// Returns the memory limit of all processes of a trial together.
     fn memory_limit(&self) -> Result<Option<u64>, PlanError> {
-        let bytes = self.memory.and_then(|amount| amount.0);
+        let bytes = self.program.memory.and_then(|amount| amount.0);
         if bytes.is_some_and(|bytes| bytes < LEAST_MEMORY) {
             let what = "a trial needs at least 8M of memory";
             let hint = "write an amount such as 500M or 2G";
             return Err(refuse_at(what, &["memory"], hint));
         }
         let of_container = |option: &String| option.starts_with("memory=");
-        if bytes.is_some() && self.container.iter().any(of_container) {
+        if bytes.is_some() && self.program.container.iter().any(of_container) {
             let what = "`memory` is given twice";
             let hint = "leave it out of `container`: `memory` limits containers too";
             return Err(refuse_at(what, &["memory"], hint));
@@ -202,7 +211,7 @@ impl Scenario {
     /// Returns when cores are dumped, and with which contents. A limit for cores enables them, and so does a search for
     /// one signature, which needs them.
     fn capture_settings(&self) -> (CaptureMode, CoreSettings) {
-        let limit = self.rlimit.iter();
+        let limit = self.program.rlimit.0.iter();
         let limit = limit
             .filter(|(name, _)| name.to_resource() == Resource::Core)
             .map(|(_, amount)| amount.0)
@@ -211,22 +220,22 @@ impl Scenario {
         let implied = match limit {
             Some(Some(0)) => CaptureMode::Off,
             Some(_) => CaptureMode::On,
-            None if self.only.iter().any(by_signature) => CaptureMode::On,
+            None if self.judge.only.iter().any(by_signature) => CaptureMode::On,
             // The run ends with the first crash that counts, so no trial runs during or after a dump.
-            None if self.ask == Some(QuestionSettings::Confirm) => CaptureMode::On,
+            None if self.outline.ask == Some(QuestionSettings::Confirm) => CaptureMode::On,
             None => CaptureMode::default(),
         };
         let cores = CoreSettings {
             limit: limit.map_or(CoreSettings::default().limit, |limit| {
                 limit.unwrap_or(u64::MAX)
             }),
-            size: self.cores.unwrap_or_default(),
+            size: self.evidence.cores.unwrap_or_default(),
         };
-        (self.capture.unwrap_or(implied), cores)
+        (self.evidence.capture.unwrap_or(implied), cores)
     }
 
     fn plan_jobs(&self) -> Result<(u32, bool), PlanError> {
-        match (self.jobs, self.wave) {
+        match (self.trials.jobs, self.trials.wave) {
             (Some(jobs), Some(wave)) if jobs != wave => Err(refuse_at(
                 format!("`wave` starts {wave} trials together, and `jobs` allows {jobs}"),
                 &["wave"],
@@ -247,9 +256,10 @@ impl Scenario {
     /// Compiles all patterns together, as they will be used: each may be valid and all together too large.
     fn check_patterns(&self) -> Result<(), PlanError> {
         let all = self
+            .judge
             .fail_if_out
             .iter()
-            .chain(&self.ok_if_out)
+            .chain(&self.judge.ok_if_out)
             .map(|pattern| &pattern.0);
         regex::bytes::RegexSet::new(all).map(drop).map_err(|_| {
             refuse_at(
@@ -261,7 +271,7 @@ impl Scenario {
     }
 
     fn plan_stop(&self, question: &Question) -> Result<StopLimits, PlanError> {
-        let failures = match (self.fail_fast, self.max_fail) {
+        let failures = match (self.stop.fail_fast, self.stop.max_fail) {
             (Some(true), Some(k)) if k != 1 => {
                 return Err(refuse_at(
                     format!("`fail-fast` stops at the first failure, `max-fail` at number {k}"),
@@ -279,7 +289,7 @@ impl Scenario {
             }
             (_, k) => k,
         };
-        if self.runs == Some(0) {
+        if self.trials.runs == Some(0) {
             return Err(refuse_at(
                 "`runs` must be at least 1",
                 &["runs"],
@@ -287,8 +297,9 @@ impl Scenario {
             ));
         }
         // Always limited, because a failure or a width may never be reached.
-        let bounded = self.runs.is_some() || self.duration.is_some();
-        let open_ended = failures.is_some() || self.width.is_some() || self.max_rate.is_some();
+        let bounded = self.trials.runs.is_some() || self.stop.duration.is_some();
+        let open_ended =
+            failures.is_some() || self.stop.width.is_some() || self.judge.max_rate.is_some();
         let (runs, time) = match question {
             Question::Rate if open_ended => (None, Some(DEFAULT_DURATION)),
             Question::Rate if self.is_loaded() => (Some(DEFAULT_LIVES), Some(DEFAULT_DURATION)),
@@ -305,11 +316,11 @@ impl Scenario {
             },
         };
         let default = time.filter(|_| !bounded).map(DurationValue);
-        let duration = self.duration.or(default);
+        let duration = self.stop.duration.or(default);
         Ok(StopLimits {
-            trials: self.runs.or(runs.filter(|_| !bounded)),
+            trials: self.trials.runs.or(runs.filter(|_| !bounded)),
             failures,
-            width: self.width.map(|rate| rate.0),
+            width: self.stop.width.map(|rate| rate.0),
             duration_us: duration.map(DurationValue::to_micros),
             changed: false,
             all_alike: false,
@@ -317,7 +328,7 @@ impl Scenario {
     }
 
     fn plan_expectation(&self) -> Result<ExpectedResult, PlanError> {
-        match (self.expect, self.max_rate) {
+        match (self.judge.expect, self.judge.max_rate) {
             (Some(_), Some(_)) => Err(refuse_at(
                 "`expect` and `max-rate` both define the exit code",
                 &["max-rate"],
@@ -334,14 +345,14 @@ impl Scenario {
         let alike = |hook: &&String| !self.mentions_variable(hook);
         let once = |hook: &Option<String>| hook.as_ref().filter(alike).map(Text::from);
         let single = |hook: &Option<String>| {
-            let hook = hook.as_ref().filter(|_| self.matrix.0.is_empty());
+            let hook = hook.as_ref().filter(|_| self.program.matrix.0.is_empty());
             hook.map(Text::from)
         };
         Hooks {
-            setup: once(&self.setup),
-            prepare: single(&self.prepare),
-            conclude: single(&self.conclude),
-            cleanup: once(&self.cleanup),
+            setup: once(&self.program.setup),
+            prepare: single(&self.program.prepare),
+            conclude: single(&self.program.conclude),
+            cleanup: once(&self.program.cleanup),
             cwd: None,
         }
     }
@@ -350,7 +361,7 @@ impl Scenario {
         let combinations = self.all_combinations()?;
         let mut names = BTreeSet::new();
         let mut plans = Vec::new();
-        if self.variants.is_empty() {
+        if self.outline.variants.is_empty() {
             for combination in &combinations {
                 let levels = combination.levels.clone();
                 plans.push(self.plan_variant(
@@ -362,7 +373,7 @@ impl Scenario {
                 )?);
             }
         }
-        for (index, variant) in (0..).zip(&self.variants) {
+        for (index, variant) in (0..).zip(&self.outline.variants) {
             let at = ["variant", &index.to_string()];
             if variant.name.is_empty() || !names.insert(&variant.name) {
                 let what = match variant.name.as_str() {
@@ -421,12 +432,15 @@ impl Scenario {
             let general = general.as_ref().filter(varies);
             own.as_ref().or(general).map(text)
         };
-        let setup = match (self.setup.as_ref().filter(differs), &variant.setup) {
+        let setup = match (self.program.setup.as_ref().filter(differs), &variant.setup) {
             // Like two separate commands, so that neither ends the shell of the other.
             (Some(general), Some(own)) => Some(format!("(\n{general}\n) && (\n{own}\n)")),
             (general, own) => general.or(own.as_ref()).cloned(),
         };
-        let cleanup = match (&variant.cleanup, self.cleanup.as_ref().filter(differs)) {
+        let cleanup = match (
+            &variant.cleanup,
+            self.program.cleanup.as_ref().filter(differs),
+        ) {
             (Some(own), Some(general)) => Some(format!(
                 "(\n{own}\n)\nfirst=$?\n(\n{general}\n) && exit $first"
             )),
@@ -434,8 +448,8 @@ impl Scenario {
         };
         Hooks {
             setup: setup.as_ref().map(text),
-            prepare: around(&variant.prepare, &self.prepare),
-            conclude: around(&variant.conclude, &self.conclude),
+            prepare: around(&variant.prepare, &self.program.prepare),
+            conclude: around(&variant.conclude, &self.program.conclude),
             cleanup: cleanup.as_ref().map(text),
             cwd: None,
         }
@@ -478,12 +492,12 @@ impl Scenario {
             None => base.join(path),
         };
         let container = self.main_container(variant, base, filling)?;
-        let cwd = path(self.cwd.as_deref().unwrap_or(Path::new("")));
+        let cwd = path(self.program.cwd.as_deref().unwrap_or(Path::new("")));
         let planned = actors.into_iter().enumerate().map(|(index, actor)| {
             let main = actor.role.decides_outcome();
             let index = index.to_string();
             let of_actor = ["actor", index.as_str()];
-            let of_actor = if self.actors.is_empty() {
+            let of_actor = if self.outline.actors.is_empty() {
                 &[][..]
             } else {
                 &of_actor
@@ -504,7 +518,7 @@ impl Scenario {
             }
             let mut env = BTreeMap::new();
             for (at, said) in [
-                (&[][..], &self.env),
+                (&[][..], &self.program.env.0),
                 (at, &variant.env),
                 (of_actor, &actor.env),
             ] {
@@ -524,14 +538,14 @@ impl Scenario {
             let input = actor
                 .stdin
                 .as_deref()
-                .or(self.stdin.as_deref().filter(|_| main));
+                .or(self.program.stdin.as_deref().filter(|_| main));
             Ok(ActorPlan {
                 name: actor.name,
                 role: actor.role,
                 command,
                 copies: actor
                     .copies
-                    .or(self.copies.filter(|_| main))
+                    .or(self.trials.copies.filter(|_| main))
                     .map_or(1, NonZeroU32::get),
                 env: env.into_iter().map(text).collect(),
                 cwd: actor
@@ -552,27 +566,27 @@ impl Scenario {
     }
 
     fn said_actors(&self) -> Result<Vec<Actor>, PlanError> {
-        let short = self.command.is_some() || self.shell.is_some();
+        let short = self.program.command.is_some() || self.program.shell.is_some();
         if let Some((load, _)) = self
             .load
             .as_ref()
-            .and_then(|load| Some((load, load.attach?)))
+            .and_then(|load| Some((load, load.service.attach?)))
         {
-            if short || !self.actors.is_empty() {
+            if short || !self.outline.actors.is_empty() {
                 let what = "`attach` and a command to start the service are both given";
                 return Err(refuse_at(what, &["load", "attach"], "give one of the two"));
             }
             // The command of a service that provoke did not start is unknown.
             let actor = Actor {
-                command: Some(load.url.iter().cloned().collect()),
+                command: Some(load.traffic.url.iter().cloned().collect()),
                 ..Actor::default()
             };
             return Ok(vec![actor]);
         }
-        if self.actors.is_empty() {
+        if self.outline.actors.is_empty() {
             let without = |one: &Variant| one.command.is_none() && one.shell.is_none();
-            let missing = self.variants.iter().position(without);
-            if !short && (missing.is_some() || self.variants.is_empty()) {
+            let missing = self.outline.variants.iter().position(without);
+            if !short && (missing.is_some() || self.outline.variants.is_empty()) {
                 let index = missing.map(|index| index.to_string());
                 let at = index
                     .as_ref()
@@ -584,8 +598,8 @@ impl Scenario {
                 ));
             }
             let actor = Actor {
-                command: self.command.clone(),
-                shell: self.shell.clone(),
+                command: self.program.command.clone(),
+                shell: self.program.shell.clone(),
                 ..Actor::default()
             };
             return Ok(vec![actor]);
@@ -599,7 +613,7 @@ impl Scenario {
             ));
         }
         let mut names = BTreeSet::new();
-        for (index, actor) in self.actors.iter().enumerate() {
+        for (index, actor) in self.outline.actors.iter().enumerate() {
             if actor.name.is_empty() || !names.insert(&actor.name) {
                 let what = match actor.name.as_str() {
                     "" => "an actor has no name".to_owned(),
@@ -614,6 +628,7 @@ impl Scenario {
             }
         }
         if let Some(index) = self
+            .outline
             .actors
             .iter()
             .position(|actor| actor.role == ActorRole::Service && !self.is_loaded())
@@ -625,11 +640,11 @@ impl Scenario {
                 hint,
             ));
         }
-        Ok(self.actors.clone())
+        Ok(self.outline.actors.clone())
     }
 
     pub(super) fn wrapping_words(&self) -> Result<Vec<String>, PlanError> {
-        let Some(wrap) = &self.wrap else {
+        let Some(wrap) = &self.program.wrap else {
             return Ok(Vec::new());
         };
         match shlex::split(wrap) {

@@ -1,12 +1,14 @@
 //! Makes the question of a plan from a scenario.
 
 use super::plan::{PlanError, refuse_at};
-use super::{QuestionSettings, RateValue, Scenario};
+use super::{BisectSettings, QuestionSettings, RateValue, Scenario};
 use crate::model::{
     Baseline, BugFilter, CompareGoal, CompareQuestion, ConfirmQuestion, MeasuredBaseline, Question,
     RampQuestion, SearchQuestion, VariantId, VariantPlan,
 };
 use crate::untrusted::shell_word;
+use serde::Serialize;
+use serde_json::Value;
 
 /// Default number of trials of the bad end without a failure after which a search is given up.
 const REPRODUCE: u64 = 200;
@@ -24,14 +26,14 @@ impl Scenario {
         let ask = self.asked_question();
         self.check_fields_of(ask)?;
         let search = || SearchQuestion {
-            clean: self.clean.unwrap_or(false),
+            clean: self.search.clean.unwrap_or(false),
             any_failure: self.takes_any_failure(),
-            fixed: self.fixed.unwrap_or(false),
-            reproduce: self.reproduce_limit.unwrap_or(REPRODUCE),
-            all: self.all.unwrap_or(false),
+            fixed: self.bisect.fixed.unwrap_or(false),
+            reproduce: self.search.reproduce_limit.unwrap_or(REPRODUCE),
+            all: self.bisect.all.unwrap_or(false),
             inside: None,
-            raise_rate: self.raise_rate.unwrap_or(false),
-            ignore_earlier: self.ignore_earlier_runs.unwrap_or(false),
+            raise_rate: self.search.raise_rate.unwrap_or(false),
+            ignore_earlier: self.count.ignore_earlier_runs.unwrap_or(false),
             earlier: None,
         };
         match ask {
@@ -53,144 +55,86 @@ impl Scenario {
 
     /// Refuses settings of other questions, and stop rules that conflict with that of the question.
     fn check_fields_of(&self, ask: QuestionSettings) -> Result<(), PlanError> {
-        let name = ask.name();
-        let confirm = [
-            ("assume-rate", self.assume_rate.is_some()),
-            ("exclude-half", self.exclude_half.is_some()),
-            ("independent", self.independent.is_some()),
-        ];
-        let conditions = [(
-            "accept-different-conditions",
-            self.accept_different_conditions.is_some(),
-        )];
-        let compare = [
-            ("find", self.find.is_some()),
-            ("reference", self.reference.is_some()),
-            ("floor", self.floor.is_some()),
-        ];
-        let bisect = [
-            ("requirements", self.requirements.is_some()),
-            ("constraints", self.constraints.is_some()),
-            ("build", self.build.is_some()),
-            ("artifact", !self.artifact.is_empty()),
-            ("first-parent", self.first_parent.is_some()),
-            ("prior", self.prior.is_some()),
-            ("log", self.log.is_some()),
-            ("all", self.all.is_some()),
-        ];
-        let reduce = [("apply", self.apply.is_some())];
-        let fixed = [("fixed", self.fixed.is_some())];
-        let (bisect, reduce) = (
-            [&self.list_fields()[..], &bisect].concat(),
-            [&self.set_fields()[..], &reduce].concat(),
-        );
-        let search = [
-            ("python", self.python.is_some()),
-            ("builds", self.builds.is_some()),
-            ("build-limit", self.build_limit.is_some()),
-            ("disk", self.disk.is_some()),
-            ("clean", self.clean.is_some()),
-            ("reproduce-limit", self.reproduce_limit.is_some()),
-            ("raise-rate", self.raise_rate.is_some()),
-        ];
-        let known = [("any-failure", self.any_failure.is_some())];
-        let earlier = [("ignore-earlier-runs", self.ignore_earlier_runs.is_some())];
-        let stops = [
-            ("max-fail", self.max_fail.is_some()),
-            ("fail-fast", self.fail_fast.is_some()),
-            ("width", self.width.is_some()),
-            ("expect", self.expect.is_some()),
-            ("max-rate", self.max_rate.is_some()),
-        ];
-        let said = |fields: &[(&'static str, bool)]| {
-            fields.iter().find(|(_, said)| *said).map(|(name, _)| *name)
+        use QuestionSettings::{Bisect, Compare, Confirm, Ramp, Rate, Reduce};
+        let of_bisect = BisectSettings {
+            fixed: None,
+            ..self.bisect.clone()
         };
-        if ask != QuestionSettings::Confirm
-            && let Some(field) = said(&confirm)
-        {
-            let what = format!("`{field}` is for `provoke confirm`");
-            return Err(refuse_at(
-                what,
-                &[field],
+        let conditions = self.baseline.accept_different_conditions;
+        let others = [
+            (
+                ask == Confirm,
+                first_given(&self.confirm),
+                "is for `provoke confirm`",
                 "use `provoke confirm`, or `ask = \"confirm\"`",
-            ));
-        }
-        if !matches!(ask, QuestionSettings::Confirm | QuestionSettings::Compare)
-            && let Some(field) = said(&conditions)
-        {
-            let what = format!("`{field}` needs a baseline");
-            let hint = "use `provoke confirm`, or `provoke compare --baseline`";
-            return Err(refuse_at(what, &[field], hint));
-        }
-        if matches!(ask, QuestionSettings::Rate | QuestionSettings::Compare)
-            && let Some(field) = said(&known)
-        {
-            let what = format!("`{name}` counts every failure unless `only` is given");
-            let hint = "leave it out";
-            return Err(refuse_at(what, &[field], hint));
-        }
-        if ask != QuestionSettings::Compare
-            && let Some(field) = said(&compare)
-        {
-            let what = format!("`{field}` is for `provoke compare`");
-            return Err(refuse_at(
-                what,
-                &[field],
+            ),
+            (
+                matches!(ask, Confirm | Compare),
+                conditions.map(|_| "accept-different-conditions".to_owned()),
+                "needs a baseline",
+                "use `provoke confirm`, or `provoke compare --baseline`",
+            ),
+            (
+                ask == Compare,
+                first_given(&self.comparison),
+                "is for `provoke compare`",
                 "use `provoke compare`, or `ask = \"compare\"`",
-            ));
+            ),
+            (
+                matches!(ask, Bisect | Compare),
+                self.bisect.fixed.map(|_| "fixed".to_owned()),
+                "is for `provoke bisect` or a comparison of two variants",
+                "use `provoke bisect`, or `provoke compare`",
+            ),
+            (
+                ask == Bisect,
+                first_given(&self.candidates).or(first_given(&of_bisect)),
+                "is for `provoke bisect`",
+                "use `provoke bisect`, or `ask = \"bisect\"`",
+            ),
+            (
+                ask == Reduce,
+                first_true(&self.set_fields()).or(first_given(&self.reduce)),
+                "is for `provoke reduce`",
+                "use `provoke reduce`, or `ask = \"reduce\"`",
+            ),
+            (
+                matches!(ask, Bisect | Reduce),
+                first_given(&self.search),
+                "is for searches",
+                "use `provoke bisect` or `provoke reduce`",
+            ),
+        ];
+        for (is_for_question, field, what, hint) in others {
+            if let (false, Some(field)) = (is_for_question, field) {
+                return Err(refuse_at(format!("`{field}` {what}"), &[&field], hint));
+            }
         }
-        if !matches!(ask, QuestionSettings::Bisect | QuestionSettings::Compare)
-            && let Some(field) = said(&fixed)
-        {
-            let what = format!("`{field}` is for `provoke bisect` or a comparison of two variants");
-            let hint = "use `provoke bisect`, or `provoke compare`";
-            return Err(refuse_at(what, &[field], hint));
+        let name = ask.name();
+        if matches!(ask, Rate | Compare) && self.count.any_failure.is_some() {
+            let what = format!("`{name}` counts every failure unless `only` is given");
+            return Err(refuse_at(what, &["any-failure"], "leave it out"));
         }
-        if ask != QuestionSettings::Bisect
-            && let Some(field) = said(&bisect)
-        {
-            let what = format!("`{field}` is for `provoke bisect`");
-            let hint = "use `provoke bisect`, or `ask = \"bisect\"`";
-            return Err(refuse_at(what, &[field], hint));
-        }
-        if ask != QuestionSettings::Reduce
-            && let Some(field) = said(&reduce)
-        {
-            let what = format!("`{field}` is for `provoke reduce`");
-            let hint = "use `provoke reduce`, or `ask = \"reduce\"`";
-            return Err(refuse_at(what, &[field], hint));
-        }
-        if !matches!(ask, QuestionSettings::Bisect | QuestionSettings::Reduce)
-            && let Some(field) = said(&search)
-        {
-            let what = format!("`{field}` is for searches");
-            let hint = "use `provoke bisect` or `provoke reduce`";
-            return Err(refuse_at(what, &[field], hint));
-        }
-        if matches!(ask, QuestionSettings::Rate | QuestionSettings::Ramp)
-            && let Some(field) = said(&earlier)
-        {
+        if matches!(ask, Rate | Ramp) && self.count.ignore_earlier_runs.is_some() {
             let what = format!("`{name}` never counts earlier runs");
-            return Err(refuse_at(what, &[field], "leave it out"));
+            return Err(refuse_at(what, &["ignore-earlier-runs"], "leave it out"));
         }
-        if matches!(
-            ask,
-            QuestionSettings::Rate
-                | QuestionSettings::Bisect
-                | QuestionSettings::Reduce
-                | QuestionSettings::Ramp
-        ) && self.baseline.is_some()
-        {
+        if !matches!(ask, Confirm | Compare) && self.baseline.baseline.is_some() {
             let hint = "use `provoke confirm` to check a fix, or `provoke compare`";
             let what = format!("`{name}` does not use a baseline");
             return Err(refuse_at(what, &["baseline"], hint));
         }
-        if ask != QuestionSettings::Rate
-            && let Some(field) = said(&stops)
-        {
+        let stops = [
+            ("max-fail", self.stop.max_fail.is_some()),
+            ("fail-fast", self.stop.fail_fast.is_some()),
+            ("width", self.stop.width.is_some()),
+            ("expect", self.judge.expect.is_some()),
+            ("max-rate", self.judge.max_rate.is_some()),
+        ];
+        if let (true, Some(field)) = (ask != Rate, first_true(&stops)) {
             let what = format!("`{name}` decides itself when to stop, so `{field}` has no effect");
             let hint = format!("leave `{field}` out; limit the run with `runs` or `duration`");
-            return Err(refuse_at(what, &[field], hint));
+            return Err(refuse_at(what, &[&field], hint));
         }
         Ok(())
     }
@@ -211,14 +155,14 @@ impl Scenario {
             );
             return Err(refuse_at(what, &["variant"], hint));
         }
-        if self.takes_any_failure() && !self.only.is_empty() {
+        if self.takes_any_failure() && !self.judge.only.is_empty() {
             return Err(refuse_at(
                 "`only` and `any-failure` contradict each other",
                 &["any-failure"],
                 "give one of the two",
             ));
         }
-        let baseline = match (measured, self.assume_rate) {
+        let baseline = match (measured, self.confirm.assume_rate) {
             (Some(_), Some(_)) => {
                 return Err(refuse_at(
                     "`baseline` and `assume-rate` are both given",
@@ -238,7 +182,7 @@ impl Scenario {
         };
         let doubts = match &baseline {
             // A user who sets `only` knows the other failures.
-            Baseline::Measured(base) if self.only.is_empty() && !self.takes_any_failure() => {
+            Baseline::Measured(base) if self.judge.only.is_empty() && !self.takes_any_failure() => {
                 base.bugs.iter().map(|bug| bug.widest).collect()
             }
             _ => Vec::new(),
@@ -246,17 +190,17 @@ impl Scenario {
         Ok(ConfirmQuestion {
             baseline,
             doubts,
-            exclude_half: self.exclude_half,
-            independent: self.independent.unwrap_or(false),
-            accept_conditions: self.accept_different_conditions.unwrap_or(false),
+            exclude_half: self.confirm.exclude_half,
+            independent: self.confirm.independent.unwrap_or(false),
+            accept_conditions: self.baseline.accept_different_conditions.unwrap_or(false),
             earlier_attempts: 0,
         })
     }
 
     /// Refuses a baseline without failures.
     fn check_baseline(&self, measured: MeasuredBaseline) -> Result<MeasuredBaseline, PlanError> {
-        let confirms = self.ask == Some(QuestionSettings::Confirm);
-        if confirms && measured.one_life && !self.independent.unwrap_or(false) {
+        let confirms = self.outline.ask == Some(QuestionSettings::Confirm);
+        if confirms && measured.one_life && !self.confirm.independent.unwrap_or(false) {
             let what = format!(
                 "the {} trials of the baseline shared the processes that `setup` started, so they may count as a single trial",
                 measured.trials
@@ -267,7 +211,7 @@ impl Scenario {
         if measured.failures > 0 {
             return Ok(measured);
         }
-        let that_way = if self.only.is_empty() {
+        let that_way = if self.judge.only.is_empty() {
             ""
         } else {
             " in the given way"
@@ -292,13 +236,13 @@ impl Scenario {
             });
             return Err(refuse_at("there is only one variant", &["variant"], hint));
         }
-        let by_rates = variants.len() == 2 && measured.is_none() && self.floor.is_none();
+        let by_rates = variants.len() == 2 && measured.is_none() && self.comparison.floor.is_none();
         let default = if by_rates {
             CompareGoal::Different
         } else {
             CompareGoal::Failing
         };
-        let find = self.find.unwrap_or(default);
+        let find = self.comparison.find.unwrap_or(default);
         let floor = self.floor_millionths(find)?;
         if find == CompareGoal::Different && measured.is_some() {
             return Err(refuse_at(
@@ -307,7 +251,7 @@ impl Scenario {
                 "leave it out, or use `find = \"failing\"`",
             ));
         }
-        let fixed = self.fixed.unwrap_or(false);
+        let fixed = self.bisect.fixed.unwrap_or(false);
         if fixed && (variants.len() != 2 || find != CompareGoal::Different) {
             return Err(refuse_at(
                 "`fixed` needs exactly two variants and `find = \"different\"`",
@@ -323,14 +267,14 @@ impl Scenario {
                 .map(|measured| self.check_baseline(measured))
                 .transpose()?
                 .map(Box::new),
-            accept_conditions: self.accept_different_conditions.unwrap_or(false),
+            accept_conditions: self.baseline.accept_different_conditions.unwrap_or(false),
             floor,
         })
     }
 
     /// Suggests variants if the command is a list of programs: `./a ./b`.
     fn compared_programs(&self) -> Option<String> {
-        let words = self.command.as_ref()?;
+        let words = self.program.command.as_ref()?;
         let programs = words.iter().take_while(|word| word.contains('/'));
         let (programs, arguments) = words.split_at(programs.count());
         if programs.len() < 2 {
@@ -352,7 +296,7 @@ impl Scenario {
 
     /// Returns the floor in millionths.
     fn floor_millionths(&self, find: CompareGoal) -> Result<Option<u32>, PlanError> {
-        let Some(RateValue(floor)) = self.floor else {
+        let Some(RateValue(floor)) = self.comparison.floor else {
             return Ok(None);
         };
         if find == CompareGoal::Different {
@@ -362,7 +306,7 @@ impl Scenario {
                 "leave it out, or use `find = \"failing\"`",
             ));
         }
-        if self.baseline.is_some() {
+        if self.baseline.baseline.is_some() {
             return Err(refuse_at(
                 "`floor` and `baseline` are both given, and only one of them can be used",
                 &["floor"],
@@ -373,7 +317,7 @@ impl Scenario {
     }
 
     fn reference_among(&self, variants: &[VariantPlan]) -> Result<VariantId, PlanError> {
-        let Some(wanted) = &self.reference else {
+        let Some(wanted) = &self.comparison.reference else {
             return Ok(VariantId(0));
         };
         let found = variants.iter().position(|one| one.name == *wanted);
@@ -398,17 +342,17 @@ impl Scenario {
         } else {
             QuestionSettings::Rate
         };
-        self.ask.unwrap_or(fallback)
+        self.outline.ask.unwrap_or(fallback)
     }
 
     /// Returns whether every failure is the bug.
     pub fn takes_any_failure(&self) -> bool {
-        self.any_failure.unwrap_or(false)
+        self.count.any_failure.unwrap_or(false)
     }
 
     /// Returns the failures that are the bug: the given ones, or the failures of the baseline.
     pub(super) fn bug_rules(&self, question: &Question) -> Vec<BugFilter> {
-        let said: Vec<BugFilter> = self.only.iter().map(|only| only.0).collect();
+        let said: Vec<BugFilter> = self.judge.only.iter().map(|only| only.0).collect();
         match question {
             Question::Confirm(ConfirmQuestion {
                 baseline: Baseline::Measured(base),
@@ -420,6 +364,24 @@ impl Scenario {
             _ => said,
         }
     }
+}
+
+/// Returns the name of the first setting of a group that was given.
+fn first_given(group: &impl Serialize) -> Option<String> {
+    let fields = serde_json::to_value(group).expect("settings have names");
+    let is_given = |value: &Value| match value {
+        Value::Null => false,
+        Value::Array(list) => !list.is_empty(),
+        _ => true,
+    };
+    let mut fields = fields.as_object()?.iter();
+    let given = fields.find(|(_, value)| is_given(value));
+    given.map(|(name, _)| name.clone())
+}
+
+fn first_true(fields: &[(&str, bool)]) -> Option<String> {
+    let given = fields.iter().find(|(_, is_given)| *is_given);
+    given.map(|(name, _)| (*name).to_owned())
 }
 
 impl QuestionSettings {

@@ -5,13 +5,13 @@ use super::plan::{PlanError, refuse_at};
 use crate::model::{self, FilePick, RequestBody, RequestPlan, Text};
 use crate::untrusted::Untrusted as _;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 /// A kind of request. Its path, headers and body may hold `{row.NAME}`, `{seq}`, `{rand}` and `{env.NAME}`.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Request {
     /// Its name in reports; default: its method and path.

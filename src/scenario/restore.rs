@@ -1,10 +1,13 @@
 //! Restores the scenario of an earlier run from its plan, so that settings can be changed.
 
 use super::{
-    Actor, Codes, Confidence, DurationValue, EnvValue, LimitValue, OnlyRule, Pattern, ResourceName,
-    Scenario, TimeoutValue,
+    Actor, Codes, Confidence, DurationValue, EnvValue, EvidenceSettings, JudgeSettings, LimitValue,
+    Limits, OnlyRule, Pattern, ProgramSettings, ResourceName, Scenario, StopSettings, TimeoutValue,
+    TrialSettings, Variables,
 };
-use crate::model::{ActorPlan, BugFilter, CaptureMode, Plan, Question, Text, VariantPlan};
+use crate::model::{
+    ActorPlan, BugFilter, CaptureMode, Plan, Question, ResourceLimit, Text, VariantPlan,
+};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -34,65 +37,64 @@ impl Scenario {
             [only] if only.name.is_empty() && only.role.decides_outcome() => Some(only),
             _ => None,
         };
+        let rules = &plan.rules;
         let mut said = Self {
-            env_clear: plan.environment.is_empty().then_some(true),
-            setup: both(&plan.hooks.setup, &own.setup)?,
-            prepare: hook(&own.prepare, &plan.hooks.prepare)?,
-            conclude: hook(&own.conclude, &plan.hooks.conclude)?,
-            cleanup: both(&own.cleanup, &plan.hooks.cleanup)?,
-            rlimit: plan
-                .limits
-                .iter()
-                .map(|limit| {
-                    (
-                        ResourceName::of_resource(limit.resource),
-                        LimitValue(limit.value),
-                    )
-                })
-                .collect(),
-            memory: plan.memory.map(|bytes| LimitValue(Some(bytes))),
             loaded: plan.load.clone(),
-            user: plan.user.clone(),
-            tmp_per_run: plan.scratch.then_some(true),
-            jobs: NonZeroU32::new(plan.jobs),
-            wave: NonZeroU32::new(plan.jobs).filter(|_| plan.waves),
-            timeout: Some(TimeoutValue(plan.timeout)),
-            grace: Some(DurationValue(plan.grace)),
-            leak_grace: Some(DurationValue(plan.settle)),
-            warmup: Some(plan.warmup).filter(|warmup| *warmup > 0),
-            delay: Some(DurationValue(plan.delay)).filter(|delay| delay.0 > Duration::ZERO),
-            conf: Some(Confidence(plan.alpha)),
-            ok: Some(Codes(plan.rules.ok.clone())),
-            skip: Some(Codes(plan.rules.skip.clone())),
-            fail_if_out: plan
-                .rules
-                .fail_if_out
-                .iter()
-                .cloned()
-                .map(Pattern)
-                .collect(),
-            ok_if_out: plan.rules.ok_if_out.iter().cloned().map(Pattern).collect(),
-            // The baseline determines the signatures of the bug.
-            only: plan
-                .rules
-                .only
-                .iter()
-                .filter(|only| !matches!(only, BugFilter::Signature(_)))
-                .map(|only| OnlyRule(*only))
-                .collect(),
-            leaks: Some(plan.rules.leaks),
-            watch_engine: plan.watch_engine.then_some(true),
-            ignore_child_crashes: plan.rules.ignore_child_crashes.then_some(true),
-            keep: Some(plan.keep),
-            keep_per_sig: Some(plan.keep_per_sig),
-            cores: Some(plan.cores.size),
-            // A tracer changes the failure rate of a program.
-            capture: Some(plan.capture).filter(|capture| *capture == CaptureMode::Trace),
+            program: ProgramSettings {
+                env_clear: plan.environment.is_empty().then_some(true),
+                setup: both(&plan.hooks.setup, &own.setup)?,
+                prepare: hook(&own.prepare, &plan.hooks.prepare)?,
+                conclude: hook(&own.conclude, &plan.hooks.conclude)?,
+                cleanup: both(&own.cleanup, &plan.hooks.cleanup)?,
+                rlimit: Limits(plan.limits.iter().map(named_limit).collect()),
+                memory: plan.memory.map(|bytes| LimitValue(Some(bytes))),
+                user: plan.user.clone(),
+                tmp_per_run: plan.scratch.then_some(true),
+                ..ProgramSettings::default()
+            },
+            trials: TrialSettings {
+                jobs: NonZeroU32::new(plan.jobs),
+                wave: NonZeroU32::new(plan.jobs).filter(|_| plan.waves),
+                warmup: Some(plan.warmup).filter(|warmup| *warmup > 0),
+                delay: Some(DurationValue(plan.delay)).filter(|delay| delay.0 > Duration::ZERO),
+                ..TrialSettings::default()
+            },
+            stop: StopSettings {
+                timeout: Some(TimeoutValue(plan.timeout)),
+                grace: Some(DurationValue(plan.grace)),
+                conf: Some(Confidence(plan.alpha)),
+                ..StopSettings::default()
+            },
+            judge: JudgeSettings {
+                leak_grace: Some(DurationValue(plan.settle)),
+                ok: Some(Codes(rules.ok.clone())),
+                skip: Some(Codes(rules.skip.clone())),
+                fail_if_out: rules.fail_if_out.iter().cloned().map(Pattern).collect(),
+                ok_if_out: rules.ok_if_out.iter().cloned().map(Pattern).collect(),
+                // The baseline determines the signatures of the bug.
+                only: rules
+                    .only
+                    .iter()
+                    .filter(|only| !matches!(only, BugFilter::Signature(_)))
+                    .map(|only| OnlyRule(*only))
+                    .collect(),
+                leaks: Some(rules.leaks),
+                watch_engine: plan.watch_engine.then_some(true),
+                ignore_child_crashes: rules.ignore_child_crashes.then_some(true),
+                ..JudgeSettings::default()
+            },
+            evidence: EvidenceSettings {
+                keep: Some(plan.keep),
+                keep_per_sig: Some(plan.keep_per_sig),
+                cores: Some(plan.cores.size),
+                // A tracer changes the failure rate of a program.
+                capture: Some(plan.capture).filter(|capture| *capture == CaptureMode::Trace),
+            },
             ..Self::default()
         };
         if let Question::Confirm(asked) = &plan.question {
-            said.exclude_half = asked.exclude_half;
-            said.independent = asked.independent.then_some(true);
+            said.confirm.exclude_half = asked.exclude_half;
+            said.confirm.independent = asked.independent.then_some(true);
         }
         let wrapped = plan.wrapped as usize;
         let main = variant
@@ -102,32 +104,32 @@ impl Scenario {
         if let Some(prefix) = main.and_then(|main| main.command.get(..wrapped)) {
             let words: Vec<String> = prefix.iter().map(utf8_text).collect::<Result<_, _>>()?;
             let joined = shlex::try_join(words.iter().map(String::as_str));
-            said.wrap = joined.ok().filter(|joined| !joined.is_empty());
+            said.program.wrap = joined.ok().filter(|joined| !joined.is_empty());
         }
         if let Some(one) = main.and_then(|main| main.container.as_ref()) {
             let all = |texts: &[Text]| texts.iter().map(utf8_text).collect::<Result<Vec<_>, _>>();
-            said.image = Some(utf8_text(&one.image)?);
-            said.engine = Some(one.engine.clone()).filter(|name| !name.is_empty());
-            said.mount = match &one.mounts {
+            said.program.image = Some(utf8_text(&one.image)?);
+            said.program.engine = Some(one.engine.clone()).filter(|name| !name.is_empty());
+            said.program.mount = match &one.mounts {
                 Some(mounts) if mounts.is_empty() => vec!["none".to_owned()],
                 Some(mounts) => all(mounts)?,
                 None => Vec::new(),
             };
-            said.network = Some(one.network.clone());
-            said.container = all(&one.options)?;
+            said.program.network = Some(one.network.clone());
+            said.program.container = all(&one.options)?;
         }
         match lone {
             Some(main) => {
                 let main = actor_of_plan(main, wrapped)?;
-                said.command = main.command;
-                said.copies = main.copies;
-                said.env = main.env;
-                said.cwd = main.cwd;
-                said.stdin = main.stdin;
+                said.program.command = main.command;
+                said.trials.copies = main.copies;
+                said.program.env = Variables(main.env);
+                said.program.cwd = main.cwd;
+                said.program.stdin = main.stdin;
             }
             None => {
                 let all = variant.actors.iter().map(|one| actor_of_plan(one, wrapped));
-                said.actors = all.collect::<Result<_, _>>()?;
+                said.outline.actors = all.collect::<Result<_, _>>()?;
             }
         }
         Ok(said)
@@ -136,11 +138,18 @@ impl Scenario {
     /// Moves the main processes to another directory, but not the hooks.
     pub fn move_to(&mut self, other: &Path) {
         let mains = self
+            .outline
             .actors
             .iter_mut()
             .filter(|actor| actor.role.decides_outcome());
         let own = mains.filter_map(|actor| actor.cwd.take()).last();
-        let Some(folder) = self.cwd.take().or(own).filter(|folder| folder != other) else {
+        let Some(folder) = self
+            .program
+            .cwd
+            .take()
+            .or(own)
+            .filter(|folder| folder != other)
+        else {
             return;
         };
         let folder = folder.to_string_lossy();
@@ -148,15 +157,22 @@ impl Scenario {
             return;
         };
         let hooks = [
-            &mut self.setup,
-            &mut self.prepare,
-            &mut self.conclude,
-            &mut self.cleanup,
+            &mut self.program.setup,
+            &mut self.program.prepare,
+            &mut self.program.conclude,
+            &mut self.program.cleanup,
         ];
         for line in hooks.into_iter().flatten() {
             *line = format!("cd {folder} || exit\n{line}");
         }
     }
+}
+
+fn named_limit(limit: &ResourceLimit) -> (ResourceName, LimitValue) {
+    (
+        ResourceName::of_resource(limit.resource),
+        LimitValue(limit.value),
+    )
 }
 
 /// Returns the settings of an actor; for a main actor, without the prefix of its command.

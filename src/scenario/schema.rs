@@ -17,6 +17,9 @@ fn tidy_schema(node: &mut Value) {
     match node {
         Value::Object(fields) => {
             unwrap_option(fields);
+            if let Some(Value::String(text)) = fields.get_mut("description") {
+                *text = join_lines(text);
+            }
             if fields.get("default").is_some_and(is_nothing) {
                 fields.remove("default");
             }
@@ -53,6 +56,14 @@ fn unwrap_option(fields: &mut Map<String, Value>) {
             fields.extend(only);
         }
     }
+}
+
+/// Joins the lines of each paragraph of a comment.
+fn join_lines(text: &str) -> String {
+    let paragraphs = text
+        .split("\n\n")
+        .map(|paragraph| paragraph.replace('\n', " "));
+    paragraphs.collect::<Vec<_>>().join("\n\n")
 }
 
 fn is_nothing(value: &Value) -> bool {
@@ -125,7 +136,9 @@ mod tests {
         visit(&scenario_schema(), &mut |node| {
             let text = Value::from(node.clone()).to_string();
             assert!(
-                !text.contains("null") && !node.contains_key("format"),
+                !text.contains("\"null\"")
+                    && !text.contains(":null")
+                    && !node.contains_key("format"),
                 "{text}"
             );
         });

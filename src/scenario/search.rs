@@ -90,7 +90,7 @@ impl Scenario {
     /// Returns whether variants are prepared when they are chosen.
     pub(super) fn is_a_search(&self) -> bool {
         matches!(
-            self.ask,
+            self.outline.ask,
             Some(QuestionSettings::Bisect | QuestionSettings::Reduce)
         )
     }
@@ -103,8 +103,8 @@ impl Scenario {
         if !self.is_a_search() {
             return Ok(None);
         }
-        if !self.variants.is_empty() || !self.matrix.0.is_empty() {
-            let field = if self.variants.is_empty() {
+        if !self.outline.variants.is_empty() || !self.program.matrix.0.is_empty() {
+            let field = if self.outline.variants.is_empty() {
                 "matrix"
             } else {
                 "variant"
@@ -127,7 +127,7 @@ impl Scenario {
             Some(searched) => searched.clone(),
             None => self.listed_choices(&variant, around)?.into(),
         };
-        if self.fixed == Some(true) {
+        if self.bisect.fixed == Some(true) {
             searched.reverse_list();
         }
         let mut template = variant;
@@ -139,17 +139,19 @@ impl Scenario {
             sources: searched.sources,
             known: searched.known,
             weights: searched.weights,
-            apply: self.apply.unwrap_or(false),
+            apply: self.reduce.apply.unwrap_or(false),
             repository: searched.repository,
-            first_parent: self.first_parent.unwrap_or(false),
+            first_parent: self.bisect.first_parent.unwrap_or(false),
             merge: None,
             stretch: None,
             makers: self
+                .search
                 .builds
                 .map(NonZeroU32::get)
                 .or(searched.makers)
                 .unwrap_or(MAKERS),
             room: self
+                .search
                 .disk
                 .map_or(ROOM, |amount| amount.0.unwrap_or(u64::MAX)),
         };
@@ -160,13 +162,13 @@ impl Scenario {
     /// Returns the fields that define an ordered list, and whether they are set.
     pub(super) fn list_fields(&self) -> [(&'static str, bool); 8] {
         [
-            ("over", !self.over.is_empty()),
-            ("range", self.range.is_some()),
-            ("git", self.git.is_some()),
-            ("pip", self.pip.is_some()),
-            ("cargo", self.cargo.is_some()),
-            ("apt", self.apt.is_some()),
-            ("npm", self.npm.is_some()),
+            ("over", !self.candidates.over.is_empty()),
+            ("range", self.candidates.range.is_some()),
+            ("git", self.candidates.git.is_some()),
+            ("pip", self.candidates.pip.is_some()),
+            ("cargo", self.candidates.cargo.is_some()),
+            ("apt", self.candidates.apt.is_some()),
+            ("npm", self.candidates.npm.is_some()),
             ("image", self.searches_images()),
         ]
     }
@@ -174,20 +176,20 @@ impl Scenario {
     /// Returns the fields that define a set of items, and whether they are set.
     pub(super) fn set_fields(&self) -> [(&'static str, bool); 8] {
         [
-            ("imports", !self.imports.is_empty()),
-            ("statements", !self.statements.is_empty()),
-            ("lines", !self.lines.is_empty()),
-            ("files", self.files.is_some()),
-            ("arguments", self.arguments == Some(true)),
-            ("variables", self.variables == Some(true)),
-            ("set", !self.set.is_empty()),
-            ("from", self.from.is_some() || self.to.is_some()),
+            ("imports", !self.items.imports.is_empty()),
+            ("statements", !self.items.statements.is_empty()),
+            ("lines", !self.items.lines.is_empty()),
+            ("files", self.items.files.is_some()),
+            ("arguments", self.items.arguments == Some(true)),
+            ("variables", self.items.variables == Some(true)),
+            ("set", !self.items.set.is_empty()),
+            ("from", self.items.from.is_some() || self.items.to.is_some()),
         ]
     }
 
     /// Returns the fields that define the searched list or set, and whether they are set.
     fn subject_fields(&self) -> [(&'static str, bool); 8] {
-        if self.ask == Some(QuestionSettings::Bisect) {
+        if self.outline.ask == Some(QuestionSettings::Bisect) {
             self.list_fields()
         } else {
             self.set_fields()
@@ -201,7 +203,7 @@ impl Scenario {
             .filter(|(_, said)| *said)
             .map(|(name, _)| name)
             .collect();
-        let bisects = self.ask == Some(QuestionSettings::Bisect);
+        let bisects = self.outline.ask == Some(QuestionSettings::Bisect);
         match said.as_slice() {
             [] if bisects => Err(refuse_at(
                 "there are no candidates to search",
@@ -223,27 +225,27 @@ impl Scenario {
                 let written = ["imports", "statements", "lines", "files"];
                 let stray = field(
                     "build",
-                    self.build.is_some() && !["git", "cargo"].contains(one),
+                    self.bisect.build.is_some() && !["git", "cargo"].contains(one),
                 )
                 .or(field(
                     "artifact",
-                    !self.artifact.is_empty() && *one != "git",
+                    !self.bisect.artifact.is_empty() && *one != "git",
                 ))
                 .or(field(
                     "first-parent",
-                    self.first_parent.is_some() && *one != "git",
+                    self.bisect.first_parent.is_some() && *one != "git",
                 ))
                 .or(field(
                     "requirements",
-                    self.requirements.is_some() && *one != "pip",
+                    self.bisect.requirements.is_some() && *one != "pip",
                 ))
                 .or(field(
                     "constraints",
-                    self.constraints.is_some() && *one != "pip",
+                    self.bisect.constraints.is_some() && *one != "pip",
                 ))
                 .or(field(
                     "apply",
-                    self.apply == Some(true) && !written.contains(one),
+                    self.reduce.apply == Some(true) && !written.contains(one),
                 ));
                 match stray {
                     None => Ok(()),
@@ -259,19 +261,19 @@ impl Scenario {
 
     /// Returns the candidates of a list in the scenario itself.
     pub fn listed_candidates(&self) -> Result<VariantChoices, PlanError> {
-        if let Some(IntegerRange(first, last)) = self.range {
+        if let Some(IntegerRange(first, last)) = self.candidates.range {
             let most = first.saturating_add(MOST as u64 + 1);
             let numbers = first..=last.min(most);
             return Ok(candidate_choices(numbers.map(|number| number.to_string())));
         }
-        if self.over.iter().any(String::is_empty) {
+        if self.candidates.over.iter().any(String::is_empty) {
             return Err(refuse_at(
                 "a candidate has no name",
                 &["over"],
                 "remove the extra comma",
             ));
         }
-        Ok(candidate_choices(self.over.iter().cloned()))
+        Ok(candidate_choices(self.candidates.over.iter().cloned()))
     }
 
     /// Returns the choices that the scenario itself lists.
@@ -280,12 +282,12 @@ impl Scenario {
         variant: &VariantPlan,
         around: &PlanContext,
     ) -> Result<VariantChoices, PlanError> {
-        if self.ask == Some(QuestionSettings::Bisect) {
+        if self.outline.ask == Some(QuestionSettings::Bisect) {
             return self.listed_candidates();
         }
-        let things = if !self.set.is_empty() {
+        let things = if !self.items.set.is_empty() {
             self.set_items(variant)?
-        } else if self.arguments == Some(true) {
+        } else if self.items.arguments == Some(true) {
             self.argument_items(variant)?
         } else {
             variable_items(variant, around)
@@ -296,7 +298,7 @@ impl Scenario {
     /// Returns the items of `{set}`.
     fn set_items(&self, variant: &VariantPlan) -> Result<Vec<Item>, PlanError> {
         let words = variant.actors.iter().flat_map(|actor| &actor.command);
-        let hooks = [&self.setup, &self.prepare];
+        let hooks = [&self.program.setup, &self.program.prepare];
         let mut texts = words.map(ToString::to_string).chain(
             variant
                 .actors
@@ -313,7 +315,7 @@ impl Scenario {
                 "put it where the items belong: -- ./program {set}. Alone it becomes one argument per item; within an argument, the items are joined by spaces; `{lines}` has one item per line",
             ));
         }
-        if self.set.iter().any(String::is_empty) {
+        if self.items.set.iter().any(String::is_empty) {
             return Err(refuse_at(
                 "an item has no name",
                 &["set"],
@@ -325,7 +327,7 @@ impl Scenario {
             at: None,
             what: ItemKind::Text(Some(name.into()), None),
         };
-        Ok(self.set.iter().map(item).collect())
+        Ok(self.items.set.iter().map(item).collect())
     }
 
     /// Returns the arguments of the main command.
@@ -334,7 +336,7 @@ impl Scenario {
             .actors
             .iter()
             .find(|actor| actor.role.decides_outcome());
-        if main.is_none_or(|_| self.shell.is_some()) {
+        if main.is_none_or(|_| self.program.shell.is_some()) {
             return Err(refuse_at(
                 "the arguments of a `shell` line cannot be reduced",
                 &["arguments"],

@@ -122,7 +122,7 @@ mod tests {
     use crate::scenario::{PlanContext, Scenario};
 
     fn planned(text: &str) -> Plan {
-        let scenario: Scenario = toml::from_str(text).unwrap();
+        let scenario: Scenario = text.parse().unwrap();
         let around = PlanContext {
             environment: Vec::new(),
             base: "/work".into(),

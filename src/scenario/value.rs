@@ -381,16 +381,6 @@ impl FromStr for Frequency {
     }
 }
 
-impl fmt::Display for Frequency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, part) = (self.0 / 1000, self.0 % 1000);
-        match part {
-            0 => write!(f, "{whole}/s"),
-            _ => write!(f, "{whole}.{part:03}/s"),
-        }
-    }
-}
-
 impl FromStr for ReadyWhen {
     type Err = String;
 
@@ -451,6 +441,66 @@ impl FromStr for LimitValue {
             format!("`{text}` is not an amount such as `0`, `512M`, `4G` or `unlimited`")
         })
     }
+}
+
+/// Writes values as their parsers read them.
+macro_rules! shown_as {
+    ($($value:ident: |$self:ident, $f:ident| $write:expr;)*) => {$(
+        impl fmt::Display for $value {
+            fn fmt(&self, $f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let $self = self;
+                $write
+            }
+        }
+    )*};
+}
+
+shown_as! {
+    DurationValue: |time, f| match time.0.as_micros() {
+        micros if micros.is_multiple_of(1_000_000) => write!(f, "{}s", micros / 1_000_000),
+        micros if micros.is_multiple_of(1000) => write!(f, "{}ms", micros / 1000),
+        micros => write!(f, "{micros}us"),
+    };
+    TimeoutValue: |timeout, f| match timeout.0 {
+        Timeout::Auto => f.write_str("auto"),
+        Timeout::After(time) => DurationValue(time).fmt(f),
+    };
+    RateValue: |rate, f| write!(f, "{}", f64::from(rate.0) / 1e6);
+    Confidence: |confidence, f| write!(f, "{}", confidence.0.confidence_percent());
+    Pattern: |pattern, f| f.write_str(&pattern.0);
+    OnlyRule: |rule, f| rule.0.fmt(f);
+    Expectation: |expected, f| f.write_str(match expected.0 {
+        ExpectedResult::Fail => "fail",
+        ExpectedResult::Pass | ExpectedResult::MaxRate(_) => "pass",
+    });
+    ResourceName: |name, f| f.write_str(name.0);
+    IntegerRange: |range, f| write!(f, "{}..{}", range.0, range.1);
+    Concurrency: |clients, f| match clients {
+        Self::Of(clients) => clients.fmt(f),
+        Self::Between(first, last) => write!(f, "{first}..{last}"),
+        Self::Levels(levels) => {
+            let levels: Vec<String> = levels.iter().map(u32::to_string).collect();
+            f.write_str(&levels.join(","))
+        }
+    };
+    Frequency: |rate, f| match (rate.0 / 1000, rate.0 % 1000) {
+        (whole, 0) => write!(f, "{whole}/s"),
+        (whole, part) => write!(f, "{whole}.{part:03}/s"),
+    };
+    ReadyWhen: |ready, f| match &ready.0 {
+        ReadyCondition::Connects => f.write_str("tcp"),
+        ReadyCondition::Http { path, .. } => f.write_str(path),
+        ReadyCondition::Log(pattern) => write!(f, "log:{pattern}"),
+        ReadyCondition::After(time) => DurationValue(*time).fmt(f),
+    };
+    AttachedProcess: |process, f| match process.0 {
+        Some(pid) => pid.fmt(f),
+        None => f.write_str("listener"),
+    };
+    LimitValue: |limit, f| match limit.0 {
+        Some(amount) => amount.fmt(f),
+        None => f.write_str("unlimited"),
+    };
 }
 
 #[cfg(test)]

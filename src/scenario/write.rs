@@ -1,13 +1,17 @@
 //! Writes the plan of a run as a scenario file.
 
 use super::restore::{NonUtf8Argument, utf8_text};
-use super::{Frequency, LimitValue, ResourceName};
-use crate::model::{
-    self, ActorPlan, ActorRole, BugFilter, ConnectionReuse, FilePick, HttpVersion, LeakRule,
-    LoadPlan, Plan, ReadyCondition, RequestBody, RequestPace, RequestPlan, ServiceOwner, Text,
-    VariantPlan,
+use super::{
+    AttachedProcess, Concurrency, ConnectionSettings, DurationValue, Frequency, JudgeSettings,
+    LimitValue, Load, Outline, ReadyWhen, Request, Scenario, ServiceSettings, StopSettings,
+    TrafficSettings, TrialSettings,
 };
-use std::time::Duration;
+use crate::model::{
+    ConnectionReuse, LoadLimit, LoadPlan, Plan, ReadyCondition, RequestBody, RequestPace,
+    RequestPlan, ServiceOwner, Text, VariantPlan,
+};
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::PathBuf;
 use toml::{Table, Value};
 
 /// Returns a scenario file that puts a service of a plan under this load. Like any other file, it uses the environment
@@ -18,287 +22,173 @@ pub fn under_load(
     load: &LoadPlan,
     description: &str,
 ) -> Result<String, NonUtf8Argument> {
-    let mut all = Table::new();
-    all.insert("description".to_owned(), description.into());
-    write_surroundings(&mut all, plan, variant)?;
-    match variant.actors.as_slice() {
-        [only] if only.name.is_empty() && only.role.decides_outcome() => {
-            write_actor(&mut all, only)?;
-        }
-        several => {
-            let several = several.iter().map(|one| {
-                let mut table = Table::new();
-                table.insert("name".to_owned(), one.name.as_str().into());
-                if one.role == ActorRole::Helper {
-                    table.insert("role".to_owned(), "helper".into());
-                }
-                write_actor(&mut table, one)?;
-                Ok(Value::Table(table))
-            });
-            let several = several.collect::<Result<Vec<_>, _>>()?;
-            all.insert("actor".to_owned(), Value::Array(several));
-        }
-    }
-    all.insert("load".to_owned(), Value::Table(target_table(load)?));
+    let again = Scenario::of_variant_plan(plan, variant)?;
     // A kind without weight is not sent.
     let sent = load.requests.iter().filter(|kind| kind.weight > 0);
-    let requests = sent.map(|kind| request_table(kind).map(Value::Table));
-    let requests = requests.collect::<Result<Vec<_>, _>>()?;
-    all.insert("request".to_owned(), Value::Array(requests));
-    toml::to_string(&all).map_err(|_| NonUtf8Argument)
+    let mut scenario = Scenario {
+        outline: Outline {
+            description: Some(description.to_owned()),
+            actors: again.outline.actors,
+            requests: sent.map(request_of_plan).collect::<Result<_, _>>()?,
+            ..Outline::default()
+        },
+        load: Some(load_of_plan(load)?),
+        program: again.program,
+        trials: TrialSettings {
+            copies: again.trials.copies,
+            ..TrialSettings::default()
+        },
+        stop: StopSettings {
+            grace: again.stop.grace,
+            ..StopSettings::default()
+        },
+        judge: JudgeSettings {
+            ok: None,
+            skip: None,
+            ..again.judge
+        },
+        ..Scenario::default()
+    };
+    if load.owner != ServiceOwner::Provoke {
+        scenario.program.command = None;
+    }
+    let mut fields = Table::try_from(&scenario).map_err(|_| NonUtf8Argument)?;
+    remove_empty(&mut fields);
+    toml::to_string(&fields).map_err(|_| NonUtf8Argument)
 }
 
-/// Adds the hooks and the rules of judgement.
-fn write_surroundings(
-    all: &mut Table,
-    plan: &Plan,
-    variant: &VariantPlan,
-) -> Result<(), NonUtf8Argument> {
-    let (own, general) = (&variant.hooks, &plan.hooks);
-    let both = |first: &Option<Text>, second: &Option<Text>| {
-        let all = first.iter().chain(second).map(utf8_text);
-        let all: Vec<String> = all.collect::<Result<_, NonUtf8Argument>>()?;
-        Ok(Some(all.join("\n")).filter(|all| !all.is_empty()))
-    };
-    let either = |own: &Option<Text>, general: &Option<Text>| {
-        own.as_ref().or(general.as_ref()).map(utf8_text).transpose()
-    };
-    for (name, hook) in [
-        ("setup", both(&general.setup, &own.setup)?),
-        ("prepare", either(&own.prepare, &general.prepare)?),
-        ("conclude", either(&own.conclude, &general.conclude)?),
-        ("cleanup", both(&own.cleanup, &general.cleanup)?),
-    ] {
-        put_value(all, name, hook);
+/// Removes empty lists and tables, which mean nothing.
+fn remove_empty(table: &mut Table) {
+    for (_, value) in table.iter_mut() {
+        match value {
+            Value::Table(inner) => remove_empty(inner),
+            Value::Array(items) => {
+                let tables = items.iter_mut().filter_map(Value::as_table_mut);
+                tables.for_each(remove_empty);
+            }
+            _ => {}
+        }
     }
-    put_value(
-        all,
-        "env-clear",
-        plan.environment.is_empty().then_some(true),
-    );
-    put_value(all, "tmp-per-run", plan.scratch.then_some(true));
-    put_value(all, "grace", Some(format_span(plan.grace)));
-    put_value(all, "leak-grace", Some(format_span(plan.settle)));
-    let mut limits = Table::new();
-    for limit in &plan.limits {
-        let LimitValue(value) = LimitValue(limit.value);
-        let value = value.map_or("unlimited".to_owned(), |value| value.to_string());
-        put_value(
-            &mut limits,
-            ResourceName::of_resource(limit.resource).0,
-            Some(value),
-        );
-    }
-    put_value(all, "rlimit", (!limits.is_empty()).then_some(limits));
-    put_value(all, "memory", plan.memory.map(|bytes| bytes.to_string()));
-    let rules = &plan.rules;
-    put_value(all, "fail-if-out", text_list(&rules.fail_if_out));
-    put_value(all, "ok-if-out", text_list(&rules.ok_if_out));
-    let named = rules.only.iter();
-    let named = named.filter(|only| !matches!(only, BugFilter::Signature(_)));
-    put_value(
-        all,
-        "only",
-        text_list(&named.map(BugFilter::to_string).collect::<Vec<_>>()),
-    );
-    let leaks = match rules.leaks {
-        LeakRule::Off => "off",
-        LeakRule::Report => "report",
-        LeakRule::Fail => "fail",
-    };
-    put_value(all, "leaks", Some(leaks));
-    put_value(all, "user", plan.user.clone());
-    put_value(all, "watch-engine", plan.watch_engine.then_some(true));
-    let ignored = rules.ignore_child_crashes.then_some(true);
-    put_value(all, "ignore-child-crashes", ignored);
-    Ok(())
+    table.retain(|_, value| match value {
+        Value::Table(inner) => !inner.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    });
 }
 
-fn write_actor(to: &mut Table, plan: &ActorPlan) -> Result<(), NonUtf8Argument> {
-    let command = plan.command.iter().map(utf8_text);
-    let command: Vec<String> = command.collect::<Result<_, _>>()?;
-    put_value(to, "command", text_list(&command));
-    put_value(
-        to,
-        "copies",
-        (plan.copies > 1).then(|| i64::from(plan.copies)),
-    );
-    put_value(to, "cwd", Some(utf8_text(&plan.cwd)?));
-    put_value(to, "stdin", plan.stdin.as_ref().map(utf8_text).transpose()?);
-    let mut env = Table::new();
-    for (name, value) in &plan.env {
-        let value = match value {
-            Some(value) => Value::String(utf8_text(value)?),
-            None => Value::Boolean(false),
-        };
-        env.insert(utf8_text(name)?, value);
-    }
-    put_value(to, "env", (!env.is_empty()).then_some(env));
-    Ok(())
-}
-
-/// Returns the target and the pace of the requests.
-fn target_table(load: &LoadPlan) -> Result<Table, NonUtf8Argument> {
-    let mut to = Table::new();
+fn load_of_plan(load: &LoadPlan) -> Result<Load, NonUtf8Argument> {
     let target = &load.target;
-    put_value(&mut to, "url", Some(target.base.clone()));
-    put_value(
-        &mut to,
-        "unix",
-        target.unix.as_ref().map(utf8_text).transpose()?,
-    );
-    put_value(&mut to, "own-target", target.owned.clone());
-    let http = match target.http {
-        HttpVersion::One => None,
-        HttpVersion::Two => Some("2"),
-        HttpVersion::TwoPrior => Some("2-prior-knowledge"),
-    };
-    put_value(&mut to, "http", http);
-    if let ConnectionReuse::For(requests) = target.connections {
-        let requests = i64::from(requests.max(1));
-        put_value(&mut to, "requests-per-connection", Some(requests));
-    }
-    put_value(
-        &mut to,
-        "connect-limit",
-        Some(format_span(target.connect_limit)),
-    );
-    put_value(
-        &mut to,
-        "request-limit",
-        Some(format_span(target.request_limit)),
-    );
-    put_value(&mut to, "resolve-each", target.resolve_each.then_some(true));
-    put_value(
-        &mut to,
-        "ca",
-        target.ca.as_ref().map(utf8_text).transpose()?,
-    );
-    put_value(&mut to, "insecure", target.insecure.then_some(true));
-    if let Some((certificate, key)) = &target.identity {
-        put_value(&mut to, "certificate", Some(utf8_text(certificate)?));
-        put_value(&mut to, "key", Some(utf8_text(key)?));
-    }
-    match load.owner {
-        ServiceOwner::Provoke => {}
-        ServiceOwner::Somebody => put_value(&mut to, "attach", Some("listener")),
-        ServiceOwner::Process(pid) => put_value(&mut to, "attach", Some(pid.to_string())),
-    }
-    let (ready, status) = match &load.ready {
-        ReadyCondition::Connects => ("tcp".to_owned(), None),
-        ReadyCondition::Http { path, status } => (path.clone(), *status),
-        ReadyCondition::Log(line) => (format!("log:{line}"), None),
-        ReadyCondition::After(time) => (format_span(*time), None),
-    };
-    put_value(&mut to, "ready", Some(ready));
-    put_value(&mut to, "ready-status", status.map(i64::from));
-    put_value(&mut to, "ready-limit", Some(format_span(load.ready_limit)));
-    match load.pace {
-        RequestPace::Closed { clients } => put_value(&mut to, "clients", Some(i64::from(clients))),
+    let span = |time| Some(DurationValue(time));
+    let path = |path: &Option<Text>| path.as_ref().map(utf8_path).transpose();
+    let (certificate, key) = target
+        .identity
+        .as_ref()
+        .map(|(one, two)| (one, two))
+        .unzip();
+    let (clients, rate, connections) = match load.pace {
+        RequestPace::Closed { clients } => (NonZeroU32::new(clients), None, None),
         RequestPace::Open {
             millihertz,
             connections,
-        } => {
-            put_value(&mut to, "rate", Some(Frequency(millihertz).to_string()));
-            put_value(&mut to, "connections", Some(i64::from(connections)));
-        }
-    }
-    match load.amount {
-        model::LoadLimit::Requests(requests) => {
-            put_value(&mut to, "requests", Some(to_integer(requests)));
-        }
-        model::LoadLimit::Time(time) => put_value(&mut to, "time", Some(format_span(time))),
-    }
-    put_value(
-        &mut to,
-        "warm-requests",
-        Some(to_integer(load.warm_up.requests)),
-    );
-    put_value(&mut to, "think", Some(format_span(load.think)));
-    put_value(&mut to, "spread", Some(format_span(load.spread)));
-    put_value(&mut to, "quiet-time", Some(format_span(load.settle)));
-    put_value(&mut to, "hang-after", Some(format_span(load.hang_after)));
-    put_value(
-        &mut to,
-        "rows",
-        load.rows.as_ref().map(utf8_text).transpose()?,
-    );
-    put_value(&mut to, "log-requests", load.log_all.then_some(true));
-    Ok(to)
+        } => (
+            None,
+            Some(Frequency(millihertz)),
+            NonZeroU32::new(connections),
+        ),
+    };
+    let (requests, time) = match load.amount {
+        LoadLimit::Requests(requests) => (NonZeroU64::new(requests), None),
+        LoadLimit::Time(time) => (None, span(time)),
+    };
+    Ok(Load {
+        service: ServiceSettings {
+            attach: match load.owner {
+                ServiceOwner::Provoke => None,
+                ServiceOwner::Somebody => Some(AttachedProcess(None)),
+                ServiceOwner::Process(pid) => Some(AttachedProcess(Some(pid))),
+            },
+            ready: Some(ReadyWhen(load.ready.clone())),
+            ready_status: match load.ready {
+                ReadyCondition::Http { status, .. } => status,
+                _ => None,
+            },
+            ready_limit: span(load.ready_limit),
+            hang_after: span(load.hang_after),
+            quiet_time: span(load.settle),
+        },
+        traffic: TrafficSettings {
+            url: Some(target.base.clone()),
+            clients: clients.map(Concurrency::Of),
+            rate,
+            connections,
+            requests,
+            time,
+            warm_requests: Some(load.warm_up.requests),
+            think: span(load.think),
+            spread: span(load.spread),
+            rows: path(&load.rows)?,
+            detect: None,
+            exact: None,
+        },
+        connection: ConnectionSettings {
+            http: Some(target.http),
+            unix: path(&target.unix)?,
+            requests_per_connection: match target.connections {
+                ConnectionReuse::For(requests) => NonZeroU32::new(requests.max(1)),
+                _ => None,
+            },
+            connect_limit: span(target.connect_limit),
+            request_limit: span(target.request_limit),
+            resolve_each: target.resolve_each.then_some(true),
+            ca: path(&target.ca)?,
+            insecure: target.insecure.then_some(true),
+            certificate: certificate.map(utf8_path).transpose()?,
+            key: key.map(utf8_path).transpose()?,
+            log_requests: load.log_all.then_some(true),
+            own_target: target.owned.clone(),
+        },
+    })
 }
 
-fn request_table(plan: &RequestPlan) -> Result<Table, NonUtf8Argument> {
-    let mut to = Table::new();
-    put_value(&mut to, "name", Some(plan.name.clone()));
-    put_value(&mut to, "weight", Some(i64::from(plan.weight)));
-    let pairs = |pairs: &[(String, String)]| {
-        let pairs = pairs.iter();
-        let pairs = pairs.map(|(name, value)| (name.clone(), Value::from(value.as_str())));
-        Some(pairs.collect::<Table>()).filter(|pairs| !pairs.is_empty())
+fn request_of_plan(plan: &RequestPlan) -> Result<Request, NonUtf8Argument> {
+    let expect = &plan.expect;
+    let value = |value: &Option<Text>| value.as_ref().map_or(Ok("*".to_owned()), utf8_text);
+    let mut request = Request {
+        name: Some(plan.name.clone()),
+        weight: NonZeroU32::new(plan.weight),
+        status: expect.status.clone(),
+        expect_headers: expect.headers.iter().cloned().collect(),
+        expect_body: expect.body_regex.clone(),
+        expect_sha256: expect.body_sha256.clone(),
+        expect_json: expect
+            .json
+            .iter()
+            .map(|(at, expected)| Ok((at.clone(), value(expected)?)))
+            .collect::<Result<_, _>>()?,
+        max_bytes: expect.max_bytes.map(|bytes| LimitValue(Some(bytes))),
+        ..Request::default()
     };
     if let Some(file) = &plan.raw {
-        put_value(&mut to, "raw", Some(utf8_text(file)?));
+        request.raw = Some(utf8_path(file)?);
     } else {
-        put_value(&mut to, "method", Some(plan.method.clone()));
-        put_value(&mut to, "path", Some(plan.path.clone()));
-        put_value(&mut to, "headers", pairs(&plan.headers));
+        request.method = Some(plan.method.clone());
+        request.path = Some(plan.path.clone());
+        request.headers = plan.headers.iter().cloned().collect();
     }
     match &plan.body {
         RequestBody::None => {}
-        RequestBody::Text(body) => put_value(&mut to, "body", Some(body.clone())),
-        RequestBody::Column(column) => put_value(&mut to, "body-column", Some(column.clone())),
+        RequestBody::Text(body) => request.body = Some(body.clone()),
+        RequestBody::Column(column) => request.body_column = Some(column.clone()),
         RequestBody::Files { files, pick } => {
-            let files = files.iter().map(utf8_text).collect::<Result<Vec<_>, _>>()?;
-            put_value(&mut to, "body-files", text_list(&files));
-            let pick = match pick {
-                FilePick::Random => "random",
-                FilePick::Cycle => "cycle",
-                FilePick::Once => "once",
-            };
-            put_value(&mut to, "pick", Some(pick));
+            request.body_files = files.iter().map(utf8_text).collect::<Result<_, _>>()?;
+            request.pick = Some(*pick);
         }
     }
-    let expect = &plan.expect;
-    let status = expect.status.iter().map(|one| Value::from(i64::from(*one)));
-    let status: Vec<Value> = status.collect();
-    put_value(&mut to, "status", (!status.is_empty()).then_some(status));
-    put_value(&mut to, "expect-headers", pairs(&expect.headers));
-    put_value(&mut to, "expect-body", expect.body_regex.clone());
-    put_value(&mut to, "expect-sha256", expect.body_sha256.clone());
-    let mut json = Table::new();
-    for (at, value) in &expect.json {
-        let value = value.as_ref().map_or(Ok("*".to_owned()), utf8_text)?;
-        json.insert(at.clone(), Value::String(value));
-    }
-    put_value(&mut to, "expect-json", (!json.is_empty()).then_some(json));
-    put_value(&mut to, "max-bytes", expect.max_bytes.map(to_integer));
-    Ok(to)
+    Ok(request)
 }
 
-fn put_value(to: &mut Table, name: &str, value: Option<impl Into<Value>>) {
-    if let Some(value) = value {
-        to.insert(name.to_owned(), value.into());
-    }
-}
-
-fn text_list(all: &[String]) -> Option<Value> {
-    let values = all.iter().map(|one| Value::from(one.as_str()));
-    (!all.is_empty()).then(|| Value::Array(values.collect()))
-}
-
-/// Formats a time to the microsecond for a scenario.
-fn format_span(time: Duration) -> String {
-    let micros = time.as_micros();
-    match micros {
-        0 => "0s".to_owned(),
-        _ if micros.is_multiple_of(1_000_000) => format!("{}s", micros / 1_000_000),
-        _ if micros.is_multiple_of(1000) => format!("{}ms", micros / 1000),
-        _ => format!("{micros}us"),
-    }
-}
-
-fn to_integer(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
+fn utf8_path(path: &Text) -> Result<PathBuf, NonUtf8Argument> {
+    utf8_text(path).map(PathBuf::from)
 }
 
 #[cfg(test)]
@@ -308,7 +198,7 @@ mod tests {
     use std::path::PathBuf;
 
     fn planned(text: &str) -> Plan {
-        let scenario: Scenario = toml::from_str(text).unwrap_or_else(|error| panic!("{error}"));
+        let scenario: Scenario = text.parse().unwrap_or_else(|error| panic!("{error}"));
         let around = PlanContext {
             environment: vec![("HOME".into(), "/root".into())],
             base: PathBuf::from("/work"),

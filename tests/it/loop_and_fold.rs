@@ -28,7 +28,7 @@ impl EventSink for Tape {
 }
 
 pub(crate) fn plan(toml: &str) -> Plan {
-    let scenario: Scenario = toml::from_str(&format!("command = ['x']\n{toml}")).unwrap();
+    let scenario: Scenario = format!("command = ['x']\n{toml}").parse().unwrap();
     let around = PlanContext {
         environment: Vec::new(),
         base: PathBuf::from("/"),

@@ -26,20 +26,28 @@ pub(super) fn find_searched(
     scenario: &Scenario,
     base: &Path,
 ) -> Result<Option<SearchSources>, PlanError> {
-    let folder = base.join(scenario.cwd.as_deref().unwrap_or(Path::new("")));
+    let folder = base.join(scenario.program.cwd.as_deref().unwrap_or(Path::new("")));
     let pieces = [
-        ("imports", &scenario.imports, PartSize::Imports),
-        ("statements", &scenario.statements, PartSize::Statements),
-        ("lines", &scenario.lines, PartSize::Lines),
+        ("imports", &scenario.items.imports, PartSize::Imports),
+        (
+            "statements",
+            &scenario.items.statements,
+            PartSize::Statements,
+        ),
+        ("lines", &scenario.items.lines, PartSize::Lines),
     ];
     let pieces = pieces.into_iter().find(|(_, files, _)| !files.is_empty());
-    let found = match (scenario.ask, pieces) {
+    let found = match (scenario.outline.ask, pieces) {
         (Some(QuestionSettings::Bisect), _) => in_order(scenario, base, &folder)?,
         (Some(QuestionSettings::Reduce), Some((field, files, grain))) => {
             Some(of_sources(field, files, grain, base, &folder)?)
         }
         (Some(QuestionSettings::Reduce), None) => {
-            match (&scenario.files, &scenario.from, &scenario.to) {
+            match (
+                &scenario.items.files,
+                &scenario.items.from,
+                &scenario.items.to,
+            ) {
                 (Some(files), ..) => Some(of_files(&base.join(files), &folder)?),
                 (None, Some(from), Some(to)) => {
                     Some(of_differences(scenario, [from, to], base, &folder)?)
@@ -74,17 +82,17 @@ fn in_order(
     folder: &Path,
 ) -> Result<Option<SearchSources>, PlanError> {
     let packages = [
-        ("pip", &scenario.pip, PackageManager::Pip),
-        ("cargo", &scenario.cargo, PackageManager::Cargo),
-        ("apt", &scenario.apt, PackageManager::Apt),
-        ("npm", &scenario.npm, PackageManager::Npm),
+        ("pip", &scenario.candidates.pip, PackageManager::Pip),
+        ("cargo", &scenario.candidates.cargo, PackageManager::Cargo),
+        ("apt", &scenario.candidates.apt, PackageManager::Apt),
+        ("npm", &scenario.candidates.npm, PackageManager::Npm),
     ];
     let mut packages = packages
         .into_iter()
         .filter_map(|(field, spec, manager)| Some((field, spec.as_ref()?, manager)));
-    let (mut searched, history) = match (&scenario.git, packages.next()) {
+    let (mut searched, history) = match (&scenario.candidates.git, packages.next()) {
         (Some(range), _) => {
-            let line = prepare::commit_line(folder, range, scenario.prior.is_some())
+            let line = prepare::commit_line(folder, range, scenario.bisect.prior.is_some())
                 .map_err(into_refusal)?;
             check_committed(scenario, &line, folder)?;
             commits_of_line(scenario, line, folder)
@@ -94,22 +102,25 @@ fn in_order(
             Vec::new(),
         ),
         (None, None)
-            if let [file] = scenario.over.as_slice()
+            if let [file] = scenario.candidates.over.as_slice()
                 && file.starts_with('@') =>
         {
             (read_candidates(&base.join(&file[1..]))?.into(), Vec::new())
         }
         (None, None)
-            if scenario.image.is_some() && scenario.over.is_empty() && scenario.range.is_none() =>
+            if scenario.program.image.is_some()
+                && scenario.candidates.over.is_empty()
+                && scenario.candidates.range.is_none() =>
         {
             (image_tags(scenario)?, Vec::new())
         }
-        (None, None) if scenario.prior.is_some() || scenario.log.is_some() => (
+        (None, None) if scenario.bisect.prior.is_some() || scenario.bisect.log.is_some() => (
             SearchSources::from(scenario.listed_candidates()?),
             Vec::new(),
         ),
         (None, None) => {
-            let none_given = scenario.over.is_empty() && scenario.range.is_none();
+            let none_given =
+                scenario.candidates.over.is_empty() && scenario.candidates.range.is_none();
             if none_given && in_repository(folder) {
                 return Err(refuse_field(
                     "over",
@@ -127,7 +138,7 @@ fn in_order(
         .enumerate()
         .map(|(index, place)| (place.name.clone(), index))
         .collect();
-    match scenario.prior.as_deref() {
+    match scenario.bisect.prior.as_deref() {
         None => {}
         Some("size") if !history.is_empty() => {
             searched.weights = history.iter().map(|commit| commit.lines + 1).collect();
@@ -141,7 +152,7 @@ fn in_order(
         }
         Some(file) => searched.weights = read_weights(&base.join(file), &places)?,
     }
-    if let Some(log) = &scenario.log {
+    if let Some(log) = &scenario.bisect.log {
         searched.known = read_log(&base.join(log), &places)?;
     }
     Ok(Some(searched))
@@ -160,7 +171,7 @@ fn commits_of_line(
     folder: &Path,
 ) -> (SearchSources, Vec<Commit>) {
     if line.commits.iter().any(|commit| commit.merges) {
-        term::print_message(if scenario.first_parent == Some(true) {
+        term::print_message(if scenario.bisect.first_parent == Some(true) {
             "note: a merge counts as one commit; if a merge is found, its commits can be searched next"
         } else {
             "note: a merge counts as one commit; if a merge is found, its commits are searched next"
@@ -176,8 +187,8 @@ fn commits_of_line(
     let make = prepare::work_tree(
         &line.root,
         &cwd,
-        scenario.build.as_deref(),
-        &scenario.artifact,
+        scenario.bisect.build.as_deref(),
+        &scenario.bisect.artifact,
     );
     let searched = SearchSources {
         make: Some(make),

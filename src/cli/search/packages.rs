@@ -34,7 +34,10 @@ pub(super) fn package_versions(
     folder: &Path,
 ) -> Result<SearchSources, PlanError> {
     let path = |path: &Option<PathBuf>| path.as_ref().map(|path| base.join(path));
-    let (requirements, constraints) = (path(&scenario.requirements), path(&scenario.constraints));
+    let (requirements, constraints) = (
+        path(&scenario.bisect.requirements),
+        path(&scenario.bisect.constraints),
+    );
     let wanted = VersionQuery {
         manager,
         spec,
@@ -42,8 +45,8 @@ pub(super) fn package_versions(
         env: &[],
         requirements: requirements.as_deref(),
         constraints: constraints.as_deref(),
-        python: scenario.python.as_deref(),
-        build: scenario.build.as_deref(),
+        python: scenario.search.python.as_deref(),
+        build: scenario.bisect.build.as_deref(),
     };
     let found =
         packages::find_versions(&wanted).map_err(|fault| refusal_of_fault(field, &fault))?;
@@ -61,15 +64,15 @@ pub(super) fn package_versions(
 
 /// Returns the tags of an image; every trial runs in its own container.
 pub(super) fn image_tags(scenario: &Scenario) -> Result<SearchSources, PlanError> {
-    let said = scenario.image.as_deref().unwrap_or_default();
+    let said = scenario.program.image.as_deref().unwrap_or_default();
     let Some((image, tags)) = said.rsplit_once(':').filter(|(image, _)| !image.is_empty()) else {
         let hint = "write IMAGE:TAG,TAG,TAG, such as app:1.0,1.1,1.2";
         return Err(refuse_field("image", format!("`{said}` has no tags"), hint));
     };
-    let engine =
-        engine::find_engine(scenario.engine.as_deref()).map_err(EngineError::into_refusal)?;
+    let engine = engine::find_engine(scenario.program.engine.as_deref())
+        .map_err(EngineError::into_refusal)?;
     // Images that `setup` creates need not exist yet.
-    for tag in tags.split(',').filter(|_| scenario.setup.is_none()) {
+    for tag in tags.split(',').filter(|_| scenario.program.setup.is_none()) {
         engine::has_image(engine, &format!("{image}:{tag}")).map_err(EngineError::into_refusal)?;
     }
     let place = |tag: &str| Candidate {
@@ -148,7 +151,7 @@ pub(super) fn of_differences(
         env: &[],
         requirements: None,
         constraints: None,
-        python: scenario.python.as_deref(),
+        python: scenario.search.python.as_deref(),
         build: None,
     };
     let pip = Pip::find_interpreter(&wanted).map_err(|fault| refusal_of_fault("from", &fault))?;

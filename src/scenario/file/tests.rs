@@ -37,7 +37,7 @@ fn a_misspelt_field_is_recognized() {
     2 | timeuot = "60s" # a minute
       | ^^^^^^^
       |
-      = help: did you mean `timeout`? Treat a trial as hung after this long. `auto` is 20 times the slowest passing trial, at least 10 s
+      = help: did you mean `timeout`? Treat a trial as hung after this long [default: auto]
     "#);
     assert_snapshot!(complaint("command = ['x']\nfail_fast = true\n"), @"
     error: there is no field `fail_fast`
@@ -59,7 +59,7 @@ fn names_from_other_tools_lead_to_ours() {
     2 | parallel = 4
       | ^^^^^^^^
       |
-      = help: did you mean `jobs`? Run this many trials in parallel
+      = help: did you mean `jobs`? Run this many trials in parallel [default: 1]
     ");
     assert_snapshot!(complaint("command = ['x']\n[env-vars]\nA = '1'\n"), @"
     error: there is no field `env-vars`
@@ -68,7 +68,7 @@ fn names_from_other_tools_lead_to_ours() {
     2 | [env-vars]
       |  ^^^^^^^^
       |
-      = help: did you mean `env`? Environment variables to set; `false` removes one
+      = help: did you mean `env`? Set an environment variable (K=V), or remove it (K)
     ");
 }
 
@@ -217,7 +217,7 @@ fn bad_values_are_explained() {
     2 | timeout = "60x"
       |           ^^^^^
       |
-      = help: for example `timeout = "60s"`: Treat a trial as hung after this long. `auto` is 20 times the slowest passing trial, at least 10 s
+      = help: for example `timeout = "60s"`: Treat a trial as hung after this long [default: auto]
     "#);
     assert_snapshot!(complaint("shell = 'x'\nonly = [\"SIGSEV\"]\n"), @r#"
     error: `SIGSEV` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`; did you mean `SIGSEGV`?
@@ -226,7 +226,7 @@ fn bad_values_are_explained() {
     2 | only = ["SIGSEV"]
       |         ^^^^^^^^
       |
-      = help: `only`: Count only these kinds of failure: a signal, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`. Others are counted separately
+      = help: `only`: Count only this kind of failure, such as SIGSEGV, code:3 or hang
     "#);
     assert_snapshot!(complaint("shell = 'x'\nfail-if-out = ['ok', '(a']\n"), @"
     error: `(a` is not a regular expression: unclosed group
@@ -235,7 +235,7 @@ fn bad_values_are_explained() {
     2 | fail-if-out = ['ok', '(a']
       |                      ^^^^
       |
-      = help: `fail-if-out`: A trial fails if a line of its output matches
+      = help: `fail-if-out`: Fail the trial if a line of its output matches
     ");
     assert_snapshot!(complaint("shell = 'x'\nkeep = 'al'\n"), @"
     error: `keep` cannot be `al`
@@ -262,7 +262,7 @@ fn bad_values_are_explained() {
     2 | max-rate = 2.5
       |            ^^^
       |
-      = help: for example `max-rate = "5%"`: The failure rate that is allowed: the exit code says whether the rate is below it
+      = help: for example `max-rate = "5%"`: Allow a failure rate of up to P, such as 2%
     "#);
 }
 
@@ -275,7 +275,7 @@ fn numbers_out_of_range_are_refused() {
     1 | jobs = 0
       |        ^
       |
-      = help: for example `jobs = 1`: Run this many trials in parallel
+      = help: for example `jobs = 1`: Run this many trials in parallel [default: 1]
     ");
     assert_snapshot!(complaint("ok = [0, 300]\n"), @"
     error: each item of `ok` must be at most 255
@@ -284,7 +284,7 @@ fn numbers_out_of_range_are_refused() {
     1 | ok = [0, 300]
       |          ^^^
       |
-      = help: for example `ok = 0`: Exit codes that pass
+      = help: for example `ok = 0`: Exit codes that pass, such as 0,2 [default: 0]
     ");
     assert_snapshot!(complaint("seed = 99999999999999999999\n"), @"
     error: `seed` must be at most 18446744073709551615
@@ -293,7 +293,7 @@ fn numbers_out_of_range_are_refused() {
     1 | seed = 99999999999999999999
       |        ^^^^^^^^^^^^^^^^^^^^
       |
-      = help: for example `seed = 1`: Derive the seeds of all trials from this number
+      = help: for example `seed = 1`: Derive the seeds of all trials from this number [default: random]
     ");
 }
 
@@ -444,14 +444,14 @@ fn what_makes_no_plan_is_shown_where_it_is_said() {
 
 #[test]
 fn a_conflict_with_a_flag_says_so() {
-    let five = |scenario: &mut Scenario| scenario.wave = NonZeroU32::new(5);
+    let five = |scenario: &mut Scenario| scenario.trials.wave = NonZeroU32::new(5);
     assert_snapshot!(plan_of("shell = 'x'\njobs = 2\n", five).unwrap_err(), @"
     error: `wave` starts 5 trials together, and `jobs` allows 2
     --> s.toml
      = note: flags of the command line win over the file
      = help: give one of the two: a wave of N implies N jobs
     ");
-    let two = |scenario: &mut Scenario| scenario.jobs = NonZeroU32::new(2);
+    let two = |scenario: &mut Scenario| scenario.trials.jobs = NonZeroU32::new(2);
     assert_snapshot!(plan_of("shell = 'x'\nwave = 5\n", two).unwrap_err(), @"
     error: `wave` starts 5 trials together, and `jobs` allows 2
      --> s.toml:2:8
@@ -591,7 +591,7 @@ fn a_folder_is_told_as_an_absolute_path() {
 #[test]
 fn flags_win_over_the_file() {
     let plan = plan_of("shell = 'x'\nruns = 30\n", |scenario| {
-        scenario.runs = Some(5);
+        scenario.trials.runs = Some(5);
     })
     .unwrap();
     assert_eq!(plan.stop.trials, Some(5));
@@ -606,7 +606,7 @@ fn numbers_and_text_mean_the_same() {
         parse_scenario(other).unwrap(),
     );
     assert_eq!(format!("{one:?}"), format!("{two:?}"));
-    assert_eq!(one.env["B"], EnvValue(None));
+    assert_eq!(one.program.env.0["B"], EnvValue(None));
 }
 
 /// Returns all scenarios of the repository, and the example of the reference.
@@ -644,25 +644,26 @@ fn what_is_checked_in_can_be_planned() {
     for (name, text) in checked_in() {
         // Other files that the scenario refers to are not read here.
         let plan = plan_of(&text, |scenario| {
-            if !scenario.imports.is_empty() || scenario.from.is_some() {
-                scenario.imports.clear();
-                (scenario.from, scenario.to) = (None, None);
-                scenario.arguments = Some(true);
-                if scenario.shell.take().is_some() {
-                    scenario.command = Some(vec!["sh".to_owned(), "line".to_owned()]);
+            if !scenario.items.imports.is_empty() || scenario.items.from.is_some() {
+                scenario.items.imports.clear();
+                (scenario.items.from, scenario.items.to) = (None, None);
+                scenario.items.arguments = Some(true);
+                if scenario.program.shell.take().is_some() {
+                    scenario.program.command = Some(vec!["sh".to_owned(), "line".to_owned()]);
                 }
             }
-            if scenario.baseline.take().is_some() {
-                scenario.assume_rate = Some(RateValue(100_000));
+            if scenario.baseline.baseline.take().is_some() {
+                scenario.confirm.assume_rate = Some(RateValue(100_000));
             }
             let tags = scenario
+                .program
                 .image
                 .as_ref()
                 .is_some_and(|image| image.contains(','));
-            if scenario.pip.is_some() || tags {
-                (scenario.pip, scenario.requirements) = (None, None);
-                scenario.image.take_if(|_| tags);
-                scenario.over = ["1.0", "2.0"].map(str::to_owned).to_vec();
+            if scenario.candidates.pip.is_some() || tags {
+                (scenario.candidates.pip, scenario.bisect.requirements) = (None, None);
+                scenario.program.image.take_if(|_| tags);
+                scenario.candidates.over = ["1.0", "2.0"].map(str::to_owned).to_vec();
             }
         });
         assert!(plan.is_ok(), "{name}: {}", plan.unwrap_err());
@@ -930,7 +931,7 @@ fn what_makes_no_matrix_is_shown_where_it_is_said() {
 fn a_variable_given_twice_on_the_command_line_is_refused() {
     let twice = |scenario: &mut Scenario| {
         let said = ["n=1,2", "n=3"].map(|text| text.parse().unwrap());
-        scenario.matrix.overlay_variables(said.to_vec());
+        scenario.program.matrix.add_entries(said.to_vec());
     };
     assert_snapshot!(plan_of("command = ['x', '{n}']\n", twice).unwrap_err(), @"
     error: `n` is given twice
@@ -940,8 +941,9 @@ fn a_variable_given_twice_on_the_command_line_is_refused() {
     ");
     let other = |scenario: &mut Scenario| {
         scenario
+            .program
             .matrix
-            .overlay_variables(vec!["n=7".parse().unwrap()]);
+            .add_entries(vec!["n=7".parse().unwrap()]);
     };
     let plan = plan_of(
         "command = ['x', '{n}{m}']\n[matrix]\nn = [1, 2]\nm = [3]\n",

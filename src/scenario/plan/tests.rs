@@ -12,7 +12,7 @@ fn around() -> PlanContext {
 }
 
 fn scenario(text: &str) -> Scenario {
-    toml::from_str(text).unwrap()
+    text.parse().unwrap()
 }
 
 fn plan(text: &str) -> Plan {

@@ -1,0 +1,154 @@
+//! Flags of a group of settings, to be applied to a scenario.
+
+use clap::builder::Resettable;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use std::marker::PhantomData;
+
+/// The flags of `T` that were given.
+#[derive(Clone, Debug)]
+pub(super) struct Given<T> {
+    matches: ArgMatches,
+    group: PhantomData<T>,
+}
+
+impl<T: Args + Default> Given<T> {
+    /// Overrides the settings whose flags were given.
+    pub(super) fn apply_to(&self, settings: &mut T) {
+        settings
+            .update_from_arg_matches(&self.matches)
+            .expect("no flag of settings is required");
+    }
+
+    /// Returns the given settings alone.
+    pub(super) fn alone(&self) -> T {
+        let mut settings = T::default();
+        self.apply_to(&mut settings);
+        settings
+    }
+
+    /// Like [`apply_to`](Self::apply_to), for settings that exclude each other: if a flag was given, no earlier setting
+    /// remains.
+    pub(super) fn replace(&self, settings: &mut T)
+    where
+        T: PartialEq,
+    {
+        let given = self.alone();
+        if given != T::default() {
+            *settings = given;
+        }
+    }
+}
+
+impl<T: Args> Args for Given<T> {
+    fn augment_args(command: Command) -> Command {
+        // The heading of the group ends with the group.
+        T::augment_args_for_update(command).next_help_heading(Resettable::Reset)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<T: Args> FromArgMatches for Given<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self {
+            matches: matches.clone(),
+            group: PhantomData,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.matches = matches.clone();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::scenario_schema;
+    use serde_json::Value;
+    use std::collections::BTreeSet;
+
+    /// Flags that belong to one invocation, and flags that stand for several fields or for one of another name.
+    const ONLY_FLAGS: [&str; 20] = [
+        "args",
+        "body",
+        "csv",
+        "file",
+        "header",
+        "i-own-this-target",
+        "json",
+        "jsonl",
+        "junit",
+        "keep-going",
+        "md",
+        "method",
+        "out",
+        "progress",
+        "quiet",
+        "serve",
+        "shrink",
+        "style",
+        "trust",
+        "verbose",
+    ];
+    /// Fields that only a file can have, or that another flag or the command itself stands for.
+    const ONLY_FIELDS: [&str; 15] = [
+        "actor",
+        "ask",
+        "certificate",
+        "command",
+        "description",
+        "exact",
+        "key",
+        "load",
+        "own-target",
+        "ready-status",
+        "request",
+        "resolve-each",
+        "rows",
+        "url",
+        "variant",
+    ];
+
+    fn names(list: &[&str]) -> BTreeSet<String> {
+        list.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn every_flag_of_a_question_is_a_field_and_every_field_is_a_flag() {
+        let root = crate::cli::build_command();
+        let questions = ["run", "confirm", "compare", "bisect", "reduce", "load"];
+        let questions = questions.map(|name| root.find_subcommand(name).expect("a command"));
+        let visible = questions
+            .into_iter()
+            .flat_map(clap::Command::get_arguments)
+            .filter(|flag| !flag.is_hide_set())
+            .filter_map(clap::Arg::get_long_and_visible_aliases);
+        let flags: BTreeSet<String> = visible.flatten().map(str::to_owned).collect();
+        let schema = scenario_schema();
+        let tables = [
+            &schema["properties"],
+            &schema["$defs"]["Load"]["properties"],
+        ];
+        let fields = tables.into_iter().filter_map(Value::as_object);
+        let fields: BTreeSet<String> = fields.flat_map(|fields| fields.keys().cloned()).collect();
+        assert_eq!(&flags - &fields, names(&ONLY_FLAGS));
+        assert_eq!(&fields - &flags, names(&ONLY_FIELDS));
+    }
+
+    #[test]
+    fn the_name_of_a_value_lists_the_possible_values() {
+        let root = crate::cli::build_command();
+        let flags = root
+            .get_subcommands()
+            .flat_map(clap::Command::get_arguments);
+        for flag in flags.filter(|flag| flag.is_hide_possible_values_set()) {
+            let values = flag.get_possible_values();
+            let values: Vec<&str> = values.iter().map(|value| value.get_name()).collect();
+            let shown = flag.get_value_names().unwrap_or_default();
+            assert_eq!(shown, [values.join("|")], "{}", flag.get_id());
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Settings of the items that `reduce` can leave out.
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The set of items: only one of these is given, or `from` and `to`.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", default)]
+#[command(next_help_heading = "Items")]
+pub struct ItemSettings {
+    /// Reduce the import statements of these files
+    ///
+    /// Languages: Python, JavaScript, TypeScript, Rust, C, C++, R, Julia
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub imports: Vec<PathBuf>,
+    /// Reduce the statements of these files
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub statements: Vec<PathBuf>,
+    /// Reduce the lines of these files, in any language
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub lines: Vec<PathBuf>,
+    /// Reduce the files of this directory
+    #[arg(long, value_name = "DIR")]
+    pub files: Option<PathBuf>,
+    /// Reduce the arguments of the command
+    #[arg(
+        long = "args",
+        visible_alias = "arguments",
+        num_args = 0,
+        default_missing_value = "true"
+    )]
+    pub arguments: Option<bool>,
+    /// Reduce the environment variables
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub variables: Option<bool>,
+    /// Reduce this list; {set} stands for the items kept, {lines} for one per line
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
+    pub set: Vec<String>,
+    /// An environment that does not fail: requirements, `pip freeze`, `env -0`, or a run
+    ///
+    /// A requirements file, a file with the output of `pip freeze` or `env -0`, or a run, for its
+    /// environment variables.
+    #[arg(long, value_name = "FILE|RUN", requires = "to")]
+    pub from: Option<PathBuf>,
+    /// The environment that fails; reduce its differences from --from
+    #[arg(long, value_name = "FILE|RUN", requires = "from")]
+    pub to: Option<PathBuf>,
+}
+
+/// What `reduce` does with its result.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", default)]
+#[command(next_help_heading = "Items")]
+pub struct ReduceSettings {
+    /// Write the result into the files [default: write a patch to the run's directory]
+    #[arg(
+        long,
+        num_args = 0,
+        default_missing_value = "true",
+        hide_short_help = true
+    )]
+    pub apply: Option<bool>,
+}

@@ -1,0 +1,64 @@
+//! Settings by subject: each field is a flag, a key of a scenario file, its help and its description in the schema.
+
+mod baseline;
+mod candidates;
+mod comparison;
+mod evidence;
+mod items;
+mod judge;
+mod load;
+mod program;
+mod search;
+mod stop;
+mod tables;
+mod trials;
+
+pub use baseline::{BaselineSettings, ConfirmSettings, CountSettings};
+pub use candidates::{BisectSettings, CandidateSettings};
+pub use comparison::ComparisonSettings;
+pub use evidence::EvidenceSettings;
+pub use items::{ItemSettings, ReduceSettings};
+pub use judge::JudgeSettings;
+pub use load::{ConnectionSettings, ServiceSettings, TrafficSettings};
+pub use program::ProgramSettings;
+pub use search::SearchSettings;
+pub use stop::StopSettings;
+pub use tables::{Limits, Variables};
+pub use trials::TrialSettings;
+
+use super::LimitValue;
+use super::expected_value::allowed_texts;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use schemars::JsonSchema;
+use serde::de::value::StringDeserializer;
+use serde::de::{DeserializeOwned, IntoDeserializer as _, value};
+use std::path::{self, PathBuf};
+
+/// Returns the parser of a flag whose values are the names that a type has in a scenario file.
+fn parse_name<T>() -> impl TypedValueParser<Value = T>
+where
+    T: DeserializeOwned + JsonSchema + Clone + Send + Sync + 'static,
+{
+    let schema = schemars::schema_for!(T).to_value();
+    let names: Vec<String> = allowed_texts(&schema)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    PossibleValuesParser::new(names).map(|name| {
+        let name: StringDeserializer<value::Error> = name.into_deserializer();
+        T::deserialize(name).expect("the schema lists the names")
+    })
+}
+
+/// Resolves a path on the command line relative to the working directory.
+fn absolute_path(path: PathBuf) -> PathBuf {
+    path::absolute(&path).unwrap_or(path)
+}
+
+fn parse_memory(text: &str) -> Result<LimitValue, String> {
+    let limit = text
+        .parse()
+        .ok()
+        .filter(|limit: &LimitValue| limit.0.is_some());
+    limit.ok_or_else(|| format!("`{text}` is not a size such as `500M` or `2G`"))
+}

@@ -1,0 +1,122 @@
+//! Tables of named values, to which each flag adds an entry.
+
+use crate::scenario::expected_value::first_paragraph;
+use crate::scenario::{EnvValue, LimitValue, Matrix, MatrixVariable, ResourceName};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Environment variables to set or to remove.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct Variables(pub BTreeMap<String, EnvValue>);
+
+/// Limits of every process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct Limits(pub BTreeMap<ResourceName, LimitValue>);
+
+impl Variables {
+    pub(super) const HELP: &'static str = "Set an environment variable (K=V), or remove it (K)
+
+In a scenario file, `false` removes a variable.";
+
+    fn flag() -> Arg {
+        Arg::new("env")
+            .short('e')
+            .value_name("K=V")
+            .value_parser(parse_variable)
+    }
+
+    fn add_entries(&mut self, entries: Vec<(String, EnvValue)>) {
+        self.0.extend(entries);
+    }
+}
+
+impl Limits {
+    pub(super) const HELP: &'static str = "Limit a resource of every process: as=4G, nofile=64
+
+core=4G also turns on the capture of cores.";
+
+    fn flag() -> Arg {
+        Arg::new("rlimit")
+            .value_name("NAME=N")
+            .value_delimiter(',')
+            .value_parser(parse_limit)
+            .hide_short_help(true)
+    }
+
+    fn add_entries(&mut self, entries: Vec<(ResourceName, LimitValue)>) {
+        self.0.extend(entries);
+    }
+}
+
+impl Matrix {
+    pub(super) const HELP: &'static str = "Run a variant for each value of {VAR} in the command
+
+{VAR} stands for the value in the command and its environment variables.
+
+Several -L make all combinations. If {VAR} appears nowhere, the environment variable VAR is set instead.";
+
+    fn flag() -> Arg {
+        Arg::new("matrix")
+            .short('L')
+            .value_name("VAR=a,b")
+            .value_parser(str::parse::<MatrixVariable>)
+    }
+}
+
+/// Makes a table the settings of a flag with its name, which can be given several times.
+macro_rules! flag_of_entries {
+    ($($table:ident of $entry:ty;)*) => {$(
+        impl Args for $table {
+            fn augment_args(command: Command) -> Command {
+                let flag = Self::flag().action(ArgAction::Append).long_help(Self::HELP);
+                let name = flag.get_id().to_string();
+                command.arg(flag.long(name).help(first_paragraph(Self::HELP)))
+            }
+
+            fn augment_args_for_update(command: Command) -> Command {
+                Self::augment_args(command)
+            }
+        }
+
+        impl FromArgMatches for $table {
+            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+                let mut table = Self::default();
+                table.update_from_arg_matches(matches).map(|()| table)
+            }
+
+            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+                let entries = matches.get_many::<$entry>(Self::flag().get_id().as_str());
+                self.add_entries(entries.into_iter().flatten().cloned().collect());
+                Ok(())
+            }
+        }
+    )*};
+}
+
+flag_of_entries! {
+    Variables of (String, EnvValue);
+    Limits of (ResourceName, LimitValue);
+    Matrix of MatrixVariable;
+}
+
+fn parse_variable(text: &str) -> Result<(String, EnvValue), String> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (text, None),
+    };
+    if name.is_empty() {
+        return Err("write NAME=VALUE, or NAME to remove the variable".to_owned());
+    }
+    Ok((name.to_owned(), EnvValue(value)))
+}
+
+fn parse_limit(text: &str) -> Result<(ResourceName, LimitValue), String> {
+    let (name, amount) = text.split_once('=').ok_or("write NAME=N, such as as=4G")?;
+    Ok((name.parse()?, amount.parse()?))
+}
