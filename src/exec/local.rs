@@ -105,7 +105,7 @@ impl LocalExecutor {
             evidence: Some(trials.as_os_str().into()),
             children: !plan.rules.ignore_child_crashes,
             grace: plan.grace,
-            settle: plan.settle,
+            settle: plan.leak_grace,
             leaks: plan.rules.leaks,
             service: service
                 .as_ref()

@@ -55,8 +55,8 @@ pub struct Plan {
     #[serde(with = "micros")]
     pub grace: Duration,
     /// How long descendants may outlive the main process.
-    #[serde(with = "micros")]
-    pub settle: Duration,
+    #[serde(rename = "settle", with = "micros")]
+    pub leak_grace: Duration,
     /// The user that runs the processes of trials, if not the user that runs provoke.
     #[serde(default, skip_serializing_if = "is_default")]
     pub user: Option<String>,

@@ -22,7 +22,7 @@ pub const DEFAULT_DURATION: Duration = Duration::from_secs(600);
 /// Maximum number of parallel trials; more of them are probably a mistake.
 const MOST_LANES: u32 = 4096;
 const DEFAULT_GRACE: Duration = Duration::from_secs(5);
-const DEFAULT_SETTLE: Duration = Duration::from_secs(2);
+const DEFAULT_LEAK_GRACE: Duration = Duration::from_secs(2);
 /// Minimum memory limit: the slot, which is in the same cgroup, needs some of it.
 const LEAST_MEMORY: u64 = 8 << 20;
 const DEFAULT_KEPT: u64 = 5;
@@ -145,7 +145,10 @@ impl Scenario {
                 (None, true) => Timeout::After(LONG_LIFE),
             },
             grace: self.stop.grace.map_or(DEFAULT_GRACE, |span| span.0),
-            settle: self.judge.leak_grace.map_or(DEFAULT_SETTLE, |span| span.0),
+            leak_grace: self
+                .judge
+                .leak_grace
+                .map_or(DEFAULT_LEAK_GRACE, |span| span.0),
             user: self.program.user.clone(),
             watch_engine: self.judge.watch_engine.unwrap_or(false),
             rules: Rules {

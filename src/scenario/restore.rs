@@ -66,7 +66,7 @@ impl Scenario {
                 ..StopSettings::default()
             },
             judge: JudgeSettings {
-                leak_grace: Some(DurationValue(plan.settle)),
+                leak_grace: Some(DurationValue(plan.leak_grace)),
                 ok: Some(Codes(rules.ok.clone())),
                 skip: Some(Codes(rules.skip.clone())),
                 fail_if_out: rules.fail_if_out.iter().cloned().map(Pattern).collect(),

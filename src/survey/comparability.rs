@@ -145,7 +145,7 @@ impl VariantFacts {
         self.insert_fact("the load", format!("{:?} {:?}", plan.load, variant.clients));
         self.insert_fact(
             "the leak grace",
-            format!("{:?} {:?}", plan.grace, plan.settle),
+            format!("{:?} {:?}", plan.grace, plan.leak_grace),
         );
         self.insert_fact("`warmup`", plan.warmup.to_string());
         self.insert_fact("`tmp-per-run`", plan.scratch.to_string());

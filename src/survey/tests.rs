@@ -51,7 +51,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
         scratch: false,
         timeout: Timeout::Auto,
         grace: Duration::ZERO,
-        settle: Duration::ZERO,
+        leak_grace: Duration::ZERO,
         watch_engine: false,
         rules: Rules::default(),
         stop: StopLimits::default(),

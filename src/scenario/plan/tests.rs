@@ -54,7 +54,10 @@ fn a_command_alone_is_a_plan_with_every_default() {
     assert_eq!(Path::new(actor.cwd.as_os_str()), Path::new("/base"));
     assert_eq!(plan.environment, around().environment);
     assert_eq!(plan.timeout, Timeout::Auto);
-    assert_eq!((plan.grace, plan.settle), (DEFAULT_GRACE, DEFAULT_SETTLE));
+    assert_eq!(
+        (plan.grace, plan.leak_grace),
+        (DEFAULT_GRACE, DEFAULT_LEAK_GRACE)
+    );
     assert_eq!(
         (plan.jobs, plan.waves, plan.warmup, plan.delay),
         (1, false, 0, Duration::ZERO)
