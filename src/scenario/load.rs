@@ -211,7 +211,7 @@ impl Scenario {
         }
         let lone = match self.outline.requests.as_slice() {
             [] => Some(Request::default()),
-            [one] if one.path.is_none() => Some(one.clone()),
+            [one] if one.path.is_none() && one.raw.is_none() => Some(one.clone()),
             _ => None,
         };
         if let Some(lone) = lone {
@@ -451,6 +451,13 @@ mod tests {
         assert_eq!(load.target.base, "http://127.0.0.1:8080/api");
         let request = &load.requests[0];
         assert_eq!((request.name.as_str(), request.weight), ("POST /x", 3));
+    }
+
+    #[test]
+    fn a_single_request_of_bytes_needs_no_path() {
+        let load = load(&format!("{SERVICE}[[request]]\nraw = 'one.http'"));
+        assert_eq!(load.requests.len(), 1);
+        assert_eq!(load.requests[0].raw, Some("/work/one.http".into()));
     }
 
     #[test]
