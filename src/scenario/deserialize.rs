@@ -1,5 +1,6 @@
 //! Deserializes the values of a scenario file, and describes them to editors.
 
+use super::expected_value::allowed_types;
 use super::matrix::MatrixValue;
 use super::{
     AttachedProcess, Codes, Concurrency, Confidence, DurationValue, EnvValue, Expectation,
@@ -101,7 +102,14 @@ macro_rules! from_text {
 
         impl Serialize for $value {
             fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                to.collect_str(self)
+                let text = self.to_string();
+                let schema = Self::json_schema(&mut SchemaGenerator::default()).to_value();
+                match text.parse::<i64>() {
+                    Ok(number) if allowed_types(&schema).contains(&"integer") => {
+                        to.serialize_i64(number)
+                    }
+                    _ => to.serialize_str(&text),
+                }
             }
         }
 
