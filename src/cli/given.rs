@@ -67,6 +67,7 @@ impl<T: Args> FromArgMatches for Given<T> {
 #[cfg(test)]
 mod tests {
     use crate::scenario::scenario_schema;
+    use clap::builder::PossibleValue;
     use serde_json::Value;
     use std::collections::BTreeSet;
 
@@ -146,7 +147,7 @@ mod tests {
             .flat_map(clap::Command::get_arguments);
         for flag in flags.filter(|flag| flag.is_hide_possible_values_set()) {
             let values = flag.get_possible_values();
-            let values: Vec<&str> = values.iter().map(|value| value.get_name()).collect();
+            let values: Vec<&str> = values.iter().map(PossibleValue::get_name).collect();
             let shown = flag.get_value_names().unwrap_or_default();
             assert_eq!(shown, [values.join("|")], "{}", flag.get_id());
         }

@@ -135,7 +135,7 @@ fn load_of_plan(load: &LoadPlan) -> Result<Load, NonUtf8Argument> {
             unix: path(&target.unix)?,
             requests_per_connection: match target.connections {
                 ConnectionReuse::For(requests) => NonZeroU32::new(requests.max(1)),
-                _ => None,
+                ConnectionReuse::Kept => None,
             },
             connect_limit: span(target.connect_limit),
             request_limit: span(target.request_limit),

@@ -55,7 +55,7 @@ pub struct ConfirmSettings {
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CountSettings {
-    /// Count every failure, not only failures like those of the baseline or the bad end
+    /// Count every failure, not only the kinds seen in the baseline or at the bad end
     #[arg(
         long,
         num_args = 0,
