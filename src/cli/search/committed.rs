@@ -25,15 +25,15 @@ pub(super) fn check_committed(
     folder: &Path,
 ) -> Result<(), PlanError> {
     let creators = [
-        &scenario.build,
-        &scenario.setup,
-        &scenario.prepare,
-        &scenario.image,
+        &scenario.bisect.build,
+        &scenario.program.setup,
+        &scenario.program.prepare,
+        &scenario.program.image,
     ];
     if line.has_submodules || creators.iter().any(|creator| creator.is_some()) {
         return Ok(());
     }
-    let command = scenario.command.as_deref().unwrap_or_default();
+    let command = scenario.program.command.as_deref().unwrap_or_default();
     let command: Vec<Text> = command.iter().map(Text::from).collect();
     let program = command
         .first()
