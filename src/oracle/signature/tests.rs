@@ -563,7 +563,7 @@ fn an_exit_code_is_told_apart_by_the_reason() {
     insta::assert_snapshot!(exit(3, None, "cannot open /tmp/x1/data.csv: 7").title, @"exit 3: cannot open /tmp/x1/data.csv: 7");
     // The last progress line is not a reason.
     assert_eq!(exit(3, None, "step 7 of 12 done").id, exit(3, None, "").id);
-    insta::assert_snapshot!(exit(1, Some("Boom: 12"), "").title, @"exit 1: Boom: N");
+    insta::assert_snapshot!(exit(1, Some("Boom: 12"), "").title, @"exit 1: Boom: 12");
 }
 
 #[test]
