@@ -118,7 +118,7 @@ def main():
     parser.add_argument("--out", help="all cells as JSON")
     options = parser.parse_args()
     if not options.pound:
-        subprocess.run(["cargo", "build", "--release", "--quiet", "--example", "pound"], check=True, cwd=HERE.parent)
+        subprocess.run(["cargo", "build", "--release", "--quiet", "--package", "provoke-load", "--example", "pound"], check=True, cwd=HERE.parent)
         target = os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target")
         options.pound = str(Path(target) / "release/examples/pound")
     clients = []

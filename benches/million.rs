@@ -10,7 +10,6 @@
 use provoke::driver::{Driver, drive_run};
 use provoke::exec::FakeExecutor;
 use provoke::model::{ActorObservation, Ending, Event, FORMAT, Host, Observation, Signal, Trial};
-use provoke::policy::RepeatPolicy;
 use provoke::scenario::{PlanContext, ProgramSettings, Scenario, TrialSettings};
 use provoke::state::State;
 use provoke::store::{Journal, RunFolder};
@@ -90,8 +89,10 @@ fn main() {
     journal
         .add_event(&started)
         .expect("a journal that can be written");
-    let mut state = State::begin_fold(started).expect("the first event");
+    let mut state =
+        State::begin_fold(started, provoke::questions::begin_memory).expect("the first event");
 
+    let question = provoke::questions::of_plan(&state.plan);
     let begun = Instant::now();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -100,7 +101,7 @@ fn main() {
         let (_sender, mut signals) = tokio::sync::mpsc::unbounded_channel();
         let mut driver = Driver {
             state: &mut state,
-            policy: &RepeatPolicy,
+            question,
             executor: Arc::new(FakeExecutor::new(outcome)),
             sinks: vec![&mut journal],
             signals: &mut signals,

@@ -10,7 +10,7 @@
 mod simulated;
 
 use provoke::model::{Baseline, ConfirmQuestion, Outcome, Plan, Question, VariantId};
-use provoke::policy::{self, ConfirmProgress};
+use provoke::questions::{self, ConfirmProgress};
 use provoke::report::Report;
 use provoke::state::State;
 use rand::{Rng as _, SeedableRng as _};
@@ -131,7 +131,7 @@ fn row(name: &str, rule: &str, before: World, after: World, repetitions: u64) {
         let [low, high] = variant.rate.interval();
         let mean = before.mean(tally.counted_trials());
         shares.covered += u32::from((low..=high).contains(&mean));
-        let measured = policy::measure_variant(&state, VariantId(0), tally.failures);
+        let measured = questions::measure_variant(&state, VariantId(0), tally.failures);
         let confirm = simulated::begin(Plan {
             question: Question::Confirm(ConfirmQuestion {
                 baseline: Baseline::Measured(Box::new(measured)),
@@ -174,8 +174,9 @@ fn arguments() -> impl Iterator<Item = String> {
 }
 
 fn main() {
-    let repetitions = arguments().next();
-    let repetitions = repetitions.map_or(2000, |text| text.parse().expect("a number"));
+    let repetitions = arguments()
+        .next()
+        .map_or(2000, |text| text.parse().expect("a number"));
     println!(
         "| world, rule | saw a failure | clumps | drift | covered | not known | false FIXED | median clean trials |"
     );

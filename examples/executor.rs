@@ -12,8 +12,8 @@ use provoke::exec::{Executor, ExecutorFuture, StopUrgency};
 use provoke::model::{
     ActorObservation, Ending, Event, FORMAT, Host, Observation, Plan, SlotId, Survey, Trial,
 };
-use provoke::policy;
-use provoke::report::{Report, words};
+use provoke::questions;
+use provoke::report::{Report, headlines};
 use provoke::scenario::{PlanContext, Scenario};
 use provoke::state::State;
 use std::path::PathBuf;
@@ -91,19 +91,22 @@ fn plan() -> Plan {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let mut state = State::begin_fold(Event::RunStarted {
-        format: FORMAT,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        run: "threads".to_owned(),
-        plan: Box::new(plan()),
-        survey: Survey::default(),
-        host: Host::default(),
-        at: 0,
-    })
+    let mut state = State::begin_fold(
+        Event::RunStarted {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            run: "threads".to_owned(),
+            plan: Box::new(plan()),
+            survey: Survey::default(),
+            host: Host::default(),
+            at: 0,
+        },
+        questions::begin_memory,
+    )
     .expect("a journal begins with this event");
     let (_keep, mut signals) = mpsc::unbounded_channel();
     drive_run(&mut Driver {
-        policy: policy::policy_of_plan(&state.plan),
+        question: questions::of_plan(&state.plan),
         state: &mut state,
         executor: Arc::new(Threads),
         sinks: Vec::new(),
@@ -114,6 +117,6 @@ async fn main() {
     let report = Report::new(&state, true);
     println!(
         "{}",
-        words::rate_headline(&report.variants[0], report.confidence)
+        headlines::rate_headline(&report.variants[0], report.confidence)
     );
 }

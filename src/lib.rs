@@ -3,7 +3,7 @@
 //! The library is for this program's own tests and examples; its interface may change in any version
 //! before 1.0.
 //!
-//! [`model`] defines the types, [`policy`] decides what to run next, and [`driver`] is the loop. The pages in
+//! [`model`] defines the types, [`questions`] decide what to run next, and [`driver`] is the loop. The pages in
 //! `docs/design` explain the main decisions.
 //!
 //! ```text
@@ -20,47 +20,49 @@
 //! | --- | --- | --- | --- |
 //! | `untrusted` | makes text from outside safe to show | | shlex |
 //! | `model` | types that all modules share: plans, trials, observations, outcomes | | serde, schemars |
-//! | `sys` | the operating system; the only unsafe code of this crate | untrusted | libc, rustix, procfs, serde, serde_json, thiserror |
+//! | `sys` | the operating system; the only unsafe code of the program | untrusted | libc, rustix, procfs, serde, serde_json, thiserror |
 //! | `autopsy` | analyses core files | model, sys, untrusted | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
-//! | `survey` | records the environment: facts that may change how often a program fails | model, sys | object, regex, schemars, serde, serde_json |
+//! | `words` | formats numbers, durations, lists and text from outside | model, untrusted | |
+//! | `holds` | holds threads at instructions, to provoke rare schedules | sys, untrusted | gimli, iced_x86, object, rustix, thiserror |
+//! | `survey` | records the environment: facts that may change how often a program fails | model, sys, words | object, provoke_stats, regex, schemars, serde, serde_json |
 //! | `doctor` | reports what a machine can capture, and what to change | survey, sys, untrusted | serde, serde_json |
 //! | `messages` | recognizes crash messages | model | |
-//! | `oracle` | judges an observation, and names the failure | model, messages | |
+//! | `signature` | names failures: the same bug has the same name in every trial | model, messages | |
+//! | `oracle` | judges an observation | model, messages, signature | |
 //! | `scenario` | settings from flags or a file, made into a plan | model, untrusted | serde, serde_json, schemars, clap, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
 //! | `source` | finds the parts of a source file that can be left out | model | tree_sitter, tree_sitter_c, tree_sitter_cpp, tree_sitter_javascript, tree_sitter_julia, tree_sitter_python, tree_sitter_r, tree_sitter_rust, tree_sitter_typescript, similar, thiserror |
 //! | `prepare` | prepares variants before their trials | model, source, untrusted | object, ring, thiserror |
 //! | `packages` | lists the versions of a package, and makes environments with one of them | untrusted | serde_json, strsim, thiserror |
 //! | `slot` | the small process that runs trials, one at a time | model, messages, sys, untrusted | serde, serde_json, regex, rustix |
-//! | `state` | the state of a run: the fold of its events | model | hdrhistogram, provoke_stats |
-//! | `policy` | decides which trial to launch next, and when the question is answered | model, state | provoke_stats, schemars, serde |
+//! | `state` | the state of a run: the fold of its events | model | hdrhistogram |
+//! | `questions` | chooses the trials of each question, learns from them, and writes its answer | model, state, survey, untrusted, words | provoke_stats, schemars, serde |
 //! | `load` | puts HTTP load on a service, and records the results | model, sys, untrusted | csv, hdrhistogram, http_body_util, httparse, hyper, hyper_util, regex, ring, rustix, rustls, rustls_native_certs, serde_json, thiserror, tokio, tokio_rustls |
 //! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle, prepare, load, untrusted | http_body_util, hyper, hyper_util, tokio, serde_json, rustix |
-//! | `driver` | the loop that runs all trials | model, state, policy, exec, oracle | tokio |
-//! | `store` | the folder of a run, and its journal | model, sys, state, untrusted | serde, serde_json, regex, rustix, jiff, thiserror |
-//! | `report` | reports of a run, in every format | model, messages, oracle, state, policy, store, survey, untrusted | csv, jiff, provoke_stats, quick_junit, schemars, serde, serde_json, thiserror |
-//! | `term` | output on the terminal | model, oracle, state, policy, report, survey, doctor, untrusted | console, indicatif, provoke_stats |
-//! | `cli` | the command line | all | clap, clap_complete, clap_mangen, anyhow, console, flate2, provoke_stats, provoke_victim, serde, serde_json, tar, tokio, jiff, shlex |
+//! | `driver` | the loop that runs all trials | model, state, questions, exec, oracle | tokio |
+//! | `store` | the folder of a run, and its journal | model, sys, state, questions, untrusted | serde, serde_json, regex, rustix, jiff, thiserror |
+//! | `report` | reports of a run, in every format | model, messages, oracle, state, questions, store, survey, untrusted, words | csv, jiff, provoke_stats, quick_junit, schemars, serde, serde_json, thiserror |
+//! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | model, sys, untrusted, words, autopsy, survey, oracle, scenario, source, prepare, packages, slot, state, questions, load, exec, driver, store, report | flate2, jiff, provoke_stats, serde_json, shlex, tar, thiserror, tokio |
+//! | `term` | output on the terminal | model, oracle, scenario, state, questions, load, store, report, experiment, survey, doctor, untrusted, words | console, indicatif, provoke_stats |
+//! | `cli` | the command line | all | clap, clap_complete, clap_mangen, anyhow, console, provoke_stats, provoke_victim, serde, serde_json, tokio, jiff, shlex |
 //!
-//! A test compares this table with the code. `DESIGN.md` lists the files of each module. The statistics are the crate
-//! `provoke_stats`; the program that misbehaves in tests is `provoke_victim`.
+//! A test compares this table with the code. `DESIGN.md` lists the files of each module. The modules at the base and the
+//! large leaves are crates of their own, re-exported here. The statistics are the crate `provoke_stats`; the program that
+//! misbehaves in tests is `provoke_victim`.
 
 #![cfg_attr(
     test,
     expect(clippy::disallowed_methods, reason = "tests show names that they made")
 )]
 
-pub mod autopsy;
 pub mod cli;
 pub mod doctor;
 pub mod driver;
 pub mod exec;
-pub mod load;
-pub mod messages;
-pub mod model;
+pub mod experiment;
 pub mod oracle;
 pub mod packages;
-pub mod policy;
 pub mod prepare;
+pub mod questions;
 pub mod report;
 pub mod scenario;
 pub mod slot;
@@ -68,11 +70,17 @@ pub mod source;
 pub mod state;
 pub mod store;
 pub mod survey;
-pub mod sys;
 pub mod term;
-pub mod untrusted;
+pub mod words;
+
+pub use provoke_autopsy as autopsy;
+pub use provoke_autopsy::messages;
+pub use provoke_autopsy::signature;
+pub use provoke_holds as holds;
+pub use provoke_load as load;
+pub use provoke_model as model;
+pub use provoke_sys as sys;
+pub use provoke_sys::untrusted;
 
 #[cfg(test)]
-#[path = "../tests/needs.rs"]
-#[expect(dead_code, reason = "unit tests need less than integration tests")]
-mod needs;
+use provoke_test_needs as needs;

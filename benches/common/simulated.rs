@@ -6,7 +6,7 @@ use provoke::model::{
     Event, EvidenceDepth, FORMAT, Failure, FailureKind, Host, Observation, Outcome, Plan,
     Signature, SignatureId, SlotId, Survey, Trial,
 };
-use provoke::policy::{self, Step};
+use provoke::questions::{self, Step};
 use provoke::scenario::{PlanContext, Scenario};
 use provoke::state::State;
 
@@ -35,7 +35,7 @@ pub(crate) fn begin(plan: Plan) -> State {
         survey: Survey::default(),
         at: 0,
     };
-    State::begin_fold(event).expect("a sound plan")
+    State::begin_fold(event, questions::begin_memory).expect("a sound plan")
 }
 
 /// Returns a failure with this signature.
@@ -62,7 +62,7 @@ pub(crate) fn answer(
     mut outcome: impl FnMut(&State, &Trial) -> (Outcome, Duration),
 ) -> State {
     let mut state = begin(plan.clone());
-    let policy = policy::policy_of_plan(plan);
+    let policy = questions::policy_of_plan(plan);
     while !state.decided && state.next_id().0 <= most {
         let variant = match policy.next_step(&state) {
             Step::Launch(variant) => variant,
@@ -92,7 +92,7 @@ pub(crate) fn answer(
             }),
             outcome,
         };
-        state.apply_event(&ended, policy::is_done);
+        state.apply_event(&ended, questions::is_done);
     }
     state
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use provoke::model::{
     Event, Observation, Outcome, ParallelSetting, Plan, SlotId, Trial, VariantChoice, VariantId,
 };
-use provoke::policy::{self, Step};
+use provoke::questions::{self, Step};
 use provoke::state::State;
 
 use super::chance::Chance;
@@ -51,7 +51,7 @@ struct Search {
 /// Runs a search to its end.
 fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> State {
     let mut state = simulated::begin(plan.clone());
-    let policy = policy::policy_of_plan(plan);
+    let policy = questions::policy_of_plan(plan);
     let mut batches: BTreeMap<(VariantId, u64), bool> = BTreeMap::new();
     let mut at = Duration::ZERO;
     while !state.decided {
@@ -73,8 +73,11 @@ fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> St
             continue;
         };
         let variant = state.plan.variant_plan(trial.variant);
-        let chosen = state.raise.as_ref().and_then(|raise| raise.chosen);
-        let chosen = chosen.and_then(|id| state.plan.variant_plan(id).setting);
+        let chosen = state
+            .raise
+            .as_ref()
+            .and_then(|raise| raise.chosen)
+            .and_then(|id| state.plan.variant_plan(id).setting);
         let setting = variant.setting.or(chosen).unwrap_or_default();
         let place = match variant.choice {
             Some(VariantChoice::Place(place)) => place as usize,
@@ -107,7 +110,7 @@ fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> St
                 Outcome::Pass
             },
         };
-        state.apply_event(&ended, policy::is_done);
+        state.apply_event(&ended, questions::is_done);
     }
     state
 }

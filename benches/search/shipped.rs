@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use provoke::model::{EarlierTrials, Outcome, Plan, Question, VariantChoice};
-use provoke::policy::Verdict;
+use provoke::questions::Verdict;
 use provoke::report::{Answer, Report};
 use provoke::state::State;
 

@@ -1,9 +1,12 @@
 //! Flags of `run`, and their effect on a [`Scenario`].
 
+use super::error::CliError;
 use super::given::Given;
+use super::signals::signal_came;
 use crate::scenario::{
     EvidenceSettings, JudgeSettings, ProgramSettings, Scenario, StopSettings, TrialSettings,
 };
+use crate::term::{ObserverSettings, ProgressDisplay, TerminalObserver};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -127,14 +130,44 @@ pub(super) struct EarlierFlagNames {
     pub(super) export_md: Option<PathBuf>,
 }
 
+impl OutputFlags {
+    /// Returns an observer that shows an experiment.
+    pub(super) fn observer(&self) -> TerminalObserver {
+        TerminalObserver::new(ObserverSettings {
+            quiet: self.talk.quiet,
+            display: self.talk.display(),
+            every_trial: self.talk.verbose,
+            stdout_is_taken: self.exports.takes_stdout(),
+            was_stopped: signal_came,
+        })
+    }
+}
+
+impl VerbosityFlags {
+    fn display(&self) -> ProgressDisplay {
+        match (self.style, self.progress) {
+            _ if self.quiet && self.style != DisplayStyle::Ticks => ProgressDisplay::Hidden,
+            (DisplayStyle::Ticks, _) => ProgressDisplay::Ticks,
+            (DisplayStyle::Line, ProgressKind::Auto) if console::user_attended_stderr() => {
+                ProgressDisplay::MovingLine
+            }
+            (_, ProgressKind::None) => ProgressDisplay::Failures,
+            _ => ProgressDisplay::PlainLines,
+        }
+    }
+}
+
 impl ExperimentFlags {
-    /// Returns errors in the flags that the parser cannot detect.
-    pub(super) fn refusal_hint(&self) -> Option<String> {
-        let value = self.p.as_ref()?;
+    /// Refuses a flag that means different things in other tools.
+    pub(super) fn refuse_ambiguous(&self) -> Result<(), CliError> {
+        let Some(value) = &self.p else {
+            return Ok(());
+        };
         let jobs = value.as_deref().unwrap_or("4");
-        Some(format!(
+        let error = anyhow::anyhow!("there is no flag `-p` here");
+        Err(CliError::usage(error).with_hint(format!(
             "did you mean `-j {jobs}` (parallel trials) or `--prepare CMD` (before each trial)?"
-        ))
+        )))
     }
 
     /// Returns whether no flag sets the number of trials, or the expected failure rate.

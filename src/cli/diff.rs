@@ -2,14 +2,8 @@
 
 use super::error::CliError;
 use super::exit::Exit;
-use crate::policy;
-use crate::report;
-use crate::state::State;
-use crate::store::{self, RunFolder, default_root};
-use crate::survey::{
-    ComparedRun, FactDifference, FactGroup, RunComparison, RunFacts, RunsWithDistinguishingFacts,
-    find_differences, find_distinguishing_facts,
-};
+use crate::experiment::{compare_many_runs, compare_two_runs};
+use crate::survey::FactGroup;
 use crate::term;
 use clap::Args;
 
@@ -51,106 +45,31 @@ Examples:
 
 impl DiffArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
-        if !self.more.is_empty() {
-            return self.compare_many();
-        }
-        let (left, right) = (read_state(&self.left)?, read_state(&self.right)?);
-        let found = find_differences(side_of_state(&left), side_of_state(&right)).into_iter();
-        let found: Vec<FactDifference> = found
-            .map(|one| if self.all { one } else { one.hide_secrets() })
-            .collect();
-        let matters = found.iter().any(|one| one.group != FactGroup::Trifle);
-        let chance = report::chance_of_difference(&left, &right);
-        let compared = RunComparison {
-            format: RunComparison::FORMAT,
-            left: run_of_state(&left),
-            right: run_of_state(&right),
-            p_value: chance.as_ref().ok().copied(),
-            not_comparable: chance.err(),
-            differences: found,
-        };
-        let printed = if self.json {
-            term::print_result(&compared.to_json())
+        let (printed, is_different) = if self.more.is_empty() {
+            let compared = compare_two_runs(&self.left, &self.right, self.all)?;
+            let printed = if self.json {
+                term::print_result(&compared.to_json())
+            } else {
+                term::print_page(&term::format_differences(&compared, self.all))
+            };
+            let mut differences = compared.differences.iter();
+            let is_different = differences.any(|one| one.group != FactGroup::Trifle);
+            (printed, is_different)
         } else {
-            term::print_page(&term::format_differences(&compared, self.all))
+            let names = [self.left, self.right].into_iter().chain(self.more);
+            let compared = compare_many_runs(&names.collect::<Vec<_>>())?;
+            let text = if self.json {
+                compared.to_json()
+            } else {
+                term::format_distinguishing_facts(&compared)
+            };
+            (term::print_result(&text), !compared.by.is_empty())
         };
         printed.map_err(CliError::could_not)?;
-        Ok(if matters { Exit::OtherWay } else { Exit::Hoped })
-    }
-}
-
-impl DiffArgs {
-    /// Compares failing with passing runs.
-    fn compare_many(self) -> Result<Exit, CliError> {
-        let names = [self.left, self.right].into_iter().chain(self.more);
-        let states = names
-            .map(|name| read_state(&name))
-            .collect::<Result<Vec<State>, _>>()?;
-        let runs: Vec<ComparedRun> = states.iter().map(run_of_state).collect();
-        if let Some(empty) = runs.iter().find(|run| run.trials == 0) {
-            let error = anyhow::anyhow!("all trials of the run {} were inconclusive", empty.run);
-            return Err(CliError::usage(error).with_hint("leave it out"));
-        }
-        let failed = |run: &ComparedRun| run.failures > 0;
-        let sides: Vec<_> = states
-            .iter()
-            .map(side_of_state)
-            .zip(runs.iter().map(failed))
-            .collect();
-        let failing = runs.iter().filter(|run| failed(run)).count() as u64;
-        let others = runs.len() as u64 - failing;
-        let parted = RunsWithDistinguishingFacts {
-            format: RunComparison::FORMAT,
-            by: if failing > 0 && others > 0 {
-                find_distinguishing_facts(&sides)
-            } else {
-                Vec::new()
-            },
-            chance: report::distinguishing::chance_of_coincidence(failing, others),
-            runs,
-        };
-        let text = if self.json {
-            parted.to_json()
-        } else {
-            term::format_distinguishing_facts(&parted)
-        };
-        term::print_result(&text).map_err(CliError::could_not)?;
-        Ok(if parted.by.is_empty() {
-            Exit::Hoped
-        } else {
+        Ok(if is_different {
             Exit::OtherWay
+        } else {
+            Exit::Hoped
         })
-    }
-}
-
-fn read_state(name: &str) -> Result<State, CliError> {
-    let folder = RunFolder::find_run(name, &default_root())?;
-    Ok(store::read_run(
-        &folder.journal_path(),
-        policy::is_done,
-        |_, _| {},
-    )?)
-}
-
-fn side_of_state(state: &State) -> RunFacts<'_> {
-    RunFacts {
-        plan: &state.plan,
-        host: &state.host,
-        survey: &state.survey,
-    }
-}
-
-fn run_of_state(state: &State) -> ComparedRun {
-    let (failures, trials) = state.all_tallies().fold((0, 0), |(k, n), (_, tally)| {
-        (k + tally.failures, n + tally.counted_trials())
-    });
-    ComparedRun {
-        run: state.run.clone(),
-        failures,
-        trials,
-        host: state.host.name.clone(),
-        cpu: state.host.cpu.clone(),
-        kernel: state.host.kernel.clone(),
-        surveyed: !state.survey.0.is_empty(),
     }
 }

@@ -1,7 +1,8 @@
 //! Error type of the command line: message, cause, hint and exit code.
 
 use super::exit::Exit;
-use crate::prepare::PreparationError;
+use super::typed_line::{file_of_flag, retyped_line};
+use crate::experiment::{ErrorCategory, ErrorHint, ExperimentError};
 use crate::scenario::PlanError;
 use crate::store::StoreError;
 use crate::term::{print_message, say_as_it_is};
@@ -33,15 +34,6 @@ impl CliError {
         }
     }
 
-    /// The answer cannot be determined, whatever the outcomes of the trials.
-    pub(super) fn undecided(error: impl Into<anyhow::Error>) -> Self {
-        Self {
-            exit: Exit::Undecided,
-            what: ErrorText::Chain(error.into()),
-            hint: None,
-        }
-    }
-
     /// The experiment could not be run.
     pub(super) fn could_not(error: impl Into<anyhow::Error>) -> Self {
         Self {
@@ -66,18 +58,6 @@ impl CliError {
         self
     }
 
-    /// Returns the error in one line: the message, and the innermost cause.
-    pub(super) fn in_a_line(&self) -> String {
-        match &self.what {
-            ErrorText::Rendered(text) => text.clone(),
-            ErrorText::Chain(error) => {
-                let cause = error.chain().nth(1).map(ToString::to_string);
-                let cause = cause.as_deref().and_then(|cause| cause.lines().last());
-                cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
-            }
-        }
-    }
-
     /// Prints it to stderr.
     pub(super) fn print_to_stderr(&self) {
         match &self.what {
@@ -100,46 +80,52 @@ impl CliError {
     }
 }
 
+impl From<ExperimentError> for CliError {
+    fn from(error: ExperimentError) -> Self {
+        match &error {
+            ExperimentError::ScenarioFile(error) => {
+                return Self::already_rendered(
+                    error.render_message(console::colors_enabled_stderr()),
+                );
+            }
+            ExperimentError::Check(check) => {
+                if let Some(name) = &check.missing_program
+                    && let Some(flag) = file_of_flag(name.as_os_str())
+                {
+                    let error = anyhow::anyhow!("cannot run `{name}`: it is not a program");
+                    return Self::could_not(error).with_hint(format!("did you mean `{flag}`?"));
+                }
+            }
+            _ => {}
+        }
+        Self {
+            exit: match error.category() {
+                ErrorCategory::Usage => Exit::Usage,
+                ErrorCategory::Undecided => Exit::Undecided,
+                ErrorCategory::CouldNotTest => Exit::CouldNotTest,
+            },
+            hint: error.hint().map(|hint| with_typed_words(&hint)),
+            what: ErrorText::Chain(error.into()),
+        }
+    }
+}
+
+/// Returns a hint with the words of the command line that it keeps.
+fn with_typed_words(hint: &ErrorHint) -> String {
+    match &hint.command {
+        Some(command) => format!("{}{}", hint.text, retyped_line(&command.from, &command.end)),
+        None => hint.text.clone(),
+    }
+}
+
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
-        let hint = error.hint();
-        let error = match error {
-            StoreError::NoRun { .. }
-            | StoreError::Ambiguous { .. }
-            | StoreError::Untrusted { .. }
-            | StoreError::NotAJournal(_) => Self::usage(error),
-            _ => Self::could_not(error),
-        };
-        Self { hint, ..error }
-    }
-}
-
-impl From<PreparationError> for CliError {
-    fn from(unready: PreparationError) -> Self {
-        let hint = unready.hint().map(str::to_owned);
-        let error = match unready {
-            PreparationError::Refused { .. } => Self::usage(unready),
-            PreparationError::Io { .. } => Self::could_not(unready),
-        };
-        Self { hint, ..error }
-    }
-}
-
-/// Converts it to a refusal of the scenario.
-pub(super) fn into_refusal(unready: PreparationError) -> PlanError {
-    match unready {
-        PreparationError::Refused { what, at, hint } => PlanError { what, at, hint },
-        io @ PreparationError::Io { .. } => PlanError {
-            what: io.to_string(),
-            at: Vec::new(),
-            hint: io.hint().unwrap_or_default().to_owned(),
-        },
+        ExperimentError::from(error).into()
     }
 }
 
 impl From<PlanError> for CliError {
-    fn from(refusal: PlanError) -> Self {
-        let hint = refusal.hint.clone();
-        Self::usage(refusal).with_hint(hint)
+    fn from(error: PlanError) -> Self {
+        ExperimentError::from(error).into()
     }
 }

@@ -2,11 +2,11 @@
 
 use super::error::CliError;
 use super::exit::Exit;
-use crate::policy;
-use crate::report::{RunListing, relative_time, words};
+use crate::report::{RunListing, relative_time};
 use crate::store::{self, RunFolder, StoreError, default_root};
 use crate::term::{self, StoredRun};
 use crate::untrusted::{Untrusted as _, shell_word};
+use crate::words;
 use clap::Args;
 use jiff::{Timestamp, Zoned, tz::TimeZone};
 use std::path;
@@ -32,8 +32,9 @@ impl ListArgs {
         let mut errors: Vec<StoreError> = Vec::new();
         let mut runs = Vec::new();
         for (folder, reference) in folders.iter().zip(references) {
-            let state = store::read_run(&folder.journal_path(), policy::is_done, |_, _| {});
-            let state = state.map_err(|error| errors.push(error)).ok();
+            let state = store::read_run(&folder.journal_path(), |_, _| {})
+                .map_err(|error| errors.push(error))
+                .ok();
             runs.push(StoredRun {
                 reference: shell_word(reference.as_ref()).into_string(),
                 when: state

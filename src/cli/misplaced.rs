@@ -1,7 +1,8 @@
 //! Refuses flags of provoke after the program, where they would be arguments of the program.
 
 use super::error::CliError;
-use super::typo::{self, quote_word};
+use super::typo;
+use crate::words::quote_word;
 use std::ffi::OsString;
 
 /// Flags that are often typed after the program, each with its names.

@@ -1,42 +1,31 @@
 //! Command line: the list of commands and their dispatch.
 
 mod args;
-mod baseline;
-mod bundle;
+mod bisect;
+mod compare;
+mod confirm;
 mod diff;
 mod doctor;
-mod earlier_runs;
-mod engine;
 mod error;
+mod execution;
 mod exit;
-mod experiment;
 mod explain;
-mod further_searches;
 mod given;
 mod list;
 mod load;
-mod merge;
 mod misplaced;
-mod missing_file;
 mod plan;
-mod preflight;
-mod questions;
+mod question_flags;
+mod reduce;
 mod replay;
-mod replay_outcome;
 mod report;
-mod request_scenarios;
-mod rerun;
-mod results;
+mod resume;
 mod run;
-mod search;
-mod seeds;
-mod shrink;
+mod scenario;
 mod signals;
-mod source_file;
+mod typed_line;
 mod typo;
-mod user;
 
-use crate::survey::processor;
 use crate::untrusted::Untrusted as _;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use error::CliError;
@@ -97,13 +86,13 @@ Exit codes:
 #[derive(Subcommand)]
 enum Command {
     Run(run::RunArgs),
-    Confirm(questions::ConfirmArgs),
-    Compare(questions::CompareArgs),
-    Bisect(questions::BisectArgs),
-    Reduce(questions::ReduceArgs),
+    Confirm(confirm::ConfirmArgs),
+    Compare(compare::CompareArgs),
+    Bisect(bisect::BisectArgs),
+    Reduce(reduce::ReduceArgs),
     Load(Box<load::LoadArgs>),
-    Scenario(run::ScenarioArgs),
-    Resume(run::ResumeArgs),
+    Scenario(scenario::ScenarioArgs),
+    Resume(resume::ResumeArgs),
     Report(report::ReportArgs),
     Replay(replay::ReplayArgs),
     Explain(explain::ExplainArgs),
@@ -123,21 +112,11 @@ enum Command {
     /// Print the manual page
     #[command(after_help = "Examples:\n  provoke man | man -l -")]
     Man,
-    /// Print the CPU that this program sees; under an emulator, the emulated CPU
-    #[command(hide = true, name = processor::COMMAND)]
-    Processor,
 }
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let mut args = std::env::args_os();
-    if args
-        .nth(1)
-        .is_some_and(|first| first == crate::slot::COMMAND)
-    {
-        let group = args.next().map(std::path::PathBuf::from);
-        return ExitCode::from(u8::from(crate::slot::main(group.as_deref()).is_err()));
-    }
+    crate::experiment::serve_if_helper();
     let args: Vec<OsString> = std::env::args_os().collect();
     // A command line that begins with a program is a `run`.
     let args = typo::with_run(&args, &build_command()).unwrap_or(args);
@@ -229,11 +208,6 @@ fn dispatch_command(command: Command) -> ExitCode {
                 .map_err(CliError::could_not)
                 .and_then(|()| print_bytes(&out))
         }
-        Command::Processor => print_bytes(
-            processor::describe_processor()
-                .unwrap_or_default()
-                .as_bytes(),
-        ),
     };
     match done {
         Ok(exit) => exit.into(),

@@ -1,28 +1,20 @@
 //! `replay`: runs one trial again.
 
 use super::error::CliError;
+use super::execution::build_runtime;
 use super::exit::Exit;
-use super::experiment::run_and_trial;
-use super::replay_outcome::TrialReplay;
-use super::rerun::{RerunLimits, build_runtime, make_variant};
-use super::seeds;
-use crate::exec::LocalExecutor;
-use crate::model::{ActorPlan, Event, Outcome, Plan, Trial, TrialId};
-use crate::policy;
+use super::signals::listen_for_signals;
+use crate::experiment::{
+    ReplayEnding, ReplayResult, RerunLimits, SeedEffect, SelectedTrial, TrialReplay, replay_seeds,
+};
 use crate::scenario::{DEFAULT_DURATION, DEFAULT_RUNS, DurationValue};
-use crate::slot::{CommandLine, PlaceholderValues, words_by_hand};
-use crate::state::State;
-use crate::store::{self, RunFolder, StoreError, default_root, let_through};
-use crate::sys::files::PrivateFolder;
-use crate::term;
-use crate::untrusted::{Untrusted as _, shell_lines};
+use crate::store::{RunFolder, default_root};
+use crate::term::{self, ProgressLine, Screen, SuggestedCommand};
+use crate::untrusted::{Untrusted as _, shell_word};
+use crate::words;
 use clap::Args;
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::fs;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 /// Rerun one trial with the same command, input and seed
 ///
@@ -83,105 +75,143 @@ Examples:
   Find out whether the seed determines the outcome:
     provoke replay last --seeds";
 
-/// A trial of a run, and its outcome.
-struct SelectedTrial {
-    folder: RunFolder,
-    state: State,
-    trial: Trial,
-    /// `None` if it did not end.
-    outcome: Option<Outcome>,
-}
-
 impl ReplayArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         if let Some(most) = self.seeds {
             let folder =
                 RunFolder::find_run(&self.trial, &default_root())?.check_trust(self.trust)?;
-            return seeds::replay_seeds(&folder, most.get());
+            return compare_seeds(&folder, most.get());
         }
-        let SelectedTrial {
-            folder,
-            state,
-            trial,
-            outcome,
-        } = choose_trial(&self.trial)?;
+        let selected = SelectedTrial::find(&self.trial)?;
+        if !self.trial.contains('#') {
+            term::print_message(&format!(
+                "{} is the first failing trial of the run {}",
+                selected.trial.id,
+                selected.state.run.to_safe()
+            ));
+        }
         if self.show {
-            return show_command(&state.plan, &trial);
+            term::print_result(&selected.shell_line()).map_err(CliError::could_not)?;
+            return Ok(Exit::Hoped);
         }
-        folder.check_trust(self.trust)?;
-        let scratch = PrivateFolder::new("replay").map_err(CliError::could_not)?;
-        if state.plan.user.is_some() {
-            let_through(scratch.path()).map_err(CliError::could_not)?;
+        let selected = selected.check_trust(self.trust)?;
+        let scratch = selected.scratch_folder().map_err(CliError::could_not)?;
+        match &self.wrap {
+            Some(wrap) => run_wrapped(&selected, wrap, scratch.path()),
+            None => self.replay_trial(&selected, scratch.path()),
         }
-        if let Some(wrap) = &self.wrap {
-            return in_terminal(&state.plan, &trial, wrap, scratch.path());
-        }
-        let again = TrialReplay::new(&state, trial, outcome, run_of(&self.trial));
-        if self.until_fail {
-            let limits = RerunLimits {
-                trials: self.runs.map_or(DEFAULT_RUNS, NonZeroU64::get),
-                time: self.duration.map_or(DEFAULT_DURATION, |span| span.0),
+    }
+
+    fn replay_trial(&self, selected: &SelectedTrial, scratch: &Path) -> Result<Exit, CliError> {
+        let replay = TrialReplay::new(selected);
+        let runtime = build_runtime()?;
+        let result = if self.until_fail {
+            let limits = self.limits();
+            term::print_message(&format!(
+                "  repeating {}, at most {} times or {} (-n and -d change this)",
+                selected.trial.id,
+                limits.trials,
+                words::format_seconds(limits.time.as_secs_f64()),
+            ));
+            let counter = ProgressLine::default();
+            let each = |count, passed| {
+                counter.show_text(&format!("{count} of {}   {passed} passed", limits.trials));
             };
-            again.until_it_fails(scratch.path(), &limits)
+            let repeating = replay.run_until_it_fails(scratch, &limits, listen_for_signals, each);
+            runtime.block_on(repeating)?
         } else {
-            again.run_once(scratch.path())
+            runtime.block_on(replay.run_once(scratch))?
+        };
+        for line in &result.output {
+            term::say_as_it_is(line);
+        }
+        let next = self.suggest_next(&result, &replay, selected);
+        print_replay(&result, next.as_ref())?;
+        Ok(match result.ending {
+            ReplayEnding::Passed => Exit::Hoped,
+            ReplayEnding::Failed => Exit::OtherWay,
+            ReplayEnding::Inconclusive => Exit::CouldNotTest,
+            ReplayEnding::Stopped(signal) => Exit::Stopped(signal),
+        })
+    }
+
+    fn limits(&self) -> RerunLimits {
+        RerunLimits {
+            trials: self.runs.map_or(DEFAULT_RUNS, NonZeroU64::get),
+            time: self.duration.map_or(DEFAULT_DURATION, |span| span.0),
+        }
+    }
+
+    /// Suggests a debugger after a failure, and otherwise more repetitions.
+    fn suggest_next(
+        &self,
+        result: &ReplayResult,
+        replay: &TrialReplay,
+        selected: &SelectedTrial,
+    ) -> Option<SuggestedCommand> {
+        let run = shell_word(run_of(&self.trial).as_ref());
+        let command = format!("provoke replay {run}#{}", selected.trial.id.0);
+        match result.ending {
+            ReplayEnding::Failed if replay.is_in_container() => None,
+            ReplayEnding::Failed => Some(SuggestedCommand::new(
+                "in a debugger",
+                format!("{command} --wrap 'gdb --args'"),
+            )),
+            ReplayEnding::Inconclusive if !self.until_fail => None,
+            _ => {
+                let limit = if self.until_fail {
+                    format!(" -n {}", self.limits().trials.saturating_mul(10))
+                } else {
+                    String::new()
+                };
+                Some(SuggestedCommand::new(
+                    "until it fails",
+                    format!("{command} --until-fail{limit}"),
+                ))
+            }
         }
     }
 }
 
-/// Finds a trial; for a run without a number, the first that failed.
-fn choose_trial(text: &str) -> Result<SelectedTrial, CliError> {
-    let (run, id) = if text.contains('#') {
-        run_and_trial(text).map(|(run, id)| (run, Some(id)))?
-    } else {
-        (text, None)
-    };
-    let folder = RunFolder::find_run(run, &default_root()).map_err(|error| match error {
-        StoreError::NoRun { .. } if text.parse::<u64>().is_ok() => CliError::usage(error)
-            .with_hint(format!("a trial of the last run is written last#{text}")),
-        error => error.into(),
-    })?;
-    let mut found: Option<(Trial, Option<Outcome>)> = None;
-    let mut started: BTreeMap<TrialId, Trial> = BTreeMap::new();
-    let state = store::read_run(
-        &folder.journal_path(),
-        policy::is_done,
-        |event, _| match event {
-            Event::TrialStarted(trial) if id.is_none_or(|id| trial.id == id) => {
-                if id.is_some() {
-                    found = Some((trial.clone(), None));
-                } else {
-                    started.insert(trial.id, trial.clone());
-                }
-            }
-            Event::TrialFinished { trial, outcome, .. } => match &mut found {
-                Some((wanted, ended)) if wanted.id == *trial => *ended = Some(outcome.clone()),
-                None if id.is_none() => {
-                    let trial = started.remove(trial);
-                    let failed = matches!(outcome, Outcome::Fail(_));
-                    let failing = trial.filter(|trial| failed && !trial.capture);
-                    found = failing.map(|trial| (trial, Some(outcome.clone())));
-                }
-                _ => {}
-            },
-            _ => {}
-        },
-    )?;
-    let Some((trial, outcome)) = found else {
-        return Err(not_there(&state, id));
-    };
-    if id.is_none() {
-        term::print_message(&format!(
-            "{} is the first failing trial of the run {}",
-            trial.id,
-            state.run.to_safe()
-        ));
+fn print_replay(result: &ReplayResult, next: Option<&SuggestedCommand>) -> Result<(), CliError> {
+    let mut screen = Screen::on_stdout();
+    screen.push_text(0, &result.sentence);
+    for other in &result.others {
+        screen.push_text(2, other);
     }
-    Ok(SelectedTrial {
-        folder,
-        state,
-        trial,
-        outcome,
+    if let Some(rate) = &result.rate {
+        screen.push_text(0, rate);
+    }
+    screen.push_gap();
+    screen.push_commands(next.map_or(&[], std::slice::from_ref));
+    term::print_result(&screen.into_text()).map_err(CliError::could_not)
+}
+
+/// Runs the main command of a trial in this terminal, for example under a debugger.
+fn run_wrapped(selected: &SelectedTrial, wrap: &str, scratch: &Path) -> Result<Exit, CliError> {
+    let mut command = build_runtime()?.block_on(selected.wrapped_command(wrap, scratch))?;
+    let status = command.status().map_err(|error| {
+        let what = format!("cannot run `{}`", command.get_program().to_string_lossy());
+        CliError::could_not(anyhow::Error::new(error).context(what))
+    })?;
+    term::print_message(&format!("{} under `{wrap}`: {status}", selected.trial.id));
+    Ok(if status.success() {
+        Exit::Hoped
+    } else {
+        Exit::OtherWay
+    })
+}
+
+/// Tests whether the seed determines the outcome.
+fn compare_seeds(folder: &RunFolder, most: usize) -> Result<Exit, CliError> {
+    let each = |line: &str| term::print_message(&format!("  {line}"));
+    let (effect, sentence) = build_runtime()?.block_on(replay_seeds(folder, most, each))?;
+    term::print_result(&format!("{sentence}\n")).map_err(CliError::could_not)?;
+    Ok(match effect {
+        SeedEffect::Found => Exit::Hoped,
+        SeedEffect::NotFound => Exit::OtherWay,
+        SeedEffect::Undecided => Exit::Undecided,
+        SeedEffect::CouldNotTest => Exit::CouldNotTest,
     })
 }
 
@@ -192,118 +222,4 @@ fn run_of(text: &str) -> &str {
         Some((run, _)) => run,
         None => text,
     }
-}
-
-fn not_there(state: &State, id: Option<TrialId>) -> CliError {
-    let last = state.next_id().0 - 1;
-    match id {
-        Some(id) => CliError::usage(anyhow::anyhow!("the run {} has no trial {id}", state.run))
-            .with_hint(format!("choose a trial from #1 to #{last}")),
-        None => CliError::usage(anyhow::anyhow!("no trial of the run {} failed", state.run))
-            .with_hint("to repeat one that passed, give its number, such as last#1"),
-    }
-}
-
-/// Runs the main command in this terminal, for example under a debugger.
-fn in_terminal(plan: &Plan, trial: &Trial, wrap: &str, scratch: &Path) -> Result<Exit, CliError> {
-    build_runtime()?.block_on(async {
-        let executor = LocalExecutor::new(plan, scratch).map_err(CliError::could_not)?;
-        let made = make_variant(&executor, plan, trial).await;
-        executor.close_slots().await;
-        made
-    })?;
-    let prefix = shlex::split(wrap)
-        .filter(|words| !words.is_empty())
-        .ok_or_else(|| {
-            CliError::usage(anyhow::anyhow!("`{wrap}` is not a command prefix"))
-                .with_hint("check that every quote is closed")
-        })?;
-    let (numbers, actor) = main_actor(plan, trial, plan.scratch.then_some(scratch));
-    if actor.container.is_some() {
-        let error =
-            anyhow::anyhow!("the command runs in a container, and `{wrap}` would run outside");
-        return Err(CliError::usage(error).with_hint(
-            "leave --wrap out to rerun the trial; `wrap` in the scenario runs in the container",
-        ));
-    }
-    let process = CommandLine::new(&plan.environment, actor, &numbers);
-    let mut command = Command::new(&prefix[0]);
-    command
-        .args(&prefix[1..])
-        .args(process.argv)
-        .current_dir(process.cwd);
-    command.env_clear().envs(process.environment);
-    if let Some(file) = process.stdin {
-        let open = fs::File::open(file).map_err(CliError::could_not)?;
-        command.stdin(Stdio::from(open));
-    }
-    let status = command.status().map_err(|error| {
-        CliError::could_not(
-            anyhow::Error::new(error).context(format!("cannot run `{}`", prefix[0])),
-        )
-    })?;
-    term::print_message(&format!("{} under `{wrap}`: {status}", trial.id));
-    Ok(if status.success() {
-        Exit::Hoped
-    } else {
-        Exit::OtherWay
-    })
-}
-
-/// Prints shell commands for a trial: its differences from this shell are the numbers, the variables that were set for
-/// it, its directory and its input.
-fn show_command(plan: &Plan, trial: &Trial) -> Result<Exit, CliError> {
-    let scratch = plan.scratch.then(|| Path::new("/tmp"));
-    let (numbers, actor) = main_actor(plan, trial, scratch);
-    let process = CommandLine::new(&plan.environment, actor, &numbers);
-    let contained = words_by_hand(actor, &numbers, &plan.limits, plan.memory);
-    let quoted = |word: &OsStr| shell_lines(word).into_string();
-    let set = |name: &OsStr| actor.env.iter().any(|(own, _)| own.as_os_str() == name);
-    let ours = |name: &OsStr| name.to_string_lossy().starts_with("PROVOKE_");
-    let mut words = vec!["env".to_owned()];
-    for (name, _) in actor.env.iter().filter(|(_, value)| value.is_none()) {
-        words.extend(["-u".to_owned(), quoted(name.as_os_str())]);
-    }
-    if let Some(contained) = contained {
-        // `env` is only needed if there are variables to remove.
-        words.retain(|_| actor.env.iter().any(|(_, value)| value.is_none()));
-        words.extend(contained.iter().map(|word| quoted(word)));
-    } else {
-        for (name, value) in process
-            .environment
-            .iter()
-            .filter(|(name, _)| set(name) || ours(name))
-        {
-            words.push(format!("{}={}", quoted(name), quoted(value)));
-        }
-        words.extend(process.argv.iter().map(|word| quoted(word)));
-    }
-    let input = process
-        .stdin
-        .map_or(OsStr::new("/dev/null"), Path::as_os_str);
-    term::print_result(&format!(
-        "cd {} && {} < {}\n",
-        quoted(process.cwd.as_os_str()),
-        words.join(" "),
-        quoted(input),
-    ))
-    .map_err(CliError::could_not)?;
-    Ok(Exit::Hoped)
-}
-
-/// Returns the numbers of a trial, and the actor that decides its outcome.
-fn main_actor<'a>(
-    plan: &'a Plan,
-    trial: &Trial,
-    scratch: Option<&Path>,
-) -> (PlaceholderValues, &'a ActorPlan) {
-    let variant = plan.variant_plan(trial.variant);
-    let main = variant
-        .actors
-        .iter()
-        .find(|actor| actor.role.decides_outcome());
-    (
-        PlaceholderValues::new(trial, &variant.name, scratch),
-        main.expect("every plan has one"),
-    )
 }

@@ -3,15 +3,17 @@
 use super::args::{ExportFlags, RESULT};
 use super::error::CliError;
 use super::exit::Exit;
-use super::{baseline, bundle, typo};
-use crate::policy;
-use crate::report::{Answer, Format, Report, export_report};
+use super::typed_line::file_of_flag;
+use crate::experiment::{self, ExperimentError};
+use crate::questions::Answer;
+use crate::report::{Format, Report};
 use crate::store::{self, RunFolder, SharedData, default_root};
 use crate::term;
 use crate::untrusted::{Untrusted as _, shell_word};
+use crate::words;
 use clap::{Args, ValueEnum};
-use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Report a run as a summary, JSON, CSV, JUnit or Markdown
@@ -69,15 +71,16 @@ impl ReportArgs {
                 CliError::usage(error).with_hint("report one run at a time, or write to stdout")
             );
         }
+        self.exports.check_stdout(&self.runs[0])?;
         for run in &self.runs {
             let folder = RunFolder::find_run(run, &default_root()).map_err(|error| {
                 let error = CliError::from(error);
-                match typo::file_of_flag(run.as_ref()) {
+                match file_of_flag(run.as_ref()) {
                     Some(flag) => error.with_hint(format!("did you mean `{flag}`?")),
                     None => error,
                 }
             })?;
-            let state = store::read_run(&folder.journal_path(), policy::is_done, |_, _| {})?;
+            let state = store::read_run(&folder.journal_path(), |_, _| {})?;
             // A complete journal records how its run ended.
             let complete = state.finished || state.stopped.is_some();
             let report = Report {
@@ -90,7 +93,8 @@ impl ReportArgs {
                     cores: self.with.contains(&BundleExtra::Cores),
                     requests: self.with.contains(&BundleExtra::Requests),
                 };
-                bundle::write_bundle(&folder, &report, shared, file)?;
+                experiment::write_bundle(&folder, &report, shared, file)?;
+                print_bundle(file, shared);
             }
             let mut exports = self.exports.wanted_formats();
             if exports.any(|(format, _)| format == Format::Md) {
@@ -108,7 +112,7 @@ impl ReportArgs {
                         &report,
                         folder.path(),
                         &reference,
-                        baseline::with_other_runs(&state, &folder),
+                        experiment::pooled_baseline(&state, &folder),
                         Vec::new(),
                         term::stdout_width(),
                     )
@@ -164,18 +168,29 @@ impl ExportFlags {
             .filter_map(|(format, path)| Some((format, path?.as_path())))
     }
 
+    /// Refuses several reports on stdout.
+    fn check_stdout(&self, run: &str) -> Result<(), CliError> {
+        let to_stdout = self.wanted_formats().filter(|(_, path)| !is_file(path));
+        let flags: Vec<String> = to_stdout
+            .map(|(format, _)| format!("--{0}=report.{0}", format.name()))
+            .collect();
+        if flags.len() < 2 {
+            return Ok(());
+        }
+        let error = anyhow::anyhow!("{} reports cannot share stdout", flags.len());
+        let run = shell_word(run.as_ref());
+        let hint = format!("name the files: provoke report {run} {}", flags.join(" "));
+        Err(CliError::usage(error).with_hint(hint))
+    }
+
     pub(super) fn takes_stdout(&self) -> bool {
         self.wanted_formats().any(|(_, path)| !is_file(path))
     }
 
-    /// Creates the files now: a path that cannot be written should not cost an hour of trials.
-    pub(super) fn create_files(&self) -> Result<(), CliError> {
-        for (_, path) in self.wanted_formats().filter(|(_, path)| is_file(path)) {
-            // An existing report stays until a new one replaces it.
-            let file = File::options().create(true).append(true).open(path);
-            file.map_err(|error| cannot_write(path, error))?;
-        }
-        Ok(())
+    /// Returns the files of the requested reports.
+    pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
+        let paths = self.wanted_formats().map(|(_, path)| path);
+        paths.filter(|path| is_file(path))
     }
 
     /// Writes the requested reports, and prints the names of their files.
@@ -206,25 +221,32 @@ fn write_report(
     path: &Path,
     folder: &RunFolder,
     report: &Report,
-) -> Result<(), CliError> {
-    let done = if is_file(path) {
-        let file = File::create(path).map_err(|error| cannot_write(path, error))?;
-        let mut file = BufWriter::new(file);
-        export_report(format, folder, report, true, &mut file).and_then(|()| Ok(file.flush()?))
+) -> Result<(), ExperimentError> {
+    if is_file(path) {
+        experiment::write_report(format, folder, report, path)
     } else {
-        export_report(format, folder, report, true, &mut io::stdout().lock())
-    };
-    match done {
-        // The reader closed the pipe.
-        Err(error) if error.is_broken_pipe() => Ok(()),
-        done => done.map_err(|error| {
-            let what = format!("cannot write the report to `{}`", path.to_safe());
-            CliError::could_not(anyhow::Error::new(error).context(what))
-        }),
+        experiment::write_report_to(format, folder, report, path, &mut io::stdout().lock())
     }
 }
 
-fn cannot_write(path: &Path, error: io::Error) -> CliError {
-    let what = format!("cannot write `{}`", path.to_safe());
-    CliError::usage(anyhow::Error::new(error).context(what))
+/// Prints the size of an archive, and what it does not contain.
+fn print_bundle(file: &Path, shared: SharedData) {
+    let size = fs::metadata(file).map_or(0, |about| about.len());
+    let size = words::format_bytes(size);
+    term::print_message(&format!("wrote {} ({size})", file.to_safe()));
+    let left_out: Vec<&str> = [
+        ("environment", shared.environment),
+        ("cores", shared.cores),
+        ("requests", shared.requests),
+    ]
+    .iter()
+    .filter(|(_, shared)| !shared)
+    .map(|(name, _)| *name)
+    .collect();
+    if !left_out.is_empty() {
+        term::print_message(&format!(
+            "  left out: {} (--with adds them)",
+            left_out.join(", ")
+        ));
+    }
 }

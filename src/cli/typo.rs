@@ -1,8 +1,10 @@
 //! Corrects mistyped command lines: commands and flags of other tools, a missing `run` or `--`.
 
 use super::error::CliError;
+use super::typed_line::{FORMATS, file_of_flag, shell_line};
 use crate::scenario::similar_field;
-use crate::untrusted::{SafeText, Untrusted as _, shell_word};
+use crate::untrusted::{SafeText, Untrusted as _};
+use crate::words;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -56,15 +58,6 @@ const FORMAT_FLAGS: &[&str] = &[
     "--out",
     "-f",
     "-o",
-];
-
-/// The formats of reports, and their names in file names and other tools.
-const FORMATS: &[(&str, &[&str])] = &[
-    ("json", &["json"]),
-    ("jsonl", &["jsonl", "ndjson"]),
-    ("csv", &["csv"]),
-    ("junit", &["junit", "xml", "junitxml"]),
-    ("md", &["md", "markdown"]),
 ];
 
 /// Adds the command `run` if the command line begins with a program, or with flags before one.
@@ -143,12 +136,16 @@ pub(super) fn plain_message(error: &clap::Error, message: String) -> String {
 
 /// Replaces the parser's last line, which names no command, by a hint with the command.
 pub(super) fn with_own_closing(message: &str, args: &[OsString]) -> String {
-    let text = message.split("For more information, try").next();
-    let text = text.unwrap_or_default().trim_end();
+    let text = message
+        .split("For more information, try")
+        .next()
+        .unwrap_or_default()
+        .trim_end();
     let all = super::build_command();
     let name = args.get(1).and_then(|word| word.to_str());
-    let command = name.filter(|name| all.find_subcommand(name).is_some());
-    let command = command.map_or(String::new(), |name| format!("{name} "));
+    let command = name
+        .filter(|name| all.find_subcommand(name).is_some())
+        .map_or(String::new(), |name| format!("{name} "));
     let hint = console::style("hint:").green().bold();
     format!("{text}\n\n{hint} `provoke {command}--help` describes the arguments")
 }
@@ -202,8 +199,11 @@ fn missing_argument(argument: &str, args: &[OsString]) -> CliError {
     };
     if command == "diff" {
         let is_run = |word: &&OsString| !word.as_encoded_bytes().starts_with(b"-");
-        let other = rest.iter().find(is_run).filter(|run| *run != "last");
-        let other = other.map_or("RUN".to_owned(), |run| quote_word(run));
+        let other = rest
+            .iter()
+            .find(is_run)
+            .filter(|run| *run != "last")
+            .map_or("RUN".to_owned(), |run| words::quote_word(run));
         let what = anyhow::anyhow!("`provoke diff` needs two runs");
         return CliError::usage(what).with_hint(format!(
             "for example: provoke diff {other} last; `provoke list` shows the stored runs"
@@ -218,8 +218,10 @@ fn missing_argument(argument: &str, args: &[OsString]) -> CliError {
 }
 
 fn unknown_argument(argument: &str, args: &[OsString]) -> CliError {
-    let command = args.get(1).map(|word| word.to_safe().to_string());
-    let command = command.unwrap_or_default();
+    let command = args
+        .get(1)
+        .map(|word| word.to_safe().to_string())
+        .unwrap_or_default();
     if !argument.starts_with('-') {
         let what = anyhow::anyhow!("unexpected argument `{}`", SafeText::from_line(argument));
         let at = args.iter().position(|word| word == argument);
@@ -269,8 +271,11 @@ fn unknown_argument(argument: &str, args: &[OsString]) -> CliError {
         match value.as_deref().and_then(format_flag) {
             Some(flag) => format!("did you mean `{flag}`?"),
             None => {
-                let flags = FORMATS.iter().map(|(format, _)| format!("--{format}=FILE"));
-                let flags = flags.collect::<Vec<_>>().join(", ");
+                let flags = FORMATS
+                    .iter()
+                    .map(|(format, _)| format!("--{format}=FILE"))
+                    .collect::<Vec<_>>()
+                    .join(", ");
                 format!("each format has a flag: {flags}")
             }
         }
@@ -314,31 +319,26 @@ fn format_flag(value: &str) -> Option<String> {
     }
 }
 
-/// Returns the flag whose file this separate word is: `--json FILE`.
-pub(super) fn file_of_flag(word: &OsStr) -> Option<String> {
-    let args: Vec<OsString> = std::env::args_os().collect();
-    let at = args.iter().position(|argument| argument == word)?;
-    let flag = args[at.checked_sub(1)?].to_str()?.strip_prefix("--")?;
-    let is_format = FORMATS.iter().any(|(format, _)| *format == flag);
-    is_format.then(|| format!("--{flag}={}", quote_word(word)))
-}
-
 /// Returns the flag of a command that other tools call by this name.
 fn similar_flag(flag: &str, command: &str) -> Option<String> {
     let flag = flag.strip_prefix("--")?;
     let all = super::build_command();
-    let flags = all.find_subcommand(command)?.get_arguments();
-    let flags = flags.filter(|flag| !flag.is_hide_set());
-    let spellings = flags.filter_map(|flag| {
-        let aliases = flag.get_all_aliases().unwrap_or_default();
-        let long = flag.get_long()?;
-        Some(
-            std::iter::once(long)
-                .chain(aliases)
-                .map(move |one| (one, long)),
-        )
-    });
-    let spellings: Vec<(&str, &str)> = spellings.flatten().collect();
+    let flags = all
+        .find_subcommand(command)?
+        .get_arguments()
+        .filter(|flag| !flag.is_hide_set());
+    let spellings: Vec<(&str, &str)> = flags
+        .filter_map(|flag| {
+            let aliases = flag.get_all_aliases().unwrap_or_default();
+            let long = flag.get_long()?;
+            Some(
+                std::iter::once(long)
+                    .chain(aliases)
+                    .map(move |one| (one, long)),
+            )
+        })
+        .flatten()
+        .collect();
     match (command, flag) {
         ("load", "concurrency" | "users" | "virtual-users") => Some("--clients".to_owned()),
         _ => {
@@ -405,46 +405,7 @@ fn value_of(flag: &str, args: &[OsString]) -> Option<String> {
         None => args.get(at + 1)?.clone(),
     };
     let is_flag = value.as_encoded_bytes().starts_with(b"-");
-    (!is_flag).then(|| quote_word(&value))
-}
-
-/// Joins arguments into a shell line.
-pub(super) fn shell_line(words: &[OsString]) -> String {
-    let words = words.iter().map(|word| quote_word(word));
-    words.collect::<Vec<_>>().join(" ")
-}
-
-/// Quotes an argument if a shell would read it differently.
-pub(super) fn quote_word(word: &OsStr) -> String {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./:=@#%+,-{}".contains(byte);
-    let bytes = word.as_encoded_bytes();
-    let first = bytes
-        .first()
-        .is_some_and(|byte| *byte != b'#' && *byte != b'{');
-    let braces = bytes.contains(&b'{') && (bytes.contains(&b',') || bytes.contains(&b'.'));
-    if first && !braces && bytes.iter().all(plain) {
-        word.to_safe().to_string()
-    } else {
-        shell_word(word).to_string()
-    }
-}
-
-/// Returns the command line with another end, from the program `name` on.
-pub(super) fn retyped_line(name: &OsStr, end: &str) -> String {
-    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let at = args.iter().position(|word| word == name);
-    let Some(at) = at.filter(|_| args.first().is_some_and(|first| first != "scenario")) else {
-        return end.to_owned();
-    };
-    let mut before = &args[..at];
-    if let [rest @ .., last] = before
-        && last == "--"
-    {
-        before = rest;
-    }
-    let before = shell_line(before);
-    let gap = if before.is_empty() { "" } else { " " };
-    format!("provoke {before}{gap}{end}")
+    (!is_flag).then(|| words::quote_word(&value))
 }
 
 #[cfg(test)]

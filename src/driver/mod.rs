@@ -4,24 +4,24 @@
 //! the screen comes from an event.
 
 mod identical_failures;
-mod pace;
+mod timeout;
 
 use crate::exec::{
     Executor, ExecutorFuture, KeptCores, PreparationResult, STORY, StopUrgency, remove_cores,
 };
 use crate::model::{
-    Ending, Event, InconclusiveReason, NoteLevel, Observation, Outcome, Plan, Question, Signal,
-    SlotId, StopCause, Timeout, Trial, TrialId, VariantId, trial_seed,
+    Ending, Event, InconclusiveReason, NoteLevel, Observation, Outcome, Plan, Signal, SlotId,
+    StopCause, Timeout, Trial, TrialId, VariantId, trial_seed,
 };
 use crate::oracle;
-use crate::policy::{CapturePolicy, Policy, Step};
+use crate::questions::{CapturePolicy, Policy, QuestionKind, Step};
 use crate::state::{EventSink, State};
-use pace::PassDurations;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use timeout::PassDurations;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -46,8 +46,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub struct Driver<'a> {
     /// State of the run.
     pub state: &'a mut State,
-    /// Policy, which decides what to launch.
-    pub policy: &'a dyn Policy,
+    /// The question, whose policy decides what to launch.
+    pub question: &'a dyn QuestionKind,
     /// Executor, which runs the trials.
     pub executor: Arc<dyn Executor>,
     /// Receivers of the events.
@@ -298,13 +298,18 @@ impl LoopState<'_, '_> {
         self.worked_before.saturating_add(self.begun.elapsed())
     }
 
+    fn policy(&self) -> &'static dyn Policy {
+        self.driver.question.policy(&self.driver.state.plan)
+    }
+
     fn emit_event(&mut self, event: &Event) {
         let Driver {
             state,
-            policy,
+            question,
             sinks,
             ..
         } = &mut *self.driver;
+        let policy = question.policy(&state.plan);
         state.apply_event(event, |state| policy.is_done(state));
         for sink in sinks.iter_mut() {
             sink.on_event(event, state);
@@ -367,7 +372,7 @@ impl LoopState<'_, '_> {
         }
         while !self.driver.state.decided
             && !self.driver.state.capturing
-            && let Some(step) = self.driver.policy.step_ahead(self.driver.state)
+            && let Some(step) = self.policy().step_ahead(self.driver.state)
             && self.get_ready(&step)
         {}
     }
@@ -378,7 +383,7 @@ impl LoopState<'_, '_> {
         if state.undecided_raise().is_none() || state.decided || state.has_open_trials() {
             return;
         }
-        let step = self.driver.policy.next_step(state);
+        let step = self.policy().next_step(state);
         if let Step::Use(_) = step {
             self.get_ready(&step);
         }
@@ -414,7 +419,7 @@ impl LoopState<'_, '_> {
             let step = if capturing {
                 CapturePolicy.next_step(state)
             } else {
-                self.driver.policy.next_step(state)
+                self.policy().next_step(state)
             };
             if let Step::Launch(variant) = step {
                 let id = state.next_id();
@@ -524,7 +529,7 @@ impl LoopState<'_, '_> {
             outcome = Outcome::Void(InconclusiveReason::Warmup);
         }
         if let Outcome::Fail(failure) = &outcome
-            && !state.is_the_bug(&trial, failure)
+            && !self.driver.question.is_the_bug(state, &trial, failure)
         {
             outcome = Outcome::Other(failure.clone());
         }
@@ -580,9 +585,10 @@ impl LoopState<'_, '_> {
         if state.is_testable(variant) {
             let name = state.plan.variant_plan(variant).display_label();
             // In a reduction, many sets are not testable.
-            let level = match state.plan.question {
-                Question::Reduce(_) => NoteLevel::Info,
-                _ => NoteLevel::Warning,
+            let level = if self.driver.question.expects_untestable() {
+                NoteLevel::Info
+            } else {
+                NoteLevel::Warning
             };
             let text = format!("cannot test the variant `{name}`: {why}");
             self.emit_event(&Event::Note { level, text });
@@ -615,8 +621,12 @@ impl LoopState<'_, '_> {
     fn in_vain(&mut self) -> Option<StopCause> {
         let state = &*self.driver.state;
         if state.lost_streak >= LOST_IN_VAIN && !state.decided {
-            let why = self.last_void.values().find(|why| why.starts_with("lost"));
-            let why = why.cloned().unwrap_or_default();
+            let why = self
+                .last_void
+                .values()
+                .find(|why| why.starts_with("lost"))
+                .cloned()
+                .unwrap_or_default();
             self.emit_warning(format!(
                 "{LOST_IN_VAIN} consecutive trials could not run: {why}"
             ));
@@ -624,7 +634,7 @@ impl LoopState<'_, '_> {
         }
         let several = state.plan.variants.len() > 1 || state.plan.space.is_some();
         // A service that cannot start at one load level cannot start at any.
-        let one_service = matches!(state.plan.question, Question::Ramp(_));
+        let one_service = state.plan.question.as_ramp().is_some();
         if !several || one_service || state.capturing {
             let mut tallies = state.all_tallies().map(|(_, tally)| tally);
             let skipped =
@@ -722,7 +732,7 @@ impl LoopState<'_, '_> {
                         format!("{} {usual}", trial.id)
                     } else {
                         format!(
-                            "{} {usual}; it counts as hung after {hung_after:.0} s (-t); Ctrl-C shows where it is stuck",
+                            "{} {usual} (timeout: {hung_after:.0} s, -t); Ctrl-C ends the run and shows where it waits",
                             trial.id,
                         )
                     });

@@ -56,8 +56,8 @@ struct EngineProxy {
 impl EngineProxies {
     /// Opens the sockets, below this folder if possible.
     pub(super) fn open_for_lanes(lanes: u32, below: &Path) -> io::Result<Self> {
-        let engine = Daemon::from_environment();
-        let engine = engine.ok_or_else(|| io::Error::other("DOCKER_HOST is not a socket"))?;
+        let engine = Daemon::from_environment()
+            .ok_or_else(|| io::Error::other("DOCKER_HOST is not a socket"))?;
         let mut doors = Self {
             folder: engine::folder_for_sockets(below, ".engine")?,
             engine,

@@ -316,8 +316,10 @@ impl CoreCollector {
 /// Returns the CPU flags of a main process whose command gives an emulator a CPU model:
 /// `qemu-x86_64 -cpu SandyBridge ./program`.
 fn emulated_cpu_flags(variant: &VariantPlan) -> Option<BTreeSet<String>> {
-    let mains = variant.actors.iter();
-    let mains = mains.filter(|actor| actor.role.decides_outcome());
+    let mains = variant
+        .actors
+        .iter()
+        .filter(|actor| actor.role.decides_outcome());
     let mut models = mains.filter_map(|actor| Emulator::find_in_command(&actor.command)?.model);
     flags_of_model(models.next()?.to_str()?)
 }
@@ -380,8 +382,11 @@ fn unnumbered_processes(seen: &Observation, numbers: &[(i32, i32)]) -> Vec<(i32,
         let told = has_dumped(actor);
         (told || silent).then_some((actor.pid, told))
     });
-    let others = seen.casualties.iter().filter(|casualty| casualty.core);
-    let others = others.map(|casualty| (casualty.pid, true));
+    let others = seen
+        .casualties
+        .iter()
+        .filter(|casualty| casualty.core)
+        .map(|casualty| (casualty.pid, true));
     let known = |pid: i32| numbers.iter().any(|(_, here)| *here == pid);
     actors
         .chain(others)
@@ -499,12 +504,14 @@ fn find_cores(
             continue;
         }
         // A process without a known pid gets a core that belongs to no other process.
-        let mut left = unnumbered.iter().filter(|_| !ours);
-        let left = left.find(|(pid, told)| {
-            let sure = *told || is_said == Some(true) || path.starts_with(&copied);
-            sure && found.iter().all(|(_, owner, _)| owner.pid != *pid)
-        });
-        let left = left.map(|(pid, _)| pid);
+        let left = unnumbered
+            .iter()
+            .filter(|_| !ours)
+            .find(|(pid, told)| {
+                let sure = *told || is_said == Some(true) || path.starts_with(&copied);
+                sure && found.iter().all(|(_, owner, _)| owner.pid != *pid)
+            })
+            .map(|(pid, _)| pid);
         let of_container = path.starts_with(&copied) || inside.is_some() || left.is_some();
         if (is_contained && of_container || ours) && found.len() < MOST {
             let before = owner.pid;
@@ -619,8 +626,7 @@ mod tests {
     /// machine puts cores there.
     fn dead(folder: &Path) -> (i32, PathBuf) {
         let line = "ulimit -c unlimited; kill -SEGV $$";
-        let mut shell = Command::new("sh");
-        let mut shell = shell
+        let mut shell = Command::new("sh")
             .args(["-c", line])
             .env("PROVOKE_SEED", "7")
             .current_dir(folder)

@@ -47,8 +47,12 @@ impl ImageFolders {
         let (number, known) = self.known.entry(which).or_insert((next, BTreeSet::new()));
         let root = self.folder.join(number.to_string());
         // A path in a core may be crafted to lead out of the folder.
-        let fresh = files.into_iter().filter(|file| is_plain(file)).take(MOST);
-        let fresh: Vec<PathBuf> = fresh.filter(|file| known.insert(file.clone())).collect();
+        let fresh: Vec<PathBuf> = files
+            .into_iter()
+            .filter(|file| is_plain(file))
+            .take(MOST)
+            .filter(|file| known.insert(file.clone()))
+            .collect();
         if !fresh.is_empty() {
             let me = std::process::id().cast_signed();
             let name = format!("provoke-files-{me}-{number}");

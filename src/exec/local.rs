@@ -83,13 +83,18 @@ impl LocalExecutor {
         let service = start_service(plan, trials);
         let doors = plan
             .watch_engine
-            .then(|| EngineProxies::open_for_lanes(plan.most_jobs(), trials));
-        let doors = doors.transpose()?;
-        let identity = plan.user.as_deref().map(|name| {
-            let user = user::find_user(name).map(|user| user.process_identity());
-            user.ok_or_else(|| io::Error::other(format!("there is no user `{}`", name.to_safe())))
-        });
-        let identity = identity.transpose()?;
+            .then(|| EngineProxies::open_for_lanes(plan.most_jobs(), trials))
+            .transpose()?;
+        let identity = plan
+            .user
+            .as_deref()
+            .map(|name| {
+                let user = user::find_user(name).map(|user| user.process_identity());
+                user.ok_or_else(|| {
+                    io::Error::other(format!("there is no user `{}`", name.to_safe()))
+                })
+            })
+            .transpose()?;
         let common = VariantRecipe {
             variant: VariantPlan::default(),
             environment: plan.environment.clone(),
@@ -325,8 +330,10 @@ fn fold_complaints(complaints: Vec<String>) -> Vec<String> {
 
 /// Returns the longest time that a slot may take for a trial: the sum of all time limits.
 fn longest_duration(trial: &Trial, recipe: &VariantRecipe) -> Duration {
-    let hooks = [&recipe.prepare, &recipe.conclude];
-    let hooks = hooks.into_iter().flatten().count();
+    let hooks = [&recipe.prepare, &recipe.conclude]
+        .into_iter()
+        .flatten()
+        .count();
     let hooks = (slot::HOOK_TIMEOUT + recipe.grace) * u32::try_from(hooks).unwrap_or(0);
     let parts = [recipe.grace, recipe.settle, hooks, TO_LOOK_AND_KILL];
     parts
@@ -354,9 +361,10 @@ impl ExecutorContext {
         halt: &mut watch::Receiver<StopUrgency>,
     ) -> io::Result<Option<FailedHook>> {
         let mut steward = steward.lock().await;
-        let done = self.run_hook(&mut steward, hook, halt).await;
-        let done =
-            done.map_err(|error| io::Error::other(self.reap_lost_slot(&mut steward, &error)));
+        let done = self
+            .run_hook(&mut steward, hook, halt)
+            .await
+            .map_err(|error| io::Error::other(self.reap_lost_slot(&mut steward, &error)));
         self.around
             .set_steward(steward.as_ref().map(SlotHandle::pid));
         done
@@ -529,10 +537,10 @@ impl ExecutorContext {
         let pids = self.pids.lock().expect("no panic");
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
-            let strays = process::child_pids(me)
+            let strays: Vec<i32> = process::child_pids(me)
                 .into_iter()
-                .filter(|pid| !pids.contains(pid));
-            let strays: Vec<i32> = strays.collect();
+                .filter(|pid| !pids.contains(pid))
+                .collect();
             if strays.is_empty() {
                 return;
             }

@@ -1,19 +1,19 @@
 //! Executor of trials, which cannot fail: every error is part of the observation.
 
 mod attached;
-mod cores;
 mod engine_proxy;
 mod evidence;
 mod fake;
 mod image;
+mod kept_cores;
 mod local;
 mod service;
 mod slot_handle;
 mod usage;
 
-pub use cores::{KeptCores, remove_cores};
 pub use evidence::STORY;
 pub use fake::FakeExecutor;
+pub use kept_cores::{KeptCores, remove_cores};
 pub use local::LocalExecutor;
 
 use crate::model::{Observation, SlotId, Trial, VariantId, VariantPlan};

@@ -5,19 +5,20 @@
 //! leaked? Last: is that the bug that is searched?
 
 mod ending;
-pub mod hang;
 mod killer;
-mod signature;
 
+pub use crate::signature::{
+    HangDiagnosis, bare_module, diagnose_hang, logged_place, signature_of_failure, sites_of_crash,
+};
 pub use killer::describe_killer;
-pub use signature::{bare_module, logged_place, signature_of_failure, sites_of_crash};
 
 use crate::messages::normalise_line;
 use crate::model::{
-    ActorObservation, ActorRole, BugFilter, Ending, EvidenceDepth, Failure, FailureKind,
-    InconclusiveReason, LeakRule, LoadObservation, LoadStage, Observation, Outcome, Rules, Signal,
-    SignalEvidence, VariantPlan,
+    ActorObservation, BugFilter, Ending, EvidenceDepth, Failure, FailureKind, InconclusiveReason,
+    LeakRule, LoadObservation, LoadStage, Observation, Outcome, Rules, Signal, SignalEvidence,
+    VariantPlan,
 };
+use crate::signature::{failure_sites, main_actors};
 use ending::{end_of_life, judge_ending};
 use killer::is_oom_kill_logged;
 use std::ops::Range;
@@ -32,8 +33,9 @@ pub fn judge_trial(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> 
     let kinds = shown
         .chain(output_failure(rules, seen))
         .chain(leak_failure(rules, seen));
-    let failures = kinds.map(|kind| Box::new(failure_of(kind, variant, seen)));
-    let mut failures: Vec<Box<Failure>> = failures.collect();
+    let mut failures: Vec<Box<Failure>> = kinds
+        .map(|kind| Box::new(failure_of(kind, variant, seen)))
+        .collect();
     let is_the_bug = |failure: &Failure| {
         rules.only.is_empty() || rules.only.iter().any(|only| only.covers_failure(failure))
     };
@@ -65,7 +67,7 @@ pub fn seeming_hang(variant: &VariantPlan, seen: &Observation) -> Option<Failure
 
 fn failure_of(kind: FailureKind, variant: &VariantPlan, seen: &Observation) -> Failure {
     let signature = signature_of_failure(&kind, variant, seen);
-    let sites = signature::failure_sites(&kind, variant, seen);
+    let sites = failure_sites(&kind, variant, seen);
     Failure {
         kind,
         signature,
@@ -81,21 +83,6 @@ pub fn output_patterns(rules: &Rules) -> Vec<String> {
         .chain(&rules.ok_if_out)
         .cloned()
         .collect()
-}
-
-fn main_actors<'a>(
-    variant: &'a VariantPlan,
-    seen: &'a Observation,
-) -> impl Iterator<Item = &'a ActorObservation> {
-    let role = |actor: &ActorObservation| {
-        variant
-            .actors
-            .get(actor.actor as usize)
-            .map(|plan| plan.role)
-    };
-    seen.actors
-        .iter()
-        .filter(move |actor| role(actor).is_some_and(ActorRole::decides_outcome))
 }
 
 fn inconclusive_reason(
@@ -149,8 +136,8 @@ fn find_failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Opt
             Some(_) => end_of_life(main, &seen.casualties),
             None => judge_ending(rules, main, &seen.casualties),
         })
-        .min();
-    let ending = ending.filter(|kind| !(excused && kind_is_exit(kind)));
+        .min()
+        .filter(|kind| !(excused && kind_is_exit(kind)));
     let full = |main: &ActorObservation| main.container.as_ref().is_some_and(|one| one.oom);
     let oom = seen.oom_kills.is_some_and(|kills| kills > 0)
         || is_oom_kill_logged(seen)
@@ -243,7 +230,7 @@ pub fn last_words(seen: &Observation) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ActorPlan, FailedHook, LoadObservation, ProcessObservation};
+    use crate::model::{ActorPlan, ActorRole, FailedHook, LoadObservation, ProcessObservation};
 
     fn variant() -> VariantPlan {
         let actor = |role| ActorPlan {
@@ -263,8 +250,7 @@ mod tests {
     }
 
     fn saw(endings: &[Ending]) -> Observation {
-        let actors = (0..).zip(endings);
-        let actors = actors.map(|(actor, ending)| ActorObservation {
+        let actors = (0..).zip(endings).map(|(actor, ending)| ActorObservation {
             actor: actor.min(1),
             ending: ending.clone(),
             ..ActorObservation::default()

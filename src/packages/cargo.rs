@@ -275,8 +275,11 @@ impl Drop for QueryFolder {
 /// Returns cargo's local index entry of a crate. If several registries have the crate, the entry of
 /// the last query counts.
 fn cached_index_file(wanted: &VersionQuery, name: &str) -> Option<String> {
-    let set = wanted.env.iter().find(|(name, _)| name == "CARGO_HOME");
-    let set = set.map(|(_, value)| PathBuf::from(value));
+    let set = wanted
+        .env
+        .iter()
+        .find(|(name, _)| name == "CARGO_HOME")
+        .map(|(_, value)| PathBuf::from(value));
     let home = set
         .or_else(|| std::env::var_os("CARGO_HOME").map(PathBuf::from))
         .or_else(|| Some(std::env::home_dir()?.join(".cargo")))?;

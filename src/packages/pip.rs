@@ -113,8 +113,10 @@ impl<'a> Pip<'a> {
             .requirements
             .iter()
             .filter(|line| line.role == RequirementRole::Flag);
-        let sources = flags.flat_map(|line| line.text.split([' ', '=']));
-        let sources: Vec<_> = sources.filter(|part| !part.is_empty()).collect();
+        let sources: Vec<_> = flags
+            .flat_map(|line| line.text.split([' ', '=']))
+            .filter(|part| !part.is_empty())
+            .collect();
         let may = ["-i", "-f", "--trusted-host"];
         let mut parts = sources.into_iter().peekable();
         while let Some(part) = parts.next() {

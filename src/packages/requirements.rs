@@ -89,8 +89,10 @@ fn is_of_name(sign: char) -> bool {
 pub(super) fn decode_text(path: &Path, bytes: Vec<u8>) -> Result<String, PackageError> {
     String::from_utf8(bytes).map_err(|error| {
         let (valid, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
-        let begin = bytes[..valid].iter().rposition(|byte| *byte == b'\n');
-        let begin = begin.map_or(0, |at| at + 1);
+        let begin = bytes[..valid]
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
         let text = String::from_utf8_lossy(&bytes[begin..]);
         PackageError::Line {
             path: path.to_owned(),

@@ -47,8 +47,12 @@ mod tests {
     fn ran(script: &str) -> (bool, String, tempfile::TempDir) {
         let made = tempfile::tempdir().unwrap();
         let mut sh = Command::new("sh");
-        let done = sh.arg("-c").arg(script).env("PROVOKE_MADE", made.path());
-        let done = done.output().unwrap();
+        let done = sh
+            .arg("-c")
+            .arg(script)
+            .env("PROVOKE_MADE", made.path())
+            .output()
+            .unwrap();
         let out = String::from_utf8(done.stdout).unwrap();
         (done.status.success(), out, made)
     }

@@ -70,11 +70,12 @@ fn significant_parts(bytes: &[u8]) -> Vec<&[u8]> {
             };
             sh_flags.contains(SHF_ALLOC) && section.name() != Ok(BUILD_ID)
         });
-        let parts = sections.map(|section| section.file_range());
-        let parts = parts.flatten().map(|(from, length)| {
-            let from = usize::try_from(from).ok()?;
-            bytes.get(from..from.checked_add(usize::try_from(length).ok()?)?)
-        });
+        let parts = sections
+            .filter_map(|section| section.file_range())
+            .map(|(from, length)| {
+                let from = usize::try_from(from).ok()?;
+                bytes.get(from..from.checked_add(usize::try_from(length).ok()?)?)
+            });
         parts.collect::<Option<Vec<&[u8]>>>()
     };
     let program = object::File::parse(bytes).ok();

@@ -93,7 +93,16 @@ pub fn commit_line(
         let named = format!("{commit}^{{commit}}");
         if run_git(&root, &["rev-parse", "--verify", "--quiet", &named]).is_err() {
             let what = format!("there is no commit `{commit}`");
-            return Err(refuse_git(what, "`git log --oneline` lists the commits"));
+            let branch = run_git(&root, &["symbolic-ref", "--short", "--quiet", "HEAD"]);
+            let hint = match branch.as_deref().map(str::trim_end) {
+                Ok(branch) if commit == bad => {
+                    format!(
+                        "the current branch is `{branch}`, and `HEAD` is its newest commit: {good}..HEAD"
+                    )
+                }
+                _ => "`git log --oneline` lists the commits".to_owned(),
+            };
+            return Err(refuse_git(what, &hint));
         }
     }
     if run_git(&root, &["merge-base", "--is-ancestor", good, bad]).is_err() {
@@ -104,8 +113,8 @@ pub fn commit_line(
     let commits = [
         read_history(&root, &["-1", good], false)?,
         read_history(&root, &[&format!("{good}..{bad}")], with_changes)?,
-    ];
-    let commits = commits.concat();
+    ]
+    .concat();
     if commits.len() < 2 {
         let what = format!("there are no commits between `{good}` and `{bad}`");
         return Err(refuse_git(what, "put the good commit first"));

@@ -275,8 +275,11 @@ pub fn make_variants(
     if let Some(space) = &mut plan.space {
         return place_search_folders(space, &mut plan.variants, folder);
     }
-    let before = plan.variants.first().and_then(|first| first.actors.first());
-    let before = before.map(|actor| actor.cwd.clone());
+    let before = plan
+        .variants
+        .first()
+        .and_then(|first| first.actors.first())
+        .map(|actor| actor.cwd.clone());
     let made = make_copies(plan, folder, apart).inspect_err(|_| {
         // An incomplete copy is useless, and may be what fills the disk.
         let _ = fs::remove_dir_all(folder);
@@ -357,11 +360,14 @@ fn move_to(variant: &mut VariantPlan, root: &Path, copy: &Path) {
         if let Some(cwd) = cwd.and_then(|cwd| moved(&cwd)) {
             actor.cwd = cwd;
         }
-        let input = actor.stdin.as_ref().map(|file| Path::new(file.as_os_str()));
-        let input = input.and_then(|file| {
-            let folder = fs::canonicalize(file.parent()?).ok()?;
-            moved(&folder.join(file.file_name()?))
-        });
+        let input = actor
+            .stdin
+            .as_ref()
+            .map(|file| Path::new(file.as_os_str()))
+            .and_then(|file| {
+                let folder = fs::canonicalize(file.parent()?).ok()?;
+                moved(&folder.join(file.file_name()?))
+            });
         actor.stdin = input.or(actor.stdin.take());
     }
 }

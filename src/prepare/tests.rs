@@ -12,7 +12,7 @@ impl Bench {
         let bench = Self {
             folder: tempfile::tempdir().unwrap(),
         };
-        bench.write("work/config.ini", "threads = 4\nmode = fast\nthreads = 4\n");
+        bench.write("base/config.ini", "threads = 4\nmode = fast\nthreads = 4\n");
         bench
     }
 
@@ -37,7 +37,7 @@ impl Bench {
         let scenario: crate::scenario::Scenario = text.parse().unwrap();
         let around = crate::scenario::PlanContext {
             environment: Vec::new(),
-            base: self.path("work"),
+            base: self.path("base"),
             seed: 1,
             baseline: None,
             searched: None,
@@ -51,8 +51,8 @@ impl Bench {
         check_plan(plan, &[])?;
         make_variants(
             plan,
-            &self.path("work/run/variants"),
-            &[&self.path("work/run")],
+            &self.path("base/run/variants"),
+            &[&self.path("base/run")],
         )
     }
 }
@@ -76,19 +76,19 @@ fn refusal(done: Result<(), PreparationError>, bench: &Bench) -> String {
 #[test]
 fn an_edited_variant_runs_in_a_copy_and_the_original_stays() {
     let bench = Bench::new();
-    bench.write("work/sub/data", "x");
-    bench.write("work/in.txt", "input");
+    bench.write("base/sub/data", "x");
+    bench.write("base/in.txt", "input");
     let mut plan = bench.plan(vec![edit("./config.ini", "threads = 4", "threads = 1")]);
-    plan.variants[1].actors[0].stdin = Some(bench.path("work/in.txt").into());
+    plan.variants[1].actors[0].stdin = Some(bench.path("base/in.txt").into());
     let helper = ActorPlan {
         role: ActorRole::Helper,
-        cwd: bench.path("work/sub").into(),
+        cwd: bench.path("base/sub").into(),
         ..plan.variants[1].actors[0].clone()
     };
     plan.variants[1].actors.push(helper);
     bench.make(&mut plan).unwrap();
-    let copy = bench.path("work/run/variants/1");
-    assert_eq!(plan.variants[0].actors[0].cwd, bench.path("work/").into());
+    let copy = bench.path("base/run/variants/1");
+    assert_eq!(plan.variants[0].actors[0].cwd, bench.path("base/").into());
     let [main, helper] = plan.variants[1].actors.as_slice() else {
         panic!("two")
     };
@@ -97,11 +97,11 @@ fn an_edited_variant_runs_in_a_copy_and_the_original_stays() {
     assert_eq!(helper.cwd, copy.join("sub").into());
     assert_eq!(plan.hooks.cwd, None, "the first variant has no copy");
     assert_eq!(
-        bench.read("work/run/variants/1/config.ini"),
+        bench.read("base/run/variants/1/config.ini"),
         "threads = 1\nmode = fast\nthreads = 1\n"
     );
     assert_eq!(
-        bench.read("work/config.ini"),
+        bench.read("base/config.ini"),
         "threads = 4\nmode = fast\nthreads = 4\n"
     );
 }
@@ -119,19 +119,19 @@ fn what_is_run_for_all_stays_in_the_folder_itself() {
 #[test]
 fn a_copy_has_modes_times_and_links_and_neither_runs_nor_pipes() {
     let bench = Bench::new();
-    let script = bench.write("work/script", "#!/bin/sh\n");
+    let script = bench.write("base/script", "#!/bin/sh\n");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
     let file = fs::File::open(&script).unwrap();
     file.set_modified(long_ago).unwrap();
-    symlink("script", bench.path("work/link")).unwrap();
-    symlink("/nowhere", bench.path("work/broken")).unwrap();
-    bench.write("work/provoke-out/RUN/events.jsonl", "");
-    bench.write("work/run/events.jsonl", "");
-    let _socket = std::os::unix::net::UnixListener::bind(bench.path("work/socket")).unwrap();
+    symlink("script", bench.path("base/link")).unwrap();
+    symlink("/nowhere", bench.path("base/broken")).unwrap();
+    bench.write("base/provoke-out/RUN/events.jsonl", "");
+    bench.write("base/run/events.jsonl", "");
+    let _socket = std::os::unix::net::UnixListener::bind(bench.path("base/socket")).unwrap();
     let mut plan = bench.plan(vec![edit("config.ini", "fast", "safe")]);
     bench.make(&mut plan).unwrap();
-    let copy = bench.path("work/run/variants/1");
+    let copy = bench.path("base/run/variants/1");
     let mut names: Vec<_> = fs::read_dir(&copy)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -158,7 +158,7 @@ fn a_file_may_be_replaced_as_a_whole_and_edited_then() {
     let mut plan = bench.plan(vec![copy, edit("config.ini", "other", "third")]);
     bench.make(&mut plan).unwrap();
     assert_eq!(
-        bench.read("work/run/variants/1/config.ini"),
+        bench.read("base/run/variants/1/config.ini"),
         "mode = third\n"
     );
 }
@@ -167,26 +167,26 @@ fn a_file_may_be_replaced_as_a_whole_and_edited_then() {
 fn no_link_leads_a_change_to_the_users_files() {
     let bench = Bench::new();
     let outside = bench.write("outside/x.ini", "fast");
-    symlink(&outside, bench.path("work/x.ini")).unwrap();
+    symlink(&outside, bench.path("base/x.ini")).unwrap();
     let mut plan = bench.plan(vec![edit("x.ini", "fast", "safe")]);
     bench.make(&mut plan).unwrap();
-    assert_eq!(bench.read("work/run/variants/1/x.ini"), "safe");
+    assert_eq!(bench.read("base/run/variants/1/x.ini"), "safe");
     assert_eq!(bench.read("outside/x.ini"), "fast");
 
-    symlink(bench.path("outside"), bench.path("work/away")).unwrap();
+    symlink(bench.path("outside"), bench.path("base/away")).unwrap();
     let mut plan = bench.plan(vec![edit("away/x.ini", "fast", "safe")]);
     insta::assert_snapshot!(refusal(bench.make(&mut plan), &bench), @"
     the variant `b`: `away/x.ini` is reached through a symlink that leaves the working directory
     name the file itself, and set `cwd` to its directory
     ");
     // A link within the directory leads to the same file in the copy.
-    bench.write("work/real/x.ini", "fast");
-    symlink(bench.path("work/real"), bench.path("work/back")).unwrap();
-    fs::remove_dir_all(bench.path("work/run")).unwrap();
+    bench.write("base/real/x.ini", "fast");
+    symlink(bench.path("base/real"), bench.path("base/back")).unwrap();
+    fs::remove_dir_all(bench.path("base/run")).unwrap();
     let mut plan = bench.plan(vec![edit("back/x.ini", "fast", "safe")]);
     bench.make(&mut plan).unwrap();
-    assert_eq!(bench.read("work/run/variants/1/real/x.ini"), "safe");
-    assert_eq!(bench.read("work/real/x.ini"), "fast");
+    assert_eq!(bench.read("base/run/variants/1/real/x.ini"), "safe");
+    assert_eq!(bench.read("base/real/x.ini"), "fast");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn what_cannot_be_changed_is_refused_before_anything_is_copied() {
     let bench = Bench::new();
     let refused = |edit: EditPlan| {
         let said = refusal(bench.make(&mut bench.plan(vec![edit])), &bench);
-        assert!(!bench.path("work/run").exists());
+        assert!(!bench.path("base/run").exists());
         said
     };
     insta::assert_snapshot!(refused(edit("config.ini", "threads=4", "")), @"
@@ -202,7 +202,7 @@ fn what_cannot_be_changed_is_refused_before_anything_is_copied() {
     `find` must match exactly: check spaces, quotes and line ends
     ");
     insta::assert_snapshot!(refused(edit("conf.ini", "x", "y")), @"
-    the variant `b`: there is no file `conf.ini` in `/work`
+    the variant `b`: there is no file `conf.ini` in `/base`
     `files` and `edit` name existing files, relative to the working directory
     ");
     let nowhere = EditPlan {
@@ -224,16 +224,16 @@ fn what_cannot_be_changed_is_refused_before_anything_is_copied() {
 #[test]
 fn a_folder_that_is_too_large_is_refused() {
     let bench = Bench::new();
-    let huge = fs::File::create(bench.path("work/huge")).unwrap();
+    let huge = fs::File::create(bench.path("base/huge")).unwrap();
     huge.set_len(3 << 30).unwrap();
     let mut plan = bench.plan(vec![edit("config.ini", "fast", "safe")]);
     check_plan(&plan, &[]).unwrap();
     plan.variants[0].edits = plan.variants[1].edits.clone();
     insta::assert_snapshot!(refusal(check_plan(&plan, &[]), &bench), @"
-    2 copies of `/work`, one for each variant that changes files, would have more than 100,000 files or 4 GiB
+    2 copies of `/base`, one for each variant that changes files, would have more than 100,000 files or 4 GiB
     set `cwd` to a smaller directory: only the working directory is copied
     ");
-    let root = bench.path("work");
+    let root = bench.path("base");
     let tree = FileTree::new(&root, &[]);
     let most = |files, bytes| {
         tree.weigh_up_to(TreeSize { files, bytes })
@@ -254,7 +254,7 @@ fn work_trees_wait_for_each_other() {
     let tools = git.parent().unwrap().display().to_string();
     let path = format!("{tools}:{}", std::env::var("PATH").unwrap());
     bench.write("variants/repository/HEAD", "");
-    let root = bench.path("work");
+    let root = bench.path("base");
     let script = work_tree(&root, &root, None, &[])
         .script
         .unwrap()

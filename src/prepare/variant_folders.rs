@@ -231,8 +231,8 @@ impl VariantPreparer {
         while held(&folders) > self.room {
             let idle = folders
                 .iter()
-                .filter(|(_, one)| one.users == 0 && !one.shared);
-            let idle = idle.filter_map(|(id, one)| Some((one.used?, *id)));
+                .filter(|(_, one)| one.users == 0 && !one.shared)
+                .filter_map(|(id, one)| Some((one.used?, *id)));
             let Some((_, oldest)) = idle.min() else {
                 break;
             };
@@ -340,8 +340,10 @@ fn clean_cache(cache: &Path, room: u64) {
         .map(|path| {
             let mark = path_beside(&path, "made");
             let used = fs::metadata(&mark).and_then(|about| about.modified()).ok();
-            let bytes = fs::read_to_string(&mark).ok();
-            let bytes = bytes.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+            let bytes = fs::read_to_string(&mark)
+                .ok()
+                .and_then(|text| text.trim().parse().ok())
+                .unwrap_or(0);
             (used, bytes, path)
         })
         .collect();

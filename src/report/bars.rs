@@ -1,6 +1,6 @@
 //! Draws the distribution of numbers in plain text.
 
-use provoke_stats::{real, whole};
+use provoke_stats::{real, spread_of_counts, whole};
 
 /// Maximum number of bars.
 const BARS: u64 = 8;
@@ -8,14 +8,6 @@ const BARS: u64 = 8;
 const FEWEST: usize = 4;
 /// Length of the longest bar in characters.
 const LONGEST: f64 = 30.0;
-
-/// Returns minimum, median and maximum.
-pub fn spread_of_counts(counts: &[u64]) -> Option<[u64; 3]> {
-    let mut sorted = counts.to_vec();
-    sorted.sort_unstable();
-    let last = sorted.len().checked_sub(1)?;
-    Some([sorted[0], sorted[last / 2], sorted[last]])
-}
 
 /// Draws a histogram with a few ranges of equal, round width, one line each. Returns nothing if there are so few values
 /// that a list of them is clearer.

@@ -5,8 +5,9 @@
 //! such a cell, and the text of a program under test must not become a command on the reader's machine. JSON Lines
 //! contain the original text.
 
-use super::{ExportError, Report, TrialRow, rows, words};
+use super::{ExportError, Report, TrialRow, rows};
 use crate::store::RunFolder;
+use crate::words;
 use ::csv::{ErrorKind, WriterBuilder};
 use std::io;
 

@@ -1,17 +1,18 @@
 //! Derives the report from the state.
 
 use super::{
-    Answer, CapturedTrials, ClumpsReport, Dependence, Durations, FORMAT, FailureKindReport,
-    FailureRate, FamilyReport, IntervalBasis, LateTrial, LoadTotals, MaxRateCheck, Mtbf,
-    ProcessGrowth, Report, SignatureReport, Trend, VariantReport, growth::find_growth, words,
+    CapturedTrials, ClumpsReport, Dependence, Durations, FORMAT, FailureKindReport, FailureRate,
+    FamilyReport, IntervalBasis, LateTrial, LoadTotals, MaxRateCheck, Mtbf, ProcessGrowth, Report,
+    SignatureReport, Trend, VariantReport, group_failures, growth::find_growth,
 };
 use crate::model::{
     CaptureMode, EvidenceDepth, FailureKind, Family, Plan, Signature, StopCause, TrialId, VariantId,
 };
 use crate::oracle;
-use crate::policy::{self, AssumptionChecks, CapturePolicy, StopRule};
+use crate::questions::{self, Answer, AssumptionChecks, CapturePolicy, StopRule};
 use crate::state::{DurationHistogram, SignatureFailures, State, Tally};
 use crate::untrusted::shell_word;
+use crate::words;
 use provoke_stats::{self as stats, real};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,9 +24,11 @@ impl Report {
             .map(|(id, tally)| VariantReport::new(state, id, tally))
             .collect();
         let growth = find_growth(&state.around, state.plan.alpha.to_probability());
-        let tried = state.all_tallies().zip(&variants);
-        let tried = tried.filter(|((id, _), _)| state.is_testable(*id));
-        let verdict = policy::policy_of_plan(&state.plan).verdict_of(state);
+        let tried = state
+            .all_tallies()
+            .zip(&variants)
+            .filter(|((id, _), _)| state.is_testable(*id));
+        let verdict = questions::policy_of_plan(&state.plan).verdict_of(state);
         let weakest = tried.map(|(_, variant)| variant.stop_rule).max();
         Self {
             format: FORMAT,
@@ -38,7 +41,7 @@ impl Report {
                 .map(|variant| variant.command.clone())
                 .unwrap_or_default(),
             verdict,
-            answer: Answer::new(state, &variants),
+            answer: Answer::new(state, &|id| most_frequent_crash(variants.get(id.index())?)),
             max_rate: MaxRateCheck::new(state, verdict),
             stop_rule: weakest.unwrap_or(StopRule::User),
             finished: state.finished,
@@ -85,7 +88,7 @@ impl VariantReport {
         let plan = &state.plan;
         let alpha = plan.alpha.to_probability();
         let (failures, trials) = (tally.failures, tally.counted_trials());
-        let stop_rule = policy::policy_of_plan(plan).stop_rule(state, id);
+        let stop_rule = questions::policy_of_plan(plan).stop_rule(state, id);
         let AssumptionChecks { clumping, trend } = AssumptionChecks::of_variant(state, id);
         let at_first = stop_rule == StopRule::KthFailure && failures == 1;
         let mtbf = stats::mtbf(failures, tally.exposure.as_secs_f64(), alpha);
@@ -197,6 +200,21 @@ impl Durations {
     }
 }
 
+/// Returns the title of the most frequent failure that is the bug, and how many other signatures there are.
+fn most_frequent_crash(variant: &VariantReport) -> Option<String> {
+    let mut crashes = group_failures(variant);
+    crashes.retain(|group| group.is.is_the_bug);
+    let most = crashes.iter().max_by_key(|group| group.trial_count())?;
+    Some(match crashes.len() as u64 - 1 {
+        0 => most.is.title.clone(),
+        others => format!(
+            "{}, and {}",
+            most.is.title,
+            words::format_count(others, "other signature")
+        ),
+    })
+}
+
 fn outcome_counts(tally: &Tally) -> BTreeMap<String, u64> {
     let mut outcomes = BTreeMap::from([("pass".to_owned(), tally.passes)]);
     for (kind, trials) in tally.failed.iter().chain(&tally.failed_otherwise) {
@@ -252,8 +270,10 @@ fn signatures_seen(
                 .clone()
                 .filter(move |other| other.also.contains(&weaker))
         };
-        let same = better(&group.signature).filter(|one| better(one).next().is_none());
-        let same: Vec<String> = same.map(|signature| signature.id.to_string()).collect();
+        let same: Vec<String> = better(&group.signature)
+            .filter(|one| better(one).next().is_none())
+            .map(|signature| signature.id.to_string())
+            .collect();
         let exact = group.signature.depth >= EvidenceDepth::Kernel;
         SignatureReport {
             id: group.signature.id.to_string(),
@@ -329,7 +349,7 @@ fn collect_notes(
         }
         if let Some(found) = variant.clumps.filter(|found| found.warns) {
             notes.push(format!(
-                "{of}{} came in {} ({}): something outside the trials may have caused them; the interval and `confirm` count a clump as one failure",
+                "{of}{} came in {} ({}), so one cause may have hit several trials: the interval and `confirm` count each clump as one failure",
                 words::format_count(variant.failures, "failure"),
                 words::format_count(found.clumps, "clump"),
                 words::p_value(found.p_value),
@@ -379,7 +399,7 @@ fn collect_notes(
                 .to_owned(),
         );
     }
-    let untold = policy::untold_trials(state);
+    let untold = questions::untold_trials(state);
     if untold > 0 {
         notes.push(format!(
             "{} failed without evidence of which failure it was; each may be the bug looked for, so the rate may be higher",

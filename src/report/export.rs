@@ -2,7 +2,6 @@
 
 use super::issue::Issue;
 use super::{Report, csv, json, jsonl, junit, markdown};
-use crate::policy;
 use crate::store::{self, RunFolder, Secrets, StoreError};
 use std::io::{self, BufWriter, Write as _};
 use std::str::FromStr;
@@ -31,6 +30,12 @@ impl Format {
         (Self::Junit, "junit"),
         (Self::Md, "md"),
     ];
+
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        let known = Self::ALL.iter().find(|(format, _)| *format == self);
+        known.map_or("", |(_, name)| name)
+    }
 }
 
 impl FromStr for Format {
@@ -98,6 +103,6 @@ fn masked_report(
     if secrets.is_empty() {
         return Ok(None);
     }
-    let state = store::read_masked(&folder.journal_path(), policy::is_done)?;
+    let state = store::read_masked(&folder.journal_path())?;
     Ok(Some(Report::new(&state, report.journal_complete)))
 }

@@ -1,6 +1,7 @@
 //! Groups the failures of one bug: measured trials together with captured trials.
 
-use super::{SignatureReport, VariantReport, words};
+use super::{SignatureReport, VariantReport};
+use crate::words;
 
 /// Measured failures that are one bug, as far as is known.
 pub struct FailureGroup<'a> {
@@ -26,15 +27,17 @@ pub fn group_failures(variant: &VariantReport) -> Vec<FailureGroup<'_>> {
         };
         let probable = better(&seen.perhaps).filter(|_| seen.is_the_bug);
         let is = better(&seen.same_as).or(probable).unwrap_or(seen);
-        let at = groups.iter().position(|group| group.is.id == is.id);
-        let at = at.unwrap_or_else(|| {
-            groups.push(FailureGroup {
-                is,
-                measured: Vec::new(),
-                probable: Vec::new(),
+        let at = groups
+            .iter()
+            .position(|group| group.is.id == is.id)
+            .unwrap_or_else(|| {
+                groups.push(FailureGroup {
+                    is,
+                    measured: Vec::new(),
+                    probable: Vec::new(),
+                });
+                groups.len() - 1
             });
-            groups.len() - 1
-        });
         if probable.is_some() {
             groups[at].probable.push(seen);
         } else {
@@ -66,15 +69,19 @@ impl FailureGroup<'_> {
             known.push(format!("stack from extra trials {caught}"));
             if !self.measured.is_empty() {
                 let count = count(&self.measured);
-                known.push(format!("{count} of them at this instruction (kernel log)"));
+                known.push(format!(
+                    "{count} of them identified by the crash address in the kernel log"
+                ));
             }
         }
         if !self.probable.is_empty() {
             let count = count(&self.probable);
             let outcome = &self.probable[0].outcome;
             known.push(match count {
-                1 => format!("1 of them shows only {outcome} and is probably the same"),
-                _ => format!("{count} of them show only {outcome} and are probably the same"),
+                1 => format!("1 of them has no stack, only {outcome}: probably the same crash"),
+                _ => format!(
+                    "{count} of them have no stack, only {outcome}: probably the same crash"
+                ),
             });
         }
         known

@@ -1,8 +1,10 @@
 //! Tests whether the processes that `setup` left running grow during a run.
 
-use super::{GrowingQuantity, ProcessGrowth, words};
+use super::load::GrownQuantity;
+use super::{GrowingQuantity, ProcessGrowth};
 use crate::model::TotalUsage;
-use crate::state::UsageSeries;
+use crate::state::{RequestTotals, UsageSeries};
+use crate::words;
 use provoke_stats::{self as stats, real};
 
 /// Growth of memory below this, in KiB, is not reported: allocators and file caches grow by a few pages long after
@@ -58,6 +60,50 @@ pub(super) fn find_growth(series: &UsageSeries, alpha: f64) -> Vec<ProcessGrowth
             })
         })
         .collect()
+}
+
+/// Level of the interval of a slope.
+const SLOPE_ALPHA: f64 = 0.05;
+
+/// Growth per second of each quantity during a trial; `None` for a quantity that did not grow.
+type TrialGrowth = [Option<f64>; QUANTITIES.len()];
+
+/// Returns the growth of a service in the trials that were long enough to detect it.
+pub(super) fn service_growth(totals: &RequestTotals) -> Vec<TrialGrowth> {
+    totals
+        .sizes
+        .iter()
+        .filter_map(|sizes| trial_growth(sizes))
+        .collect()
+}
+
+fn trial_growth(sizes: &[(u64, TotalUsage)]) -> Option<TrialGrowth> {
+    let growth = QUANTITIES.map(|(_, of)| {
+        let points = sizes
+            .iter()
+            .map(|(ms, usage)| (real(*ms) / 1e3, real(of(usage))));
+        stats::measure_growth(&points.collect::<Vec<_>>(), SLOPE_ALPHA)
+    });
+    growth[0]?;
+    Some(growth.map(|growth| {
+        let growth = growth.filter(|growth| growth.warns_among(QUANTITIES.len()));
+        growth.map(|growth| growth.slope.middle)
+    }))
+}
+
+/// Returns the quantities that grew, each with its median growth.
+pub(super) fn median_growth(growth: &[TrialGrowth]) -> Vec<GrownQuantity> {
+    let quantities = QUANTITIES.iter().enumerate();
+    let median = |(index, (what, _)): (usize, &(GrowingQuantity, QuantityReader))| {
+        let mut rates: Vec<f64> = growth.iter().filter_map(|trial| trial[index]).collect();
+        rates.sort_by(f64::total_cmp);
+        Some(GrownQuantity {
+            what: *what,
+            lives: rates.len() as u64,
+            per_second: *rates.get(rates.len() / 2)?,
+        })
+    };
+    quantities.filter_map(median).collect()
 }
 
 impl ProcessGrowth {

@@ -1,12 +1,12 @@
 //! Collects the details that a bug report needs: stack, output, builds, and the commands to reproduce it.
 
 use super::output::read_stream_end;
-use super::{Report, derive, group_failures, load_assumptions, story, words};
-use crate::model::{Autopsy, Question, Site, TrialId, VariantId};
-use crate::policy;
+use super::{Report, derive, group_failures, load_assumptions, story};
+use crate::model::{Autopsy, Site, TrialId, VariantId};
 use crate::state::State;
 use crate::store::{self, RunFolder, Secrets, StoreError};
 use crate::untrusted::shell_word;
+use crate::words;
 use provoke_stats as stats;
 use std::fs::File;
 use std::io::Read as _;
@@ -61,7 +61,7 @@ impl Issue {
         secrets: &Secrets,
         environment: bool,
     ) -> Result<Self, StoreError> {
-        let mut state = store::read_masked(&folder.journal_path(), policy::is_done)?;
+        let mut state = store::read_masked(&folder.journal_path())?;
         if !environment {
             store::strip_environment(&mut state.plan);
         }
@@ -196,7 +196,7 @@ fn repeat_command(report: &Report, state: &State, variant: VariantId) -> Option<
     let [actor] = plan.variant_plan(variant).actors.as_slice() else {
         return None;
     };
-    let by_hand = plan.question == Question::Rate
+    let by_hand = plan.question.is_rate()
         && plan.load.is_none()
         && plan.scenario.is_none()
         && actor.container.is_none();

@@ -6,12 +6,15 @@
 
 use super::output::read_stream_end;
 use super::{
-    Answer, ExportError, IntervalBasis, Report, TrialClass, TrialRow, VariantReport, rows, words,
+    ExportError, IntervalBasis, Report, TrialClass, TrialRow, VariantReport, group_failures,
+    headlines, rows,
 };
 use crate::model::EvidenceDepth;
-use crate::policy::Verdict;
+use crate::model::Site;
+use crate::questions::{Answer, Verdict};
 use crate::store::{RunFolder, Secrets};
 use crate::untrusted::shell_word;
+use crate::words;
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
 use std::collections::BTreeMap;
 use std::io;
@@ -88,12 +91,12 @@ fn verdict_suite(report: &Report) -> Option<TestSuite> {
         Answer::Reduce(_) => ("reduce", "the needed items are found"),
         Answer::Shrink(_) => ("shrink", "the smallest failing load is found"),
     };
-    let assumptions = answer.assumptions();
+    let assumptions = answer.text().assumptions();
     Some(question_suite(
         report,
         of,
         name,
-        answer.sentence(),
+        answer.text().sentence(),
         assumptions,
     ))
 }
@@ -117,10 +120,11 @@ fn question_suite(
         _ => TestCaseStatus::non_success(NonSuccessKind::Failure),
     };
     let sentence = words::sanitize_line(sentence);
-    status.set_type(words::verdict_text(report.verdict));
+    status.set_type(headlines::verdict_text(report.verdict));
     status.set_message(sentence.clone());
-    let assumed = assumptions.iter();
-    let assumed = assumed.map(|line| format!("assumes: {}", words::sanitize_line(line)));
+    let assumed = assumptions
+        .iter()
+        .map(|line| format!("assumes: {}", words::sanitize_line(line)));
     let said: Vec<String> = std::iter::once(sentence).chain(assumed).collect();
     let mut case = TestCase::new(name, status);
     case.set_classname("provoke");
@@ -128,6 +132,18 @@ fn question_suite(
     let mut suite = TestSuite::new(format!("provoke {of}"));
     suite.add_test_case(case);
     suite
+}
+
+/// Returns the line of source code of each failed trial; trials without a stack have that of the same crash.
+fn sites_of_trials(variant: &VariantReport) -> BTreeMap<u64, String> {
+    let mut sites = BTreeMap::new();
+    for group in group_failures(variant) {
+        if let Some(site) = Site::naming_site(&group.is.sites) {
+            let site = words::sanitize_line(&site.to_string());
+            sites.extend(group.measured_trials().map(|trial| (trial, site.clone())));
+        }
+    }
+    sites
 }
 
 struct VariantSuite {
@@ -138,6 +154,8 @@ struct VariantSuite {
     run: String,
     /// Whether the question decides the result, so that a failed trial is not a failure of the suite.
     is_decided_by_question: bool,
+    /// The line of source code of each failed trial, if it is known.
+    sites: BTreeMap<u64, String>,
     /// Number of trials so far, and of those without a case, by class and outcome; and the seconds of the latter.
     seen: BTreeMap<(&'static str, String), (u64, u64, f64)>,
 }
@@ -167,6 +185,7 @@ impl VariantSuite {
                 name => words::sanitize_line(name),
             },
             run: report.reference.clone(),
+            sites: sites_of_trials(variant),
             is_decided_by_question: is_decided_by_question(report),
             seen: BTreeMap::new(),
         }
@@ -236,6 +255,9 @@ impl VariantSuite {
     /// Returns the text below the message of a failure.
     fn describe_case(&self, row: &TrialRow) -> String {
         let mut lines = Vec::new();
+        if let Some(site) = self.sites.get(&row.trial) {
+            lines.push(format!("at {site}"));
+        }
         if !row.last_words.is_empty() {
             lines.push(format!(
                 "last output: {}",
@@ -330,9 +352,15 @@ fn suite_properties(report: &Report, variant: &VariantReport) -> Vec<Property> {
     };
     let mut all = vec![
         ("command", words::sanitize_line(&variant.command)),
-        ("verdict", words::verdict_text(report.verdict).to_owned()),
-        ("stop_rule", words::stop_rule(variant.stop_rule).to_owned()),
-        ("rate", words::rate_headline(variant, report.confidence)),
+        (
+            "verdict",
+            headlines::verdict_text(report.verdict).to_owned(),
+        ),
+        (
+            "stop_rule",
+            headlines::stop_rule_text(variant.stop_rule).to_owned(),
+        ),
+        ("rate", headlines::rate_headline(variant, report.confidence)),
         ("rate.low", low.to_string()),
         ("rate.high", high.to_string()),
         (
@@ -353,8 +381,8 @@ fn suite_properties(report: &Report, variant: &VariantReport) -> Vec<Property> {
         all.push(("rate.point", point.to_string()));
     }
     if let Some(answer) = &report.answer {
-        all.push(("answer", words::sanitize_line(answer.sentence())));
-        let granted = answer.assumptions().iter();
+        all.push(("answer", words::sanitize_line(answer.text().sentence())));
+        let granted = answer.text().assumptions().iter();
         all.extend(granted.map(|line| ("answer.taken_for_granted", words::sanitize_line(line))));
     }
     all.into_iter()

@@ -1,10 +1,10 @@
 //! Decides whether the failure rate is at most the allowed one (`--max-rate`).
 
-use super::words;
 use crate::model::{ExpectedResult, VariantId};
-use crate::policy::{self, StopRule, Verdict, rate_bounds};
+use crate::questions::{self, StopRule, Verdict, rate_bounds};
 use crate::state::{State, Tally};
-use provoke_stats as stats;
+use crate::words;
+use provoke_stats::{self as stats, real};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -34,7 +34,7 @@ impl MaxRateCheck {
         };
         let alpha = state.plan.alpha.to_probability();
         let bounds = |(id, tally): (VariantId, &Tally)| {
-            let rule = policy::policy_of_plan(&state.plan).stop_rule(state, id);
+            let rule = questions::policy_of_plan(&state.plan).stop_rule(state, id);
             rate_bounds(rule, tally, alpha)
         };
         let (id, tally) = state
@@ -52,7 +52,7 @@ impl MaxRateCheck {
                 .flatten(),
         };
         let is_planned =
-            policy::policy_of_plan(&state.plan).stop_rule(state, id) == StopRule::PlannedN;
+            questions::policy_of_plan(&state.plan).stop_rule(state, id) == StopRule::PlannedN;
         new.sentence = new.write_sentence(state, verdict, (id, tally), is_planned);
         Some(new)
     }
@@ -71,7 +71,12 @@ impl MaxRateCheck {
             name => format!("{}: ", words::sanitize_line(&name)),
         };
         let trials = words::format_count(tally.counted_trials(), "trial");
-        let seen = format!("{name}{} of {trials} failed", tally.failures);
+        let share = real(tally.failures) / real(tally.counted_trials().max(1));
+        let share = match tally.failures {
+            0 => String::new(),
+            _ => format!(" ({} %)", words::format_percent(share)),
+        };
+        let seen = format!("{name}{} of {trials} failed{share}", tally.failures);
         let bound = if is_planned {
             format!("{confidence} %, one-sided")
         } else {

@@ -1,10 +1,12 @@
 //! Summarizes a run in one line of a list: question, result and failure.
 
-use super::answer::{Bisection, Comparison, Reduction, Shrinking, Threshold};
-use super::{Answer, Report, group_failures, words};
-use crate::model::{CompareGoal, Question, Site};
-use crate::policy::{VariantVerdict, Verdict};
+use super::{Report, group_failures};
+use crate::model::{CompareGoal, Site};
+use crate::questions::{
+    self, Answer, Bisection, Comparison, Reduction, Shrinking, Threshold, VariantVerdict, Verdict,
+};
 use crate::state::State;
+use crate::words;
 
 /// The cells of a line. Text of other programs in them is not escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,14 +43,10 @@ impl RunListing {
 }
 
 fn subcommand_name(state: &State) -> &'static str {
-    match state.plan.question {
-        _ if state.plan.load.is_some() => "load",
-        Question::Rate => "run",
-        Question::Confirm(_) => "confirm",
-        Question::Compare(_) => "compare",
-        Question::Bisect(_) => "bisect",
-        Question::Reduce(_) => "reduce",
-        Question::Ramp(_) | Question::Shrink(_) => "load",
+    if state.plan.load.is_some() {
+        "load"
+    } else {
+        questions::of_plan(&state.plan).command()
     }
 }
 
@@ -104,11 +102,12 @@ fn compare_result(answer: &Comparison, verdict: Verdict) -> String {
     if let Some(rule) = &answer.fails_where {
         return rule.replace(" and ", " ");
     }
-    let fails = answer
+    let fails: Vec<&str> = answer
         .variants
         .iter()
-        .filter(|one| one.standing == VariantVerdict::Fails);
-    let fails: Vec<&str> = fails.map(|one| one.name.as_str()).collect();
+        .filter(|one| one.standing == VariantVerdict::Fails)
+        .map(|one| one.name.as_str())
+        .collect();
     match (answer.find, verdict, fails.as_slice()) {
         (CompareGoal::Different, Verdict::Different, _) => "rates differ".to_owned(),
         (CompareGoal::Different, Verdict::NoDifference, _) => "no difference".to_owned(),

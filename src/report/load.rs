@@ -1,12 +1,15 @@
 //! Results of the clients of a service, as numbers and as text.
 
-use super::{GrowingQuantity, words};
+use super::GrowingQuantity;
+use super::growth::{median_growth, service_growth};
 use crate::model::{
     Latencies, LoadLimit, LoadObservation, LoadPlan, LoadStage, ReadyCondition, RequestPace,
     RequestResult, RequestsAtFailure, ServiceOwner,
 };
-use crate::policy;
+use crate::questions;
 use crate::state::{RequestTotals, State};
+use crate::words;
+use provoke_stats::ramp::Ramp;
 use provoke_stats::{self as stats, real};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -136,6 +139,7 @@ impl LoadTotals {
             .zip(late)
             .is_some_and(|(latency, late)| late.p99 > LATE.max(latency.p99 * LATE_SHARE));
         let seconds = lives.loaded.as_secs_f64();
+        let growth = service_growth(lives);
         Self {
             lives: lives.lives,
             clients: lives.clients,
@@ -163,8 +167,8 @@ impl LoadTotals {
                 .map(|(_, death)| death.in_flight)
                 .collect(),
             in_flight_age: in_flight_ages(lives),
-            watched_lives: lives.grown.len() as u64,
-            grew: grown_quantities(lives),
+            watched_lives: growth.len() as u64,
+            grew: median_growth(&growth),
             kinds: request_kinds(load, lives),
         }
     }
@@ -180,8 +184,10 @@ impl LoadTotals {
             return Vec::new();
         }
         let mut all = vec![self.describe_traffic()];
-        let besides = self.ends.iter().filter(|(name, _)| *name != "ok");
-        let besides: Vec<String> = besides
+        let besides: Vec<String> = self
+            .ends
+            .iter()
+            .filter(|(name, _)| *name != "ok")
             .map(|(name, count)| format!("{count} {name}"))
             .collect();
         if !besides.is_empty() {
@@ -301,7 +307,7 @@ impl LoadTotals {
         };
         if let Some(served) = middle(&self.served_before_death) {
             all.push(format!(
-                "responses before the death (warm-up included): {}",
+                "responses before the death, including the warm-up: {}",
                 three(served)
             ));
         }
@@ -326,8 +332,10 @@ impl LoadTotals {
         }
         if self.kinds.len() > 1 && !self.served_before_death.is_empty() {
             let deaths = self.served_before_death.len() as u64;
-            let suspicious = self.kinds.iter();
-            let suspicious = suspicious.filter(|kind| kind.p_value.is_some_and(|p| p < SUSPICIOUS));
+            let suspicious = self
+                .kinds
+                .iter()
+                .filter(|kind| kind.p_value.is_some_and(|p| p < SUSPICIOUS));
             let named: Vec<String> = suspicious
                 .map(|kind| {
                     format!(
@@ -356,26 +364,6 @@ impl LoadTotals {
     }
 }
 
-fn grown_quantities(lives: &RequestTotals) -> Vec<GrownQuantity> {
-    let all = [
-        GrowingQuantity::RssKib,
-        GrowingQuantity::Processes,
-        GrowingQuantity::Threads,
-        GrowingQuantity::Descriptors,
-    ];
-    let one = |(at, what): (usize, GrowingQuantity)| {
-        let grown = lives.grown.iter().filter_map(|life| life[at]);
-        let mut grown: Vec<f64> = grown.collect();
-        grown.sort_by(f64::total_cmp);
-        Some(GrownQuantity {
-            what,
-            lives: grown.len() as u64,
-            per_second: *grown.get(grown.len() / 2)?,
-        })
-    };
-    all.into_iter().enumerate().filter_map(one).collect()
-}
-
 /// Returns how long before a crash the requests in flight were sent, in seconds.
 fn in_flight_ages(lives: &RequestTotals) -> Option<[f64; 2]> {
     let ages = lives.deaths.iter().filter_map(|(_, death)| death.ages_us);
@@ -391,10 +379,10 @@ fn in_all(kinds: &[RequestKindReport]) -> String {
         .filter(|kind| kind.in_flight_at_deaths > 0)
         .collect();
     kinds.sort_by_key(|kind| std::cmp::Reverse(kind.in_flight_at_deaths));
-    let kinds = kinds
+    let kinds: Vec<String> = kinds
         .iter()
-        .map(|kind| format!("{} {}", kind.in_flight_at_deaths, kind.name));
-    let kinds: Vec<String> = kinds.collect();
+        .map(|kind| format!("{} {}", kind.in_flight_at_deaths, kind.name))
+        .collect();
     format!(", in all {}", kinds.join(" and "))
 }
 
@@ -403,8 +391,10 @@ fn request_kinds(load: &LoadPlan, lives: &RequestTotals) -> Vec<RequestKindRepor
     let several = load.requests.len() > 1;
     let in_flight = |of: &[u64], kind: usize| of.get(kind).is_some_and(|count| *count > 0);
     let one = |(kind, request): (usize, &crate::model::RequestPlan)| {
-        let at_deaths = lives.deaths.iter();
-        let at_deaths = at_deaths.filter(|(_, death)| in_flight(&death.kinds, kind));
+        let at_deaths = lives
+            .deaths
+            .iter()
+            .filter(|(_, death)| in_flight(&death.kinds, kind));
         let at_random = lives.at_random.iter().filter(|seen| in_flight(seen, kind));
         let counts = lives
             .deaths
@@ -476,9 +466,11 @@ pub(super) fn service_run_lines(seen: &LoadObservation, load: &LoadPlan) -> Vec<
         death if death.hung => "it hung",
         _ => "it died",
     };
-    let kinds = load.requests.iter().zip(&death.kinds);
-    let kinds = kinds.filter(|(_, count)| **count > 0 && load.requests.len() > 1);
-    let kinds: Vec<String> = kinds
+    let kinds: Vec<String> = load
+        .requests
+        .iter()
+        .zip(&death.kinds)
+        .filter(|(_, count)| **count > 0 && load.requests.len() > 1)
         .map(|(kind, count)| format!("{count} {}", kind.name))
         .collect();
     let kinds = if kinds.is_empty() {
@@ -560,8 +552,11 @@ pub fn load_assumptions(state: &State) -> Vec<String> {
         requests => format!("{requests} warm-up requests; "),
     };
     let url = &load.target.base;
-    let what = load.requests.iter().map(|request| request.name.as_str());
-    let what: Vec<&str> = what.collect();
+    let what: Vec<&str> = load
+        .requests
+        .iter()
+        .map(|request| request.name.as_str())
+        .collect();
     vec![
         format!(
             "each trial: {begins} {ready} (--ready); {warm}{amount} {pace}; {} of quiet (--quiet-time); then it must still run",
@@ -608,8 +603,8 @@ pub fn forecast_duration(state: &State, measured: Option<LoadMeasurements>) -> O
         _ => return None,
     };
     let each = sending + around.as_secs_f64();
-    let left = policy::policy_of_plan(&state.plan).remaining_trials(state);
-    let least = state.ramp.as_ref();
+    let left = questions::policy_of_plan(&state.plan).remaining_trials(state);
+    let least: Option<&Ramp> = state.learned();
     let least = least.map(|ramp| ramp.guard_runs(state.plan.alpha.to_probability()));
     let runs = left.or(least).unwrap_or(1).max(1);
     let total = each * real(runs.div_ceil(u64::from(state.plan.jobs)));

@@ -1,7 +1,8 @@
 //! Writes the log of a search, which can be edited and used to continue the search.
 
-use super::answer::{Answer, CandidateReport};
-use super::{Report, words};
+use super::Report;
+use crate::questions::{Answer, CandidateReport};
+use crate::words;
 use std::fmt::Write as _;
 
 /// Returns the log of a search along a list; `None` for any other question.

@@ -4,10 +4,11 @@
 //! child process or the user chose is either code or escaped, so that it cannot become a table, a link, a mention or
 //! HTML.
 
-use super::answer::VariantResult;
 use super::issue::Issue;
-use super::{Answer, FailureKindReport, LoadTotals, Report, VariantReport, bars, words};
+use super::{FailureKindReport, LoadTotals, Report, VariantReport, bars, headlines};
 use crate::model::EvidenceDepth;
+use crate::questions::{Answer, VariantResult};
+use crate::words;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
@@ -25,17 +26,17 @@ pub(super) fn write_markdown(
 ) -> io::Result<()> {
     let several = report.variants.len() > 1;
     let so_far = if report.finished { "" } else { " so far" };
-    let verdict = format!("**{}{so_far}.**", words::verdict_text(report.verdict));
+    let verdict = format!("**{}{so_far}.**", headlines::verdict_text(report.verdict));
     match report.variants.as_slice() {
         [only] => writeln!(
             out,
             "{verdict} {}.\n",
-            capitalize_first(&words::rate_headline(only, report.confidence))
+            capitalize_first(&headlines::rate_headline(only, report.confidence))
         )?,
         all => {
             writeln!(out, "{verdict}\n")?;
             for variant in all.iter().filter(|one| is_shown(report, one)) {
-                let headline = words::rate_headline(variant, report.confidence);
+                let headline = headlines::rate_headline(variant, report.confidence);
                 writeln!(out, "- {}: {headline}", inline_code(&variant.name))?;
             }
             writeln!(out)?;
@@ -45,7 +46,7 @@ pub(super) fn write_markdown(
         writeln!(
             out,
             "> {}.\n",
-            capitalize_first(&escape_markdown(answer.sentence()))
+            capitalize_first(&escape_markdown(answer.text().sentence()))
         )?;
     }
     write_failure_source(issue, out)?;
@@ -75,11 +76,12 @@ pub(super) fn write_markdown(
     if let Some(answer) = &report.answer {
         lines.extend(
             answer
+                .text()
                 .detail_lines()
                 .iter()
                 .map(|line| capitalize_first(&escape_markdown(line))),
         );
-        let granted = answer.assumptions().iter();
+        let granted = answer.text().assumptions().iter();
         lines.extend(granted.map(|line| format!("Assumes: {}", escape_markdown(line))));
     }
     lines.extend(attempt_lines(report));
@@ -152,7 +154,7 @@ fn write_reproduction(report: &Report, issue: &Issue, out: &mut dyn io::Write) -
     if let Some((trials, words)) = &issue.repeat {
         writeln!(
             out,
-            "This shows a failure with a probability of at least {} %:\n",
+            "At the measured failure rate, this shows a failure with a probability of {} %:\n",
             report.confidence
         )?;
         let command = format!("provoke run -n {trials} {words}");
@@ -179,7 +181,7 @@ fn after_a_fix(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::R
     };
     writeln!(
         out,
-        "### After a fix\n\nFIXED at {} % takes {}:\n",
+        "### After a fix\n\nFIXED at {} % takes {}, with this run alone as the baseline:\n",
         report.confidence,
         words::format_count(needed, "passing trial")
     )?;
@@ -240,7 +242,7 @@ fn write_tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::R
             let known = standings.iter().find(|one| one.name == variant.name);
             cells.push(
                 known
-                    .map_or("", |one| words::standing_word(one.standing))
+                    .map_or("", |one| headlines::standing_word(one.standing))
                     .to_owned(),
             );
         }
@@ -393,8 +395,10 @@ fn write_differing_facts(report: &Report, out: &mut dyn io::Write) -> io::Result
             alike.entry(value).or_default().push(inline_code(variant));
         }
         for (value, variants) in alike {
-            let value = value.as_deref().filter(|value| !value.is_empty());
-            let value = value.map_or("–".to_owned(), inline_code);
+            let value = value
+                .as_deref()
+                .filter(|value| !value.is_empty())
+                .map_or("–".to_owned(), inline_code);
             let variants = variants.join(", ");
             writeln!(
                 out,
@@ -437,7 +441,7 @@ fn variant_facts(report: &Report, variant: &VariantReport) -> Vec<String> {
             words::format_seconds(took.max),
         ));
     }
-    let pace = words::describe_pace(&variant.time_between_failures, 0.0, report.confidence);
+    let pace = headlines::describe_pace(&variant.time_between_failures, 0.0, report.confidence);
     facts.extend(pace.map(|pace| capitalize_first(&pace)));
     if let Some(left) = words::left_behind(variant.leaked_processes, variant.leaked_objects) {
         facts.push(format!(
@@ -456,7 +460,7 @@ fn variant_facts(report: &Report, variant: &VariantReport) -> Vec<String> {
     }
     facts.push(format!(
         "Why the trials ended: {}",
-        words::stop_rule(variant.stop_rule)
+        headlines::stop_rule_text(variant.stop_rule)
     ));
     facts
 }

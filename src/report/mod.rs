@@ -4,14 +4,14 @@
 //! terminal's summary, JSON, `JUnit` and Markdown all read it. Its field names are stable; `docs/report.md` describes
 //! them.
 
-pub mod answer;
 pub mod bars;
+mod before_start;
 mod csv;
 mod derive;
-pub mod distinguishing;
 mod export;
 mod group;
 mod growth;
+pub mod headlines;
 mod issue;
 mod json;
 mod jsonl;
@@ -30,10 +30,9 @@ pub mod story;
 #[cfg(test)]
 mod tests;
 mod time;
-pub mod words;
 mod wrap;
 
-pub use answer::Answer;
+pub use before_start::lines_before_start;
 pub use derive::command_line;
 pub use export::{ExportError, Format, export_report};
 pub use group::{FailureGroup, group_failures};
@@ -48,7 +47,7 @@ pub use time::relative_time;
 pub use wrap::wrap_text;
 
 use crate::model::{CaptureMode, EvidenceDepth, Host, Site};
-use crate::policy::{StopRule, Verdict};
+use crate::questions::{Answer, StopRule, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;

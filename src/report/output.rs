@@ -1,7 +1,7 @@
 //! Reads the end of the kept output of a trial, with secrets masked.
 
-use super::words;
 use crate::store::Secrets;
+use crate::words;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! Tests whether two runs fail at different rates.
 
-use crate::model::{Question, VariantId};
+use crate::model::VariantId;
+use crate::questions;
 use crate::state::State;
 use crate::survey::variant_conditions;
 use provoke_stats as stats;
@@ -28,12 +29,13 @@ pub fn chance_of_difference(one: &State, other: &State) -> Result<f64, String> {
 
 /// Returns the failures and trials of a run that measured one rate.
 fn measured_rate(run: &State) -> Result<(u64, u64), String> {
-    let measures = matches!(run.plan.question, Question::Rate) && run.plan.variants.len() == 1;
+    let measures = run.plan.question.is_rate() && run.plan.variants.len() == 1;
     let tally = run.tally_of(VariantId(0));
     match tally.counted_trials() {
         _ if !measures => Err(format!(
-            "{} did not measure a failure rate, as `provoke run` does",
-            run.run
+            "{} ended at an answer (`provoke {}`), so the share of its failures is not a failure rate",
+            run.run,
+            questions::of_plan(&run.plan).command()
         )),
         0 => Err(format!("all trials of {} were inconclusive", run.run)),
         trials => Ok((tally.failures, trials)),

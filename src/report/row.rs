@@ -1,11 +1,11 @@
 //! Row of one trial in a report, derived from its observation.
 
-use super::words::early_end;
 use crate::model::{
     ActorObservation, Ending, EvidenceDepth, FailureKind, InconclusiveReason, LoadStage,
     Observation, Outcome, ProcessObservation,
 };
-use crate::policy::Verdict;
+use crate::questions::Verdict;
+use crate::words::early_end;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 

@@ -12,7 +12,7 @@ use crate::model::{
     Plan, Signal, Trial, TrialId,
 };
 use crate::oracle;
-use crate::policy::Verdict;
+use crate::questions::Verdict;
 use crate::state;
 use crate::store::{self, RunFolder};
 use jiff::{SignedDuration, Timestamp};

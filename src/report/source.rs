@@ -1,7 +1,7 @@
 //! Reads the text of a line of source code.
 
-use super::words::shorten_text;
 use crate::model::Site;
+use crate::words::shorten_text;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;

@@ -8,7 +8,6 @@ use crate::model::{
     TrialId, VariantId, trial_seed,
 };
 use crate::needs::{needs, program};
-use crate::policy;
 use crate::scenario::{PlanContext, ProgramSettings, Scenario, TrialSettings};
 use crate::store::{self, Journal, RunFolder};
 use provoke_stats as stats;
@@ -196,8 +195,7 @@ impl Made {
     }
 
     fn report(&self) -> Report {
-        let decided = policy::is_done;
-        let state = store::read_run(&self.folder.journal_path(), decided, |_, _| {}).unwrap();
+        let state = store::read_run(&self.folder.journal_path(), |_, _| {}).unwrap();
         Report::new(&state, true)
     }
 
@@ -429,7 +427,7 @@ fn markdown_says_what_a_reader_of_an_issue_needs() {
     ./neighbors.py '--all of it'
     ```
 
-    This shows a failure with a probability of at least 95 %:
+    At the measured failure rate, this shows a failure with a probability of 95 %:
 
     ```sh
     provoke run -n 3 -j 2 -- ./neighbors.py '--all of it'
@@ -441,7 +439,7 @@ fn markdown_says_what_a_reader_of_an_issue_needs() {
 
     ### After a fix
 
-    FIXED at 95 % takes 11 passing trials:
+    FIXED at 95 % takes 11 passing trials, with this run alone as the baseline:
 
     ```sh
     provoke confirm --baseline 6/8 -j 2 -- ./neighbors.py '--all of it'
@@ -595,7 +593,7 @@ fn without_a_failure_there_is_a_bound_and_no_rate() {
     (1..=427).for_each(|id| run.trial(id, passed()));
     run.finish();
     let report = run.report();
-    let headline = super::words::rate_headline(&report.variants[0], report.confidence);
+    let headline = super::headlines::rate_headline(&report.variants[0], report.confidence);
     insta::assert_snapshot!(headline, @"0 of 427 trials failed: rate below 0.87 % (95 % interval)");
     insta::assert_snapshot!(run.export(Format::Md), @r"
     **No failure seen.** 0 of 427 trials failed: rate below 0.87 % (95 % interval).
@@ -634,7 +632,7 @@ fn stated(mut plan: Plan, failures: u64, trials: u64) -> [f64; 2] {
         run.trial(id, if fails { crashed("") } else { passed() });
     }
     run.finish();
-    let headline = super::words::rate_headline(&run.report().variants[0], 95.0);
+    let headline = super::headlines::rate_headline(&run.report().variants[0], 95.0);
     let ends = match headline.split_once("rate below ") {
         Some((_, bound)) => format!("0 to {bound}"),
         None => headline.split_once("interval ").unwrap().1.to_owned(),
@@ -699,7 +697,7 @@ fn after_a_stop_at_the_first_failure_there_is_no_rate_but_an_interval() {
     run.trial(3, crashed(""));
     run.finish();
     let report = run.report();
-    let headline = super::words::rate_headline(&report.variants[0], report.confidence);
+    let headline = super::headlines::rate_headline(&report.variants[0], report.confidence);
     insta::assert_snapshot!(headline, @"first failure after 2 passes: rate 0.8 to 91 % (95 % interval)");
     assert!(run.export(Format::Md).contains("| 3 | 2 | 1 | 0 | – | "));
 }
@@ -708,7 +706,7 @@ fn after_a_stop_at_the_first_failure_there_is_no_rate_but_an_interval() {
 fn before_the_planned_end_the_interval_is_one_that_holds_at_any_time() {
     let mut run = Made::new(plan(100));
     (1..=20).for_each(|id| run.trial(id, passed()));
-    let headline = |run: &Made| super::words::rate_headline(&run.report().variants[0], 95.0);
+    let headline = |run: &Made| super::headlines::rate_headline(&run.report().variants[0], 95.0);
     let without = headline(&run);
     run.trial(21, crashed(""));
     insta::assert_snapshot!(format!("{without}\n{}", headline(&run)), @"
@@ -716,7 +714,7 @@ fn before_the_planned_end_the_interval_is_one_that_holds_at_any_time() {
     SIGSEGV in 1 of 21 trials: 4.8 % (95 % interval 0.01 to 32 %)
     ");
     assert_eq!(
-        super::words::rate_headline(&Made::new(plan(1)).report().variants[0], 95.0),
+        super::headlines::rate_headline(&Made::new(plan(1)).report().variants[0], 95.0),
         "no trial was conclusive: the failure rate is not known"
     );
 }
@@ -902,8 +900,11 @@ fn hostile_output_leaves_the_xml_well_formed() {
     let script = "import sys, xml.etree.ElementTree as e; print(len(e.parse(sys.argv[1]).findall('.//testcase')))";
     // Without Python the test uses the deserializer of the library.
     needs!(program("python3"));
-    let mut python = Command::new("python3");
-    let python = python.args(["-c", script]).arg(&file).output().unwrap();
+    let python = Command::new("python3")
+        .args(["-c", script])
+        .arg(&file)
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&python.stderr);
     assert_eq!(
         String::from_utf8_lossy(&python.stdout).trim(),

@@ -386,8 +386,9 @@ fn as_command(text: &str) -> String {
         Some(words) => {
             let words = words
                 .into_iter()
-                .map(|word| toml::Value::from(word).to_string());
-            let words = words.collect::<Vec<_>>().join(", ");
+                .map(|word| toml::Value::from(word).to_string())
+                .collect::<Vec<_>>()
+                .join(", ");
             format!("it is a list of the program and its arguments: `command = [{words}]`")
         }
         None => format!(

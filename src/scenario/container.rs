@@ -120,8 +120,12 @@ impl Scenario {
         } else {
             filling.fill_text(image)
         };
-        let mounts = self.program.mount.iter().filter(|said| *said != "none");
-        let mounts = mounts.map(|said| volume_argument(&filling.fill_values(said), base));
+        let mounts = self
+            .program
+            .mount
+            .iter()
+            .filter(|said| *said != "none")
+            .map(|said| volume_argument(&filling.fill_values(said), base));
         // A service uses the host network, so that its clients reach it directly.
         let network = if self.is_loaded() { "host" } else { "none" };
         let network = self.program.network.as_deref().unwrap_or(network);

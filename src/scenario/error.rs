@@ -65,8 +65,9 @@ impl ScenarioError {
             }
             _ => title.element(Origin::path(file)),
         };
-        let group = group.elements(notes.collect::<Vec<_>>());
-        let group = group.elements(helps.collect::<Vec<_>>());
+        let group = group
+            .elements(notes.collect::<Vec<_>>())
+            .elements(helps.collect::<Vec<_>>());
         let renderer = if styled {
             Renderer::styled()
         } else {

@@ -40,8 +40,8 @@ pub fn plan_file(
     let mut scenario = said.clone();
     overlay(&mut scenario);
     let whole = std::path::absolute(file).map_err(|error| cannot_read(file, &error))?;
-    let around = around(&scenario, whole.parent().unwrap_or(&whole));
-    let around = around.map_err(|refusal| complain(locate_refusal(&source, refusal, true)))?;
+    let around = around(&scenario, whole.parent().unwrap_or(&whole))
+        .map_err(|refusal| complain(locate_refusal(&source, refusal, true)))?;
     scenario.to_plan(around.clone()).map_err(|refusal| {
         let by_file = said.to_plan(around).err().as_ref() == Some(&refusal);
         complain(locate_refusal(&source, refusal, by_file))
@@ -76,8 +76,8 @@ fn parse_scenario(source: &str) -> Result<Scenario, Finding> {
         let span = error.span();
         let help = span
             .as_ref()
-            .and_then(|span| schema_advice(&schema, root.get_ref(), span));
-        let help = help.unwrap_or_else(|| "see docs/scenario.md".to_owned());
+            .and_then(|span| schema_advice(&schema, root.get_ref(), span))
+            .unwrap_or_else(|| "see docs/scenario.md".to_owned());
         Finding {
             what: error.message().to_owned(),
             span: span.or(Some(0..0)),
@@ -220,10 +220,11 @@ fn similar_file(file: &Path) -> Option<PathBuf> {
     let files = here
         .read_dir()
         .ok()?
-        .filter_map(|entry| Some(entry.ok()?.path()));
-    let files = files.filter(|file| file.extension().is_some_and(|end| end == "toml"));
-    let stems = files.filter_map(|file| file.file_stem()?.to_str().map(str::to_owned));
-    let stems: Vec<_> = stems.collect();
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|file| file.extension().is_some_and(|end| end == "toml"));
+    let stems: Vec<_> = files
+        .filter_map(|file| file.file_stem()?.to_str().map(str::to_owned))
+        .collect();
     let wanted = file.file_stem()?.to_str()?;
     let stem = nearest_name(wanted, stems.iter().map(String::as_str))?;
     Some(folder.join(format!("{stem}.toml")))

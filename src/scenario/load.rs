@@ -228,8 +228,13 @@ impl Scenario {
             };
             return Ok((vec![request.to_plan(0, base)?], target));
         }
-        let kinds = self.outline.requests.iter().enumerate();
-        let kinds: Result<Vec<_>, _> = kinds.map(|(index, one)| one.to_plan(index, base)).collect();
+        let kinds: Result<Vec<_>, _> = self
+            .outline
+            .requests
+            .iter()
+            .enumerate()
+            .map(|(index, one)| one.to_plan(index, base))
+            .collect();
         while target.base.ends_with('/') {
             target.base.pop();
         }
@@ -401,13 +406,13 @@ fn path_of(url: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Plan, Question};
+    use crate::model::Plan;
     use crate::scenario::PlanContext;
 
     fn around() -> PlanContext {
         PlanContext {
             environment: Vec::new(),
-            base: PathBuf::from("/work"),
+            base: PathBuf::from("/base"),
             seed: 1,
             searched: None,
             baseline: None,
@@ -457,7 +462,7 @@ mod tests {
     fn a_single_request_of_bytes_needs_no_path() {
         let load = load(&format!("{SERVICE}[[request]]\nraw = 'one.http'"));
         assert_eq!(load.requests.len(), 1);
-        assert_eq!(load.requests[0].raw, Some("/work/one.http".into()));
+        assert_eq!(load.requests[0].raw, Some("/base/one.http".into()));
     }
 
     #[test]
@@ -468,14 +473,17 @@ mod tests {
             plan.variants[0].actors[0].role,
             crate::model::ActorRole::Service
         );
-        assert_eq!(plan.question, Question::Rate);
-        assert_eq!(plan.stop.trials, Some(super::super::plan::DEFAULT_LIVES));
+        assert!(plan.question.is_rate());
+        assert_eq!(
+            plan.stop.trials,
+            Some(super::super::question::DEFAULT_LIVES)
+        );
     }
 
     #[test]
     fn levels_are_variants_of_one_service() {
         let plan = planned(&format!("{SERVICE}clients = '1..64'")).unwrap();
-        assert!(matches!(plan.question, Question::Ramp(_)));
+        assert!(plan.question.as_ramp().is_some());
         let levels: Vec<&str> = plan.variants.iter().map(|one| one.name.as_str()).collect();
         let expected: Vec<String> = (1..=64).map(|level| level.to_string()).collect();
         assert_eq!(levels, expected);

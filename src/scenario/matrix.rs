@@ -135,8 +135,10 @@ pub(super) struct Combination<'a> {
 impl Combination<'_> {
     /// Returns its name, after that of the combined variant.
     pub(super) fn combined_name(&self, first: &str) -> String {
-        let values = self.values.iter();
-        let values = values.map(|(name, value)| format!("{name}={value}"));
+        let values = self
+            .values
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
         let first = Some(first.to_owned()).filter(|first| !first.is_empty());
         let parts: Vec<String> = first.into_iter().chain(values).collect();
         parts.join(" ")
@@ -192,8 +194,7 @@ impl<'a> MatrixSubstitution<'a> {
     /// Returns the variables whose marks did not occur so far, which are set in the environment.
     pub(super) fn environment_variables(&self) -> Result<Vec<(Text, Text)>, PlanError> {
         let used = self.used.borrow();
-        let unused = self.values.iter();
-        let unused = unused.filter(|(name, _)| !used.contains(name));
+        let unused = self.values.iter().filter(|(name, _)| !used.contains(name));
         let variable = |(name, value): &(&str, &str)| {
             if name.contains('-') {
                 return Err(refuse_at(

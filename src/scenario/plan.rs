@@ -4,19 +4,18 @@ use super::matrix::{Combination, MatrixSubstitution, fill_value, set_variables};
 use super::search::{MAKE_LIMIT, SearchSources};
 use super::{Actor, DurationValue, EnvValue, OnlyRule, QuestionSettings, Scenario, Variant};
 use crate::model::{
-    ActorPlan, ActorRole, Alpha, BugFilter, CaptureMode, CompareGoal, CoreSettings, EditPlan,
-    ExpectedResult, FileChange, Hooks, MeasuredBaseline, Plan, Question, Resource, ResourceLimit,
-    Rules, StopLimits, Text, Timeout, VariantPlan,
+    ActorPlan, ActorRole, Alpha, BugFilter, CaptureMode, CoreSettings, EditPlan, ExpectedResult,
+    FileChange, Hooks, MeasuredBaseline, Plan, Question, Resource, ResourceLimit, Rules,
+    StopLimits, Text, Timeout, VariantPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::num::NonZeroU32;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 /// Default number of trials of each variant, so that a run always ends.
 pub const DEFAULT_RUNS: u64 = 100;
-/// Default number of trials of each variant if rates are compared.
-pub(super) const DEFAULT_PAIRS: u64 = 300;
 /// Default time limit if no number of trials is given.
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(600);
 /// Maximum number of parallel trials; more of them are probably a mistake.
@@ -26,10 +25,6 @@ const DEFAULT_LEAK_GRACE: Duration = Duration::from_secs(2);
 /// Minimum memory limit: the slot, which is in the same cgroup, needs some of it.
 const LEAST_MEMORY: u64 = 8 << 20;
 const DEFAULT_KEPT: u64 = 5;
-/// Default number of trials of a service.
-pub(super) const DEFAULT_LIVES: u64 = 20;
-/// Default time limit of a search among load levels.
-const RAMP_DURATION: Duration = Duration::from_secs(1800);
 /// Timeout of a service trial; its clients detect a hang earlier.
 const LONG_LIFE: Duration = Duration::from_secs(24 * 3600);
 
@@ -48,6 +43,22 @@ pub struct PlanContext {
     pub baseline: Option<MeasuredBaseline>,
 }
 
+impl PlanContext {
+    /// Returns the environment of this process, and a random seed.
+    pub fn of_this_process(base: PathBuf) -> Self {
+        let environment = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
+        // As random as the keys of the standard library's maps; 53 bits, as for trials.
+        let seed = RandomState::new().build_hasher().finish() >> 11;
+        Self {
+            environment: environment.collect(),
+            base,
+            seed,
+            baseline: None,
+            searched: None,
+        }
+    }
+}
+
 /// Why a scenario cannot be made into a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
@@ -58,6 +69,13 @@ pub struct PlanError {
     pub at: Vec<String>,
     /// A hint.
     pub hint: String,
+}
+
+impl PlanError {
+    /// Creates an error of a field at the top of a scenario.
+    pub fn of_field(field: &str, what: impl Into<String>, hint: impl Into<String>) -> Self {
+        refuse_at(what, &[field], hint)
+    }
 }
 
 pub(super) fn refuse_at(
@@ -74,6 +92,12 @@ pub(super) fn refuse_at(
 }
 
 impl Scenario {
+    /// Returns whether it says what to run.
+    pub fn has_command(&self) -> bool {
+        let program = &self.program;
+        program.command.is_some() || program.shell.is_some() || !self.outline.actors.is_empty()
+    }
+
     /// Makes a plan, and adds the defaults.
     pub fn to_plan(&self, around: PlanContext) -> Result<Plan, PlanError> {
         let (jobs, waves) = self.plan_jobs()?;
@@ -214,8 +238,11 @@ impl Scenario {
     /// Returns when cores are dumped, and with which contents. A limit for cores enables them, and so does a search for
     /// one signature, which needs them.
     fn capture_settings(&self) -> (CaptureMode, CoreSettings) {
-        let limit = self.program.rlimit.0.iter();
-        let limit = limit
+        let limit = self
+            .program
+            .rlimit
+            .0
+            .iter()
             .filter(|(name, _)| name.to_resource() == Resource::Core)
             .map(|(_, amount)| amount.0)
             .next();
@@ -303,21 +330,7 @@ impl Scenario {
         let bounded = self.trials.runs.is_some() || self.stop.duration.is_some();
         let open_ended =
             failures.is_some() || self.stop.width.is_some() || self.judge.max_rate.is_some();
-        let (runs, time) = match question {
-            Question::Rate if open_ended => (None, Some(DEFAULT_DURATION)),
-            Question::Rate if self.is_loaded() => (Some(DEFAULT_LIVES), Some(DEFAULT_DURATION)),
-            Question::Rate => (Some(DEFAULT_RUNS), Some(DEFAULT_DURATION)),
-            Question::Ramp(_) => (None, Some(RAMP_DURATION)),
-            // These questions end by themselves.
-            Question::Confirm(_)
-            | Question::Bisect(_)
-            | Question::Reduce(_)
-            | Question::Shrink(_) => (None, None),
-            Question::Compare(compare) => match compare.find {
-                CompareGoal::Failing => (None, Some(DEFAULT_DURATION)),
-                CompareGoal::Different => (Some(DEFAULT_PAIRS), Some(DEFAULT_DURATION)),
-            },
-        };
+        let (runs, time) = self.default_limits(question, open_ended);
         let default = time.filter(|_| !bounded).map(DurationValue);
         let duration = self.stop.duration.or(default);
         Ok(StopLimits {

@@ -1,6 +1,6 @@
 //! Makes the question of a plan from a scenario.
 
-use super::plan::{PlanError, refuse_at};
+use super::plan::{DEFAULT_DURATION, DEFAULT_RUNS, PlanError, refuse_at};
 use super::{BisectSettings, QuestionSettings, RateValue, Scenario};
 use crate::model::{
     Baseline, BugFilter, CompareGoal, CompareQuestion, ConfirmQuestion, MeasuredBaseline, Question,
@@ -9,9 +9,17 @@ use crate::model::{
 use crate::untrusted::shell_word;
 use serde::Serialize;
 use serde_json::Value;
+use std::time::Duration;
 
 /// Default number of trials of the bad end without a failure after which a search is given up.
 const REPRODUCE: u64 = 200;
+
+/// Default number of trials of each variant if rates are compared.
+pub(super) const DEFAULT_PAIRS: u64 = 300;
+/// Default number of trials of a service.
+pub(super) const DEFAULT_LIVES: u64 = 20;
+/// Default time limit of a search among load levels.
+const RAMP_DURATION: Duration = Duration::from_secs(1800);
 
 /// Hint for a missing baseline.
 pub const MEASURE_FIRST: &str = "measure it first: provoke run --max-fail 3 -- CMD; or give counts: --baseline 3/30 (3 failures in 30 trials)";
@@ -50,6 +58,28 @@ impl Scenario {
                 detect: self.detection_rate(),
                 above: false,
             })),
+        }
+    }
+
+    /// Returns the default number of trials and the default time of a question that does not end by itself.
+    pub(super) fn default_limits(
+        &self,
+        question: &Question,
+        open_ended: bool,
+    ) -> (Option<u64>, Option<Duration>) {
+        match question {
+            Question::Rate if open_ended => (None, Some(DEFAULT_DURATION)),
+            Question::Rate if self.is_loaded() => (Some(DEFAULT_LIVES), Some(DEFAULT_DURATION)),
+            Question::Rate => (Some(DEFAULT_RUNS), Some(DEFAULT_DURATION)),
+            Question::Ramp(_) => (None, Some(RAMP_DURATION)),
+            Question::Confirm(_)
+            | Question::Bisect(_)
+            | Question::Reduce(_)
+            | Question::Shrink(_) => (None, None),
+            Question::Compare(compare) => match compare.find {
+                CompareGoal::Failing => (None, Some(DEFAULT_DURATION)),
+                CompareGoal::Different => (Some(DEFAULT_PAIRS), Some(DEFAULT_DURATION)),
+            },
         }
     }
 
@@ -220,7 +250,7 @@ impl Scenario {
             0 => "all trials of the baseline were inconclusive".to_owned(),
             trials => format!("none of the {trials} trials of the baseline failed{that_way}"),
         };
-        let hint = "reproduce the failure first: provoke run --max-fail 3 -- CMD; or assume a rate: --assume-rate 1%";
+        let hint = "name a run with failures (`provoke list` shows them); without --baseline, the newest one counts";
         Err(refuse_at(what, &["baseline"], hint))
     }
 
@@ -320,8 +350,10 @@ impl Scenario {
         let Some(wanted) = &self.comparison.reference else {
             return Ok(VariantId(0));
         };
-        let found = variants.iter().position(|one| one.name == *wanted);
-        let found = found.and_then(|index| u32::try_from(index).ok());
+        let found = variants
+            .iter()
+            .position(|one| one.name == *wanted)
+            .and_then(|index| u32::try_from(index).ok());
         found.map(VariantId).ok_or_else(|| {
             let names: Vec<String> = variants
                 .iter()

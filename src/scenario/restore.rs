@@ -5,9 +5,7 @@ use super::{
     Limits, OnlyRule, Pattern, ProgramSettings, ResourceName, Scenario, StopSettings, TimeoutValue,
     TrialSettings, Variables,
 };
-use crate::model::{
-    ActorPlan, BugFilter, CaptureMode, Plan, Question, ResourceLimit, Text, VariantPlan,
-};
+use crate::model::{ActorPlan, BugFilter, CaptureMode, Plan, ResourceLimit, Text, VariantPlan};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -92,7 +90,7 @@ impl Scenario {
             },
             ..Self::default()
         };
-        if let Question::Confirm(asked) = &plan.question {
+        if let Some(asked) = plan.question.as_confirm() {
             said.confirm.exclude_half = asked.exclude_half;
             said.confirm.independent = asked.independent.then_some(true);
         }

@@ -356,8 +356,10 @@ impl Scenario {
 
     fn check_space(&self, space: &SearchSpace) -> Result<(), PlanError> {
         let subjects = self.subject_fields();
-        let field = subjects.iter().find(|(_, said)| *said);
-        let field = field.map_or("over", |(name, _)| *name);
+        let field = subjects
+            .iter()
+            .find(|(_, said)| *said)
+            .map_or("over", |(name, _)| *name);
         if space.len() > MOST {
             return Err(refuse_at(
                 format!("there are more than {MOST} candidates"),
@@ -408,12 +410,16 @@ fn variable_items(variant: &VariantPlan, around: &PlanContext) -> Vec<Item> {
         .actors
         .iter()
         .find(|actor| actor.role.decides_outcome());
-    let own = main.into_iter().flat_map(|main| &main.env);
-    let own: Vec<(&Text, &Text)> = own
+    let own: Vec<(&Text, &Text)> = main
+        .into_iter()
+        .flat_map(|main| &main.env)
         .filter_map(|(name, value)| Some((name, value.as_ref()?)))
         .collect();
-    let theirs = around.environment.iter().map(|(name, value)| (name, value));
-    let theirs = theirs.filter(|(name, _)| !own.iter().any(|(known, _)| known == name));
+    let theirs = around
+        .environment
+        .iter()
+        .map(|(name, value)| (name, value))
+        .filter(|(name, _)| !own.iter().any(|(known, _)| known == name));
     let meant = |(name, _): &(&Text, &Text)| {
         let name = name.to_string();
         !NOT_MEANT.contains(&name.as_str()) && !name.starts_with("PROVOKE_")
@@ -435,8 +441,11 @@ fn move_to(
     around: &PlanContext,
 ) -> Result<(), PlanError> {
     let is_path = |name: &Text| name.as_os_str() == "PATH";
-    let path = around.environment.iter().find(|(name, _)| is_path(name));
-    let path = path.map(|(_, value)| value.clone());
+    let path = around
+        .environment
+        .iter()
+        .find(|(name, _)| is_path(name))
+        .map(|(_, value)| value.clone());
     for actor in &mut template.actors {
         if let Some((from, to)) = &searched.moved {
             move_actor(actor, from, to)?;
@@ -448,8 +457,11 @@ fn move_to(
             actor.env.push((name.into(), Some(value.into())));
         }
         if !searched.path.is_empty() {
-            let own = actor.env.iter().position(|(name, _)| is_path(name));
-            let own = own.map(|at| actor.env.remove(at).1);
+            let own = actor
+                .env
+                .iter()
+                .position(|(name, _)| is_path(name))
+                .map(|at| actor.env.remove(at).1);
             let rest = own.unwrap_or_else(|| path.clone());
             let mut all: Vec<Text> = searched.path.iter().map(Text::from).collect();
             all.extend(rest);

@@ -23,7 +23,7 @@ pub fn shrink_plan(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Res
     let Some(load) = &plan.load else {
         return Err(refuse_at("there is no load to shrink", &["load"], hint));
     };
-    let (Question::Rate, [_]) = (&plan.question, plan.variants.as_slice()) else {
+    let (true, [_]) = (plan.question.is_rate(), plan.variants.as_slice()) else {
         let what = "--shrink works for one variant only";
         let hint = "give one number of clients and no variants";
         return Err(refuse_at(what, &["load", "clients"], hint));
@@ -125,7 +125,7 @@ mod tests {
         let scenario: Scenario = text.parse().unwrap();
         let around = PlanContext {
             environment: Vec::new(),
-            base: "/work".into(),
+            base: "/base".into(),
             seed: 1,
             searched: None,
             baseline: None,

@@ -398,8 +398,9 @@ impl FromStr for ReadyWhen {
             let Pattern(pattern) = pattern.parse()?;
             return Ok(Self(ReadyCondition::Log(pattern)));
         }
-        let time = text.parse::<DurationValue>();
-        let time = time.map(|span| Self(ReadyCondition::After(span.0)));
+        let time = text
+            .parse::<DurationValue>()
+            .map(|span| Self(ReadyCondition::After(span.0)));
         time.map_err(|_| {
             format!("`{text}` is not `tcp`, a path such as `/healthz`, `log:REGEX`, or a time such as `2s`")
         })
@@ -435,8 +436,11 @@ impl FromStr for LimitValue {
             "t" | "tib" => Some(40),
             _ => None,
         };
-        let amount = digits.parse::<u64>().ok().zip(unit);
-        let amount = amount.and_then(|(number, shift)| number.checked_mul(1 << shift));
+        let amount = digits
+            .parse::<u64>()
+            .ok()
+            .zip(unit)
+            .and_then(|(number, shift)| number.checked_mul(1 << shift));
         amount.map(|amount| Self(Some(amount))).ok_or_else(|| {
             format!("`{text}` is not an amount such as `0`, `512M`, `4G` or `unlimited`")
         })

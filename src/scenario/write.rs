@@ -201,7 +201,7 @@ mod tests {
         let scenario: Scenario = text.parse().unwrap_or_else(|error| panic!("{error}"));
         let around = PlanContext {
             environment: vec![("HOME".into(), "/root".into())],
-            base: PathBuf::from("/work"),
+            base: PathBuf::from("/base"),
             seed: 1,
             searched: None,
             baseline: None,

@@ -125,8 +125,10 @@ impl<'a> CommandLine<'a> {
             .iter()
             .map(|(name, value)| (name.as_os_str(), value.as_os_str()));
         let mut all: Vec<_> = base.collect();
-        let own = actor.env.iter();
-        let own = own.map(|(name, value)| (name.as_os_str(), value.as_ref().map(Text::as_os_str)));
+        let own = actor
+            .env
+            .iter()
+            .map(|(name, value)| (name.as_os_str(), value.as_ref().map(Text::as_os_str)));
         let ours = numbers.own_variables();
         let engine = numbers.engine.as_deref();
         let engine = engine.map(|engine| (OsStr::new("DOCKER_HOST"), Some(engine)));

@@ -61,8 +61,9 @@ pub(super) fn container_command(
     let run = recipe
         .evidence
         .as_ref()
-        .map(|root| Path::new(root.as_os_str()));
-    let run = run.and_then(Path::parent).unwrap_or(Path::new("replay"));
+        .map(|root| Path::new(root.as_os_str()))
+        .and_then(Path::parent)
+        .unwrap_or(Path::new("replay"));
     let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     let name = container_name(run, parent, start);
     let mut all: Vec<OsString> = vec![plan.engine.clone().into()];
@@ -104,8 +105,9 @@ pub fn words_by_hand(
     memory: Option<u64>,
 ) -> Option<Vec<OsString>> {
     let engine = &actor.container.as_ref()?.engine;
-    let words = [engine, "run", "--rm", "--init", "--pull=never"];
-    let words = words.into_iter().map(OsString::from);
+    let words = [engine, "run", "--rm", "--init", "--pull=never"]
+        .into_iter()
+        .map(OsString::from);
     Some(
         words
             .chain(container_arguments(actor, numbers, limits, memory))
@@ -197,8 +199,10 @@ pub(super) fn container_variables(
     numbers: &PlaceholderValues,
 ) -> Vec<(OsString, Option<OsString>)> {
     let ours = numbers.own_variables().filter(|(_, value)| value.is_some());
-    let own = actor.env.iter();
-    let own = own.map(|(name, value)| (name.as_os_str(), value.as_ref().map(Text::as_os_str)));
+    let own = actor
+        .env
+        .iter()
+        .map(|(name, value)| (name.as_os_str(), value.as_ref().map(Text::as_os_str)));
     let mut all: Vec<(OsString, Option<OsString>)> = Vec::new();
     for (name, value) in ours.chain(own) {
         all.retain(|(known, _)| known != name);
@@ -366,8 +370,9 @@ impl TrialProcess {
         };
         self.seen.ending = if !state.error.is_empty() || state.status == "created" {
             // Not every engine stores the reason.
-            let why = Some(&*state.error).filter(|why| !why.is_empty());
-            let why = why.unwrap_or_else(|| engine_complaint(&said));
+            let why = Some(&*state.error)
+                .filter(|why| !why.is_empty())
+                .unwrap_or_else(|| engine_complaint(&said));
             Ending::NotStarted(format!("the container did not start: {why}"))
         } else if let (1 | 126 | 127, Some(words)) = (state.code, unfound) {
             Ending::NotStarted(format!("in the container: {words}"))

@@ -171,8 +171,10 @@ impl CrashMonitor {
     /// parents, except for monitors outside.
     fn container_members(&self, container: &str) -> BTreeSet<i32> {
         let inside = || self.heard.iter().filter(|event| is_inside(event));
-        let seen = self.homes.iter();
-        let seen = seen.filter(|(_, home)| home.container == container);
+        let seen = self
+            .homes
+            .iter()
+            .filter(|(_, home)| home.container == container);
         let mut all: BTreeSet<i32> = seen.map(|(pid, _)| *pid).collect();
         loop {
             let before = all.len();
@@ -193,8 +195,10 @@ impl CrashMonitor {
     /// Adds how the program in a container ended, and the pid of the program.
     pub(super) fn of_container(&self, seen: &mut ContainerObservation, pid: &mut i32) {
         let members = self.container_members(&seen.id);
-        let homes = self.homes.iter();
-        let homes = homes.filter(|(_, home)| home.container == seen.id);
+        let homes = self
+            .homes
+            .iter()
+            .filter(|(_, home)| home.container == seen.id);
         let numbers = homes
             .clone()
             .filter_map(|(pid, home)| Some((home.inside?, *pid)));
@@ -312,8 +316,13 @@ impl CrashMonitor {
 
     fn wait_for_events(&self, timeout: Duration) {
         let timeout = rustix::fs::Timespec::try_from(timeout).unwrap_or_default();
-        let fds = self.exits.get().into_iter().flatten();
-        let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        let mut fds: Vec<_> = self
+            .exits
+            .get()
+            .into_iter()
+            .flatten()
+            .map(|fd| PollFd::new(fd, PollFlags::IN))
+            .collect();
         let _ = poll(&mut fds, Some(&timeout));
     }
 }
@@ -367,8 +376,11 @@ fn account_for_trial(events: &[ThreadEvent], actors: &[i32], slot: i32) -> Crash
     // A child may end before its parent, so its event may come first.
     loop {
         let before = ours.len();
-        let more = events.iter().filter(|event| ours.contains(&event.parent));
-        let more: Vec<_> = more.map(|event| event.pid).collect();
+        let more: Vec<_> = events
+            .iter()
+            .filter(|event| ours.contains(&event.parent))
+            .map(|event| event.pid)
+            .collect();
         ours.extend(more);
         if ours.len() == before {
             break;

@@ -63,9 +63,12 @@ impl Slot {
         };
         let engine = Daemon::at_socket(Path::new(door.engine.as_os_str()));
         let labels = daemon::trial_labels(&door.mark, None);
-        let files = fs::read_dir(door.folder.as_os_str()).into_iter().flatten();
-        let files = files.flatten().map(|entry| entry.path());
-        let files = files.filter(|file| file.extension().is_some_and(|name| name == "volumes"));
+        let files = fs::read_dir(door.folder.as_os_str())
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|file| file.extension().is_some_and(|name| name == "volumes"));
         let volumes: Vec<DaemonObject> = files.flat_map(|file| engine.volumes_in(&file)).collect();
         for object in engine.labelled_objects(&labels).iter().chain(&volumes) {
             engine.remove_object(object);

@@ -277,8 +277,10 @@ fn find_readers(threads: &mut [HungThread]) {
         }
         let waits = |other: &&HungThread| other.waits_for == Some(writer.tid);
         let by_lock = |other: &&HungThread| other.waits_on != Some(WaitObject::Join);
-        let reader = siblings().filter(waits).find(by_lock);
-        let reader = reader.or_else(|| siblings().find(waits));
+        let reader = siblings()
+            .filter(waits)
+            .find(by_lock)
+            .or_else(|| siblings().find(waits));
         found.extend(reader.map(|reader| (at, reader.tid)));
     }
     for (at, reader) in found {

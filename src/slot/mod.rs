@@ -213,8 +213,8 @@ impl Slot {
                 .join("dir")
         });
         self.scratch.clone_from(&scratch);
-        let numbers = PlaceholderValues::new(trial, &known.0.variant.name, scratch.as_deref());
-        let numbers = numbers.with_engine_socket(engine_objects::engine_socket(&known.0, trial));
+        let numbers = PlaceholderValues::new(trial, &known.0.variant.name, scratch.as_deref())
+            .with_engine_socket(engine_objects::engine_socket(&known.0, trial));
         let mut seen = Observation::default();
         if let Err(error) = self.limit_memory(&known.0) {
             seen.lost = Some(format!("cannot limit its memory: {error}"));
@@ -327,10 +327,11 @@ impl Slot {
             .begin_trial(recipe.trace.then(|| snapshots.clone()));
         let dumps = trial.capture || recipe.capture;
         let mut processes = self.start_processes(trial, recipe, numbers, dumps);
-        let services = processes
+        let services: Option<Vec<i32>> = processes
             .iter()
-            .filter(|one| one.role == ActorRole::Service);
-        let services: Option<Vec<i32>> = services.map(|one| one.pid).collect();
+            .filter(|one| one.role == ActorRole::Service)
+            .map(|one| one.pid)
+            .collect();
         if let Some(pids) = services.filter(|pids| !pids.is_empty()) {
             self.control.send_reply(&SlotReply::Started(pids));
         }

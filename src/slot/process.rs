@@ -122,15 +122,15 @@ impl TrialProcess {
             None => CommandLine::new(environment, actor, around.numbers),
         };
         let paths = path_candidates(command.program_name(), command.find_variable("PATH"));
-        let cwd = CString::new(command.cwd.as_os_str().as_bytes());
-        let cwd = cwd.map_err(|error| holds_nul(error.into_vec()))?;
-        let argv = CStringArray::join_parts(command.argv.iter().map(|word| [word.as_bytes()]));
-        let argv = argv.map_err(holds_nul)?;
+        let cwd = CString::new(command.cwd.as_os_str().as_bytes())
+            .map_err(|error| holds_nul(error.into_vec()))?;
+        let argv = CStringArray::join_parts(command.argv.iter().map(|word| [word.as_bytes()]))
+            .map_err(holds_nul)?;
         let variables = command.environment.iter();
         let envp = CStringArray::join_parts(
             variables.map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()]),
-        );
-        let envp = envp.map_err(holds_nul)?;
+        )
+        .map_err(holds_nul)?;
         let open = |file: &Path| {
             let how = OFlags::RDONLY | OFlags::CLOEXEC;
             rustix::fs::open(file, how, Mode::empty())

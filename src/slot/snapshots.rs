@@ -49,8 +49,8 @@ impl SnapshotFolder {
         let file = folder.join(format!("{kind}.{pid}.core"));
         let until = until.min(Instant::now() + STOP);
         process::process_state(pid).filter(|(state, _)| *state != 'Z')?;
-        let written = fs::create_dir_all(folder);
-        let written = written.and_then(|()| snapshot::write_core(pid, fault, &file, until));
+        let written = fs::create_dir_all(folder)
+            .and_then(|()| snapshot::write_core(pid, fault, &file, until));
         let mut seen = CoreObservation {
             pid,
             file: file.as_os_str().into(),

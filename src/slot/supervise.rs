@@ -271,8 +271,9 @@ impl Slot {
         let services = processes
             .iter()
             .filter(|one| one.role == ActorRole::Service);
-        let ended = services.filter(|one| one.pid.is_none());
-        let ended = ended.map(|one| self.witness.time_of(one.seen.pid));
+        let ended = services
+            .filter(|one| one.pid.is_none())
+            .map(|one| self.witness.time_of(one.seen.pid));
         ended.chain(crash).min()
     }
 

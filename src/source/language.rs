@@ -48,8 +48,11 @@ const INTERPRETERS: &[(Language, &str)] = &[
 
 /// Returns the known extensions, as text.
 pub(super) fn known_extensions() -> String {
-    let all = EXTENSIONS.iter().flat_map(|(_, extensions)| *extensions);
-    let all: Vec<String> = all.map(|extension| format!(".{extension}")).collect();
+    let all: Vec<String> = EXTENSIONS
+        .iter()
+        .flat_map(|(_, extensions)| *extensions)
+        .map(|extension| format!(".{extension}"))
+        .collect();
     all.join(", ")
 }
 

@@ -1,7 +1,6 @@
 //! Sums the results of the clients over all trials of a service.
 
 use crate::model::{Latencies, LoadObservation, RequestResult, RequestsAtFailure, TotalUsage};
-use provoke_stats::{self as stats, real};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -43,9 +42,8 @@ pub struct RequestTotals {
     pub delayed_acks: u64,
     /// Crashes, each with the number of responses before it.
     pub deaths: Vec<(u64, RequestsAtFailure)>,
-    /// Growth per second of each quantity of the service, for trials that were long enough to detect it; `None` for a
-    /// quantity that did not grow.
-    pub grown: Vec<[Option<f64>; QUANTITIES]>,
+    /// Sizes of the service during each trial, with the times in milliseconds.
+    pub sizes: Vec<Vec<(u64, TotalUsage)>>,
     /// Requests in flight by kind at a random instant of each trial without a crash.
     pub at_random: Vec<Vec<u64>>,
 }
@@ -72,7 +70,7 @@ impl RequestTotals {
         self.queue = self.queue.max(seen.queue);
         self.overflows += seen.overflows;
         self.delayed_acks += seen.delayed_acks;
-        self.grown.extend(growth_rates(&seen.sizes));
+        self.sizes.push(seen.sizes.clone());
         match &seen.death {
             Some(death) if self.deaths.len() < DEATHS => {
                 self.deaths
@@ -83,30 +81,3 @@ impl RequestTotals {
         }
     }
 }
-
-/// The number of quantities: memory in KiB, processes, threads, open files.
-const QUANTITIES: usize = 4;
-
-/// Returns the growth per second of each quantity; `None` for a trial that was too short to detect growth.
-fn growth_rates(sizes: &[(u64, TotalUsage)]) -> Option<[Option<f64>; QUANTITIES]> {
-    let of: [fn(&TotalUsage) -> u64; QUANTITIES] = [
-        |seen| seen.rss_kib,
-        |seen| seen.processes,
-        |seen| seen.threads,
-        |seen| seen.descriptors,
-    ];
-    let points = |of: fn(&TotalUsage) -> u64| -> Vec<(f64, f64)> {
-        let seen = sizes.iter();
-        seen.map(|(ms, around)| (real(*ms) / 1e3, real(of(around))))
-            .collect()
-    };
-    let grown = of.map(|of| stats::measure_growth(&points(of), ALPHA));
-    grown[0]?;
-    Some(grown.map(|found| {
-        let found = found.filter(|found| found.warns_among(QUANTITIES));
-        found.map(|found| found.slope.middle)
-    }))
-}
-
-/// Level of the interval of a slope.
-const ALPHA: f64 = 0.05;

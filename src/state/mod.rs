@@ -8,31 +8,26 @@
 //! biased sample: with 5 % of hangs that take 100 times longer and eight slots, "stop at the 100th completion" reports
 //! 0.7 % on average. `docs/design/launch-order.md` has the measurements.
 
-mod contrast;
-mod features;
+mod choices;
 mod load;
+mod memory;
 mod overhead;
 mod pause;
 mod raise;
-mod ramp;
-mod search;
 mod series;
 mod tally;
 
-pub use contrast::Contrast;
 pub use load::RequestTotals;
+pub use memory::Memory;
 pub use raise::{TriedOutcome, TriedSetting, TriedSettings};
-pub use search::{EarlierUse, ReproductionProgress};
 pub use series::UsageSeries;
 pub use tally::{DurationHistogram, SignatureFailures, Tally};
 
 use crate::model::{
     Event, FailureKind, Host, InconclusiveReason, LoadObservation, NoteLevel, Observation, Outcome,
-    Plan, Question, ResumeLimits, SignatureId, StopCause, Survey, TotalUsage, Trial, TrialId,
-    VariantChoice, VariantId, VariantPlan,
+    Plan, ResumeLimits, SignatureId, StopCause, Survey, TotalUsage, Trial, TrialId, VariantChoice,
+    VariantId, VariantPlan,
 };
-use provoke_stats::ramp::Ramp;
-use provoke_stats::search::{Bisection, ItemScreen, Reduction};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -126,8 +121,6 @@ pub struct State {
     pub chosen: BTreeMap<VariantChoice, VariantId>,
     /// Variants in preparation.
     pub making: BTreeSet<VariantId>,
-    /// Candidates of a list by the digest of their artifacts.
-    builds: BTreeMap<String, Vec<usize>>,
     /// Number of prepared variants, and the total duration.
     pub made: (u64, Duration),
     /// The variant that was launched last.
@@ -135,22 +128,10 @@ pub struct State {
     overhead: overhead::Overhead,
     /// The open trials of the measurement, while it is paused.
     paused: Option<pause::PausedTrials>,
-    /// The contrasts, if rates are compared.
-    pub contrasts: Vec<Contrast>,
-    /// Posterior of the first bad candidate, if an ordered list is searched.
-    pub search: Option<Bisection>,
-    /// The features of the failures of that search.
-    features: features::FeatureValues,
-    /// In a search, whether earlier runs of the failing variant count.
-    pub earlier_use: EarlierUse,
-    /// Posterior of the lowest failing load level, if one is searched.
-    pub ramp: Option<Ramp>,
+    /// What the question has learned.
+    memory: Box<dyn Memory>,
     /// The settings that are tried before a search, with their trials.
     pub raise: Option<TriedSettings>,
-    /// Items that can be left out at all, once all items together have failed often enough.
-    pub screen: Option<ItemScreen>,
-    /// State of the search for the smallest failing set, once all items together have failed often enough.
-    pub reduction: Option<Reduction>,
     /// The first failure of any variant, in launch order.
     pub first_failure: Option<FirstFailure>,
     variants: Vec<VariantState>,
@@ -248,8 +229,9 @@ pub(crate) struct TrialFacts {
 }
 
 impl State {
-    /// Starts the fold with the first event of a journal; returns `None` for any other event.
-    pub fn begin_fold(event: Event) -> Option<Self> {
+    /// Starts the fold with the first event of a journal, and the memory of the plan's question; returns `None` for any
+    /// other event.
+    pub fn begin_fold(event: Event, memory: impl FnOnce(&Plan) -> Box<dyn Memory>) -> Option<Self> {
         let Event::RunStarted {
             plan,
             version,
@@ -270,20 +252,13 @@ impl State {
         let chosen = choices.zip((0..).map(VariantId));
         Some(Self {
             variants: plan.variants.iter().map(new).collect(),
-            contrasts: contrast::plan_contrasts(&plan),
+            memory: memory(&plan),
             chosen: chosen
                 .filter_map(|(choice, id)| Some((choice?, id)))
                 .collect(),
             making: BTreeSet::new(),
-            search: search::initial_bisection(&plan),
-            features: features::FeatureValues::default(),
-            earlier_use: search::earlier_use(&plan),
-            ramp: ramp::initial_ramp(&plan),
             raise: TriedSettings::new(&plan),
-            screen: None,
-            reduction: None,
             first_failure: None,
-            builds: BTreeMap::new(),
             made: (0, Duration::ZERO),
             last_launched: None,
             overhead: overhead::Overhead::default(),
@@ -369,7 +344,9 @@ impl State {
                 self.made.1 += *took;
                 self.is_made(&[*variant], true);
                 self.is_made(gone, false);
-                self.identify_build(*variant, build.as_deref());
+                if let Some(build) = build {
+                    self.update_memory(|memory, state| memory.add_build(state, *variant, build));
+                }
             }
             Event::VariantUntestable { variant, why, at } => {
                 self.worked = *at;
@@ -413,10 +390,7 @@ impl State {
                 // The reason why no variant was testable may no longer apply.
                 if !self.any_testable() {
                     self.untestable.clear();
-                    self.search = search::initial_bisection(&self.plan);
-                    self.features = features::FeatureValues::default();
-                    self.search_with_earlier();
-                    self.ramp = ramp::initial_ramp(&self.plan);
+                    self.update_memory(|memory, state| memory.restart(state));
                 }
                 self.around = UsageSeries::default();
                 for (id, open) in &mut self.open {
@@ -442,7 +416,7 @@ impl State {
     /// Reopens the question under other limits.
     fn change_limits(&mut self, limits: &ResumeLimits) {
         self.plan.stop.change_limits(limits);
-        if let Question::Confirm(asked) = &mut self.plan.question
+        if let Some(asked) = self.plan.question.as_confirm_mut()
             && limits.exclude_half
         {
             asked.exclude_half = Some(true);
@@ -500,7 +474,7 @@ impl State {
             if let Some(why) = self.untestable.remove(&natural) {
                 self.give_up(Self::FAILING, why);
             }
-            self.learn_reproduction();
+            self.update_memory(|memory, state| memory.add_natural_trials(state));
         }
     }
 
@@ -582,7 +556,7 @@ impl State {
     fn give_up(&mut self, variant: VariantId, why: String) {
         if variant.index() < self.variants.len() {
             self.untestable.entry(variant).or_insert(why);
-            self.forget_variant(variant);
+            self.update_memory(|memory, state| memory.give_up(state, variant));
             self.abandon_retries();
         }
     }
@@ -636,19 +610,11 @@ impl State {
             if let Some(raise) = self.raise.as_mut().filter(|_| !trial.capture) {
                 raise.add_trial(trial.variant, &ended);
             }
-            let failed = match &ended.outcome {
-                Outcome::Pass => Some(false),
-                Outcome::Fail(_) => Some(true),
-                Outcome::Other(_) | Outcome::Void(_) => None,
-            };
-            if failed.is_none() && !trial.capture && self.reduction.is_none() {
-                self.screen_run(trial.variant, false);
-            }
-            if let Some(failed) = failed.filter(|_| !trial.capture) {
-                let contrasts = self.contrasts.iter_mut();
-                contrasts.for_each(|one| one.add_trial(trial.variant, failed));
-                self.learn_from_trial(&trial, &ended);
-                if failed && self.first_failure.is_none() {
+            if !trial.capture {
+                self.update_memory(|memory, state| {
+                    memory.add_trial(state, &trial, &ended.outcome, ended.elapsed);
+                });
+                if matches!(ended.outcome, Outcome::Fail(_)) && self.first_failure.is_none() {
                     let tallies = self.variants.iter().map(|one| &one.measured.tally);
                     self.first_failure = Some(FirstFailure {
                         variant: trial.variant,
@@ -722,7 +688,7 @@ impl State {
     /// Returns the variants that show nothing but other failures: a search learns nothing from such a variant and would
     /// choose it forever.
     pub fn failing_otherwise(&self) -> impl Iterator<Item = VariantId> {
-        let searched = self.plan.space.is_some() || self.ramp.is_some();
+        let searched = self.plan.space.is_some() || self.plan.question.as_ramp().is_some();
         let useless = |tally: &Tally| match tally.counted_trials() {
             0 => tally.other >= ONLY_OTHERS,
             some => tally.other >= OTHERS.max(2 * some),

@@ -5,7 +5,6 @@ use crate::model::{
     Failure, FailureKind, InconclusiveReason, Outcome, Signature, SignatureId, Site, TrialId,
 };
 use hdrhistogram::Histogram;
-use provoke_stats::{self as stats, Batches, Clumping, Trend, real};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -56,8 +55,8 @@ pub struct Tally {
     pub exposure: Duration,
     /// Observations of the clients, if the trials are of a service.
     pub lives: RequestTotals,
-    /// Failures by batch of parallel trials, without the last batch.
-    batches: Batches,
+    /// Number of batches of parallel trials by their trials and failures, without the last batch.
+    batches: BTreeMap<(u32, u32), u64>,
     /// The positions of failures among the counted trials, from 1.
     failure_places: Vec<u64>,
     /// The first failures, each with the number of trials counted up to it.
@@ -194,40 +193,28 @@ impl Tally {
         let number = (id.0 - 1) / self.batch_size;
         if number != self.batch.0 {
             let (_, runs, failures) = self.batch;
-            self.batches.add_batch(runs, failures);
+            *self.batches.entry((runs, failures)).or_default() += 1;
             self.batch = (number, 0, 0);
         }
         self.batch.1 += 1;
         self.batch.2 += u32::from(failed);
     }
 
-    /// Tests for clumps of failures. `ended_by_failure` means that the run stopped because its last trial failed, so
-    /// that the position of that failure was not random.
-    pub fn find_clumping(&self, ended_by_failure: bool) -> Clumping {
-        let ended_by_failure = ended_by_failure && self.ended_in_failure;
-        let mut batches = self.batches.clone();
-        let (_, runs, failures) = self.batch;
-        let last = u32::from(ended_by_failure && runs > 0);
-        batches.add_batch(runs - last, failures - last);
-        Clumping {
-            batches: batches.measure_dependence(),
-            order: stats::find_clumps(
-                &self.failure_places,
-                self.counted_trials(),
-                ended_by_failure,
-            ),
-        }
+    /// Returns the positions of failures among the counted trials, from 1.
+    pub fn failure_places(&self) -> &[u64] {
+        &self.failure_places
     }
 
-    /// Tests for a change of the rate. A failure that ended the run is left out, because its position follows from the
-    /// stop rule.
-    pub fn find_trend(&self, ended_by_failure: bool) -> Option<Trend> {
-        let left_out = usize::from(ended_by_failure && self.ended_in_failure);
-        let places = &self.failure_places[..self.failure_places.len() - left_out];
-        let failures = places.len() as u64;
-        // Trial i of n is at i - 1/2.
-        let mean = real(places.iter().sum()) / real(failures.max(1)) - 0.5;
-        stats::laplace_trend(failures, mean, real(self.counted_trials()))
+    /// Returns the trials and failures of the batches of parallel trials before the last one, each with the number of
+    /// such batches.
+    pub fn complete_batches(&self) -> impl Iterator<Item = ((u32, u32), u64)> {
+        self.batches.iter().map(|(batch, count)| (*batch, *count))
+    }
+
+    /// Returns the trials and failures of the last batch of parallel trials.
+    pub fn last_batch(&self) -> (u32, u32) {
+        let (_, trials, failures) = self.batch;
+        (trials, failures)
     }
 
     /// Returns the failures and the trials of the half with fewer failures.

@@ -4,8 +4,9 @@ use super::lines::{Checksum, JournalLines, LineError};
 use super::secrets::{Secrets, SharedData};
 use super::sequence::EventSequence;
 use super::{JournalDamage, StoreError};
-use crate::model::{Event, FORMAT};
-use crate::state::{EventSink, State};
+use crate::model::{Event, FORMAT, Plan};
+use crate::questions;
+use crate::state::{EventSink, Memory, State};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Seek as _, SeekFrom, Write as _};
@@ -283,11 +284,12 @@ pub fn copy_to_share(
     let mut line = Vec::new();
     masked_events(journal, |event| {
         line.clear();
-        let written = serde_json::to_writer(&mut line, &shared.strip_event(event));
-        let written = written.map_err(io::Error::from).and_then(|()| {
-            checksum.finish_line(&mut line, 0);
-            to.write_all(&line)
-        });
+        let written = serde_json::to_writer(&mut line, &shared.strip_event(event))
+            .map_err(io::Error::from)
+            .and_then(|()| {
+                checksum.finish_line(&mut line, 0);
+                to.write_all(&line)
+            });
         written.map_err(|source| StoreError::Io {
             what: "copy",
             path: journal.to_owned(),
@@ -297,36 +299,58 @@ pub fn copy_to_share(
 }
 
 /// Folds a journal, passing each event but the first to `each` before the state.
-pub fn read_run(
-    path: &Path,
-    decided: impl Fn(&State) -> bool,
-    each: impl FnMut(&Event, &State),
-) -> Result<State, StoreError> {
-    read_state(path, &Secrets::default(), decided, each)
+pub fn read_run(path: &Path, each: impl FnMut(&Event, &State)) -> Result<State, StoreError> {
+    read_state(path, &Secrets::default(), each)
 }
 
-/// Does the same with the secrets of the run masked, for reports that are shared.
-pub fn read_masked(path: &Path, decided: impl Fn(&State) -> bool) -> Result<State, StoreError> {
-    read_state(path, &Secrets::of_run(path)?, decided, |_, _| {})
+/// Folds a journal without its question: faster, but trials that ended after the answer count as well.
+pub fn read_trials(path: &Path, mut each: impl FnMut(&Event, &State)) -> Result<State, StoreError> {
+    let mut state = None;
+    read_events(path, &Secrets::default(), |event| {
+        fold_event(&mut state, event, |_| Box::new(()), |_| false, &mut each);
+        Ok::<(), StoreError>(())
+    })?;
+    state.ok_or_else(|| StoreError::NotAJournal(path.to_owned()))
+}
+
+/// Does the same as [`read_run`] with the secrets of the run masked, for reports that are shared.
+pub fn read_masked(path: &Path) -> Result<State, StoreError> {
+    read_state(path, &Secrets::of_run(path)?, |_, _| {})
 }
 
 fn read_state(
     path: &Path,
     secrets: &Secrets,
-    decided: impl Fn(&State) -> bool,
     mut each: impl FnMut(&Event, &State),
 ) -> Result<State, StoreError> {
-    let mut state: Option<State> = None;
+    let mut state = None;
     read_events(path, secrets, |event| {
-        if let Some(state) = &mut state {
-            each(&event, state);
-            state.apply_event(&event, &decided);
-        } else {
-            state = State::begin_fold(event);
-        }
+        fold_event(
+            &mut state,
+            event,
+            questions::begin_memory,
+            questions::is_done,
+            &mut each,
+        );
         Ok::<(), StoreError>(())
     })?;
     state.ok_or_else(|| StoreError::NotAJournal(path.to_owned()))
+}
+
+/// Adds the next event of a journal.
+fn fold_event(
+    state: &mut Option<State>,
+    event: Event,
+    memory: impl FnOnce(&Plan) -> Box<dyn Memory>,
+    decided: impl Fn(&State) -> bool,
+    each: &mut impl FnMut(&Event, &State),
+) {
+    if let Some(state) = state {
+        each(&event, state);
+        state.apply_event(&event, decided);
+    } else {
+        *state = State::begin_fold(event, memory);
+    }
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod trust;
 pub use folder::{RunFolder, default_root, let_through};
 pub use journal::{
     Journal, copy_to_share, first_event, for_each_event, masked_events, read_masked, read_run,
+    read_trials,
 };
 pub use secrets::{Secrets, SharedData, strip_environment};
 pub use trust::DistrustReason;

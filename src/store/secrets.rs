@@ -55,8 +55,11 @@ impl Secrets {
 
     fn new(mut values: Vec<Vec<u8>>) -> Self {
         // In text, bytes that are not UTF-8 are replaced.
-        let lossy = values.iter().map(|value| String::from_utf8_lossy(value));
-        let lossy: Vec<Vec<u8>> = lossy.map(|text| text.into_owned().into_bytes()).collect();
+        let lossy: Vec<Vec<u8>> = values
+            .iter()
+            .map(|value| String::from_utf8_lossy(value))
+            .map(|text| text.into_owned().into_bytes())
+            .collect();
         values.extend(lossy);
         values.retain(|value| value.len() >= SHORTEST);
         values.sort_by(|a, b| b.len().cmp(&a.len()).then(a.cmp(b)));
@@ -188,8 +191,11 @@ impl Secrets {
 fn printed_parts(value: &[u8]) -> Vec<Vec<u8>> {
     let words = value.split(u8::is_ascii_whitespace);
     let lines = value.split(|byte| *byte == b'\n');
-    let all = [value].into_iter().chain(lines).chain(words);
-    let all = all.map(<[u8]>::trim_ascii);
+    let all = [value]
+        .into_iter()
+        .chain(lines)
+        .chain(words)
+        .map(<[u8]>::trim_ascii);
     let long = all.filter(|part| part.len() >= SHORTEST);
     long.map(<[u8]>::to_vec).collect()
 }
@@ -234,8 +240,9 @@ fn any_of(values: impl Iterator<Item = Vec<u8>>) -> Option<Regex> {
         return None;
     }
     let pattern = format!("(?-u){}", all.join("|"));
-    let mut pattern = RegexBuilder::new(&pattern);
-    let pattern = pattern.size_limit(PATTERN_LIMIT).build();
+    let pattern = RegexBuilder::new(&pattern)
+        .size_limit(PATTERN_LIMIT)
+        .build();
     // Masks everything if the pattern cannot be compiled.
     Some(pattern.unwrap_or_else(|_| Regex::new(".+").expect("a pattern")))
 }

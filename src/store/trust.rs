@@ -64,8 +64,8 @@ fn owner_distrust(path: &Path) -> Option<DistrustReason> {
     let me = rustix::process::geteuid().as_raw();
     let caller = std::env::var("SUDO_UID")
         .ok()
-        .and_then(|uid| uid.parse().ok());
-    let caller = caller.filter(|_| me == 0);
+        .and_then(|uid| uid.parse().ok())
+        .filter(|_| me == 0);
     let uid = about.uid();
     if uid != me && uid != 0 && Some(uid) != caller {
         let name = user::of_number(uid).map(|user| user.name.to_string_lossy().into_owned());
@@ -103,8 +103,8 @@ mod tests {
         for beginning in ["", "{\"run_started\":{", "garbage\n"] {
             let temporary = tempfile::tempdir().unwrap();
             let folder =
-                RunFolder::create_run(Some(&temporary.path().join("run")), temporary.path());
-            let folder = folder.unwrap();
+                RunFolder::create_run(Some(&temporary.path().join("run")), temporary.path())
+                    .unwrap();
             fs::write(folder.journal_path(), beginning).unwrap();
             let refused = folder.check_trust(false).unwrap_err();
             let expected = matches!(

@@ -87,8 +87,10 @@ fn find_interpreter(around: &CommandEnvironment<'_>, file: &Path) -> Option<Path
     }
     let mut start = [0; 512];
     let length = File::open(file).ok()?.read(&mut start).ok()?;
-    let line = start[..length].strip_prefix(b"#!")?;
-    let line = line.split(|byte| *byte == b'\n').next()?;
+    let line = start[..length]
+        .strip_prefix(b"#!")?
+        .split(|byte| *byte == b'\n')
+        .next()?;
     let mut words = line
         .split(u8::is_ascii_whitespace)
         .filter(|word| !word.is_empty())
@@ -190,8 +192,11 @@ fn find_script(cwd: &Path, arguments: &[Text]) -> Option<PathBuf> {
 
 /// Returns whether a file has one of these names, ignoring a version in its name.
 pub(super) fn is_one_of(file: &Path, names: &[&str]) -> bool {
-    let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    let name = file
+        .file_name()
+        .and_then(OsStr::to_str)
+        .unwrap_or_default()
+        .trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     names.contains(&name)
 }
 
@@ -236,8 +241,8 @@ fn add_libraries(all: &mut Survey, program: &Path, around: &CommandEnvironment<'
 /// Returns the names in a folder in alphabetical order, up to `at_most`.
 pub(super) fn names_in(folder: &Path, at_most: usize) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name());
-    let mut names: Vec<String> = names
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.file_name())
         .filter_map(|name: OsString| name.into_string().ok())
         .take(at_most)
         .collect();

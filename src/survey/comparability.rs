@@ -67,8 +67,11 @@ impl VariantFacts {
         };
         recipe.add_plan(plan, variant);
         // A variant that is prepared for each run has a different folder in each.
-        let made = variant.make.as_ref().map(|make| make.folder.to_string());
-        let made = made.filter(|folder| !folder.is_empty());
+        let made = variant
+            .make
+            .as_ref()
+            .map(|make| make.folder.to_string())
+            .filter(|folder| !folder.is_empty());
         let neutral = |text: String| match &made {
             Some(folder) => text.replace(folder, "{made}"),
             None => text,
@@ -196,7 +199,7 @@ fn unknown_files(plan: &Plan, variant: &VariantPlan) -> Option<String> {
     if variant.actors.iter().any(|one| one.container.is_some()) {
         Some("the files in its container are not recorded".to_owned())
     } else if !variant.edits.is_empty() || variant.make.is_some() && !commits {
-        Some("its files are made anew for each run, and cannot be compared".to_owned())
+        Some("provoke made its files anew, so they cannot be compared".to_owned())
     } else {
         None
     }

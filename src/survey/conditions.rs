@@ -42,8 +42,12 @@ pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Condi
         let copies = variant.actors.iter().map(|actor| actor.copies.to_string());
         all.set_fact("copies", copies.collect::<Vec<_>>().join("+"));
         if let Some((_, main)) = mains_of(variant).next() {
-            let wrap = main.command.iter().take(plan.wrapped as usize);
-            let wrap: Vec<String> = wrap.map(ToString::to_string).collect();
+            let wrap: Vec<String> = main
+                .command
+                .iter()
+                .take(plan.wrapped as usize)
+                .map(ToString::to_string)
+                .collect();
             let wrap = (!wrap.is_empty()).then(|| format!("`{}`", wrap.join(" ")));
             all.set_fact("wrap", or_none(wrap));
             let container = main.container.as_ref();
@@ -51,8 +55,11 @@ pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Condi
             all.set_fact("container.engine", or_none(engine));
             let network = container.map(|one| one.network.clone());
             all.set_fact("container.network", or_none(network));
-            let options = container.map_or(&[][..], |one| &one.options);
-            let options: Vec<String> = options.iter().map(ToString::to_string).collect();
+            let options: Vec<String> = container
+                .map_or(&[][..], |one| &one.options)
+                .iter()
+                .map(ToString::to_string)
+                .collect();
             all.set_fact("container.options", or_none(join_if_any(&options)));
             if container.is_none() {
                 for (name, value) in CommandEnvironment::of_actor(plan, main).env {

@@ -265,9 +265,11 @@ impl FactDifference {
             (!words.is_empty()).then(|| words.join(" "))
         };
         (self.left, self.right) = (only(&left, &right), only(&right, &left));
-        let used = left.symmetric_difference(&right);
-        let used = used.filter(|flag| is_used(flag));
-        let used: Vec<&str> = used.map(String::as_str).collect();
+        let used: Vec<&str> = left
+            .symmetric_difference(&right)
+            .filter(|flag| is_used(flag))
+            .map(String::as_str)
+            .collect();
         self.note = (!used.is_empty()).then(|| {
             let used = used.join(" ");
             format!("code using {used} dies with SIGILL on CPUs that lack them")

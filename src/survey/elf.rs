@@ -91,8 +91,10 @@ fn read_dynamic<H: FileHeader<Endian = Endianness>>(
     data: &ElfCache,
 ) -> Option<()> {
     let entries = || {
-        let entries = entries.iter().take(ENTRIES);
-        let entries = entries.map(|entry| (entry.tag(endian), entry.val(endian)));
+        let entries = entries
+            .iter()
+            .take(ENTRIES)
+            .map(|entry| (entry.tag(endian), entry.val(endian)));
         entries.take_while(|(tag, _)| *tag != DT_NULL)
     };
     let value = |wanted| entries().find(|(tag, _)| *tag == wanted);

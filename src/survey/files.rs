@@ -114,8 +114,10 @@ fn input_roots(
     let texts = commands.chain(hooks.flatten()).chain(&main.stdin);
     let words = texts.flat_map(path_like_words).take(MOST_WORDS);
     let named = words.filter_map(|word| cwd.join(word).canonicalize().ok());
-    let modules = MODULES.iter().flat_map(|name| around.list_paths(name));
-    let modules = modules.filter_map(|folder| folder.canonicalize().ok());
+    let modules = MODULES
+        .iter()
+        .flat_map(|name| around.list_paths(name))
+        .filter_map(|folder| folder.canonicalize().ok());
     let facts = of_main(main, name, survey);
     let script = facts.get("program.script.path").map(Path::new);
     let beside = script.and_then(|file| file.canonicalize().ok()?.parent().map(Path::to_owned));
@@ -135,8 +137,9 @@ fn input_roots(
 fn path_like_words(text: &Text) -> impl Iterator<Item = &OsStr> {
     let separates = |byte: &u8| byte.is_ascii_whitespace() || b"'\"`;|&()<>=,:".contains(byte);
     let whole = std::iter::once(text.as_bytes());
-    let pieces = whole.chain(text.as_bytes().split(separates));
-    let pieces = pieces.filter(|piece| !piece.is_empty() && piece.len() < 4096);
+    let pieces = whole
+        .chain(text.as_bytes().split(separates))
+        .filter(|piece| !piece.is_empty() && piece.len() < 4096);
     pieces.map(OsStr::from_bytes)
 }
 
@@ -182,8 +185,11 @@ fn list_below(
             ));
         }
         if about.is_dir() && about.dev() == device {
-            let below = fs::read_dir(&path).into_iter().flatten().flatten();
-            let below = below.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)));
+            let below = fs::read_dir(&path)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)));
             open.extend(below.filter(|(path, about)| !is_left_out(path, about, ours)));
         }
         entries.insert(path, about);

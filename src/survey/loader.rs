@@ -125,9 +125,14 @@ impl LibraryLoader {
             vec![PathBuf::from(name)]
         } else {
             let ends = DEFAULT.iter().map(Path::new);
-            let folders = wanted.first.iter().chain(&self.by_program);
-            let folders = folders.chain(&self.by_variable).chain(&wanted.then);
-            let folders = folders.chain(&self.by_settings).map(PathBuf::as_path);
+            let folders = wanted
+                .first
+                .iter()
+                .chain(&self.by_program)
+                .chain(&self.by_variable)
+                .chain(&wanted.then)
+                .chain(&self.by_settings)
+                .map(PathBuf::as_path);
             folders
                 .chain(ends)
                 .map(|folder| folder.join(name))

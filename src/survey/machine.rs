@@ -111,8 +111,10 @@ pub(super) fn time_zone() -> Option<String> {
 
 fn add_graphics(all: &mut Survey) {
     let entries = fs::read_dir("/sys/class/drm").into_iter().flatten();
-    let names = entries.flatten().map(|entry| entry.file_name());
-    let names = names.filter_map(|name| name.into_string().ok());
+    let names = entries
+        .flatten()
+        .map(|entry| entry.file_name())
+        .filter_map(|name| name.into_string().ok());
     // `card0` is a card, `card0-HDMI-A-1` a connector of it.
     let mut cards: Vec<String> = names
         .filter(|name| name.starts_with("card") && !name.contains('-'))
@@ -121,8 +123,9 @@ fn add_graphics(all: &mut Survey) {
     for card in cards.iter().take(CARDS) {
         let device = Path::new("/sys/class/drm").join(card).join("device");
         let of = |file: &str| read_trimmed(device.join(file)).unwrap_or_default();
-        let driver = fs::read_link(device.join("driver")).ok();
-        let driver = driver.and_then(|link| link.file_name()?.to_str().map(str::to_owned));
+        let driver = fs::read_link(device.join("driver"))
+            .ok()
+            .and_then(|link| link.file_name()?.to_str().map(str::to_owned));
         let about = [of("vendor"), of("device"), driver.unwrap_or_default()];
         all.set_fact(format!("gpu.{card}"), about.join(" ").trim());
     }

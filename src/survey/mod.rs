@@ -15,6 +15,7 @@ mod comparability;
 mod conditions;
 mod difference;
 mod distinguishing;
+mod distinguishing_lines;
 mod elf;
 mod files;
 mod influential_variables;
@@ -36,6 +37,7 @@ pub use difference::{ComparedRun, FactDifference, RunComparison, RunFacts, find_
 pub use distinguishing::{
     DistinguishingFact, RunsWithDistinguishingFacts, find_distinguishing_facts,
 };
+pub use distinguishing_lines::{chance_of_coincidence, describe_odds, fact_lines};
 pub use elf::{ElfHeaders, dynamic_loader};
 pub use files::add_files;
 pub use influential_variables::variable_effect;
@@ -158,8 +160,10 @@ const MAINS: usize = 64;
 const ABSENT: &str = "(none)";
 
 fn mains_of(variant: &VariantPlan) -> impl Iterator<Item = (String, &ActorPlan)> {
-    let mains = variant.actors.iter();
-    let mains = mains.filter(|actor| actor.role.decides_outcome());
+    let mains = variant
+        .actors
+        .iter()
+        .filter(|actor| actor.role.decides_outcome());
     mains.map(|actor| (main_name(variant, actor), actor))
 }
 
@@ -196,8 +200,7 @@ fn name_of_variant(key: &str, name: &str) -> String {
 /// Adds language and time zone of the environment and the machine.
 fn place_of(around: &CommandEnvironment, all: &mut Survey) {
     let text = |value: &OsStr| value.to_string_lossy().into_owned();
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"];
-    let locale = locale
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
         .find_map(|name| around.get_variable(name));
     all.set_if("locale", locale.map(text));

@@ -35,8 +35,9 @@ pub(super) fn survey_node(all: &mut Survey, chain: &[PathBuf], around: &CommandE
 
 /// Returns the names of the top-level packages, including the scope of scoped packages.
 fn package_names(modules: &Path) -> Vec<String> {
-    let names = names_in(modules, PACKAGES);
-    let names = names.into_iter().filter(|name| !name.starts_with('.'));
+    let names = names_in(modules, PACKAGES)
+        .into_iter()
+        .filter(|name| !name.starts_with('.'));
     let all = names.flat_map(|name| {
         if !name.starts_with('@') {
             return vec![name];

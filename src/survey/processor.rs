@@ -53,8 +53,7 @@ pub(super) fn survey_processors(plan: &Plan, ourselves: &Path, all: &mut Survey)
             Some(_) => {
                 let prefix = emulator_and_model(&around, &main.command);
                 let seen = prefix.and_then(|prefix| {
-                    let answer = asked.entry(prefix);
-                    let answer = answer.or_insert_with_key(|(file, model)| {
+                    let answer = asked.entry(prefix).or_insert_with_key(|(file, model)| {
                         ask_emulator(file, model.as_ref(), ourselves, until)
                     });
                     answer.clone()
@@ -93,9 +92,11 @@ fn emulator_and_model(
         let value = word.as_bytes().strip_prefix(b"QEMU_CPU=")?;
         Some(OsStr::from_bytes(value).to_owned())
     };
-    let told = emulator.model.map(OsStr::to_owned);
-    let told = told.or_else(|| before.iter().rev().find_map(setting));
-    let told = told.or_else(|| around.get_variable("QEMU_CPU").map(OsStr::to_owned));
+    let told = emulator
+        .model
+        .map(OsStr::to_owned)
+        .or_else(|| before.iter().rev().find_map(setting))
+        .or_else(|| around.get_variable("QEMU_CPU").map(OsStr::to_owned));
     Some((around.find_program(command[emulator.at].as_os_str())?, told))
 }
 

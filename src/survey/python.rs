@@ -98,8 +98,10 @@ impl PythonInstallation {
     fn of_interpreter(interpreter: &Path) -> Option<Self> {
         let real = fs::canonicalize(interpreter).ok()?;
         let prefix = real.parent()?.parent()?.to_owned();
-        let stated = real.file_name()?.to_str()?;
-        let stated = stated.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let stated = real
+            .file_name()?
+            .to_str()?
+            .trim_start_matches(|c: char| !c.is_ascii_digit());
         let version = if stated.contains('.') {
             stated.to_owned()
         } else {
@@ -111,15 +113,16 @@ impl PythonInstallation {
             versions.next_back()?.to_owned()
         };
         let bin = interpreter.parent()?;
-        let environment = [Some(bin), bin.parent()].into_iter().flatten();
-        let environment = environment.filter_map(|prefix| {
-            let settings = fs::read_to_string(prefix.join("pyvenv.cfg")).ok()?;
-            Some(VirtualEnvironment {
-                prefix: prefix.to_owned(),
-                sees_system: sees_system(&settings),
-            })
-        });
-        let environment = environment.into_iter().next();
+        let environment = [Some(bin), bin.parent()]
+            .into_iter()
+            .flatten()
+            .find_map(|prefix| {
+                let settings = fs::read_to_string(prefix.join("pyvenv.cfg")).ok()?;
+                Some(VirtualEnvironment {
+                    prefix: prefix.to_owned(),
+                    sees_system: sees_system(&settings),
+                })
+            });
         Some(Self {
             prefix,
             version,
@@ -164,8 +167,10 @@ impl PythonInstallation {
 }
 
 fn sees_system(settings: &str) -> bool {
-    let pairs = settings.lines().filter_map(|line| line.split_once('='));
-    let mut pairs = pairs.map(|(name, value)| (name.trim(), value.trim()));
+    let mut pairs = settings
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, value)| (name.trim(), value.trim()));
     pairs.any(|(name, value)| {
         name == "include-system-site-packages" && value.eq_ignore_ascii_case("true")
     })
@@ -198,8 +203,10 @@ pub(super) fn behind_shim(file: &Path, around: &CommandEnvironment<'_>) -> Optio
     let chosen = chosen
         .or_else(here)
         .or_else(|| fs::read_to_string(root.join("version")).ok())?;
-    let versions = chosen.split([':', '\n', ' ']).map(str::trim);
-    let versions = versions.filter(|version| !version.is_empty());
+    let versions = chosen
+        .split([':', '\n', ' '])
+        .map(str::trim)
+        .filter(|version| !version.is_empty());
     let name = file.file_name()?;
     let mut files =
         versions.map(|version| root.join("versions").join(version).join("bin").join(name));

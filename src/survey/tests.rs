@@ -520,15 +520,17 @@ fn what_may_be_a_secret_is_not_shown() {
 /// Returns the facts that distinguish failing hosts, given names, flags, and whether they fail.
 fn parted(hosts: &[(&str, &str, bool)]) -> Vec<String> {
     let plan = plan(Path::new("/"), &[&["x"]]);
-    let known = hosts.iter().map(|(name, flags, failed)| {
-        let host = Host {
-            name: (*name).to_owned(),
-            ..Host::default()
-        };
-        let flags = ("cpu.flags".to_owned(), (*flags).to_owned());
-        (host, Survey([flags].into_iter().collect()), *failed)
-    });
-    let known: Vec<(Host, Survey, bool)> = known.collect();
+    let known: Vec<(Host, Survey, bool)> = hosts
+        .iter()
+        .map(|(name, flags, failed)| {
+            let host = Host {
+                name: (*name).to_owned(),
+                ..Host::default()
+            };
+            let flags = ("cpu.flags".to_owned(), (*flags).to_owned());
+            (host, Survey([flags].into_iter().collect()), *failed)
+        })
+        .collect();
     let sides = known.iter().map(|(host, survey, failed)| {
         let plan = &plan;
         (RunFacts { plan, host, survey }, *failed)
@@ -572,10 +574,10 @@ fn varied(
     if all.get_fact("program.path").is_none() {
         all.set_fact("program.path", "/a");
     }
-    let known = (0..)
+    let known: Vec<(VariantId, bool)> = (0..)
         .map(VariantId)
-        .zip(variants.iter().map(|(_, failed)| *failed));
-    let known: Vec<(VariantId, bool)> = known.collect();
+        .zip(variants.iter().map(|(_, failed)| *failed))
+        .collect();
     let ids: Vec<VariantId> = known.iter().map(|(id, _)| *id).collect();
     let by = super::partings_of_variants(&plan, &all, &known).into_iter();
     let differing = super::differing_facts(&plan, &all, &ids).into_iter();

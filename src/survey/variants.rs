@@ -127,8 +127,9 @@ fn of_variant(variant: &VariantPlan, survey: &Survey) -> FactValues {
     let Some((name, main)) = mains_of(variant).next() else {
         return FactValues::new();
     };
-    let facts = of_main(main, &name, survey).into_iter();
-    let facts = facts.map(|(name, value)| ((group_of(&name), name), value.to_owned()));
+    let facts = of_main(main, &name, survey)
+        .into_iter()
+        .map(|(name, value)| ((group_of(&name), name), value.to_owned()));
     facts.collect()
 }
 
@@ -174,8 +175,11 @@ fn only_what_differs(all: &mut [FactValues]) {
         flags.split_whitespace().map(str::to_owned).collect()
     };
     let sets: Vec<BTreeSet<String>> = all.iter().map(flags).collect();
-    let common = sets.iter().cloned().reduce(|a, b| &a & &b);
-    let common = common.unwrap_or_default();
+    let common = sets
+        .iter()
+        .cloned()
+        .reduce(|a, b| &a & &b)
+        .unwrap_or_default();
     for (facts, flags) in all.iter_mut().zip(sets) {
         if facts.contains_key(&key) {
             let own: Vec<String> = (&flags - &common).into_iter().collect();

@@ -144,10 +144,13 @@ fn hides_exit_code(command: &[Text]) -> Option<String> {
         }
     }
     // The shell ignores the exit codes of earlier lists, unless it stops at errors.
-    let deciding = pipelines.iter().rev().enumerate();
-    let mut deciding = deciding.take_while(|(at, pipeline)| {
-        strict || *at == 0 || matches!(pipeline.then, ShellOperator::And | ShellOperator::Or)
-    });
+    let mut deciding = pipelines
+        .iter()
+        .rev()
+        .enumerate()
+        .take_while(|(at, pipeline)| {
+            strict || *at == 0 || matches!(pipeline.then, ShellOperator::And | ShellOperator::Or)
+        });
     let piped = deciding.find(|(_, pipeline)| is_masking(pipeline));
     let (_, piped) = piped.filter(|_| !pipefail)?;
     let (first, last) = (

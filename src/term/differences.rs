@@ -1,8 +1,8 @@
 //! Shows the differences between two runs, in two columns.
 
 use super::screen::{Screen, stdout_width};
-use crate::report::words;
 use crate::survey::{ComparedRun, FactDifference, FactGroup, RunComparison};
+use crate::words;
 use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
 use provoke_stats::real;
 use std::fmt::Write as _;
@@ -75,9 +75,11 @@ fn laid_out(compared: &RunComparison, all: bool, width: Option<usize>) -> String
     let names = compared
         .differences
         .iter()
-        .filter(|one| all || one.group != FactGroup::Trifle);
-    let names = names.map(|one| measure_text_width(&one.name)).max();
-    let names = names.unwrap_or(0).min(NAMES);
+        .filter(|one| all || one.group != FactGroup::Trifle)
+        .map(|one| measure_text_width(&one.name))
+        .max()
+        .unwrap_or(0)
+        .min(NAMES);
     for group in compared.differences.chunk_by(|a, b| a.group == b.group) {
         if group[0].group == FactGroup::Trifle && !all {
             let names: Vec<String> = group
@@ -151,8 +153,9 @@ impl ColumnWidths {
     fn fit_to(group: &[FactDifference], names: usize, width: Option<usize>) -> Self {
         let longest = group
             .iter()
-            .map(|one| measure_text_width(&format_cell(one.left.as_ref())));
-        let longest = longest.max().unwrap_or(0);
+            .map(|one| measure_text_width(&format_cell(one.left.as_ref())))
+            .max()
+            .unwrap_or(0);
         let most = width.map_or(LEFT, |width| width.saturating_sub(names + MARGINS) / 2);
         Self {
             names,

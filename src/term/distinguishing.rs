@@ -1,8 +1,7 @@
 //! Shows several runs as columns, and the facts that distinguish the failing ones.
 
-use crate::report::distinguishing::{describe_odds, fact_lines};
-use crate::report::words;
-use crate::survey::{ComparedRun, RunsWithDistinguishingFacts};
+use crate::survey::{ComparedRun, RunsWithDistinguishingFacts, describe_odds, fact_lines};
+use crate::words;
 use console::{Alignment, measure_text_width, pad_str, style};
 use provoke_stats::real;
 use std::fmt::Write as _;

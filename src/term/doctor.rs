@@ -2,7 +2,7 @@
 
 use super::screen::{Screen, stdout_width};
 use crate::doctor::{CheckResult, CheckState, DoctorReport};
-use crate::report::words;
+use crate::words;
 use console::style;
 
 /// Width in columns of the names of checks, with the blanks before and after them.

@@ -2,15 +2,14 @@
 
 use super::{print_message, safe_for_stderr, screen};
 use crate::model::{
-    CompareGoal, Event, EvidenceDepth, Failure, InconclusiveReason, NoteLevel, Observation,
-    Outcome, Question, TrialId, VariantId,
+    Event, EvidenceDepth, Failure, InconclusiveReason, NoteLevel, Observation, Outcome, TrialId,
+    VariantId,
 };
 use crate::oracle;
-use crate::policy::{
-    self, BisectProgress, CapturePolicy, ConfirmProgress, RacePolicy, RampPolicy, VariantVerdict,
-};
-use crate::report::{LoadMeasurements, answer, forecast_duration as load_forecast, words};
-use crate::state::{EventSink, ReproductionProgress, State};
+use crate::questions::{self, CapturePolicy, ReproductionProgress};
+use crate::report::{LoadMeasurements, forecast_duration as load_forecast};
+use crate::state::{EventSink, State};
+use crate::words;
 use console::{Term, measure_text_width, style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use provoke_stats::real;
@@ -23,11 +22,9 @@ const NOW_AND_THEN: Duration = Duration::from_secs(10);
 const SHOWN_PER_KIND: u64 = 3;
 /// Minimum width of the description of a trial, and of the words of its program.
 const SHORTEST: usize = 16;
-/// Maximum number of contrasts whose evidence is shown.
-const CONTRASTS: usize = 4;
 
 /// Shows the progress of a run.
-pub struct LiveDisplay {
+pub(super) struct LiveDisplay {
     bar: Option<ProgressBar>,
     /// Time of the last progress line without a terminal; `None` if no such lines are requested.
     last_line: Option<Instant>,
@@ -51,7 +48,7 @@ pub struct LiveDisplay {
 
 impl LiveDisplay {
     /// Shows a live line.
-    pub fn with_moving_line(every_trial: bool) -> Self {
+    pub(super) fn with_moving_line(every_trial: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
         bar.set_style(ProgressStyle::with_template("{wide_msg}").expect("a fixed template"));
         Self {
@@ -61,7 +58,7 @@ impl LiveDisplay {
     }
 
     /// Prints a progress line at intervals.
-    pub fn with_plain_lines(every_trial: bool) -> Self {
+    pub(super) fn with_plain_lines(every_trial: bool) -> Self {
         Self {
             last_line: Some(Instant::now()),
             ..Self::new(every_trial)
@@ -69,7 +66,7 @@ impl LiveDisplay {
     }
 
     /// Prints only failures.
-    pub fn failures_only(every_trial: bool) -> Self {
+    pub(super) fn failures_only(every_trial: bool) -> Self {
         Self::new(every_trial)
     }
 
@@ -92,14 +89,14 @@ impl LiveDisplay {
 
     /// Adds the progress within trials, if it is available.
     #[must_use]
-    pub fn with_trial_status(mut self, within: Option<Box<dyn Fn() -> String>>) -> Self {
+    pub(super) fn with_trial_status(mut self, within: Option<Box<dyn Fn() -> String>>) -> Self {
         self.within = within;
         self
     }
 
     /// Announces the duration of the run, once the responses per second are known.
     #[must_use]
-    pub fn with_forecast(mut self, rate: Option<Box<dyn Fn() -> Option<f64>>>) -> Self {
+    pub(super) fn with_forecast(mut self, rate: Option<Box<dyn Fn() -> Option<f64>>>) -> Self {
         self.rate = rate;
         self
     }
@@ -116,7 +113,7 @@ impl LiveDisplay {
     }
 
     /// Removes the live line.
-    pub fn clear_line(&self) {
+    pub(super) fn clear_line(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
@@ -125,8 +122,10 @@ impl LiveDisplay {
     fn print_line(&self, text: &str) {
         match &self.bar {
             Some(bar) => {
-                let width = Term::stderr().size_checked().map(|(_, columns)| columns);
-                let width = width.map_or(usize::MAX, usize::from);
+                let width = Term::stderr()
+                    .size_checked()
+                    .map(|(_, columns)| columns)
+                    .map_or(usize::MAX, usize::from);
                 bar.println(&*safe_for_stderr(&truncate_str(text, width, "…")));
             }
             None => print_message(text),
@@ -191,8 +190,11 @@ impl LiveDisplay {
                 .to_string()
         });
         let head = format!("  {:<6} {of}", id.to_string());
-        let columns = Term::stderr().size_checked().map(|(_, columns)| columns);
-        let columns = columns.filter(|_| self.bar.is_some()).map(usize::from);
+        let columns = Term::stderr()
+            .size_checked()
+            .map(|(_, columns)| columns)
+            .filter(|_| self.bar.is_some())
+            .map(usize::from);
         self.print_line(&fit_trial_line(&head, &text, &time, &words, columns));
         if let Some(text) = words::early_end(seen) {
             self.print_line(&format!("         {text}"));
@@ -218,13 +220,15 @@ impl LiveDisplay {
 
     /// Prints once that a setting may shorten the search, when its rate is known.
     fn print_hint(&mut self, state: &State) {
-        let reduces = matches!(state.plan.question, Question::Reduce(_));
-        let begun = !reduces || state.reduction.is_some();
-        if self.hinted || state.reproduction_progress() != ReproductionProgress::Yes || !begun {
+        let reduces = state.plan.question.as_reduce().is_some();
+        let left = questions::of_plan(&state.plan).expected_trials_left(state);
+        let begun = !reduces || left.is_some();
+        let reproduced = questions::reproduction_progress(state) == ReproductionProgress::Yes;
+        if self.hinted || !reproduced || !begun {
             return;
         }
         self.hinted = true;
-        if reduces && let Some(trials) = policy::trials_left(state) {
+        if reduces && let Some(trials) = left {
             let trials = words::format_count(trials, "more trial");
             let time = self.estimate_remaining_seconds(state, state.completed_trials());
             let time = time.map_or(String::new(), |time| {
@@ -232,7 +236,7 @@ impl LiveDisplay {
             });
             self.print_text(2, &format!("expected: at least {trials}{time}"));
         }
-        if let Some(text) = answer::raise_hint(state) {
+        if let Some(text) = questions::raise_hint(state) {
             self.print_text(2, &text);
         }
     }
@@ -250,16 +254,20 @@ impl LiveDisplay {
             *counts.entry(kind.name()).or_default() += count;
         }
         let failed: u64 = counts.values().sum();
-        let left = policy::policy_of_plan(&state.plan).remaining_trials(state);
+        let left = questions::policy_of_plan(&state.plan).remaining_trials(state);
         let ran = match left {
             Some(left) => format!("{completed} of {} trials", completed + left),
             None => words::format_count(completed, "trial"),
         };
-        let (first, last) = match &state.plan.question {
+        let question = &state.plan.question;
+        let progress = questions::of_plan(&state.plan).progress(state);
+        let (first, last) = if question.as_confirm().is_some() {
             // Only passing trials bring the end closer.
-            Question::Confirm(_) => (answer_progress(state), None),
-            Question::Rate => (Some(ran), format_rate(failed, completed)),
-            _ => (Some(ran), answer_progress(state)),
+            (progress, None)
+        } else if question.is_rate() {
+            (Some(ran), format_rate(failed, completed))
+        } else {
+            (Some(ran), progress)
         };
         let mut parts: Vec<String> = first.into_iter().collect();
         parts.extend(
@@ -271,11 +279,12 @@ impl LiveDisplay {
             parts.push(format!("{} inconclusive", state.inconclusive_trials()));
         }
         parts.extend(last);
-        let making = state
+        let making: Vec<String> = state
             .making
             .iter()
-            .map(|id| &state.plan.variant_plan(*id).name);
-        let making: Vec<String> = making.map(|name| words::sanitize_line(name)).collect();
+            .map(|id| &state.plan.variant_plan(*id).name)
+            .map(|name| words::sanitize_line(name))
+            .collect();
         if !making.is_empty() {
             parts.push(format!("building {}", making.join(", ")));
         }
@@ -284,8 +293,11 @@ impl LiveDisplay {
         parts.push(self.describe_time(state, completed, left.filter(|_| late.is_none())));
         // Last, because a narrow terminal cuts it off.
         parts.extend(self.within.as_ref().map(|say| {
-            let of = self.running.values().find_map(|(_, variant)| *variant);
-            let of = of.map(|id| &state.plan.variant_plan(id).name);
+            let of = self
+                .running
+                .values()
+                .find_map(|(_, variant)| *variant)
+                .map(|id| &state.plan.variant_plan(id).name);
             of.map_or_else(&say, |name| {
                 format!("{}: {}", words::sanitize_line(name), say())
             })
@@ -308,7 +320,7 @@ impl LiveDisplay {
         let fresh = completed.checked_sub(self.completed_before.unwrap_or(0));
         let fresh = fresh.filter(|fresh| *fresh > 0 && state.undecided_raise().is_none())?;
         let each = self.began.elapsed().as_secs_f64() / real(fresh);
-        Some(each * real(policy::trials_left(state)?))
+        Some(each * real(questions::of_plan(&state.plan).expected_trials_left(state)?))
     }
 
     fn describe_time(&self, state: &State, completed: u64, left: Option<u64>) -> String {
@@ -399,7 +411,7 @@ impl EventSink for LiveDisplay {
                 }
             }
             Event::SettingChosen(_) => {
-                if let Some(text) = answer::describe_raised(state) {
+                if let Some(text) = questions::describe_raised(state) {
                     self.print_text(2, &text);
                 }
             }
@@ -444,125 +456,6 @@ impl EventSink for LiveDisplay {
             ));
         }
     }
-}
-
-/// Returns the progress towards the answer, from the counted trials.
-fn answer_progress(state: &State) -> Option<String> {
-    match &state.plan.question {
-        Question::Rate => None,
-        Question::Ramp(_) => ramp_progress(state),
-        Question::Confirm(_) => {
-            let progress = ConfirmProgress::of_state(state)?;
-            let needed = progress.needed?;
-            Some(format!("{} of {needed} passed", progress.clean))
-        }
-        Question::Bisect(_) | Question::Reduce(_) if state.undecided_raise().is_some() => {
-            current_setting(state)
-        }
-        Question::Bisect(_) => search_progress(state),
-        Question::Reduce(_) => reduction_progress(state),
-        Question::Shrink(_) => answer::describe_attempt(state),
-        Question::Compare(asked) if asked.find == CompareGoal::Failing => {
-            let standings = RacePolicy::all_standings(state);
-            let count = |wanted| standings.iter().filter(|one| **one == wanted).count();
-            let (fail, open) = (count(VariantVerdict::Fails), count(VariantVerdict::Open));
-            let passed = standings.iter().filter(|one| one.has_passed()).count();
-            let word = match asked.floor {
-                Some(_) => "clean",
-                None => "fail less",
-            };
-            let needed =
-                RacePolicy::needed_passes(state).map_or(String::new(), |n| format!(" (after {n})"));
-            Some(format!(
-                "{fail} fail   {passed} {word}{needed}   {open} not known"
-            ))
-        }
-        Question::Compare(_) => {
-            let enough = words::format_number(policy::evidence_threshold(state).exp());
-            let evidence = state.contrasts.iter().map(|one| {
-                let evidence = one.evidence.ln_e_max().exp();
-                format!(
-                    "{} {}",
-                    words::sanitize_line(&one.other),
-                    words::format_number(evidence)
-                )
-            });
-            let evidence: Vec<String> = evidence.take(CONTRASTS).collect();
-            Some(format!("evidence of {enough}: {}", evidence.join(", ")))
-        }
-    }
-}
-
-/// Returns the setting that is being tried.
-fn current_setting(state: &State) -> Option<String> {
-    let variant = state.plan.variant_plan(state.last_launched?);
-    let setting = variant.setting.filter(|setting| !setting.is_as_planned());
-    Some(setting.map_or_else(
-        || "reproducing the failure".to_owned(),
-        |setting| format!("trying {setting}"),
-    ))
-}
-
-/// Returns the candidates that a search has not excluded.
-fn search_progress(state: &State) -> Option<String> {
-    let search = BisectProgress::of_state(state)?;
-    let places = state.plan.space.as_ref()?.choices.as_candidates();
-    let all = places.len();
-    if search.known.failures_and_runs(all - 1).0 == 0 {
-        return Some("reproducing the failure".to_owned());
-    }
-    let left = search
-        .known
-        .credible_set(1.0 - state.plan.alpha.to_probability());
-    let group = search.known.likeliest_group();
-    let best = &places[group.last.min(all - 1)].name;
-    Some(format!(
-        "{} of {all} left   best guess {} ({} %)",
-        left.len(),
-        words::sanitize_line(best),
-        words::format_percent(group.mass),
-    ))
-}
-
-/// Returns the results for the load levels so far.
-fn ramp_progress(state: &State) -> Option<String> {
-    let ramp = state.ramp.as_ref()?;
-    let name = |level: usize| words::sanitize_line(&state.plan.variants[level].name);
-    let fails = ramp.lowest_failing();
-    if let Some((below, seen, more)) = ramp.guarding_level(&RampPolicy::search_rule(state)) {
-        let needed = seen + more;
-        return Some(format!("{}: {seen} of {needed} passed", name(below)));
-    }
-    match fails {
-        Some(level) => {
-            let left = ramp
-                .credible_levels(1.0 - state.plan.alpha.to_probability())
-                .len() as u64;
-            let left = words::format_count(left, "level");
-            Some(format!("fails at {}   {left} left", name(level)))
-        }
-        None => {
-            let tried = ramp
-                .lives_by_level()
-                .iter()
-                .rposition(|lives| lives.runs > 0)?;
-            Some(format!("no failure up to {}", name(tried)))
-        }
-    }
-}
-
-/// Returns the needed items that a search has found so far.
-fn reduction_progress(state: &State) -> Option<String> {
-    let Some(reduction) = &state.reduction else {
-        return Some("reproducing the failure".to_owned());
-    };
-    let things = state.plan.space.as_ref()?.len();
-    let found = reduction.current_answer().needed.len();
-    Some(if reduction.is_found() {
-        format!("{found} of {things} needed, confirming")
-    } else {
-        format!("{found} of {things} needed so far")
-    })
 }
 
 /// Returns the share of failures in the displayed counts.

@@ -7,7 +7,9 @@ mod counter;
 mod differences;
 mod distinguishing;
 mod doctor;
+mod experiment;
 mod live;
+mod load_progress;
 mod runs;
 mod screen;
 mod summary;
@@ -18,14 +20,16 @@ pub use counter::ProgressLine;
 pub use differences::format_differences;
 pub use distinguishing::format_distinguishing_facts;
 pub use doctor::format_checkup;
-pub use live::LiveDisplay;
+pub use experiment::{ObserverSettings, ProgressDisplay, TerminalObserver};
 pub use runs::{StoredRun, format_runs};
 pub use screen::{Screen, SuggestedCommand, page_width, stdout_width};
-pub use summary::{PooledBaseline, format_summary, format_verdict, relative_to_cwd};
-pub use ticks::TrialTicks;
+pub use summary::{format_summary, format_verdict};
 
 use crate::untrusted::SafeText;
+use live::LiveDisplay;
 use std::io::{self, Write as _};
+use summary::relative_to_cwd;
+use ticks::TrialTicks;
 
 /// Writes a message to stderr, wrapped to the width of the terminal.
 pub fn print_message(line: &str) {

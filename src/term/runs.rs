@@ -1,8 +1,9 @@
 //! Shows the stored runs as a table, one line each.
 
 use super::screen::stdout_width;
-use crate::policy::Verdict;
-use crate::report::{RunListing, words};
+use crate::questions::Verdict;
+use crate::report::RunListing;
+use crate::words;
 use console::{measure_text_width, pad_str, style, truncate_str};
 
 /// A stored run in the list.

@@ -3,13 +3,13 @@
 use super::screen::{Screen, SuggestedCommand};
 use super::table;
 use crate::model::{EvidenceDepth, Site};
-use crate::policy::{Verdict, needed_by_default};
-use crate::report::answer::Threshold;
+use crate::questions::{Answer, PooledBaseline, Threshold, Verdict, needed_by_default};
 use crate::report::{
-    Answer, LateTrial, LoadTotals, Report, SignatureReport, VariantReport, bars, group_failures,
-    source_line, words,
+    LateTrial, LoadTotals, Report, SignatureReport, VariantReport, bars, group_failures, headlines,
+    source_line,
 };
 use crate::untrusted::{SafeText, Untrusted as _, shell_word};
+use crate::words;
 use console::style;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -39,15 +39,6 @@ pub fn format_verdict(report: &Report) -> String {
     text
 }
 
-/// A baseline of several runs of the same program.
-#[derive(Clone, Copy, Debug)]
-pub struct PooledBaseline {
-    /// Passing trials that a fix needs.
-    pub needed: u64,
-    /// Number of its runs.
-    pub runs: u64,
-}
-
 /// Returns the first screen of a run, wrapped to this width. Commands name the run by this reference.
 pub fn format_summary(
     report: &Report,
@@ -60,7 +51,7 @@ pub fn format_summary(
     let mut screen = Screen::new(width);
     write_headlines(&mut screen, report);
     if let Some(answer) = &report.answer {
-        for line in answer.detail_lines() {
+        for line in answer.text().detail_lines() {
             screen.push_text(2, &words::sanitize_line(&line));
         }
     }
@@ -90,7 +81,11 @@ pub fn format_summary(
     }
     late_trials(&mut screen, report);
     screen.push_gap();
-    for assumption in report.answer.iter().flat_map(Answer::assumptions) {
+    for assumption in report
+        .answer
+        .iter()
+        .flat_map(|answer| answer.text().assumptions())
+    {
         let text = style(format!("assumes: {}", words::sanitize_line(assumption)));
         screen.push_text(2, &text.dim().to_string());
     }
@@ -149,13 +144,13 @@ fn write_headlines(screen: &mut Screen, report: &Report) {
                 "" => String::new(),
                 name => format!("{}: ", words::sanitize_line(name)),
             };
-            let headline = words::rate_headline(variant, report.confidence);
+            let headline = headlines::rate_headline(variant, report.confidence);
             let text = style(format!("{name}{headline}")).bold();
             screen.push_text(0, &text.to_string());
         }
         return;
     };
-    let sentence = style(words::sanitize_line(answer.sentence())).bold();
+    let sentence = style(words::sanitize_line(answer.text().sentence())).bold();
     let sentence = match report.verdict {
         Verdict::Fixed if answer.may_be_a_half_fix() => sentence.yellow(),
         Verdict::Fixed | Verdict::Clean | Verdict::NoDifference | Verdict::Found => {
@@ -170,11 +165,11 @@ fn write_headlines(screen: &mut Screen, report: &Report) {
 /// Writes the nonzero counts of a variant.
 fn write_variant_details(screen: &mut Screen, report: &Report, variant: &VariantReport) {
     if report.answer.is_some() && variant.failures > 0 {
-        let headline = words::rate_headline(variant, report.confidence);
+        let headline = headlines::rate_headline(variant, report.confidence);
         screen.push_text(2, &style(headline).bold().to_string());
     }
     groups_of(screen, variant);
-    for text in words::uncounted_lines(variant) {
+    for text in headlines::uncounted_lines(variant) {
         screen.push_text(2, &text);
     }
     if let Some(left) = words::left_behind(variant.leaked_processes, variant.leaked_objects) {
@@ -190,7 +185,7 @@ fn write_variant_details(screen: &mut Screen, report: &Report, variant: &Variant
         screen.push_text(2, &text);
     }
     if let Some(pace) =
-        words::describe_pace(&variant.time_between_failures, LONG, report.confidence)
+        headlines::describe_pace(&variant.time_between_failures, LONG, report.confidence)
     {
         screen.push_text(2, &pace);
     }
@@ -303,8 +298,11 @@ fn late_trials(screen: &mut Screen, report: &Report) {
         if !shown.insert(&late.title) {
             continue;
         }
-        let same = report.late_trials.iter();
-        let same: Vec<&LateTrial> = same.filter(|one| one.title == late.title).collect();
+        let same: Vec<&LateTrial> = report
+            .late_trials
+            .iter()
+            .filter(|one| one.title == late.title)
+            .collect();
         let trials: Vec<u64> = same.iter().map(|one| one.trial).collect();
         let longest = same.iter().map(|one| one.seconds).fold(0.0, f64::max);
         screen.push_gap();
@@ -373,8 +371,11 @@ fn describe_signature(variant: &VariantReport, seen: &SignatureReport) -> String
     if seen.depth > EvidenceDepth::Output {
         return format!("{title}   {}", style(&seen.id).dim());
     }
-    let kinds = variant.kinds.iter();
-    let kinds: Vec<_> = kinds.filter(|kind| kind.outcome == seen.outcome).collect();
+    let kinds: Vec<_> = variant
+        .kinds
+        .iter()
+        .filter(|kind| kind.outcome == seen.outcome)
+        .collect();
     let mut labels: Vec<&str> = kinds
         .iter()
         .filter_map(|kind| kind.label.as_deref())
@@ -425,7 +426,7 @@ fn saved_in_command(evidence: &Path) -> SuggestedCommand {
 }
 
 /// Returns a path relative to the working directory, if it is below it.
-pub fn relative_to_cwd(path: &Path) -> &Path {
+pub(super) fn relative_to_cwd(path: &Path) -> &Path {
     let here = std::env::current_dir().ok();
     let near = here.and_then(|here| path.strip_prefix(here).ok());
     near.unwrap_or(path)
@@ -564,10 +565,7 @@ fn confirm_command(
     });
     let trials = words::format_count(needed, "passing trial");
     let counted = pooled.map_or(String::new(), |pooled| {
-        format!(
-            "; counts {} of the program",
-            words::format_count(pooled.runs, "run")
-        )
+        format!("; baseline: {}", words::format_count(pooled.runs, "run"))
     });
     Some(
         SuggestedCommand::new("is it fixed?", line).with_remark(format!("{trials}{time}{counted}")),

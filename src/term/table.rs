@@ -1,9 +1,11 @@
 //! Draws tables of variants, candidates and load levels: one line each.
 
 use crate::model::CompareGoal;
-use crate::policy::VariantVerdict;
-use crate::report::answer::{Bisection, CandidateReport, LoadLevelReport, Threshold};
-use crate::report::{Answer, Report, VariantReport, group_failures, words};
+use crate::questions::{
+    Answer, Bisection, CandidateReport, LoadLevelReport, Threshold, VariantVerdict,
+};
+use crate::report::{Report, VariantReport, group_failures, headlines};
+use crate::words;
 use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
 use provoke_stats as stats;
 use std::fmt::Write as _;
@@ -339,7 +341,7 @@ fn describe_standing(report: &Report, variant: &VariantReport) -> String {
     let Some(known) = standing_of(report, variant) else {
         return String::new();
     };
-    let word = style(words::standing_word(known));
+    let word = style(headlines::standing_word(known));
     match known {
         VariantVerdict::Fails => word.red().to_string(),
         VariantVerdict::FailsLess | VariantVerdict::Clean => word.green().to_string(),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Prints one line per trial on stdout when the trial is counted: in the order of the numbers, with the last attempt of
 /// each.
-pub struct TrialTicks {
+pub(super) struct TrialTicks {
     /// The last trial that was printed, or counted before.
     last: TrialId,
     waiting: BTreeMap<TrialId, String>,
@@ -16,7 +16,7 @@ pub struct TrialTicks {
 
 impl TrialTicks {
     /// Starts with the first trial that is not counted yet.
-    pub fn new(state: &State) -> Self {
+    pub(super) fn new(state: &State) -> Self {
         let waiting = state
             .waiting_trials()
             .map(|(id, outcome)| (id, trial_line(id, outcome)));

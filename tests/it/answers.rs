@@ -8,13 +8,14 @@ use provoke::model::{
     LoadPart, MeasuredBaseline, Observation, Outcome, Plan, Question, Signature, SignatureId,
     SlotId, StopLimits, Trial, TrialId, VariantChoice, VariantId,
 };
-use provoke::policy::{
-    self, BisectProgress, ConfirmProgress, Policy as _, RacePolicy, RatesPolicy, ShrinkProgress,
-    Step, StopRule, VariantVerdict, Verdict,
+use provoke::questions::{
+    self, Answer, BisectProgress, ConfirmProgress, Policy as _, RacePolicy, RatesPolicy,
+    ShrinkProgress, Step, StopRule, VariantVerdict, Verdict,
 };
-use provoke::report::{Answer, Report};
+use provoke::report::Report;
 use provoke::state::State;
 use provoke_stats::ramp::RampStep;
+use provoke_stats::search::Reduction;
 use provoke_stats::{clean_runs_at_known_rate, clean_runs_needed, race_alpha};
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -116,10 +117,10 @@ impl World {
 
     /// Runs trials until the question of a state is answered; passes each event to the tape, too.
     fn answer(&self, state: &mut State, mut tape: impl FnMut(&Event)) {
-        let policy = policy::policy_of_plan(&state.plan);
+        let policy = questions::policy_of_plan(&state.plan);
         let mut running: BTreeMap<TrialId, Outcome> = BTreeMap::new();
         let mut happens = |state: &mut State, event: Event| {
-            state.apply_event(&event, policy::is_done);
+            state.apply_event(&event, questions::is_done);
             tape(&event);
         };
         while !state.decided {
@@ -131,8 +132,9 @@ impl World {
                 }
                 happens(state, next);
             }
-            let ended = self.next_to_end(&running);
-            let ended = ended.expect("where nothing runs, the question is answered");
+            let ended = self
+                .next_to_end(&running)
+                .expect("where nothing runs, the question is answered");
             let outcome = running.remove(&ended).unwrap();
             let event = Event::TrialFinished {
                 trial: ended,
@@ -159,7 +161,7 @@ impl World {
     }
 }
 
-fn next(state: &State, policy: &dyn policy::Policy) -> Option<Event> {
+fn next(state: &State, policy: &dyn questions::Policy) -> Option<Event> {
     if let Some(again) = state.to_repeat() {
         return Some(Event::TrialStarted(again.clone()));
     }
@@ -231,7 +233,7 @@ pub(crate) fn fixed_side(failures: u64, trials: u64) -> Plan {
 /// Returns the plan of a comparison with this number of variants.
 pub(crate) fn compare(find: &str, variants: usize, more: &str) -> Plan {
     let names = (0..variants).map(|number| format!("[[variant]]\nname = '{number}'\n"));
-    let names: String = names.collect();
+    let names = names.collect::<Vec<_>>().concat();
     plan(&format!(
         "ask = 'compare'\nfind = '{find}'\n{more}\n{names}"
     ))
@@ -254,7 +256,7 @@ fn passes(state: &State, variant: u32) -> u64 {
 }
 
 fn verdict(state: &State) -> Verdict {
-    policy::policy_of_plan(&state.plan).verdict_of(state)
+    questions::policy_of_plan(&state.plan).verdict_of(state)
 }
 
 /// The result of a question.
@@ -271,12 +273,12 @@ struct Known {
 
 impl Known {
     fn of(state: &State) -> Self {
-        let policy = policy::policy_of_plan(&state.plan);
+        let policy = questions::policy_of_plan(&state.plan);
         let counts = state.all_tallies().map(|(_, tally)| {
             let failing = tally.failed.values().flatten().copied().collect();
             (tally.passes, failing, tally.other, tally.void_total())
         });
-        let evidence = state.contrasts.iter().map(|one| &one.evidence);
+        let evidence = questions::contrasts(state).iter().map(|one| &one.evidence);
         Self {
             verdict: policy.verdict_of(state),
             standings: RacePolicy::all_standings(state),
@@ -454,7 +456,7 @@ fn a_difference_is_found_as_soon_as_was_promised() {
                 RatesPolicy.stop_rule(&state, VariantId(0)),
                 StopRule::Decision
             );
-            state.contrasts[0].evidence.pair_count()
+            questions::contrasts(&state)[0].evidence.pair_count()
         };
         let all: u64 = (0..u64::from(WORLDS)).map(pairs).sum();
         let mean = f64::from(u32::try_from(all).unwrap()) / f64::from(WORLDS);
@@ -524,9 +526,11 @@ fn whatever_the_rates_above_the_floor_rarely_any_of_these_variants_is_called_cle
         &[0.08, 0.06, 0.05],
         &[1.0, 0.05, 0.05],
     ];
-    let cells = UNEQUAL.map(|rates| (rates, 0.1)).into_iter();
-    let cells = cells.chain(UNEQUAL.map(|rates| (rates, 0.03)));
-    let cells = cells.chain(at_the_floor.map(|rates| (rates, 0.05)));
+    let cells = UNEQUAL
+        .map(|rates| (rates, 0.1))
+        .into_iter()
+        .chain(UNEQUAL.map(|rates| (rates, 0.03)))
+        .chain(at_the_floor.map(|rates| (rates, 0.05)));
     for ((rates, floor), setting) in cells.zip(SETTINGS.into_iter().cycle()) {
         let more = format!("duration = '1h'\nfloor = {floor}");
         let plan = compare("failing", rates.len(), &more);
@@ -668,9 +672,9 @@ static QUESTIONS: LazyLock<Vec<(Plan, Vec<f64>)>> = LazyLock::new(questions);
 fn assert_resumes(world: &World, plan: &Plan, events: &[Event], uncut: &Known, cut: usize) {
     let (_, mut state) = begin(plan.clone());
     for event in &events[..cut] {
-        state.apply_event(event, policy::is_done);
+        state.apply_event(event, questions::is_done);
     }
-    state.apply_event(&Event::RunResumed { at: 0 }, policy::is_done);
+    state.apply_event(&Event::RunResumed { at: 0 }, questions::is_done);
     world.answer(&mut state, |_| {});
     assert_eq!(Known::of(&state), *uncut, "cut after {cut} events");
 }
@@ -833,8 +837,7 @@ fn what_is_needed_is_found_in_few_trials_and_rarely_anything_else() {
             let state = World::new(seed, &rates, setting).of(&plan);
             assert_eq!(verdict(&state), Verdict::Found);
             let mut found = state
-                .reduction
-                .as_ref()
+                .learned::<Reduction>()
                 .unwrap()
                 .current_answer()
                 .needed
@@ -886,7 +889,7 @@ fn the_level_from_which_on_it_fails_is_found_and_rarely_another() {
             let first = usize::try_from(hash(seed, 9) % 7).unwrap();
             let (plan, rates) = ramp(&levels, first, 0.3);
             let state = World::new(seed, &rates, setting).of(&plan);
-            wrong += u32::from(policy::RampPolicy::next_action(&state) != RampStep::From(first));
+            wrong += u32::from(questions::RampPolicy::next_action(&state) != RampStep::From(first));
             let all = state.all_tallies().map(|(_, tally)| tally.counted_trials());
             lives += u32::try_from(all.sum::<u64>()).unwrap();
         }
@@ -1007,7 +1010,7 @@ fn a_search_is_given_up_at_its_limit_and_says_what_it_knows() {
     let Some(Answer::Bisect(answer)) = &report.answer else {
         panic!("a search has an answer");
     };
-    assert_eq!(answer.limit, policy::trial_limit(&state));
+    assert_eq!(answer.limit, questions::trial_limit(&state));
     assert!(
         answer.sentence.contains("most likely"),
         "{}",
@@ -1022,5 +1025,5 @@ fn a_search_is_given_up_at_its_limit_and_says_what_it_knows() {
         ..plan
     };
     let state = World::new(1, &rates, SETTINGS[0]).of(&few);
-    assert_eq!(policy::trial_limit(&state), Some(30));
+    assert_eq!(questions::trial_limit(&state), Some(30));
 }

@@ -4,7 +4,6 @@
 use crate::loop_and_fold::{begin, exited, hash, plan, run};
 use proptest::prelude::*;
 use provoke::model::{Event, Trial};
-use provoke::policy;
 use provoke::report::Report;
 use provoke::store::{Journal, StoreError, read_run};
 use std::fs;
@@ -49,7 +48,7 @@ fn digest(bytes: &[u8]) -> Result<serde_json::Value, StoreError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
     fs::write(&path, bytes).unwrap();
-    let state = read_run(&path, policy::is_done, |_, _| {})?;
+    let state = read_run(&path, |_, _| {})?;
     let report = Report::new(&state, state.finished);
     Ok(serde_json::to_value(&report).unwrap())
 }
@@ -75,8 +74,10 @@ fn damaged(bytes: &[u8], kind: u64, chance: u64) -> Vec<u8> {
     match kind {
         4 => changed[at] ^= 1 << pick(8, 4),
         5 => {
-            let digits = changed.iter().enumerate();
-            let digits = digits.filter(|(_, byte)| byte.is_ascii_digit());
+            let digits = changed
+                .iter()
+                .enumerate()
+                .filter(|(_, byte)| byte.is_ascii_digit());
             let places: Vec<usize> = digits.map(|(place, _)| place).collect();
             changed[places[pick(places.len(), 5)]] = b"0123456789"[pick(10, 6)];
         }
@@ -98,8 +99,11 @@ fn no_damage_changes_a_number_silently() {
             continue;
         }
         let (before, after) = (lines(bytes), lines(&changed));
-        let same = before.iter().zip(&after).take_while(|(a, b)| a == b);
-        let same = same.count();
+        let same = before
+            .iter()
+            .zip(&after)
+            .take_while(|(a, b)| a == b)
+            .count();
         match digest(&changed) {
             // Only a beginning of the journal is read without error, like that of a killed run.
             Ok(report) => {

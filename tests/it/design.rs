@@ -62,14 +62,26 @@ fn modules_in_order() -> Vec<String> {
 
 /// Returns the group of a file and its position: the root of the package, a module, or a crate.
 fn group(file: &Path, modules: &[String]) -> (usize, String) {
-    if let Ok(inside) = file.strip_prefix("crates") {
-        let name = inside.iter().next().unwrap();
-        return (usize::MAX, format!("crates/{}", name.display()));
+    let name = file
+        .iter()
+        .nth(1)
+        .map(Path::new)
+        .unwrap()
+        .file_stem()
+        .unwrap()
+        .to_str()
+        .unwrap();
+    let position = modules.iter().position(|known| known == name);
+    let after_root = position.map(|position| position + 1);
+    if file.starts_with("crates") {
+        let after_modules = modules.len() + 1;
+        return (
+            after_root.unwrap_or(after_modules),
+            format!("crates/{name}"),
+        );
     }
-    let name = file.iter().nth(1).map(Path::new).unwrap();
-    let module = name.file_stem().unwrap().to_str().unwrap();
-    match modules.iter().position(|known| known == module) {
-        Some(position) => (position + 1, format!("src/{module}")),
+    match after_root {
+        Some(position) => (position, format!("src/{name}")),
         None => (0, "src".to_owned()),
     }
 }

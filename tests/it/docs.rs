@@ -40,6 +40,7 @@ fn documentation() -> Vec<PathBuf> {
     ]
     .map(PathBuf::from)
     .into();
+    files.extend(markdown_files(Path::new("crates")));
     files.extend(markdown_files(Path::new("docs")));
     files.extend(markdown_files(Path::new("scenarios")));
     files
@@ -135,8 +136,13 @@ fn help_uses_the_words_of_the_glossary() {
     };
     let overview = help(&[]);
     let command = Regex::new(r"(?m)^  ([a-z]+)(?:  |$)").unwrap();
-    let list = overview.split("Commands:").nth(1).unwrap();
-    let list = list.split("Options:").next().unwrap();
+    let list = overview
+        .split("Commands:")
+        .nth(1)
+        .unwrap()
+        .split("Options:")
+        .next()
+        .unwrap();
     let commands = command.captures_iter(list).map(|name| name[1].to_owned());
     let mut texts: Vec<_> = commands
         .filter(|name| name != "help")

@@ -7,7 +7,7 @@ use provoke::model::{
     ActorObservation, CoreObservation, Crash, Ending, Event, FORMAT, Host, Observation, Outcome,
     Plan, Signal, TotalUsage, Trial, TrialId, VariantId,
 };
-use provoke::policy::{self, Policy as _, RepeatPolicy, StopRule, Verdict};
+use provoke::questions::{self, Policy as _, RepeatPolicy, StopRule, Verdict};
 use provoke::report::Report;
 use provoke::scenario::{PlanContext, Scenario};
 use provoke::state::{EventSink, State};
@@ -49,11 +49,14 @@ pub(crate) fn begin(plan: Plan) -> (Event, State) {
         survey: provoke::model::Survey::default(),
         at: 0,
     };
-    (event.clone(), State::begin_fold(event).unwrap())
+    (
+        event.clone(),
+        State::begin_fold(event, questions::begin_memory).unwrap(),
+    )
 }
 
 fn apply(state: &mut State, event: &Event) {
-    state.apply_event(event, policy::is_done);
+    state.apply_event(event, questions::is_done);
 }
 
 /// Runs a state to its end in virtual time; returns the events.
@@ -66,7 +69,7 @@ pub(crate) fn run(
         .enable_time()
         .start_paused(true)
         .build();
-    let policy = policy::policy_of_plan(&state.plan);
+    let question = questions::of_plan(&state.plan);
     let mut tape = Tape::default();
     runtime.unwrap().block_on(async {
         let (sender, mut signals) = mpsc::unbounded_channel();
@@ -80,7 +83,7 @@ pub(crate) fn run(
         };
         let mut driver = Driver {
             state,
-            policy,
+            question,
             executor: Arc::new(FakeExecutor::new(script)),
             sinks: vec![&mut tape],
             signals: &mut signals,
@@ -195,7 +198,7 @@ proptest! {
         let (first, mut state) = begin(plan(&format!("{}\njobs = {jobs}", RULES[rule])));
         let events = run(&mut state, move |trial| mixed(world, trial), None);
 
-        let mut resumed = State::begin_fold(first).unwrap();
+        let mut resumed = State::begin_fold(first, questions::begin_memory).unwrap();
         for event in &events[..cut.index(events.len())] {
             apply(&mut resumed, event);
         }
@@ -230,7 +233,7 @@ proptest! {
 
         // The journal gives the same result.
         let mut events = events.into_iter();
-        let mut replayed = State::begin_fold(events.next().unwrap()).unwrap();
+        let mut replayed = State::begin_fold(events.next().unwrap(), questions::begin_memory).unwrap();
         for event in events {
             apply(&mut replayed, &event);
         }
@@ -492,7 +495,7 @@ fn a_trial_that_takes_long_is_mentioned_once_and_long_before_its_timeout() {
     assert_eq!(
         notes,
         [
-            "#8 takes longer than usual; it counts as hung after 600 s (-t); Ctrl-C shows where it is stuck"
+            "#8 takes longer than usual (timeout: 600 s, -t); Ctrl-C ends the run and shows where it waits"
         ]
     );
 }
@@ -591,7 +594,8 @@ fn evidence_is_caught_after_an_interrupt_and_a_resumption_goes_on_measuring() {
     assert!(!state.capturing && !state.finished);
 
     let mut events = events.iter();
-    let mut again = State::begin_fold(events.next().unwrap().clone()).unwrap();
+    let mut again =
+        State::begin_fold(events.next().unwrap().clone(), questions::begin_memory).unwrap();
     events.for_each(|event| apply(&mut again, event));
     apply(&mut again, &Event::RunResumed { at: 0 });
     run(&mut again, script, None);
@@ -686,7 +690,7 @@ fn growth_around_the_trials_is_in_the_fold_and_begins_anew_with_a_resumption() {
 
     let text = |event| serde_json::to_string(event).unwrap();
     let read = |text: String| serde_json::from_str::<Event>(&text).unwrap();
-    let mut again = State::begin_fold(read(text(&first))).unwrap();
+    let mut again = State::begin_fold(read(text(&first)), questions::begin_memory).unwrap();
     for event in &events {
         apply(&mut again, &read(text(event)));
     }
@@ -771,7 +775,7 @@ fn a_variant_that_says_nothing_is_given_up_and_the_others_go_on() {
         for (id, tally) in state.all_tallies().filter(|(id, _)| id.0 != 2) {
             assert_eq!(tally.counted_trials(), 30, "{lanes}: {}", id.0);
         }
-        let mut again = State::begin_fold(first).unwrap();
+        let mut again = State::begin_fold(first, questions::begin_memory).unwrap();
         for event in &events {
             apply(&mut again, event);
         }

@@ -11,14 +11,13 @@ mod design;
 mod docs;
 mod layers;
 mod limited;
-mod load;
 mod loop_and_fold;
 mod making;
-#[path = "../needs.rs"]
-mod needs;
 mod packages;
 mod raise;
 mod ramp;
 mod scenarios;
 mod screens;
 mod slot;
+
+use provoke_test_needs as needs;

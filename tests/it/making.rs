@@ -9,9 +9,10 @@ use provoke::exec::{Executor, ExecutorFuture, PreparationResult, StopUrgency};
 use provoke::model::{
     Event, Observation, Plan, Signal, SlotId, Trial, VariantChoice, VariantId, VariantPlan,
 };
-use provoke::policy;
+use provoke::questions;
 use provoke::report::Report;
 use provoke::state::{EventSink, State};
+use provoke_stats::search::Reduction;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -189,7 +190,7 @@ fn run(state: &mut State, world: World, interrupt: Option<Duration>) -> Vec<Even
         .enable_time()
         .start_paused(true)
         .build();
-    let policy = policy::policy_of_plan(&state.plan);
+    let question = questions::of_plan(&state.plan);
     let executor = Arc::new(Workshop::new(world, &state.plan));
     let mut tape = Tape::default();
     runtime.unwrap().block_on(async {
@@ -204,7 +205,7 @@ fn run(state: &mut State, world: World, interrupt: Option<Duration>) -> Vec<Even
         };
         let mut driver = Driver {
             state,
-            policy,
+            question,
             executor,
             sinks: vec![&mut tape],
             signals: &mut signals,
@@ -238,8 +239,11 @@ fn reduce(jobs: u32, builds: u32) -> Plan {
 /// Returns the verdict and the culprits.
 fn culprits(state: &State) -> (String, Vec<u32>) {
     let report = serde_json::to_value(Report::new(state, true)).unwrap();
-    let all = report["answer"]["bisect"]["culprits"].as_array().unwrap();
-    let all = all.iter().map(|one| one.as_str().unwrap().parse().unwrap());
+    let all = report["answer"]["bisect"]["culprits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one.as_str().unwrap().parse().unwrap());
     (
         report["verdict"].as_str().unwrap().to_owned(),
         all.collect(),
@@ -298,9 +302,9 @@ fn replayed(first: &Event, events: &[Event]) -> State {
         let text = serde_json::to_string(event).unwrap();
         serde_json::from_str::<Event>(&text).unwrap()
     };
-    let mut state = State::begin_fold(read(first)).unwrap();
+    let mut state = State::begin_fold(read(first), questions::begin_memory).unwrap();
     for event in events {
-        state.apply_event(&read(event), policy::is_done);
+        state.apply_event(&read(event), questions::is_done);
     }
     state
 }
@@ -391,9 +395,9 @@ proptest! {
         cut in any::<prop::sample::Index>(),
     ) {
         let needed = |state: &State| {
-            let answer = state.reduction.as_ref().unwrap().current_answer();
+            let answer = state.learned::<Reduction>().unwrap().current_answer();
             let all: BTreeSet<usize> = answer.needed.concat().into_iter().collect();
-            (policy::policy_of_plan(&state.plan).verdict_of(state), all)
+            (questions::policy_of_plan(&state.plan).verdict_of(state), all)
         };
         let (first, mut state) = begin(reduce(jobs, builds));
         let mut events = run(&mut state, world, None);
@@ -409,7 +413,7 @@ proptest! {
         assert_in_order(&events, builds as usize);
         prop_assert!(resumed.finished);
         for (verdict, all) in [(verdict, all), needed(&resumed)] {
-            prop_assert_eq!(verdict, policy::Verdict::Found);
+            prop_assert_eq!(verdict, questions::Verdict::Found);
             prop_assert!(NEEDED.iter().all(|thing| all.contains(&(*thing as usize))), "{:?}", all);
             // Items that cannot be prepared may hide others that are not needed.
             prop_assert!(world.broken > 0 || all.len() == NEEDED.len(), "{:?}", all);
@@ -432,8 +436,8 @@ fn what_had_to_go_is_made_again_when_it_is_needed() {
         let events = run(&mut state, World { seed, ..world }, None);
         assert_in_order(&events, 1);
         assert_eq!(
-            policy::policy_of_plan(&state.plan).verdict_of(&state),
-            policy::Verdict::Found
+            questions::policy_of_plan(&state.plan).verdict_of(&state),
+            questions::Verdict::Found
         );
         let mut made = BTreeSet::new();
         again += events

@@ -171,8 +171,8 @@ fn uv_makes_the_environment_where_it_is_there() {
     );
     let path = format!("{}/bin:{}", tools.display(), std::env::var("PATH").unwrap());
     // With other sources in pip's settings, uv is not used.
-    let env = [("PATH", path.as_str()), ("PIP_FIND_LINKS", "")];
-    let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let env = [("PATH", path.as_str()), ("PIP_FIND_LINKS", "")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
     let wanted = VersionQuery {
         env: &env,
         ..wanted(PackageManager::Pip, folder.path(), "six==1.15.0..1.16.0")
@@ -379,8 +379,7 @@ const REGISTRY: &str = include_str!("packages/registry.py");
 impl Registry {
     fn new() -> Self {
         use std::io::{BufRead as _, BufReader};
-        let mut server = Command::new("python3");
-        let mut server = server
+        let mut server = Command::new("python3")
             .args(["-c", REGISTRY])
             .stdout(Stdio::piped())
             .spawn()

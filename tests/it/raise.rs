@@ -2,9 +2,10 @@
 
 use crate::loop_and_fold::{begin, exited, plan, run};
 use provoke::model::{Event, Observation, Plan, Trial, TrialId, VariantId};
-use provoke::policy;
-use provoke::report::{Answer, Report};
+use provoke::questions::{self, Answer};
+use provoke::report::Report;
 use provoke::state::State;
+use provoke_stats::search::Bisection;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -138,7 +139,7 @@ fn where_no_setting_helps_the_trials_without_one_count_for_the_search() {
     assert!(before >= 12);
     assert!(state.tally_of(FAILING).counted_trials() >= before);
     assert_eq!(state.tally_of(NATURAL).counted_trials(), 0);
-    let known = state.search.as_ref().unwrap().failures_and_runs(16);
+    let known = state.learned::<Bisection>().unwrap().failures_and_runs(16);
     assert!(known.1 >= before, "{known:?}");
 }
 
@@ -224,7 +225,7 @@ fn waves_that_fail_together_once_are_no_rise() {
         let wave = trial.variant == WAVES && trial.id.0 < 21;
         second(wave || trial.id.0 % 13 == 3)
     });
-    let decision = policy::RaiseDecision::of_state(&state).unwrap();
+    let decision = questions::RaiseDecision::of_state(&state).unwrap();
     let (_, sample, _) = &decision.settings[2];
     assert!(sample.failure_count() >= 4, "{}", sentence(&state));
     assert_ne!(chosen(&state), Some(WAVES), "{}", sentence(&state));
@@ -240,7 +241,7 @@ fn what_fails_at_both_ends_under_a_setting_is_searched_again_without() {
     });
     assert_eq!(chosen(&state), Some(COPIES));
     let report = Report::new(&state, true);
-    let sentence = report.answer.unwrap().sentence().to_owned();
+    let sentence = report.answer.unwrap().text().sentence().to_owned();
     let wanted =
         "0, the good end, fails as 16 does with --copies 4; search again without --raise-rate";
     assert_eq!(sentence, wanted);
@@ -269,9 +270,9 @@ fn the_fold_of_the_journal_gives_the_same_choice() {
         .map(|event| serde_json::to_string(event).unwrap())
         .collect();
     let mut read = text.iter().map(|line| serde_json::from_str(line).unwrap());
-    let mut again = State::begin_fold(read.next().unwrap()).unwrap();
+    let mut again = State::begin_fold(read.next().unwrap(), questions::begin_memory).unwrap();
     for event in read {
-        again.apply_event(&event, policy::is_done);
+        again.apply_event(&event, questions::is_done);
     }
     assert_eq!((again.plan.jobs, chosen(&again)), (4, Some(PARALLEL)));
     assert_eq!(again.plan, state.plan);
@@ -288,9 +289,9 @@ fn a_search_cut_off_while_settings_are_tried_goes_on_with_them() {
         let ended =
             |event: &Event| matches!(event, Event::RunStopped { .. } | Event::RunFinished { .. });
         events.retain(|event| !ended(event));
-        let mut state = State::begin_fold(first).unwrap();
+        let mut state = State::begin_fold(first, questions::begin_memory).unwrap();
         for event in &events {
-            state.apply_event(event, policy::is_done);
+            state.apply_event(event, questions::is_done);
         }
         state.apply_event(&Event::RunResumed { at: 0 }, |_| false);
         run(&mut state, raised_by(&[PARALLEL]), None);

@@ -4,8 +4,9 @@ use provoke::model::{
     Event, LoadObservation, Observation, Outcome, Plan, Question, RampQuestion, RequestsAtFailure,
     SlotId, StopLimits, Trial, VariantId, VariantPlan,
 };
-use provoke::policy::{self, Step, Verdict};
-use provoke::report::{Answer, Report, answer};
+use provoke::questions::{self, Step, Verdict};
+use provoke::questions::{Answer, Threshold};
+use provoke::report::Report;
 use provoke::state::State;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ pub(crate) fn levels_of_load(levels: &[u32], above: bool) -> Plan {
 fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
     let (_, mut state) = begin(plan);
     while !state.decided {
-        let Step::Launch(variant) = policy::policy_of_plan(&state.plan).next_step(&state) else {
+        let Step::Launch(variant) = questions::policy_of_plan(&state.plan).next_step(&state) else {
             break;
         };
         let trial = Trial {
@@ -45,7 +46,7 @@ fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
         let id = trial.id;
         let clients = state.plan.variant_plan(variant).clients.unwrap();
         let served = life(clients, state.tally_of(variant).counted_trials());
-        state.apply_event(&Event::TrialStarted(trial), policy::is_done);
+        state.apply_event(&Event::TrialStarted(trial), questions::is_done);
         let load = LoadObservation {
             clients,
             served: served.unwrap_or(2000),
@@ -68,16 +69,16 @@ fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
                 None => Outcome::Pass,
             },
         };
-        state.apply_event(&finished, policy::is_done);
+        state.apply_event(&finished, questions::is_done);
     }
     state
 }
 
 fn verdict(state: &State) -> Verdict {
-    policy::policy_of_plan(&state.plan).verdict_of(state)
+    questions::policy_of_plan(&state.plan).verdict_of(state)
 }
 
-fn answer(state: &State) -> answer::Threshold {
+fn answer(state: &State) -> Threshold {
     match Report::new(state, true).answer {
         Some(Answer::Ramp(answer)) => *answer,
         other => panic!("{other:?}"),
@@ -111,7 +112,7 @@ fn the_answer_names_both_sides_and_what_is_excluded() {
     );
     insta::assert_snapshot!(console::strip_ansi_codes(&summary), @"
     It dies from 10 clients on: SIGSEGV, in parse (with 9 it survived 29 of 29 trials)
-      with 9 clients, a death in 9.9 % or more of the trials is excluded (95 %, one-sided)
+      with 9 clients, it dies in less than 9.9 % of the trials (95 %, one-sided)
 
       clients  trials  died           95 %      served before  signature
             1       1     0   at most 95 %
@@ -264,8 +265,8 @@ fn a_level_that_cannot_be_tried_is_passed_over() {
     let variant = VariantId(0);
     state.apply_event(
         &Event::VariantUntestable { variant, why, at },
-        policy::is_done,
+        questions::is_done,
     );
-    let next = policy::policy_of_plan(&state.plan).next_step(&state);
+    let next = questions::policy_of_plan(&state.plan).next_step(&state);
     assert_eq!(next, Step::Launch(VariantId(1)));
 }

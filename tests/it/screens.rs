@@ -5,7 +5,7 @@ use provoke::model::{
     Event, EvidenceDepth, Failure, FailureKind, Plan, Question, Signal, SignalEvidence, Signature,
     Site,
 };
-use provoke::policy;
+use provoke::questions;
 use provoke::report::Report;
 use provoke::state::State;
 use provoke::term;
@@ -49,7 +49,7 @@ fn answered(plan: &Plan, rates: &[f64]) -> State {
     world.time = Duration::from_millis(6);
     let mut state = world.of(plan);
     let at = Duration::from_secs(2);
-    state.apply_event(&Event::RunFinished { at }, policy::is_done);
+    state.apply_event(&Event::RunFinished { at }, questions::is_done);
     state
 }
 

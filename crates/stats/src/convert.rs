@@ -24,3 +24,11 @@ pub(super) fn count_up(x: f64) -> u64 {
 pub fn whole(x: f64) -> u64 {
     count_up(x.round())
 }
+
+/// Returns the minimum, the median and the maximum of counts; `None` without any.
+pub fn spread_of_counts(counts: &[u64]) -> Option<[u64; 3]> {
+    let mut sorted = counts.to_vec();
+    sorted.sort_unstable();
+    let last = sorted.len().checked_sub(1)?;
+    Some([sorted[0], sorted[last / 2], sorted[last]])
+}

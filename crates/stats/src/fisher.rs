@@ -59,8 +59,10 @@ pub fn fisher(k1: u64, n1: u64, k2: u64, n2: u64) -> Fisher {
         let counted = weights.iter().filter(|&&(k, weight)| counts(k, weight));
         counted.map(|(_, weight)| weight).sum()
     };
-    let seen = weights.iter().find(|(k, _)| *k == k1);
-    let seen = seen.map_or(0.0, |(_, weight)| *weight);
+    let seen = weights
+        .iter()
+        .find(|(k, _)| *k == k1)
+        .map_or(0.0, |(_, weight)| *weight);
     let total = sum(&|_, _| true);
     Fisher {
         two_sided: (sum(&|_, weight| weight <= seen * (1.0 + TIE)) / total).min(1.0),

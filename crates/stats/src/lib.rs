@@ -54,7 +54,7 @@ pub use confirm::{
     clean_runs_to_exclude_half, confirm_mean_runs, halved_rate_passes, unchanged_p_value,
     unchanged_p_value_effective, worth_more_failures,
 };
-pub use convert::{real, whole};
+pub use convert::{real, spread_of_counts, whole};
 pub use dependence::{Batches, Clumping, Clumps, Dependence, Method, find_clumps, span_p_value};
 pub use difference::difference;
 pub use eprocess::{Contrast, EProcess};

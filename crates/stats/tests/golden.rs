@@ -249,8 +249,7 @@ fn overdispersion(case: &Case) {
 
 /// Tests clumps: all placements of the failures are enumerated; the p-value of the gaps comes from random placements.
 fn clumps(case: &Case) {
-    let places = case.reals("places").into_iter().map(stats::whole);
-    let places: Vec<u64> = places.collect();
+    let places: Vec<u64> = case.reals("places").into_iter().map(stats::whole).collect();
     let ended = case.field("ended_by_failure") == true;
     let found = stats::find_clumps(&places, case.count("trials"), ended).expect("three failures");
     assert_eq!(found.clumps, case.count("clumps"), "{}", case.id());

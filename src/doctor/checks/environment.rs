@@ -101,8 +101,9 @@ pub(super) fn check_variables(machine: &MachineFacts) -> CheckResult {
             "no environment variable is set that changes how programs run",
         );
     }
-    let known = machine.influences.iter();
-    let known: Vec<String> = known
+    let known: Vec<String> = machine
+        .influences
+        .iter()
         .clone()
         .map(|(name, what)| format!("{name} is set ({what})"))
         .collect();

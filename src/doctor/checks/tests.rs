@@ -43,8 +43,9 @@ fn complaints(change: impl Fn(&mut MachineFacts)) -> Vec<(&'static str, CheckSta
     let mut machine = well();
     change(&mut machine);
     let checks = run_checkup(&machine).checks.into_iter();
-    let complaints = checks.filter(|check| check.state != CheckState::Ok);
-    let complaints = complaints.inspect(|check| assert!(check.fix.is_some(), "{check:?}"));
+    let complaints = checks
+        .filter(|check| check.state != CheckState::Ok)
+        .inspect(|check| assert!(check.fix.is_some(), "{check:?}"));
     complaints.map(|check| (check.name, check.state)).collect()
 }
 

@@ -1,10 +1,10 @@
 //! Describes a hang.
 
-use super::super::words::{format_count, format_seconds, plural_of, sanitize_line};
 use super::lines::WrappedText;
 use super::{call_chain, group_equal, push_tool_output};
 use crate::model::{Frame, Hang, HungThread, ThreadActivity, WaitObject};
-use crate::oracle::hang::{HangDiagnosis, diagnose_hang};
+use crate::oracle::{HangDiagnosis, diagnose_hang};
+use crate::words::{format_count, format_seconds, plural_of, sanitize_line};
 
 /// Maximum number of calls shown of each thread.
 const CALLS: usize = 8;
@@ -75,8 +75,9 @@ fn answer_sentence(hang: &Hang, main: Option<i32>) -> String {
     }
     let chain = describe_waits(hang, &diagnosis);
     let culprit = diagnosis.culprit;
-    let busy = hang.threads.iter();
-    let busy = busy
+    let busy = hang
+        .threads
+        .iter()
         .filter(|it| it.current_activity() == ThreadActivity::Busy)
         .count();
     let answer = match culprit.current_activity() {

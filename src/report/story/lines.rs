@@ -90,8 +90,11 @@ fn end_of_line(text: &str, room: usize) -> usize {
         return text.len();
     };
     let start = text.len() - text.trim_start().len();
-    let blank = text[start..].char_indices().map(|(at, c)| (start + at, c));
-    let blank = blank.filter(|(_, c)| c.is_whitespace()).map(|(at, _)| at);
+    let blank = text[start..]
+        .char_indices()
+        .map(|(at, c)| (start + at, c))
+        .filter(|(_, c)| c.is_whitespace())
+        .map(|(at, _)| at);
     let slash = text.match_indices('/').map(|(at, _)| at + 1);
     let fits = |at: &usize| *at <= beyond;
     let best = blank.clone().take_while(fits).last();

@@ -11,13 +11,13 @@ mod tests;
 mod trial;
 
 use hang::hang_story;
-pub use trial::{RequestInFlight, TrialDetails, trial_story};
+pub use trial::{BetterTrial, RequestInFlight, TrialDetails, trial_story};
 
 use super::source_line;
-use super::words::{format_count, plural_of, sanitize_line, sanitize_lines, shorten_text};
 use crate::messages;
 use crate::model::{Autopsy, Crash, Frame, ProcessPhase, Site, Thread, class};
 use crate::oracle;
+use crate::words::{format_count, plural_of, sanitize_line, sanitize_lines, shorten_text};
 use lines::WrappedText;
 use std::collections::BTreeMap;
 
@@ -206,14 +206,17 @@ fn push_instruction(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool) {
     };
     let place = crash.frames.first().map_or(String::new(), frame_place);
     lines.push_detail(&format!("at {place}: {}", sanitize_line(text)));
-    let shown = autopsy.registers.iter();
-    let shown = shown.filter(|(name, _)| verbose || mentions_register(text, name));
+    let shown = autopsy
+        .registers
+        .iter()
+        .filter(|(name, _)| verbose || mentions_register(text, name));
     push_registers(lines, &shown.cloned().collect::<Vec<_>>());
 }
 
 fn push_registers(lines: &mut WrappedText, registers: &[(String, u64)]) {
-    let shown = registers.iter();
-    let shown = shown.map(|(name, value)| format!("{} = 0x{value:x}", sanitize_line(name)));
+    let shown = registers
+        .iter()
+        .map(|(name, value)| format!("{} = 0x{value:x}", sanitize_line(name)));
     for row in shown.collect::<Vec<_>>().chunks(4) {
         lines.push_line(&format!("    {}", row.join("   ")));
     }
@@ -283,8 +286,10 @@ fn push_calls(lines: &mut WrappedText, frames: &[Frame], shown: usize) {
     let width = frames
         .iter()
         .take(shown)
-        .map(|frame| module_name(frame).chars().count());
-    let width = width.max().unwrap_or(0).min(24);
+        .map(|frame| module_name(frame).chars().count())
+        .max()
+        .unwrap_or(0)
+        .min(24);
     for (number, frame) in frames.iter().enumerate().take(shown) {
         let inlined = if frame.inlined { " (inlined)" } else { "" };
         let (module, function) = (module_name(frame), function_name(frame));
@@ -436,17 +441,21 @@ fn push_tool_output(lines: &mut WrappedText, tools: &[(String, String)]) {
 
 /// Lists files on the stack without any symbols, and how to get symbols.
 fn push_symbol_hints(lines: &mut WrappedText, autopsy: &Autopsy) {
-    let nameless = autopsy.modules.iter().filter(|module| {
-        let name = module.path.rsplit('/').next();
-        let on_stack = |frame: &Frame| frame.module.as_deref() == name && frame.function.is_none();
-        let threads = autopsy.threads.iter().take(1);
-        let frames = threads
-            .flat_map(|thread| &thread.frames)
-            .chain(&autopsy.crash.frames);
-        ["nothing", "exports"].contains(&module.symbols.as_str())
-            && frames.into_iter().any(on_stack)
-    });
-    let nameless: Vec<_> = nameless.collect();
+    let nameless: Vec<_> = autopsy
+        .modules
+        .iter()
+        .filter(|module| {
+            let name = module.path.rsplit('/').next();
+            let on_stack =
+                |frame: &Frame| frame.module.as_deref() == name && frame.function.is_none();
+            let threads = autopsy.threads.iter().take(1);
+            let frames = threads
+                .flat_map(|thread| &thread.frames)
+                .chain(&autopsy.crash.frames);
+            ["nothing", "exports"].contains(&module.symbols.as_str())
+                && frames.into_iter().any(on_stack)
+        })
+        .collect();
     if nameless.is_empty() {
         return;
     }

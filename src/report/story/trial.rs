@@ -2,18 +2,18 @@
 
 use super::super::load;
 use super::super::source_line;
-use super::super::words::{
-    early_end, format_bytes, format_count, format_seconds, left_behind, sanitize_line,
-};
 use super::lines::WrappedText;
 use super::{
     DETAILS, describe_site, hang_story, push_details, push_headline, push_source_line, push_stacks,
 };
 use crate::model::{
     Autopsy, Ending, EngineObjectKind, EvidenceDepth, Failure, FailureKind, LoadPlan, Observation,
-    Outcome, RemainingProcesses, ResourceLimit, Signature, TrialId,
+    Outcome, RemainingProcesses, ResourceLimit, Signature, Site, TrialId,
 };
 use crate::oracle;
+use crate::words::{
+    early_end, format_bytes, format_count, format_seconds, left_behind, sanitize_line,
+};
 
 /// The facts for the description of a trial.
 pub struct TrialDetails<'a> {
@@ -37,12 +37,23 @@ pub struct TrialDetails<'a> {
     pub stories: &'a [Autopsy],
     /// The last lines that it wrote to stderr, or else to stdout.
     pub output: &'a [String],
-    /// Another trial with the same failure and more evidence, and the command that explains it.
-    pub better: Option<(TrialId, String)>,
+    /// Another trial with the same failure and more evidence.
+    pub better: Option<&'a BetterTrial>,
     /// Width in columns.
     pub width: usize,
     /// Whether all registers and threads are shown in full.
     pub verbose: bool,
+}
+
+/// A trial with the same failure as another one, and more evidence.
+#[derive(Clone, Debug)]
+pub struct BetterTrial {
+    /// Its number.
+    pub trial: TrialId,
+    /// Its failure.
+    pub failure: Failure,
+    /// The command that explains it.
+    pub command: String,
 }
 
 /// A request in flight when the service crashed.
@@ -156,11 +167,13 @@ fn push_failure(told: &TrialDetails<'_>, failure: &Failure, lines: &mut WrappedT
     }
     let cores = seen.cores.iter();
     for core in cores.filter(|core| !core.file.as_os_str().is_empty()) {
-        let unread = core.unread.as_ref();
-        let unread = unread.map_or(String::new(), |why| format!(" (not read: {why})"));
+        let unread = core
+            .unread
+            .as_ref()
+            .map_or(String::new(), |why| format!(" (not read: {why})"));
         lines.push_line(&sanitize_line(&format!("  core: {}{unread}", core.file)));
     }
-    if let Some((better, command)) = &told.better {
+    if let Some(better) = told.better {
         // Many bugs end with the same exit status.
         let same = if failure.signature.depth == EvidenceDepth::Status {
             "which ended in the same way and may be the same bug"
@@ -168,8 +181,19 @@ fn push_failure(told: &TrialDetails<'_>, failure: &Failure, lines: &mut WrappedT
             "which has the same failure"
         };
         lines.push_gap();
-        lines.push_prose("", &format!("More is known of {better}, {same}:"));
-        lines.push_line(&format!("  {command}"));
+        let crash = &better.failure;
+        let site = Site::naming_site(&crash.sites);
+        let site = site.map_or(String::new(), |site| format!(" at {site}"));
+        let title = format!("{}{site}", crash.signature.title);
+        lines.push_prose(
+            "",
+            &format!(
+                "More is known of {}, {same}: {}",
+                better.trial,
+                sanitize_line(&title)
+            ),
+        );
+        lines.push_line(&format!("  {}", better.command));
     }
 }
 

@@ -560,8 +560,8 @@ fn relative_paths_begin_at_the_folder_of_the_file() {
             told = base.to_owned();
             Ok(around(base))
         },
-    );
-    let plan = plan.unwrap();
+    )
+    .unwrap();
     let sub = folder.path().join("sub");
     let actor = &plan.variants[0].actors[0];
     assert_eq!(told, sub);

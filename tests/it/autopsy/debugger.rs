@@ -30,8 +30,12 @@ fn plain(name: &str) -> String {
         "rust_begin_unwind" => "panic_handler",
         other => other,
     };
-    let last = last.trim_start_matches("__GI_").trim_start_matches('_');
-    let last = last.split('@').next().unwrap();
+    let last = last
+        .trim_start_matches("__GI_")
+        .trim_start_matches('_')
+        .split('@')
+        .next()
+        .unwrap();
     last.trim().to_owned()
 }
 

@@ -17,8 +17,9 @@ fn symbols_of_libc() -> Option<String> {
     let said = limited::output(provoke.args(["doctor", "--json"])).unwrap();
     let doctor: Value = serde_json::from_slice(&said.stdout).unwrap();
     let mut checks = doctor["checks"].as_array().unwrap().iter();
-    let check = checks.find(|check| check["name"] == "libc-symbols");
-    let check = check.unwrap();
+    let check = checks
+        .find(|check| check["name"] == "libc-symbols")
+        .unwrap();
     (check["state"] != "ok").then(|| check["seen"].as_str().unwrap().to_owned())
 }
 

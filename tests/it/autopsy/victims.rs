@@ -72,8 +72,9 @@ impl Lab {
         command.envs(env.iter().copied());
         command.stdin(Stdio::null());
         let said = command.output().unwrap();
-        let cores = fs::read_dir(&folder).unwrap();
-        let mut cores = cores.map(|entry| entry.unwrap().path());
+        let mut cores = fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
         cores.next().unwrap_or_else(|| {
             panic!(
                 "{} left no core: {} {}",

@@ -43,8 +43,12 @@ fn the_first_that_fails_is_found_with_one_lane_and_with_several() {
             all.1
         );
         // Only a fraction of the candidates was tried.
-        let tried = answer["points"].as_array().unwrap().iter();
-        let tried = tried.filter(|point| point["trials"] != 0).count();
+        let tried = answer["points"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|point| point["trials"] != 0)
+            .count();
         assert!(tried < 14, "{tried}");
     }
 }
@@ -264,8 +268,12 @@ fn a_setting_that_raises_the_rate_is_searched_under() {
         raised["as_planned"]["trials"].as_u64() >= Some(12),
         "{raised}"
     );
-    let used = raised["settings"].as_array().unwrap().iter();
-    let used: Vec<&Value> = used.filter(|one| one["setting"] == setting).collect();
+    let used: Vec<&Value> = raised["settings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["setting"] == setting)
+        .collect();
     assert_eq!(used[0]["failures"], used[0]["trials"], "{raised}");
     let wanted = format!("searched with {setting}, which fails more often:");
     assert!(all.1.stdout.contains(&wanted), "{}", all.1);
@@ -275,8 +283,10 @@ fn a_setting_that_raises_the_rate_is_searched_under() {
         .lines()
         .position(|line| line.contains("setting_chosen"));
     let copies: usize = setting["--copies ".len()..].parse().unwrap();
-    let later = journal.lines().skip(chosen.unwrap());
-    let later = later.filter(|line| line.contains("trial_finished"));
+    let later = journal
+        .lines()
+        .skip(chosen.unwrap())
+        .filter(|line| line.contains("trial_finished"));
     for line in later {
         let event: Value = serde_json::from_str(line).unwrap();
         let actors = event["trial_finished"]["seen"]["actors"].as_array();
@@ -584,8 +594,10 @@ fn a_failure_that_came_and_went_is_followed_to_both_of_its_ends() {
 
 /// Returns the positions of the boundaries, and whether the failures begin there.
 fn boundaries(report: &Value) -> Vec<(u64, bool)> {
-    let boundaries = report["answer"]["bisect"]["boundaries"].as_array();
-    let boundaries = boundaries.unwrap().iter();
+    let boundaries = report["answer"]["bisect"]["boundaries"]
+        .as_array()
+        .unwrap()
+        .iter();
     let each = boundaries.map(|one| (one["place"].as_u64(), one["begins"].as_bool()));
     each.map(|(place, begins)| (place.unwrap(), begins.unwrap()))
         .collect()

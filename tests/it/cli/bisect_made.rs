@@ -268,11 +268,12 @@ fn old_folders_make_room_for_new_ones() {
     let build = format!("ls -d ../*[0-9] | wc -l >> {here}/counts");
     let all = repository.bisect(&["--disk", "1", "--build", &build]);
     assert_eq!(told(&all), found(&["change 7"]), "{}", all.1);
-    let counts = repository.0.read("counts");
-    let counts = counts
+    let counts: Vec<u32> = repository
+        .0
+        .read("counts")
         .lines()
-        .map(|count| count.trim().parse::<u32>().unwrap());
-    let counts: Vec<u32> = counts.collect();
+        .map(|count| count.trim().parse::<u32>().unwrap())
+        .collect();
     // The directory in preparation, the last prepared one, and the one in use.
     assert!(
         counts.len() >= 3 && counts.iter().all(|count| *count <= 3),
@@ -766,8 +767,11 @@ fn the_version_of_a_package_that_brought_it_or_fixed_it_is_found_and_kept_for_la
         "[ $PROVOKE_TRIAL != 9 ] || until [ -e {here}/go ]; do touch {here}/waits; sleep 0.01; done; exec python app.py"
     );
     let args = ["-o", "cut", "--pip", list, "--shell", &line];
-    let mut cut = python.command("bisect", &args);
-    let mut cut = cut.envs(NOWHERE).spawn().unwrap();
+    let mut cut = python
+        .command("bisect", &args)
+        .envs(NOWHERE)
+        .spawn()
+        .unwrap();
     wait_until("#9 runs", || python.0.path("waits").exists());
     cut.kill().unwrap();
     cut.wait().unwrap();

@@ -120,7 +120,7 @@ fn where_all_fail_or_none_does_it_is_said() {
     assert_eq!((&*verdict, code), ("clean", 0), "{said}");
     assert!(
         said.stdout
-            .contains("no variant failed: M=a, M=b and M=c fail less often than the baseline (3 of 3), if at all, at 95 % (0 of 6 failed in each: rate below 46 %)"),
+            .contains("no variant failed: M=a, M=b and M=c fail less often than the baseline (3 of 3), if at all, at 95 % (0 of 6 failed in each; below 46 %)"),
         "{said}"
     );
     let (verdict, code, said) = compare(&["--", "sh", "-c", "exit 125"]);
@@ -144,7 +144,7 @@ fn a_variant_is_clean_only_below_a_floor_that_was_given() {
         ],
         [&json!(0.1), &json!(39), &Value::Null]
     );
-    let wanted = "It fails where M=b: in 1 of 3 variants; the other variants are clean at 95 % (0 of 39 failed in each: rate below 10 %)";
+    let wanted = "It fails where M=b (1 of 3 variants); the others are clean at 95 % (0 of 39 failed in each: rate below 10 %)";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
 
     let all = Sandbox::new().compare(&args);
@@ -157,7 +157,7 @@ fn a_variant_is_clean_only_below_a_floor_that_was_given() {
     let below = &all.0["answer"]["compare"]["variants"][0]["rate_below"];
     assert!(below.as_f64() > Some(0.1), "{below}");
     for wanted in [
-        "less often than M=b, if at all, at 95 % (0 of",
+        "less often, if at all, at 95 % (0 of",
         "--floor 5%, 80 passing trials",
     ] {
         assert!(all.1.stdout.contains(wanted), "{}", all.1);
@@ -196,7 +196,7 @@ fn of_a_matrix_the_combination_that_fails_is_named() {
     assert!(
         all.1
             .stdout
-            .contains("It fails where A=2 and B=y: in 1 of 4"),
+            .contains("It fails where A=2 and B=y (1 of 4 variants)"),
         "{}",
         all.1
     );
@@ -321,8 +321,9 @@ fn trials_of_all_variants_take_turns() {
     ];
     let (_, said) = sandbox.compare(&[&args[..], &["--", "true"]].concat());
     assert_eq!(said.code, Some(3), "{said}");
-    let rows = sandbox.provoke(&["report", "last", "--jsonl"]).stdout;
-    let rows: Vec<Value> = rows
+    let rows: Vec<Value> = sandbox
+        .provoke(&["report", "last", "--jsonl"])
+        .stdout
         .lines()
         .map(|row| serde_json::from_str(row).unwrap())
         .collect();
@@ -444,7 +445,7 @@ fn a_wrong_comparison_is_explained() {
     3 | baseline = '0/30'
       |            ^^^^^^
       |
-      = help: reproduce the failure first: provoke run --max-fail 3 -- CMD; or assume a rate: --assume-rate 1%
+      = help: name a run with failures (`provoke list` shows them); without --baseline, the newest one counts
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&format!("command = ['true']\nfind = 'failing'\n{TWO}")), @r#"

@@ -115,7 +115,7 @@ fn the_whole_screen_of_a_fix() {
     saved in   provoke-out/RUN
     ------- stderr -------
       before: 1 of 10 failed; PROBABLY FIXED needs 190 passing trials, FIXED 390; the first failure means NOT FIXED
-      the baseline has few failures: about 20 more trials of the unfixed program (3 more failures) would reduce the total by 120 trials
+      the baseline has few failures: with 3 failures (about 20 more trials of the unfixed program), the total would be 120 trials smaller
     [exit status: Some(0)]
     ");
 }
@@ -130,7 +130,7 @@ fn nothing_to_confirm() {
     ------- stderr -------
     error: none of the 30 trials of the baseline failed
 
-    hint: reproduce the failure first: provoke run --max-fail 3 -- CMD; or assume a rate: --assume-rate 1%
+    hint: name a run with failures (`provoke list` shows them); without --baseline, the newest one counts
     [exit status: Some(2)]
     ");
     insta::assert_snapshot!(said(&[]), @"
@@ -836,7 +836,7 @@ fn failures_in_one_clump_are_worth_one_failure() {
             trials 121-130
       time: pass TIME, failure TIME
 
-      note: 10 failures came in 1 clump (p < 0.001): something outside the trials may have caused them; the interval and `confirm` count a clump as one failure
+      note: 10 failures came in 1 clump (p < 0.001), so one cause may have hit several trials: the interval and `confirm` count each clump as one failure
 
     is it fixed?       provoke confirm --baseline before   # N passing trials
     repeat one trial   provoke replay before#121
@@ -873,7 +873,7 @@ fn three_failures_shortly_before_the_end_are_worth_one_failure() {
             trials 178-180
       time: pass TIME, failure TIME
 
-      note: 3 failures came in 1 clump (p < 0.001): something outside the trials may have caused them; the interval and `confirm` count a clump as one failure
+      note: 3 failures came in 1 clump (p < 0.001), so one cause may have hit several trials: the interval and `confirm` count each clump as one failure
 
     is it fixed?       provoke confirm --baseline before   # N passing trials
     repeat one trial   provoke replay before#178
@@ -899,7 +899,7 @@ fn after_a_changing_rate_a_fix_is_held_against_the_quieter_half() {
     exit 1 in 13 of 200 trials: 6.5 % (95 % interval 3.5 to 10.9 %)
 
       13x   exit 1: the program reported failure
-            trials 1, 7, 12, 20, 26, 33, 40, 47, 55, 61, 70, 150, … 13 in all
+            trials 1, 7, 12, 20, 26, 33, 40, 47, 55, 61, 70, 150, 190
       time: pass TIME, failure TIME
 
       note: the failure rate fell during the run (Laplace's trend test, p = 0.0043; possibly a warm-up): the rate above is an average, and `confirm` uses the half with fewer failures
@@ -955,16 +955,16 @@ fn attempts_against_one_baseline_are_counted() {
     let said = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
     insta::assert_snapshot!(said, @"
     FIXED (95 %): 49 passing trials; before, 3 of 14 failed. If the fix only halved the failure rate, this result would occur in at most 1 of 20 cases
-      3 fixes were tested against this baseline, so the risk of a false FIXED is up to 15 % in total; --conf 98.34 keeps it below 5 %
+      this baseline is used for 3 tests of fixes: the risk that any of them wrongly says FIXED is up to 15 % in total; --conf 98.34 keeps it below 5 %
 
-      assumes: the 3 failures of the baseline are independent (too few to test this); if they had one common cause, FIXED would need 564 passing trials
+      assumes: the 3 failures of the baseline occurred independently of each other (too few to test this); if a single event, such as a full disk, caused them all, FIXED would need 564 passing trials
 
     saved in   provoke-out/RUN
     ------- stderr -------
       baseline: run before, 3 of 14 trials failed
         provoke victim exit --fail-on '3,9,14'
       before: 3 of 14 failed; FIXED needs 49 passing trials, about TIME; the first failure means NOT FIXED
-      3 fixes were tested against this baseline, so the risk of a false FIXED is up to 15 % in total; --conf 98.34 keeps it below 5 %
+      this baseline is used for 3 tests of fixes: the risk that any of them wrongly says FIXED is up to 15 % in total; --conf 98.34 keeps it below 5 %
       the bug: exit 1; other failures with its exit status count, too
     [exit status: Some(0)]
     ");

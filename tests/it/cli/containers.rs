@@ -230,10 +230,11 @@ fn a_core_is_taken_out_of_a_container() {
         let events = images.sandbox.events();
         let seen = events
             .iter()
-            .find_map(|event| event["trial_finished"]["seen"].as_object());
-        let seen = seen.unwrap();
-        let core = seen.get("cores").map(|cores| &cores[0]);
-        let core = core.unwrap_or_else(|| panic!("{mounts:?} {seen:?}"));
+            .find_map(|event| event["trial_finished"]["seen"].as_object())
+            .unwrap();
+        let core = seen
+            .get("cores")
+            .map_or_else(|| panic!("{mounts:?} {seen:?}"), |cores| &cores[0]);
         assert_eq!(core["crash"]["program"], "program", "{mounts:?} {core}");
         // The core is read with the program in the image, which does not exist at its path here.
         let frames = core["crash"]["frames"].as_array().unwrap();
@@ -462,8 +463,9 @@ impl Images {
 
     /// Returns the objects that trials of this command left in the engine, by trial, and the report.
     fn left_by(&self, options: &[&str], line: &str) -> (serde_json::Value, Vec<serde_json::Value>) {
-        let line = line.replace("IMAGE", &format!("{}:good", self.name));
-        let line = line.replace("NAME", &self.name);
+        let line = line
+            .replace("IMAGE", &format!("{}:good", self.name))
+            .replace("NAME", &self.name);
         let all = [
             "--capture",
             "off",
@@ -537,9 +539,9 @@ fn what_is_there_already_is_nobodys_leak() {
     let images = Images::new();
     let volume = format!("{}-before", images.name);
     run(images.sandbox.any("docker", &["volume", "create", &volume]));
-    let line = "docker run --rm -v NAME-before:/data IMAGE /program sleep 0 | grep asleep";
-    let line = line.replace("NAME", &images.name);
-    let line = line.replace("IMAGE", &format!("{}:good", images.name));
+    let line = "docker run --rm -v NAME-before:/data IMAGE /program sleep 0 | grep asleep"
+        .replace("NAME", &images.name)
+        .replace("IMAGE", &format!("{}:good", images.name));
     let all = ["-n", "2", "--watch-engine", "--shell", &line];
     let (report, said) = images.sandbox.report(&all);
     // A volume that provoke did not see before could not be removed by it.

@@ -21,8 +21,10 @@ pub(super) fn compile(sandbox: &Sandbox, name: &str, source: &str, flags: &[&str
 /// Returns the titles of the measured signatures, and of the captured ones.
 fn titles(report: &Value) -> (Vec<String>, Vec<String>) {
     let list = |signatures: &Value| -> Vec<String> {
-        let all = signatures.as_array().into_iter().flatten();
-        let mut all: Vec<String> = all
+        let mut all: Vec<String> = signatures
+            .as_array()
+            .into_iter()
+            .flatten()
             .map(|seen| seen["title"].as_str().unwrap().to_owned())
             .collect();
         all.sort();

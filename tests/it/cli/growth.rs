@@ -87,7 +87,9 @@ fn where_nothing_lives_on_there_is_nothing_to_grow() {
     let sandbox = Sandbox::new();
     let (report, _) = sandbox.report(&["-n", "3", "--setup", "true", "--", "true"]);
     assert_eq!(report["growth"], Value::Array(Vec::new()));
-    let looked = sandbox.events().into_iter();
-    let mut looked = looked.filter(|event| event.to_string().contains("\"around\""));
+    let mut looked = sandbox
+        .events()
+        .into_iter()
+        .filter(|event| event.to_string().contains("\"around\""));
     assert_eq!(looked.next(), None);
 }

@@ -308,10 +308,10 @@ fn python_hangs_are_told_apart_by_their_python_calls() {
     let (report, said) = sandbox.report(&args);
     let signatures = report["variants"][0]["signatures"].as_array().unwrap();
     assert!(signatures.iter().all(|seen| seen["count"] == 2), "{said}");
-    let titles = signatures
+    let mut titles: Vec<&str> = signatures
         .iter()
-        .map(|seen| seen["title"].as_str().unwrap());
-    let mut titles: Vec<&str> = titles.collect();
+        .map(|seen| seen["title"].as_str().unwrap())
+        .collect();
     titles.sort_unstable();
     assert_eq!(
         titles,

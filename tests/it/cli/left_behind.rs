@@ -29,12 +29,15 @@ fn a_detached_daemon_is_found_described_and_killed() {
     assert_eq!(variant["outcomes"], json!({"pass": 2, "leak": 1}));
     assert_eq!(variant["failing_trials"], json!([2]));
     assert_gone(&linger);
-    let leaked = sandbox.events().into_iter().find_map(|event| {
-        event
-            .pointer("/trial_finished/seen/residue/leaked/0")
-            .cloned()
-    });
-    let leaked = leaked.unwrap();
+    let leaked = sandbox
+        .events()
+        .into_iter()
+        .find_map(|event| {
+            event
+                .pointer("/trial_finished/seen/residue/leaked/0")
+                .cloned()
+        })
+        .unwrap();
     assert!(leaked["pid"].as_i64().unwrap() > 1);
     assert!(leaked["rss_kib"].as_u64().unwrap() > 0);
     assert!(leaked["age_us"].as_u64().unwrap() > 0);

@@ -57,8 +57,7 @@ fn nginx_with_its_workers_is_one_service() {
          events {{}}\nhttp {{ access_log off; server {{ listen 127.0.0.1:{port};\n\
          location / {{ return 200 'hello'; }} }} }}\n"
     );
-    let config = sandbox.write("nginx.conf", &config);
-    let config = config.display().to_string();
+    let config = sandbox.write("nginx.conf", &config).display().to_string();
     let command = ["nginx", "-p", ".", "-c", &config];
     let (report, said) = load(&sandbox, port, &ARGS, &command);
     let variant = only(&report);
@@ -179,7 +178,7 @@ fn a_native_crash_of_a_python_service_shows_the_python_line() {
     assert!(said.stdout.contains("4 | ctypes.string_at(0)"), "{said}");
     assert!(
         said.stdout
-            .contains("responses before the death (warm-up included): 9"),
+            .contains("responses before the death, including the warm-up: 9"),
         "{said}"
     );
     let told = sandbox.provoke(&["explain", "last"]).stdout;

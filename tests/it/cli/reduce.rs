@@ -24,11 +24,14 @@ const B_AND_D: &str =
 /// Returns the needed items, with the verdict and the exit code.
 fn told((report, said): &(Value, Said)) -> (Value, Vec<String>, i32) {
     let groups = report["answer"]["reduce"]["needed"].as_array();
-    let things = groups.into_iter().flatten().flat_map(|group| {
-        let things = group["things"].as_array().unwrap().iter();
-        things.map(|thing| thing.as_str().unwrap().to_owned())
-    });
-    let mut things: Vec<String> = things.collect();
+    let mut things: Vec<String> = groups
+        .into_iter()
+        .flatten()
+        .flat_map(|group| {
+            let things = group["things"].as_array().unwrap().iter();
+            things.map(|thing| thing.as_str().unwrap().to_owned())
+        })
+        .collect();
     things.sort();
     (report["verdict"].clone(), things, said.code.unwrap())
 }
@@ -280,7 +283,7 @@ fn a_set_that_cannot_be_tried_is_left_out_and_what_that_hides_is_said() {
     assert_eq!(told(&all), found(&["`a`", "`b`"]), "{}", all.1);
     for wanted in [
         "`a`, `b` are needed",
-        "without `a`: not testable (`setup` failed: exit 1: b needs a)",
+        "without `a`: the rest is not testable (`setup` failed: exit 1: b needs a)",
     ] {
         assert!(all.1.to_string().contains(wanted), "{wanted}: {}", all.1);
     }
@@ -291,13 +294,24 @@ fn a_set_that_cannot_be_tried_is_left_out_and_what_that_hides_is_said() {
 }
 
 #[test]
+fn a_failure_does_not_show_that_the_program_runs() {
+    let sandbox = Sandbox::new();
+    // With `a`, four of five trials fail; without `b`, the others end with an error.
+    let line = "case '{set}' in *a*) [ $((PROVOKE_TRIAL % 5)) = 0 ] || exit 3;; esac; case '{set}' in *b*) ;; *) exit 4;; esac";
+    let all = sandbox.reduce(&["--set", "a,b,c,d", "--shell", line]);
+    assert_eq!(told(&all), found(&["`a`"]), "{}", all.1);
+    let wanted = "`b` must stay: the program does not run without it, or fails in another way";
+    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+}
+
+#[test]
 fn what_fails_otherwise_is_neither_unless_every_failure_counts() {
     let sandbox = Sandbox::new();
     let line = "case '{set}' in *b*d*) exit 3;; *c*) exit 4;; esac";
     let args = ["--set", "a,b,c,d", "--shell", line];
     let all = sandbox.reduce(&args);
     assert_eq!(told(&all), found(&["`b`", "`d`"]), "{}", all.1);
-    let wanted = "(--any-failure counts them)";
+    let wanted = "(--any-failure counts every failure)";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
     let all = sandbox.reduce(&[&["--any-failure"], &args[..]].concat());
     assert_eq!(told(&all), found(&["`c`"]), "{}", all.1);

@@ -472,12 +472,12 @@ fn a_run_is_listed_with_the_shortest_text_that_names_it() {
         fs::copy(sandbox.path("one/events.jsonl"), copy).unwrap();
     }
     let listed = sandbox.provoke(&["list"]);
-    let starts = listed
+    let starts: Vec<&str> = listed
         .stdout
         .lines()
         .skip(1)
-        .map(|line| line.split(' ').next().unwrap());
-    let starts: Vec<&str> = starts.collect();
+        .map(|line| line.split(' ').next().unwrap())
+        .collect();
     assert_eq!(
         starts,
         [

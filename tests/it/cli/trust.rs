@@ -95,8 +95,13 @@ fn a_run_from_an_archive_is_not_executed() {
     let journal = run.join("events.jsonl");
     // Simulates a journal that was written an hour ago: its file is newer than its events.
     let text = fs::read_to_string(&journal).unwrap();
-    let at = text.split(r#""at":"#).nth(1).unwrap();
-    let at = at.split(|c: char| !c.is_ascii_digit()).next().unwrap();
+    let at = text
+        .split(r#""at":"#)
+        .nth(1)
+        .unwrap()
+        .split(|c: char| !c.is_ascii_digit())
+        .next()
+        .unwrap();
     let earlier = (at.parse::<u64>().unwrap() - 3600).to_string();
     let sums = Regex::new(r#","sum":"[0-9a-f]{16}"}"#).unwrap();
     let text = text.replacen(at, &earlier, 1);

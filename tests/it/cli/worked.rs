@@ -104,8 +104,13 @@ fn the_library_has_executors_policies_and_journals_of_ones_own() {
     // It depends on chance whether its threads meet.
     assert!(said("executor", &[]).contains(" of 500 trials"));
     assert_eq!(
-        said("policy", &[]),
+        said("question", &[]),
         "10 of 61 failed; the longest series of passes was 12\n"
+    );
+    let told = said("experiment", &[]);
+    assert!(
+        told.starts_with("exit 1 in 14 of 100 trials: 14 % ") && told.ends_with("\nFailing\n"),
+        "{told}"
     );
     sandbox.provoke(&[
         "run", "-n", "7", "--", PROVOKE, "victim", "exit", "--rate", "100%",

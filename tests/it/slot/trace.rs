@@ -283,16 +283,23 @@ fn what_cannot_be_traced_runs_all_the_same_and_that_is_said_once() {
 
 /// Returns the outcome of a trial, without parts that vary.
 fn outcome(seen: &Observation) -> String {
-    let actors = seen.actors.iter();
-    let actors: Vec<_> = actors
+    let actors: Vec<_> = seen
+        .actors
+        .iter()
         .map(|one| (&one.ending, one.written, &one.last_words))
         .collect();
-    let leaked = seen.residue.leaked.iter();
-    let leaked: Vec<_> = leaked
+    let leaked: Vec<_> = seen
+        .residue
+        .leaked
+        .iter()
         .map(|one| (&one.command, one.state == 'T', one.core.is_some()))
         .collect();
-    let hung = seen.hang.iter().flat_map(|hang| &hang.threads);
-    let hung: Vec<_> = hung.map(|one| (&one.name, one.state)).collect();
+    let hung: Vec<_> = seen
+        .hang
+        .iter()
+        .flat_map(|hang| &hang.threads)
+        .map(|one| (&one.name, one.state))
+        .collect();
     let dead: Vec<_> = seen.casualties.iter().map(|one| one.signal).collect();
     let unkillable = &seen.residue.unkillable;
     format!("{actors:?} {leaked:?} {hung:?} {dead:?} {unkillable:?}")

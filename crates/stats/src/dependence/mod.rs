@@ -134,9 +134,14 @@ impl Batches {
 
     /// Adds one batch. A batch without runs is left out.
     pub fn add_batch(&mut self, runs: u32, failures: u32) {
+        self.add_batches(runs, failures, 1);
+    }
+
+    /// Adds several equal batches. Batches without runs are left out.
+    pub fn add_batches(&mut self, runs: u32, failures: u32, count: u64) {
         debug_assert!(failures <= runs, "{failures} failures in {runs} runs");
         if runs > 0 {
-            *self.counts.entry((runs, failures.min(runs))).or_insert(0) += 1;
+            *self.counts.entry((runs, failures.min(runs))).or_insert(0) += count;
         }
     }
 

@@ -57,8 +57,10 @@ impl Bisection {
             MissingEvidence::MassInside(class) => class,
             MissingEvidence::Runs { version, about } => {
                 let under_way = slots.in_flight.iter().filter(|v| **v == version).count();
-                let wanted = usize::try_from(about).unwrap_or(usize::MAX);
-                let wanted = wanted.saturating_sub(under_way).min(slots.free);
+                let wanted = usize::try_from(about)
+                    .unwrap_or(usize::MAX)
+                    .saturating_sub(under_way)
+                    .min(slots.free);
                 chosen.resize(wanted, version);
                 0..self.rows.cell_count()
             }

@@ -84,8 +84,10 @@ impl Bisection {
             return Some(missing);
         }
         let each = clean_runs_needed(bad_failures, bad_runs, alpha)? / DISTANCES.len() as u64;
-        let further = DISTANCES.map(|part| before - before / part);
-        let mut further = further.into_iter().filter(testable);
+        let mut further = DISTANCES
+            .map(|part| before - before / part)
+            .into_iter()
+            .filter(testable);
         if let Some(missing) = further.find_map(|version| missing(version, each.max(1))) {
             return Some(missing);
         }

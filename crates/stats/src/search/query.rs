@@ -208,17 +208,20 @@ impl QueryGains {
         let priors: Vec<f64> = (0..segments.len()).map(prior).collect();
         let masses = priors.iter().zip(segments);
         let total: f64 = masses.map(|(prior, segment)| prior * segment.0).sum();
-        let expected = priors.iter().zip(segments).map(|(prior, segment)| {
-            let (prior, mass) = (prior / total, prior * segment.0 / total);
-            let sums =
-                |fails: &[f64; BLOCKS]| fails.map(|fails| EntropySum::new(prior * fails, mass));
-            ExpectedOutcomes {
-                mass,
-                bad: sums(&segment.1),
-                good: sums(&segment.2),
-            }
-        });
-        let expected: Vec<ExpectedOutcomes<BLOCKS>> = expected.collect();
+        let expected: Vec<ExpectedOutcomes<BLOCKS>> = priors
+            .iter()
+            .zip(segments)
+            .map(|(prior, segment)| {
+                let (prior, mass) = (prior / total, prior * segment.0 / total);
+                let sums =
+                    |fails: &[f64; BLOCKS]| fails.map(|fails| EntropySum::new(prior * fails, mass));
+                ExpectedOutcomes {
+                    mass,
+                    bad: sums(&segment.1),
+                    good: sums(&segment.2),
+                }
+            })
+            .collect();
         let mut above = vec![EntropySum::default(); blocks];
         for segment in &expected {
             for (sum, good) in above.iter_mut().zip(&segment.good) {
@@ -308,8 +311,11 @@ impl Bisection {
     pub(super) fn best_query(&self, costs: &Costs, cells: &Range<usize>) -> Option<Query> {
         let outlook = QueryGains::new(&self.rows, &self.before, cells);
         let mut best = BestQuery::default();
-        let special = costs.current.iter().chain(costs.built);
-        let special = special.filter(|v| **v <= self.newest && !self.untestable.contains(v));
+        let special = costs
+            .current
+            .iter()
+            .chain(costs.built)
+            .filter(|v| **v <= self.newest && !self.untestable.contains(v));
         for &version in special {
             let segment = self.rows.segment_of(version);
             let share = self.prior_share(segment, version);

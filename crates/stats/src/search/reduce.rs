@@ -472,13 +472,17 @@ impl Reduction {
     /// found set seems to fail less often than they do, only its own runs count.
     fn with_larger_sets(&self, alone: Count) -> Count {
         let found = self.prefix_set(0);
-        let larger = self.counts.iter().filter(|(set, _)| {
-            set.len() > found.len() && found.iter().all(|thing| set.binary_search(thing).is_ok())
-        });
-        let larger = larger.fold(Count::default(), |sum, (_, count)| Count {
-            failures: sum.failures + count.failures,
-            runs: sum.runs + count.runs,
-        });
+        let larger = self
+            .counts
+            .iter()
+            .filter(|(set, _)| {
+                set.len() > found.len()
+                    && found.iter().all(|thing| set.binary_search(thing).is_ok())
+            })
+            .fold(Count::default(), |sum, (_, count)| Count {
+                failures: sum.failures + count.failures,
+                runs: sum.runs + count.runs,
+            });
         let rarer = fisher(larger.failures, larger.runs, alone.failures, alone.runs).greater;
         if alone.failures == 0 || rarer < DOUBT {
             return alone;

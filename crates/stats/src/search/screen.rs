@@ -34,8 +34,11 @@ impl ItemScreen {
 
     /// Returns the set to run next, in ascending order, unless it is in flight.
     pub fn next_set(&self, in_flight: &[Vec<usize>]) -> Option<Vec<usize>> {
-        let sets = self.open.iter().map(|out| self.set_without(out));
-        let mut sets = sets.filter(|set| !in_flight.contains(set));
+        let mut sets = self
+            .open
+            .iter()
+            .map(|out| self.set_without(out))
+            .filter(|set| !in_flight.contains(set));
         sets.next()
     }
 

@@ -182,8 +182,11 @@ impl Bisection {
 
     pub(super) fn what_lacks(&self, stop: &StopConditions) -> MissingEvidence {
         let answer = self.sufficient_group(stop);
-        let group = answer.as_ref().ok().copied();
-        let group = group.or_else(|| stop.check.and_then(|_| self.settled_group(stop.early)));
+        let group = answer
+            .as_ref()
+            .ok()
+            .copied()
+            .or_else(|| stop.check.and_then(|_| self.settled_group(stop.early)));
         let check = group.and_then(|group| self.check_group(stop, &group));
         match (check, answer) {
             (Some((version, about)), _) => MissingEvidence::Runs { version, about },

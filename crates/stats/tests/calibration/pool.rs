@@ -143,8 +143,9 @@ fn to_repeat_a_run_until_it_fails_keeps_the_promise() {
 fn to_name_the_run_with_most_failures_keeps_the_promise() {
     for (p, runs, length) in [(0.3, 20, 10), (0.1, 5, 30), (0.1, 20, 10), (0.03, 20, 10)] {
         let [together, alone] = simulated(p, 300, 7, |chance| {
-            let all = (0..runs).map(|_| (failures(chance, p, length), length));
-            let mut all: Vec<(u64, u64)> = all.collect();
+            let mut all: Vec<(u64, u64)> = (0..runs)
+                .map(|_| (failures(chance, p, length), length))
+                .collect();
             all.sort_unstable();
             let named = all.pop()?;
             (named.0 > 0).then_some((named, all))
@@ -158,8 +159,8 @@ fn to_name_the_run_with_most_failures_keeps_the_promise() {
 fn runs_until_their_first_failure_keep_the_promise() {
     for (p, runs) in [(0.5, 5), (0.1, 5), (0.1, 20), (0.01, 5)] {
         let [together, alone] = simulated(p, 300, 8, |chance| {
-            let all = (0..runs).map(|_| (1, chance.first_failure(p)));
-            let mut all: Vec<(u64, u64)> = all.collect();
+            let mut all: Vec<(u64, u64)> =
+                (0..runs).map(|_| (1, chance.first_failure(p))).collect();
             // The shortest run is named: it failed after the fewest trials.
             all.sort_unstable_by_key(|(_, trials)| std::cmp::Reverse(*trials));
             Some((all.pop()?, all))

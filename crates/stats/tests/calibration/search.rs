@@ -306,12 +306,14 @@ fn reduced(
 fn a_reduction_stands_a_background() {
     for (n, needed, p, mean) in [(8, vec![5], 0.5, 38.0), (32, vec![3, 20], 0.5, 95.0)] {
         let (runs, answers) = reduced(n, &needed, (p, 0.01), |_, _| false);
-        let wrong = answers.iter().filter(|answer| {
-            let mut found = answer.needed.concat();
-            found.sort_unstable();
-            found != needed
-        });
-        let wrong = wrong.count();
+        let wrong = answers
+            .iter()
+            .filter(|answer| {
+                let mut found = answer.needed.concat();
+                found.sort_unstable();
+                found != needed
+            })
+            .count();
         assert!((runs / mean - 1.0).abs() < 0.3, "{n}: {runs} runs");
         assert!(wrong <= 5, "{n}: {wrong} wrong");
     }

@@ -1,0 +1,91 @@
+//! Finds separate files with debug information.
+
+use super::elf::{ElfObject, Layout, encode_hex};
+use object::Object as _;
+use provoke_sys::files;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// Opens a file as an ELF file.
+pub(super) fn open_elf(path: &Path) -> Option<ElfObject> {
+    ElfObject::parse(files::map_program(path).ok()?).ok()
+}
+
+/// Finds the debug file of a program, by its build id or by the name in its debug link.
+///
+/// All folders belong to the system on which the program ran.
+pub(super) fn find_debug_file(
+    folders: &[PathBuf],
+    path: &Path,
+    elf: Option<&ElfObject>,
+    build_id: Option<&[u8]>,
+) -> Option<ElfObject> {
+    if let Some(id) = build_id
+        && let Some(found) = by_identity(folders, id)
+    {
+        return Some(found);
+    }
+    let (name, checksum) = elf?.gnu_debuglink().ok()??;
+    let name = Path::new(OsStr::from_bytes(name)).file_name()?;
+    let beside = path.parent()?;
+    let mut places = vec![beside.join(name), beside.join(".debug").join(name)];
+    for folder in folders {
+        let below = beside.strip_prefix("/").unwrap_or(beside);
+        places.push(folder.join(below).join(name));
+    }
+    places.into_iter().find_map(|place| {
+        let bytes = files::map_program(&place).ok()?;
+        let same = match (build_id, Layout::from_bytes(bytes)?.build_id) {
+            (Some(wanted), Some(found)) => wanted == found,
+            _ => crc32_checksum(bytes) == checksum,
+        };
+        same.then(|| ElfObject::parse(bytes).ok())?
+    })
+}
+
+/// Finds the file with debug information that several debug files share.
+pub(super) fn find_supplement(folders: &[PathBuf], elf: &ElfObject) -> Option<ElfObject> {
+    let (name, id) = elf.gnu_debugaltlink().ok()??;
+    by_identity(folders, id).or_else(|| {
+        let name = Path::new(OsStr::from_bytes(name));
+        // The name is relative to the folder of the debug file, which is `.build-id/xx`.
+        let place = |folder: &PathBuf| open_elf(&folder.join(".build-id/00").join(name));
+        folders.iter().find_map(place)
+    })
+}
+
+fn by_identity(folders: &[PathBuf], id: &[u8]) -> Option<ElfObject> {
+    let (first, rest) = id.split_first()?;
+    let name = format!(
+        ".build-id/{}/{}.debug",
+        encode_hex(&[*first]),
+        encode_hex(rest)
+    );
+    folders
+        .iter()
+        .find_map(|folder| open_elf(&folder.join(&name)))
+}
+
+/// Computes the checksum of `.gnu_debuglink`.
+fn crc32_checksum(bytes: &[u8]) -> u32 {
+    let table: [u32; 256] = std::array::from_fn(|index| {
+        (0..8).fold(u32::try_from(index).unwrap_or(0), |value, _| {
+            value >> 1 ^ if value & 1 == 1 { 0xedb8_8320 } else { 0 }
+        })
+    });
+    !bytes.iter().fold(!0, |sum, byte| {
+        let [low, ..] = sum.to_le_bytes();
+        table[usize::from(low ^ byte)] ^ sum >> 8
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_the_one_of_the_standard() {
+        assert_eq!(crc32_checksum(b"123456789"), 0xcbf4_3926);
+    }
+}

@@ -1,0 +1,272 @@
+//! Combines all findings of a core into one analysis.
+
+use super::abort;
+use super::address_space::{AddressSpace, core_mappings};
+use super::dump::Dump;
+use super::fault;
+use super::fault_context::{FaultContext, Registers};
+use super::file_cache::{self, FileCache};
+use super::modules::LoadedModules;
+use super::notes::{ParsedNotes, ThreadNote};
+use super::original_fault::{OriginalState, find_origin};
+use super::phase::phase_of_stack;
+use super::recursion::collapse_repeats;
+use super::unwind::{AddressStack, CodeAddress, DEEPEST, Unwinder};
+use super::{ExaminerSettings, modules};
+use provoke_model::{Autopsy, Crash, Fault, Frame, Module, ProcessPhase, Thread};
+
+/// Frames in the short form of a crash.
+const MOST_IN_CRASH: usize = 40;
+/// Frames that are listed of one thread, after recursion has been collapsed.
+const MOST_LISTED: usize = 500;
+/// Frames that are listed of all threads together.
+const MOST_IN_ALL: usize = 200_000;
+/// Outermost calls that determine the phase of a very deep stack.
+const OUTERMOST: usize = 50;
+/// Calls that are unwound in all stacks together.
+const MOST_FOLLOWED: usize = 2_000_000;
+
+/// Adds the analysis of the crash to an autopsy that contains only the owner.
+pub(super) fn examine_crash(
+    autopsy: &mut Autopsy,
+    dump: &Dump,
+    notes: &ParsedNotes,
+    settings: &ExaminerSettings,
+    shelf: &mut FileCache,
+) {
+    let modules = LoadedModules::of_core(notes, dump, shelf, settings, &mut autopsy.gaps);
+    let Some(first) = notes.threads.first() else {
+        autopsy.gaps.push("the core contains no threads".to_owned());
+        return;
+    };
+    let seen = examine_dump(dump, notes, first, &modules, settings, shelf);
+    autopsy.crash.fault = seen.fault;
+    autopsy.crash.abort = seen.abort;
+    let at = modules.number_at(seen.registers.rip);
+    autopsy.crash.place = at.and_then(|at| modules.list[at].file_offset(seen.registers.rip));
+    autopsy.registers = named_registers(&seen.registers);
+    let earlier = notes.threads.iter().filter(|other| other.tid < first.tid);
+    autopsy.crash.thread = u32::try_from(earlier.count() + 1).unwrap_or(u32::MAX);
+
+    let mut namer = AddressResolver {
+        modules: &modules,
+        shelf,
+        room: MOST_IN_ALL,
+    };
+    let crashed = &seen.stacks[0].places[seen.skip..];
+    autopsy.crash.stackless = crashed.len() == 1 && seen.stacks[0].cut.is_some();
+    namer.name_crash(&mut autopsy.crash, crashed);
+    for (status, stack) in notes.threads.iter().zip(seen.stacks) {
+        autopsy.threads.push(namer.name_thread(status, stack));
+    }
+    autopsy.modules = modules
+        .list
+        .iter()
+        .map(|module| describe_module(module, shelf))
+        .collect();
+    if autopsy.crash.program.is_empty()
+        && let Some(program) = modules.program
+    {
+        autopsy
+            .crash
+            .program
+            .clone_from(&modules.list[program].name);
+    }
+}
+
+/// Findings before addresses are resolved to names.
+struct UnresolvedFindings {
+    fault: Fault,
+    abort: Option<String>,
+    registers: Registers,
+    stacks: Vec<AddressStack>,
+    /// Number of places of the first stack that belong to a signal handler.
+    skip: usize,
+}
+
+fn examine_dump(
+    dump: &Dump,
+    notes: &ParsedNotes,
+    first: &ThreadNote,
+    modules: &LoadedModules,
+    settings: &ExaminerSettings,
+    shelf: &FileCache,
+) -> UnresolvedFindings {
+    let space = AddressSpace {
+        dump,
+        modules,
+        shelf,
+    };
+    let unwinder = Unwinder::new(&space);
+    let mut left = MOST_FOLLOWED;
+    let mut stacks = Vec::new();
+    for thread in &notes.threads {
+        let stack = unwinder.follow_stack(&thread.registers, DEEPEST.min(left));
+        left = left.saturating_sub(stack.places.len());
+        stacks.push(stack);
+    }
+    let signal = notes.death_signal();
+    let code = notes.info.map(|info| info.code);
+    let sent = signal > 0 && code.is_none_or(|code| code <= 0);
+    let origin = sent
+        .then(|| find_origin(&space, &stacks[0], &first.registers, signal))
+        .flatten();
+    let skip = origin.map_or(0, |origin| origin.skip);
+    let registers = origin.map_or(first.registers, |origin| origin.registers);
+    let mappings = core_mappings(dump);
+    let mut scene = FaultContext {
+        signal,
+        code,
+        address: notes.info.and_then(|info| info.touched_address()),
+        trap: None,
+        sender: notes.info.and_then(|info| info.sender_pid()),
+        registers,
+        memory: &space,
+        mappings: &mappings,
+        processor: settings.processor.as_ref(),
+        depth: (stacks[0].places.len() - skip) as u64,
+    };
+    if let Some(OriginalState {
+        fault: Some(cause), ..
+    }) = origin
+    {
+        scene.signal = cause.signal;
+        scene.code = cause.code;
+        scene.address = cause.address;
+        scene.trap = Some(cause.trap);
+        scene.sender = None;
+    }
+    UnresolvedFindings {
+        fault: if signal > 0 {
+            fault::explain_fault(&scene)
+        } else {
+            Fault::default()
+        },
+        abort: abort::message_place(modules, shelf)
+            .and_then(|place| abort::read_message(&space, place)),
+        registers,
+        stacks,
+        skip,
+    }
+}
+
+/// Resolves places to functions and lines.
+struct AddressResolver<'a> {
+    modules: &'a LoadedModules,
+    shelf: &'a mut FileCache,
+    /// Number of frames that may still be listed.
+    room: usize,
+}
+
+impl AddressResolver<'_> {
+    fn name_crash(&mut self, crash: &mut Crash, places: &[CodeAddress]) {
+        let short = collapse_repeats(places);
+        let innermost = &short[..short.len().min(MOST_LISTED)];
+        let outermost = &short[innermost.len().max(short.len().saturating_sub(OUTERMOST))..];
+        let mut frames = self.name_frames(innermost);
+        let outer = self.name_frames(outermost);
+        let mut functions = frames
+            .iter()
+            .chain(&outer)
+            .filter_map(|frame| frame.function.as_deref());
+        crash.phase = if crash.signal.is_some() {
+            phase_of_stack(functions.by_ref())
+        } else {
+            ProcessPhase::Run
+        };
+        frames.truncate(MOST_IN_CRASH);
+        crash.frames = frames;
+    }
+
+    fn name_thread(&mut self, status: &ThreadNote, stack: AddressStack) -> Thread {
+        let short = collapse_repeats(&stack.places);
+        let listed = &short[..short.len().min(MOST_LISTED).min(self.room)];
+        let left = short.len() - listed.len();
+        let frames = self.name_frames(listed);
+        self.room = self.room.saturating_sub(frames.len());
+        Thread {
+            tid: status.tid,
+            name: String::new(),
+            frames,
+            cut: if left > 0 {
+                Some(format!("{left} further calls are not listed"))
+            } else {
+                stack.cut
+            },
+        }
+    }
+
+    fn name_frames(&mut self, places: &[(CodeAddress, u64)]) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        for (place, repeated) in places {
+            let before = frames.len();
+            self.push_frames(*place, &mut frames);
+            for frame in &mut frames[before..] {
+                frame.repeated = *repeated;
+            }
+        }
+        frames
+    }
+
+    fn push_frames(&mut self, place: CodeAddress, frames: &mut Vec<Frame>) {
+        let within = place.instruction_address();
+        let module = self.modules.number_at(within);
+        let Some(module) = module.map(|number| &self.modules.list[number]) else {
+            frames.push(Frame {
+                offset: place.address,
+                ..Frame::default()
+            });
+            return;
+        };
+        let bare = [Frame::default()];
+        let known = match module.book {
+            Some(book) => {
+                let symbols = &mut self.shelf.book_mut(book).symbols;
+                symbols.frames_at(module.link_offset(within))
+            }
+            None => &bare,
+        };
+        frames.extend(known.iter().map(|frame| Frame {
+            offset: module.link_offset(place.address),
+            module: Some(module.name.clone()),
+            ..frame.clone()
+        }));
+    }
+}
+
+fn describe_module(module: &modules::LoadedModule, shelf: &FileCache) -> Module {
+    let book = module.book.map(|book| shelf.book_at(book));
+    Module {
+        path: module.path.clone(),
+        base: module.base,
+        build_id: file_cache::build_identity(&module.layout),
+        symbols: book
+            .map_or("nothing", |book| book.symbols.naming_quality())
+            .to_owned(),
+    }
+}
+
+fn named_registers(registers: &Registers) -> Vec<(String, u64)> {
+    let r = registers;
+    let all = [
+        ("rip", r.rip),
+        ("rsp", r.rsp),
+        ("rbp", r.rbp),
+        ("rax", r.rax),
+        ("rbx", r.rbx),
+        ("rcx", r.rcx),
+        ("rdx", r.rdx),
+        ("rsi", r.rsi),
+        ("rdi", r.rdi),
+        ("r8", r.r8),
+        ("r9", r.r9),
+        ("r10", r.r10),
+        ("r11", r.r11),
+        ("r12", r.r12),
+        ("r13", r.r13),
+        ("r14", r.r14),
+        ("r15", r.r15),
+        ("flags", r.flags),
+    ];
+    all.map(|(name, value)| (name.to_owned(), value)).to_vec()
+}

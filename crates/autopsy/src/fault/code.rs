@@ -1,0 +1,113 @@
+//! Explains faults of instructions: illegal ones, and arithmetic without a result.
+
+use super::super::cpu_features;
+use super::super::fault_context::FaultContext;
+use super::super::instruction::{self, DecodedInstruction};
+use super::fault_of_class;
+use iced_x86::{Code, Instruction, Mnemonic};
+use provoke_model::{Fault, class};
+
+/// Explains an instruction that the CPU rejected.
+pub(super) fn explain_illegal(
+    scene: &FaultContext<'_>,
+    decoded: Option<&DecodedInstruction>,
+) -> Fault {
+    let Some(decoded) = decoded else {
+        return fault_of_class(class::ILLEGAL, "the code could not be read");
+    };
+    let Some(found) = &decoded.instruction else {
+        return no_code(&decoded.bytes);
+    };
+    match found.mnemonic() {
+        Mnemonic::Ud0 | Mnemonic::Ud1 | Mnemonic::Ud2 => fault_of_class(
+            class::DELIBERATE,
+            "the compiler or a library placed it there, in unreachable code or after a failed check; the CPU is not the cause",
+        ),
+        _ => explain_lacking(scene, found),
+    }
+}
+
+fn no_code(bytes: &[u8]) -> Fault {
+    let shown: Vec<String> = bytes
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let detail = format!(
+        "jumped into data, or the code is damaged: {}",
+        shown.join(" ")
+    );
+    fault_of_class(class::NO_CODE, &detail)
+}
+
+/// Explains a valid instruction that not every CPU has.
+fn explain_lacking(scene: &FaultContext<'_>, found: &Instruction) -> Fault {
+    let needs = cpu_features::needed_features(found.cpuid_features(), scene.processor);
+    let text = instruction::format_instruction(found);
+    let name = text.split(' ').next().unwrap_or_default();
+    if let Some(lacks) = needs.lacking.first() {
+        let all = needs.lacking.join(" and ");
+        return Fault {
+            lacks: Some(all.clone()),
+            ..fault_of_class(
+                &format!("{}{lacks}", class::NEEDS),
+                &format!("{name} needs {all}; this CPU lacks it"),
+            )
+        };
+    }
+    if let Some(feature) = needs.unknown.first() {
+        return fault_of_class(
+            &format!("{}{feature}", class::NEEDS),
+            &format!(
+                "{name} needs {} (cannot check)",
+                needs.unknown.join(" and ")
+            ),
+        );
+    }
+    let has = match needs.features.join(" and ") {
+        none if none.is_empty() => "every x86-64 CPU has it".to_owned(),
+        all => format!("it needs {all}, which this CPU has"),
+    };
+    fault_of_class(
+        class::ILLEGAL,
+        &format!("{has}: an invalid form of it, or an emulator or the system forbids it"),
+    )
+}
+
+/// Explains a division without a representable quotient.
+pub(super) fn explain_division(
+    scene: &FaultContext<'_>,
+    decoded: Option<&DecodedInstruction>,
+) -> Fault {
+    let found = decoded.and_then(|it| it.instruction.as_ref());
+    let divisor = found
+        .filter(|it| matches!(it.mnemonic(), Mnemonic::Div | Mnemonic::Idiv))
+        .and_then(|it| instruction::operand_value(it, 0, scene));
+    match divisor {
+        Some(0) => fault_of_class(class::DIVISION_BY_ZERO, "the divisor is 0"),
+        Some(_) => fault_of_class(
+            class::DIVISION_OVERFLOW,
+            "the divisor is not 0, but the quotient does not fit: the smallest number divided by -1",
+        ),
+        None => fault_of_class(class::DIVISION, "the divisor is not known"),
+    }
+}
+
+/// Explains a breakpoint instruction; the instruction pointer is behind it.
+pub(super) fn explain_breakpoint(scene: &FaultContext<'_>) -> Fault {
+    let before = scene.registers.rip.wrapping_sub(1);
+    let decoded = instruction::decode_at(scene.memory, before);
+    let found = decoded
+        .and_then(|it| it.instruction)
+        .filter(|it| it.code() == Code::Int3);
+    let Some(found) = found else {
+        return fault_of_class(class::TRAP, "a trap without a debugger");
+    };
+    Fault {
+        instruction: Some(instruction::format_instruction(&found)),
+        ..fault_of_class(
+            class::BREAKPOINT,
+            "int3: a failed check of the program, or a breakpoint without a debugger",
+        )
+    }
+}

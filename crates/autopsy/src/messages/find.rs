@@ -1,0 +1,191 @@
+//! Finds the line of an output that explains a failure best.
+
+use super::forms::{DATA_RACE, JAVA_CRASH};
+use super::{MessageMeaning, failed_tests, javascript, read_tell, table};
+
+/// Bytes at the end of an output that are searched.
+const TAIL: usize = 64 * 1024;
+
+/// Bytes of a line that are kept.
+const LONGEST: usize = 400;
+
+/// Returns the line at the end of an output that explains best why a program failed.
+///
+/// Related parts of the next lines are appended: the message of an exception, or the function that
+/// a sanitizer blames. [`read_tell`] parses the returned line.
+pub fn find_telling_line(tail: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(&tail[tail.len().saturating_sub(TAIL)..]);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(|line| shorten_line(line.trim_end()))
+        .collect();
+    let mut best: Option<(u8, String)> = None;
+    for at in 0..lines.len() {
+        let Some((line, tell)) = read_with_context(&lines, at) else {
+            continue;
+        };
+        let better = best.as_ref().is_none_or(|(rank, _)| match tell.rank {
+            rank_here if first_counts(&tell) => rank_here < *rank,
+            rank_here => rank_here <= *rank,
+        });
+        if better {
+            best = Some((tell.rank, line));
+        }
+    }
+    best.map(|(_, line)| shorten_line(&line).to_owned())
+}
+
+/// Returns whether the first of several such messages is the cause of the others: a panic makes the
+/// threads panic that wait for the panicked thread, and the first error of a sanitizer causes the
+/// next ones.
+fn first_counts(tell: &MessageMeaning) -> bool {
+    [
+        table::RUST_PANIC.kind,
+        table::SANITIZER.kind,
+        table::GO_RACE.kind,
+    ]
+    .contains(&tell.kind)
+}
+
+fn shorten_line(line: &str) -> &str {
+    let fits = |(at, c): &(usize, char)| at + c.len_utf8() <= LONGEST;
+    let end = line.char_indices().take_while(fits).last();
+    &line[..end.map_or(0, |(at, c)| at + c.len_utf8())]
+}
+
+/// Returns the message that begins at a line, with its related lines, and its meaning.
+fn read_with_context(lines: &[&str], at: usize) -> Option<(String, MessageMeaning)> {
+    let whole = failed_tests::find_failed_tests(lines, at)
+        .or_else(|| javascript::find_exception(&lines[at..]));
+    if let Some(line) = whole {
+        let tell = read_tell(&line)?;
+        return Some((line, tell));
+    }
+    if lines[at].starts_with("Traceback (most recent call last)") {
+        return read_traceback(&lines[at + 1..]);
+    }
+    // An exception without a traceback is an ordinary log line.
+    let tell = read_tell(lines[at]).filter(|tell| tell.kind != table::PYTHON_EXCEPTION.kind)?;
+    let line = join_continuation(lines[at].trim(), &lines[at + 1..]);
+    let tell = read_tell(&line).unwrap_or(tell);
+    Some((line, tell))
+}
+
+/// Returns the exception at the end of a traceback, which is the first line without indentation.
+fn read_traceback(lines: &[&str]) -> Option<(String, MessageMeaning)> {
+    let last = lines
+        .iter()
+        .find(|line| !line.is_empty() && !line.starts_with(' '))?;
+    let tell = read_tell(last).unwrap_or_else(|| table::PYTHON_EXCEPTION.make_tell(""));
+    Some(((*last).to_owned(), tell))
+}
+
+fn join_continuation(line: &str, next: &[&str]) -> String {
+    let following = next.first().map_or("", |line| line.trim());
+    if line.contains("terminate called after throwing") && following.starts_with("what():") {
+        return format!("{line}, {following}");
+    }
+    if line.contains("' panicked at ") || line.contains(") panicked at ") {
+        // Since Rust 1.73 the message is on a separate line.
+        return if line.ends_with(':') {
+            format!("{line} {following}")
+        } else {
+            line.to_owned()
+        };
+    }
+    if line == DATA_RACE {
+        return data_race(next);
+    }
+    if line.contains("ERROR: ") || line.contains("WARNING: ") {
+        let short = line.split(" at pc ").next().unwrap_or(line);
+        return match blamed_function(next) {
+            Some(function) => format!("{}, in {function}", short.trim_end_matches([':', ','])),
+            None => short.to_owned(),
+        };
+    }
+    if line.contains("Fatal Python error: ") {
+        return match next.iter().find_map(|line| python_frame(line)) {
+            Some(frame) => format!("{line}, {frame}"),
+            None => line.to_owned(),
+        };
+    }
+    if line.contains(JAVA_CRASH) {
+        let mut rest = next
+            .iter()
+            .skip_while(|line| !line.contains("Problematic frame:"));
+        let frame = rest
+            .nth(1)
+            .map_or("", |line| line.trim_start_matches('#').trim());
+        return format!("{JAVA_CRASH} Environment: {frame}");
+    }
+    line.to_owned()
+}
+
+/// Joins the functions in a report of Go's race detector: the innermost call is below each line
+/// that ends with a goroutine.
+fn data_race(lines: &[&str]) -> String {
+    let report: Vec<&str> = lines
+        .iter()
+        .take_while(|line| !line.starts_with("====="))
+        .map(|line| line.trim())
+        .collect();
+    let accesses = report.windows(2).filter(|pair| {
+        let line = pair[0].to_lowercase();
+        ["read at ", "write at "]
+            .iter()
+            .any(|access| line.contains(access))
+    });
+    let mut functions: Vec<&str> = accesses
+        .map(|pair| pair[1].trim_end_matches("()"))
+        .collect();
+    // The order of the two accesses is random.
+    functions.sort_unstable();
+    match functions.as_slice() {
+        [] => DATA_RACE.to_owned(),
+        functions => format!("{DATA_RACE} in {}", functions.join(" and ")),
+    }
+}
+
+/// Returns the function that a sanitizer blames: the innermost call of the first stack that does
+/// not belong to the sanitizer, or else the function in its summary.
+fn blamed_function<'a>(lines: &[&'a str]) -> Option<&'a str> {
+    let mut stack = lines
+        .iter()
+        .map(|line| line.trim())
+        .skip_while(|line| !line.starts_with("#0 "))
+        .take_while(|line| line.starts_with('#'));
+    let frame =
+        stack.find(|line| !line.contains("/libsanitizer/") && !line.contains("/compiler-rt/"));
+    frame.and_then(in_frame).or_else(|| summary_function(lines))
+}
+
+/// Parses the function of `#1 0x55d0 in g(int) /src/a.c:12:3` or `#1 0x55d0 in g (/bin/a+0x12)`.
+fn in_frame(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once(" in ")?;
+    let ends = [" /", " ../", " ("].iter().filter_map(|end| rest.find(end));
+    let function = &rest[..ends.min().unwrap_or(rest.len())];
+    is_name(function).then_some(function)
+}
+
+fn is_name(function: &str) -> bool {
+    function.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+/// Returns the function in the summary of a sanitizer: `SUMMARY: AddressSanitizer:
+/// heap-use-after-free /src/a.c:12:3 in f`.
+fn summary_function<'a>(lines: &[&'a str]) -> Option<&'a str> {
+    let line = lines.iter().find(|line| line.starts_with("SUMMARY: "))?;
+    let (_, function) = line.rsplit_once(" in ")?;
+    is_name(function).then_some(function)
+}
+
+/// Parses a line of `faulthandler`: ` File "/x/a.py", line 3 in f` becomes `in f (a.py:3)`.
+fn python_frame(line: &str) -> Option<String> {
+    let (path, rest) = line
+        .trim()
+        .strip_prefix("File \"")?
+        .split_once("\", line ")?;
+    let (number, function) = rest.split_once(" in ")?;
+    let file = path.rsplit('/').next().unwrap_or(path);
+    Some(format!("in {function} ({file}:{number})"))
+}

@@ -1,0 +1,263 @@
+//! Finds the files that were mapped as code, and checks whether they are unchanged on disk.
+
+use super::dump::Dump;
+use super::elf::Layout;
+use super::file_cache::FileCache;
+use super::notes::{MappedFile, ParsedNotes};
+use super::{ExaminerSettings, link_map};
+use provoke_sys::untrusted::Untrusted as _;
+
+/// In the auxiliary vector: address of the vDSO.
+const AT_SYSINFO_EHDR: u64 = 33;
+/// In the auxiliary vector: address of the program's first instruction.
+const AT_ENTRY: u64 = 9;
+const PAGE: usize = 4096;
+/// Limit of the size of the vDSO: it has two or three pages, but a hostile core may contain a
+/// larger size.
+const MOST_INLINE: u64 = 64 << 10;
+const MOST_MODULES: usize = 1 << 14;
+
+/// A file that was mapped as code.
+pub(super) struct LoadedModule {
+    pub(super) path: String,
+    /// Path without its folder.
+    pub(super) name: String,
+    pub(super) base: u64,
+    pub(super) parts: Vec<MappedFile>,
+    /// Difference between an address in the process and the link-time address.
+    bias: u64,
+    pub(super) layout: Layout,
+    /// Index of the file in the shelf, or of its debug file if the file is gone.
+    pub(super) book: Option<usize>,
+}
+
+impl LoadedModule {
+    /// Returns the link-time address, which `objdump` and `nm` show.
+    pub(super) fn link_offset(&self, address: u64) -> u64 {
+        address.wrapping_sub(self.bias)
+    }
+
+    /// Returns the file offset of an address.
+    pub(super) fn file_offset(&self, address: u64) -> Option<u64> {
+        let mut parts = self.parts.iter();
+        let part = parts.find(|part| (part.start..part.end).contains(&address))?;
+        part.offset.checked_add(address - part.start)
+    }
+
+    /// Returns the address in the process of a link-time address.
+    pub(super) fn process_address(&self, offset: u64) -> u64 {
+        offset.wrapping_add(self.bias)
+    }
+}
+
+/// All files with code in a process, ordered by address.
+#[derive(Default)]
+pub(super) struct LoadedModules {
+    pub(super) list: Vec<LoadedModule>,
+    /// Start, end and module index of every mapping, in order.
+    ranges: Vec<(u64, u64, usize)>,
+    /// Index of the program itself.
+    pub(super) program: Option<usize>,
+}
+
+impl LoadedModules {
+    /// Finds the files of a core, and adds their problems to the gaps.
+    pub(super) fn of_core(
+        notes: &ParsedNotes,
+        dump: &Dump,
+        shelf: &mut FileCache,
+        settings: &ExaminerSettings,
+        gaps: &mut Vec<String>,
+    ) -> Self {
+        let mut modules = Self::default();
+        let loaded;
+        let files = if notes.files.is_empty() {
+            loaded = link_map::mapped_files(notes, dump, settings);
+            &loaded
+        } else {
+            &notes.files
+        };
+        if files.is_empty() {
+            gaps.push("the core does not list the mapped files".to_owned());
+        }
+        for parts in group_by_file(files) {
+            if is_code(&parts, dump) && modules.list.len() < MOST_MODULES {
+                let module = make_module(parts, notes, dump, shelf, settings, gaps);
+                modules.list.extend(module);
+            }
+        }
+        modules
+            .list
+            .extend(kernels_own(notes, dump, shelf, settings));
+        for (number, module) in modules.list.iter().enumerate() {
+            let ranges = module
+                .parts
+                .iter()
+                .map(|part| (part.start, part.end, number));
+            modules.ranges.extend(ranges);
+        }
+        modules.ranges.sort_unstable();
+        let entry = notes.auxv_value(AT_ENTRY);
+        modules.program = entry.and_then(|entry| modules.number_at(entry));
+        modules
+    }
+
+    /// Returns the index of the module at an address.
+    pub(super) fn number_at(&self, address: u64) -> Option<usize> {
+        let behind = self.ranges.partition_point(|(start, ..)| *start <= address);
+        let (_, end, number) = self.ranges.get(behind.checked_sub(1)?)?;
+        (address < *end).then_some(*number)
+    }
+}
+
+/// Groups mappings by file. A file that is mapped twice from its beginning makes two groups.
+fn group_by_file(files: &[MappedFile]) -> Vec<Vec<MappedFile>> {
+    let mut groups: Vec<Vec<MappedFile>> = Vec::new();
+    for file in files {
+        match groups.last_mut() {
+            Some(group)
+                if group[0].path == file.path
+                    && (file.offset > 0 || group.iter().all(|part| part.offset == 0)) =>
+            {
+                group.push(file.clone());
+            }
+            _ => groups.push(vec![file.clone()]),
+        }
+    }
+    groups
+}
+
+/// Returns whether any mapping of the file is executable.
+///
+/// A mapping without a segment counts as executable: an emulator or debugger may leave out segments
+/// that are in the files.
+fn is_code(parts: &[MappedFile], dump: &Dump) -> bool {
+    let mut segments = parts.iter().map(|part| dump.segment_at(part.start));
+    segments.any(|segment| segment.is_none_or(super::dump::Segment::is_executable))
+}
+
+fn make_module(
+    parts: Vec<MappedFile>,
+    notes: &ParsedNotes,
+    dump: &Dump,
+    shelf: &mut FileCache,
+    settings: &ExaminerSettings,
+    gaps: &mut Vec<String>,
+) -> Option<LoadedModule> {
+    let first = parts.first()?;
+    let base = first.start;
+    let known = path_without_mark(&first.path);
+    let name = name_of(known).to_owned();
+    let remembered = remembered_layout(&parts, dump);
+    let is_program = notes.auxv_value(AT_ENTRY).is_some_and(|entry| {
+        parts
+            .iter()
+            .any(|part| (part.start..part.end).contains(&entry))
+    });
+    let place = match &settings.program {
+        Some(program) if is_program => program.clone(),
+        _ => settings.file_place(known),
+    };
+    let mut book = shelf.find_file(settings, &place);
+    let found = book.map(|book| shelf.book_at(book).layout.clone());
+    let wanted = remembered
+        .as_ref()
+        .and_then(|layout| layout.build_id.as_ref());
+    let layout = match (remembered.as_ref(), found) {
+        (_, Some(found)) if wanted.is_none_or(|id| found.build_id.as_ref() == Some(id)) => found,
+        (Some(layout), found) => {
+            book = shelf.find_remains(settings, layout);
+            gaps.push(match found {
+                Some(_) => format!("`{name}` was replaced since the crash"),
+                None => format!("`{name}` is missing: no file `{}`", place.to_safe()),
+            });
+            layout.clone()
+        }
+        (None, _) => {
+            // The mapped file is not a program, or it is gone without a debug file.
+            if dump.segment_at(base).is_some() && book.is_none() && !place.exists() {
+                gaps.push(format!(
+                    "`{name}` is missing: no program `{}`",
+                    place.to_safe()
+                ));
+            }
+            Layout::default()
+        }
+    };
+    if book.is_none() && remembered.is_none() && (place.exists() || dump.segment_at(base).is_none())
+    {
+        return None;
+    }
+    Some(LoadedModule {
+        bias: module_bias(&parts, &layout, dump).unwrap_or(base),
+        path: known.to_owned(),
+        name,
+        base,
+        parts,
+        layout,
+        book,
+    })
+}
+
+/// Removes the kernel's mark of a file that had been deleted when the core was written.
+fn path_without_mark(path: &str) -> &str {
+    path.strip_suffix(" (deleted)").unwrap_or(path)
+}
+
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Reads the layout from the beginning of the file, as the core contains it.
+fn remembered_layout(parts: &[MappedFile], dump: &Dump) -> Option<Layout> {
+    let front = parts.iter().find(|part| part.offset == 0)?;
+    let mut page = [0; PAGE];
+    let size = dump.read_memory(front.start, &mut page);
+    Layout::from_bytes(page.get(..size)?)
+}
+
+fn module_bias(parts: &[MappedFile], layout: &Layout, dump: &Dump) -> Option<u64> {
+    let executable = |part: &MappedFile| {
+        let segment = dump.segment_at(part.start);
+        segment.is_some_and(super::dump::Segment::is_executable)
+    };
+    let code = parts
+        .iter()
+        .find(|part| executable(part))
+        .and_then(|part| layout.load_bias(part.start, part.offset, true));
+    code.or_else(|| {
+        let mut each = parts.iter();
+        each.find_map(|part| layout.load_bias(part.start, part.offset, false))
+    })
+}
+
+/// Returns the vDSO, which the kernel maps into every process; the core contains it.
+fn kernels_own(
+    notes: &ParsedNotes,
+    dump: &Dump,
+    shelf: &mut FileCache,
+    settings: &ExaminerSettings,
+) -> Option<LoadedModule> {
+    let base = notes.auxv_value(AT_SYSINFO_EHDR)?;
+    let segment = dump.segment_at(base)?;
+    let size = segment.end.saturating_sub(base).min(MOST_INLINE);
+    let mut bytes = vec![0; usize::try_from(size).ok()?];
+    let there = dump.read_memory(base, &mut bytes);
+    bytes.truncate(there);
+    let book = shelf.take_inline(settings, &bytes)?;
+    let layout = shelf.book_at(book).layout.clone();
+    Some(LoadedModule {
+        path: "[vdso]".to_owned(),
+        name: "[vdso]".to_owned(),
+        base,
+        bias: layout.load_bias(base, 0, true).unwrap_or(base),
+        parts: vec![MappedFile {
+            start: base,
+            end: segment.end,
+            offset: 0,
+            path: String::new(),
+        }],
+        layout,
+        book: Some(book),
+    })
+}

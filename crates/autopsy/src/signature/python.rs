@@ -1,0 +1,112 @@
+//! Selects the Python calls that name a hang, from the output of py-spy.
+
+use provoke_model::Frame;
+
+/// A counted Python call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PythonCall {
+    pub(super) function: String,
+    file: String,
+}
+
+impl PythonCall {
+    /// Formats the call as `job.py!run`. The line is left out, because it may change in the next
+    /// version.
+    pub(super) fn file_and_function(&self) -> String {
+        format!("{}!{}", self.file, self.function)
+    }
+}
+
+/// Returns the calls of a waiting thread, innermost first: the function of Python's library that it
+/// called, and its callers. Calls within the library are left out.
+pub(super) fn blocked_calls(frames: &[Frame]) -> Vec<PythonCall> {
+    let inner = frames.iter().take_while(|frame| is_library(frame)).count();
+    let api = inner.checked_sub(1).map(|at| &frames[at]);
+    let own = own_calls(frames);
+    if own.is_empty() {
+        return frames.iter().map(call_of_frame).collect();
+    }
+    api.map(call_of_frame).into_iter().chain(own).collect()
+}
+
+/// Returns the calls of the program itself, innermost first.
+pub(super) fn own_calls(frames: &[Frame]) -> Vec<PythonCall> {
+    let own = frames.iter().filter(|frame| !is_library(frame));
+    let calls: Vec<PythonCall> = own.map(call_of_frame).collect();
+    let is_named = |call: &PythonCall| call.function != "<module>";
+    if calls.iter().any(is_named) {
+        calls.into_iter().filter(is_named).collect()
+    } else {
+        calls
+    }
+}
+
+fn call_of_frame(frame: &Frame) -> PythonCall {
+    let file = frame.line.as_ref().map_or("", |(file, _)| file.as_str());
+    PythonCall {
+        function: frame.function.clone().unwrap_or_default(),
+        file: file.rsplit('/').next().unwrap_or(file).to_owned(),
+    }
+}
+
+/// Returns whether the call is in Python's library: `…/lib/python3.11/queue.py`.
+pub(super) fn is_library(frame: &Frame) -> bool {
+    let file = frame.line.as_ref().map_or("", |(file, _)| file.as_str());
+    if file.starts_with("<frozen ") {
+        return true;
+    }
+    let inside = file.split_once("/lib/python").map_or("", |(_, rest)| rest);
+    !inside.is_empty() && !inside.contains("-packages/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(stack: &[(&str, &str)]) -> Vec<Frame> {
+        let frame = |(function, file): &(&str, &str)| Frame {
+            function: Some((*function).to_owned()),
+            line: Some(((*file).to_owned(), 7)),
+            ..Frame::default()
+        };
+        stack.iter().map(frame).collect()
+    }
+
+    fn texts(calls: &[PythonCall]) -> Vec<String> {
+        calls.iter().map(PythonCall::file_and_function).collect()
+    }
+
+    const THREADING: &str = "/usr/lib/python3.11/threading.py";
+
+    #[test]
+    fn what_the_library_does_inside_is_left_out() {
+        let queue = frames(&[
+            ("Condition.wait", THREADING),
+            ("Queue.get", "/usr/lib/python3.11/queue.py"),
+            ("mail", "/src/hangs.py"),
+            ("<module>", "/src/hangs.py"),
+        ]);
+        assert_eq!(
+            texts(&blocked_calls(&queue)),
+            ["queue.py!Queue.get", "hangs.py!mail"]
+        );
+        let thread = frames(&[
+            ("poll", "/venv/lib/python3.11/site-packages/kit/loop.py"),
+            ("Thread.run", THREADING),
+            ("Thread._bootstrap", THREADING),
+        ]);
+        assert_eq!(texts(&blocked_calls(&thread)), ["loop.py!poll"]);
+    }
+
+    #[test]
+    fn calls_that_are_all_of_the_library_count() {
+        let idle = frames(&[("Condition.wait", THREADING), ("Thread.run", THREADING)]);
+        assert_eq!(
+            texts(&blocked_calls(&idle)),
+            ["threading.py!Condition.wait", "threading.py!Thread.run"]
+        );
+        let script = frames(&[("<module>", "<string>")]);
+        assert_eq!(texts(&blocked_calls(&script)), ["<string>!<module>"]);
+        assert_eq!(own_calls(&[]), []);
+    }
+}

@@ -1,0 +1,102 @@
+//! Lists the lines of source code that a failure points at.
+
+use super::diagnosis::diagnose_hang;
+use super::frames::StackCall;
+use super::{find_crash, find_culprit, python};
+use crate::messages::bare_name;
+use provoke_model::{Crash, FailureKind, Frame, HungThread, Observation, Site, VariantPlan};
+
+/// Folders with code that the user did not write.
+const NOT_OURS: [&str; 6] = [
+    "/rustc/",
+    "/usr/include/",
+    "/usr/lib/",
+    "/usr/src/",
+    "./",
+    "../",
+];
+
+/// Returns the source lines that a failure of this kind points at.
+pub fn failure_sites(kind: &FailureKind, variant: &VariantPlan, seen: &Observation) -> Vec<Site> {
+    let main = find_culprit(kind, variant, seen);
+    if let FailureKind::Hang { .. } = kind {
+        return of_hang(seen, main.map(|main| main.pid));
+    }
+    let of_core = find_crash(kind, main, seen)
+        .map(of_crash)
+        .unwrap_or_default();
+    if of_core.is_empty() {
+        let written = main.and_then(|main| main.site.clone());
+        return written.into_iter().collect();
+    }
+    of_core
+}
+
+/// Returns the source line that a crash points at, and the Python line that called it.
+pub fn of_crash(crash: &Crash) -> Vec<Site> {
+    let native = of_frames(&crash.frames);
+    let own: Vec<Frame> = crash
+        .python
+        .iter()
+        .filter(|call| !python::is_library(call))
+        .cloned()
+        .collect();
+    let python = of_frames(&own).or_else(|| of_frames(&crash.python));
+    native.into_iter().chain(python).collect()
+}
+
+/// Returns the lines of threads that wait for each other, or of the thread that the others wait
+/// for.
+fn of_hang(seen: &Observation, main: Option<i32>) -> Vec<Site> {
+    let Some(hang) = &seen.hang else {
+        return Vec::new();
+    };
+    let of_thread = |thread: &HungThread| of_frames(&thread.python).or(of_frames(&thread.frames));
+    let in_cycle = hang.cycle.iter().filter_map(|tid| hang.find_thread(*tid));
+    let waiting = |thread: &HungThread| {
+        let holder = thread
+            .lock
+            .as_ref()
+            .and(thread.waits_for)
+            .and_then(|tid| hang.find_thread(tid))
+            .and_then(of_thread);
+        Some(Site {
+            lock: thread.lock.clone(),
+            holder: holder.map(Box::new),
+            ..of_thread(thread)?
+        })
+    };
+    let mut sites: Vec<Site> = in_cycle.filter_map(waiting).collect();
+    if hang.cycle.is_empty() {
+        let culprit = diagnose_hang(hang, main).map(|found| found.culprit);
+        sites.extend(culprit.and_then(of_thread));
+    }
+    // The thread at which the cycle was found is random, so sort the lines.
+    sites.sort_by(|a, b| (&a.function, &a.file, a.line).cmp(&(&b.function, &b.file, b.line)));
+    sites
+}
+
+/// Returns the innermost call in the user's code, with its caller.
+fn of_frames(frames: &[Frame]) -> Option<Site> {
+    let mut calls = frames.iter().filter_map(own_call);
+    let innermost = calls.next()?;
+    Some(Site {
+        caller: calls.next().map(Box::new),
+        ..innermost
+    })
+}
+
+fn own_call(frame: &Frame) -> Option<Site> {
+    let (file, line) = frame.line.clone()?;
+    let is_ours = !NOT_OURS.iter().any(|start| file.starts_with(start));
+    (is_ours && !StackCall::new(frame).is_glue()).then(|| Site {
+        file,
+        line,
+        function: frame
+            .function
+            .as_deref()
+            .filter(|name| *name != "<module>")
+            .map(bare_name),
+        ..Site::default()
+    })
+}

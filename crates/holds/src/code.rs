@@ -1,0 +1,216 @@
+//! Finds the functions and the instructions of executables and shared objects.
+//!
+//! The functions come from the call frame information, which stripped files have, too. Data between functions is not
+//! decoded, so that no byte of it is replaced.
+
+use crate::access::is_shared;
+use crate::plan::CodePoint;
+use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, LittleEndian, UnwindSection as _};
+use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic};
+use object::{Object as _, ObjectSection as _, ObjectSegment as _, SectionFlags, SegmentFlags};
+use provoke_sys::untrusted::Untrusted as _;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// A file with code could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum CodeError {
+    /// The file could not be opened.
+    #[error("cannot read {}", path.to_safe())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is not an ELF file for this machine.
+    #[error("{} is not an x86-64 ELF file", .0.to_safe())]
+    NotElf(PathBuf),
+}
+
+/// The code of an executable or a shared object.
+#[derive(Debug)]
+pub struct CodeFile {
+    path: PathBuf,
+    functions: Vec<CodeFunction>,
+    segments: Vec<LoadedSegment>,
+}
+
+/// A function.
+#[derive(Clone, Debug)]
+pub struct CodeFunction {
+    /// Its addresses in the file.
+    pub range: Range<u64>,
+    /// Its instructions.
+    pub instructions: Vec<CodeInstruction>,
+}
+
+/// An instruction at which a thread can be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeInstruction {
+    /// Its address in the file.
+    pub address: u64,
+    /// Whether it accesses memory other than the stack.
+    pub accesses_memory: bool,
+}
+
+/// A part of the file that is mapped.
+#[derive(Clone, Copy, Debug)]
+struct LoadedSegment {
+    offset: u64,
+    size: u64,
+    address: u64,
+    executable: bool,
+}
+
+impl CodeFile {
+    /// Reads the code of a file.
+    pub fn read(path: &Path) -> Result<Self, CodeError> {
+        let bytes = fs::read(path).map_err(|source| CodeError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        let not_elf = || CodeError::NotElf(path.to_owned());
+        let file = object::File::parse(&*bytes).map_err(|_| not_elf())?;
+        if file.architecture() != object::Architecture::X86_64 {
+            return Err(not_elf());
+        }
+        let segments: Vec<LoadedSegment> = file
+            .segments()
+            .map(|segment| loaded_segment(&segment))
+            .collect();
+        let executable = |section: &object::Section<'_, '_>| matches!(section.flags(), SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(object::elf::SHF_EXECINSTR));
+        let sections: Vec<(u64, &[u8])> = file
+            .sections()
+            .filter(executable)
+            .filter_map(|section| Some((section.address(), section.data().ok()?)))
+            .collect();
+        let mut functions = Vec::new();
+        for range in function_ranges(&file) {
+            let Some((start, content)) = sections.iter().find(|(start, content)| {
+                (*start..*start + content.len() as u64).contains(&range.start)
+            }) else {
+                continue;
+            };
+            let from = usize::try_from(range.start - start).unwrap_or(usize::MAX);
+            let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+            let Some(code) = content.get(from..from.saturating_add(length).min(content.len()))
+            else {
+                continue;
+            };
+            functions.push(CodeFunction {
+                instructions: decode_instructions(code, range.start),
+                range,
+            });
+        }
+        functions.sort_by_key(|function| function.range.start);
+        functions.dedup_by_key(|function| function.range.start);
+        Ok(Self {
+            path: path.to_owned(),
+            functions,
+            segments,
+        })
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the functions, in the order of their addresses.
+    pub fn functions(&self) -> &[CodeFunction] {
+        &self.functions
+    }
+
+    /// Returns all points of the file.
+    pub fn all_points(&self) -> impl Iterator<Item = CodePoint> {
+        let instructions = self
+            .functions
+            .iter()
+            .flat_map(|function| &function.instructions);
+        instructions.map(|instruction| CodePoint {
+            object: self.path.clone(),
+            address: instruction.address,
+        })
+    }
+
+    /// Returns the difference between addresses in memory and in the file, given a mapping of the file.
+    pub(crate) fn load_bias(&self, mapped_at: u64, offset: u64) -> Option<u64> {
+        let segment = self.segments.iter().find(|segment| {
+            let first_page = segment.offset & !0xfff;
+            segment.executable && (first_page..segment.offset + segment.size).contains(&offset)
+        })?;
+        let address = segment
+            .address
+            .wrapping_sub(segment.offset)
+            .wrapping_add(offset);
+        Some(mapped_at.wrapping_sub(address))
+    }
+}
+
+fn loaded_segment(segment: &object::Segment<'_, '_>) -> LoadedSegment {
+    let (offset, size) = segment.file_range();
+    let executable = matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.contains(object::elf::PF_X));
+    LoadedSegment {
+        offset,
+        size,
+        address: segment.address(),
+        executable,
+    }
+}
+
+/// Returns the functions in the call frame information.
+fn function_ranges(file: &object::File<'_>) -> Vec<Range<u64>> {
+    let Some(section) = file.section_by_name(".eh_frame") else {
+        return Vec::new();
+    };
+    let Ok(content) = section.data() else {
+        return Vec::new();
+    };
+    let address_of = |name| {
+        file.section_by_name(name)
+            .map_or(0, |section| section.address())
+    };
+    let bases = BaseAddresses::default()
+        .set_eh_frame(section.address())
+        .set_text(address_of(".text"))
+        .set_got(address_of(".got"));
+    let frames = EhFrame::from(EndianSlice::new(content, LittleEndian));
+    let mut ranges = Vec::new();
+    let mut entries = frames.entries(&bases);
+    while let Ok(Some(entry)) = entries.next() {
+        if let CieOrFde::Fde(partial) = entry
+            && let Ok(fde) = partial.parse(EhFrame::cie_from_offset)
+            && fde.len() > 0
+        {
+            ranges.push(fde.initial_address()..fde.initial_address() + fde.len());
+        }
+    }
+    ranges
+}
+
+fn decode_instructions(code: &[u8], address: u64) -> Vec<CodeInstruction> {
+    let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    let mut factory = InstructionInfoFactory::new();
+    let mut instructions = Vec::new();
+    let mut instruction = Instruction::default();
+    while decoder.can_decode() {
+        decoder.decode_out(&mut instruction);
+        if instruction.is_invalid() {
+            break;
+        }
+        // Padding is not reached, and a breakpoint of the program stays one.
+        if matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) {
+            continue;
+        }
+        let info = factory.info(&instruction);
+        let accesses_memory = info.used_memory().iter().any(is_shared);
+        instructions.push(CodeInstruction {
+            address: instruction.ip(),
+            accesses_memory,
+        });
+    }
+    instructions
+}

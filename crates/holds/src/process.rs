@@ -1,0 +1,121 @@
+//! Breakpoints in the memory of one process.
+
+use crate::code::CodeFile;
+use provoke_sys::memory::read_mappings;
+use provoke_sys::tracee::{BREAKPOINT, WritableMemory};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+/// A process whose threads are traced.
+#[derive(Debug)]
+pub(crate) struct TracedProcess {
+    memory: WritableMemory,
+    /// The breakpoints by address: the replaced byte, and the index of the point.
+    breakpoints: BTreeMap<u64, (u8, usize)>,
+}
+
+impl TracedProcess {
+    /// Opens the memory of a process, without breakpoints.
+    pub(crate) fn open(pid: i32) -> io::Result<Self> {
+        Ok(Self {
+            memory: WritableMemory::of_process(pid)?,
+            breakpoints: BTreeMap::new(),
+        })
+    }
+
+    /// Returns a process that was copied from this one, with its breakpoints.
+    pub(crate) fn copy_to(&self, pid: i32) -> io::Result<Self> {
+        Ok(Self {
+            memory: WritableMemory::of_process(pid)?,
+            breakpoints: self.breakpoints.clone(),
+        })
+    }
+
+    /// Sets breakpoints: addresses in memory with the indices of their points. Neighbours are written together.
+    pub(crate) fn set_breakpoints(&mut self, mut wanted: Vec<(u64, usize)>) -> io::Result<()> {
+        wanted.sort_unstable();
+        for near in wanted.chunk_by(|a, b| b.0 - a.0 < 4096) {
+            let (Some(first), Some(last)) = (near.first(), near.last()) else {
+                continue;
+            };
+            let length = usize::try_from(last.0 - first.0).map_err(io::Error::other)? + 1;
+            let mut bytes = vec![0; length];
+            self.memory.read_bytes(first.0, &mut bytes)?;
+            for (address, point) in near {
+                let at = usize::try_from(address - first.0).map_err(io::Error::other)?;
+                let byte = std::mem::replace(&mut bytes[at], BREAKPOINT);
+                self.breakpoints.entry(*address).or_insert((byte, *point));
+            }
+            self.memory.write_bytes(first.0, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the index of the point at an address.
+    pub(crate) fn point_at(&self, address: u64) -> Option<usize> {
+        self.breakpoints.get(&address).map(|(_, point)| *point)
+    }
+
+    /// Restores the byte at an address, and forgets the breakpoint.
+    pub(crate) fn remove_breakpoint(&mut self, address: u64) {
+        if let Some((byte, _)) = self.breakpoints.remove(&address) {
+            // The process may have ended.
+            let _ = self.memory.write_bytes(address, &[byte]);
+        }
+    }
+
+    /// Restores the byte at an address until [`Self::rearm_breakpoint`].
+    pub(crate) fn disarm_breakpoint(&self, address: u64) {
+        if let Some((byte, _)) = self.breakpoints.get(&address) {
+            let _ = self.memory.write_bytes(address, &[*byte]);
+        }
+    }
+
+    /// Sets a breakpoint again, unless it was removed meanwhile.
+    pub(crate) fn rearm_breakpoint(&self, address: u64) {
+        if self.breakpoints.contains_key(&address) {
+            let _ = self.memory.write_bytes(address, &[BREAKPOINT]);
+        }
+    }
+
+    /// Sets all breakpoints again.
+    pub(crate) fn rearm_all(&self) {
+        for address in self.breakpoints.keys() {
+            let _ = self.memory.write_bytes(*address, &[BREAKPOINT]);
+        }
+    }
+
+    /// Reads code without its breakpoints; the rest of the buffer is 0 if the code ends before.
+    pub(crate) fn read_code(&self, address: u64, code: &mut [u8]) -> io::Result<()> {
+        self.memory.read_bytes(address, code)?;
+        for (at, byte) in (address..).zip(code) {
+            if let Some((original, _)) = self.breakpoints.get(&at) {
+                *byte = *original;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the memory at an address has the byte of a breakpoint.
+    pub(crate) fn has_breakpoint_byte(&self, address: u64) -> bool {
+        let mut byte = [0];
+        self.memory.read_bytes(address, &mut byte).is_ok() && byte[0] == BREAKPOINT
+    }
+
+    /// Restores all bytes.
+    pub(crate) fn remove_all(&mut self) {
+        for (address, (byte, _)) in std::mem::take(&mut self.breakpoints) {
+            let _ = self.memory.write_bytes(address, &[byte]);
+        }
+    }
+}
+
+/// Returns the difference between addresses in memory and in a file, for each mapping of the file's code.
+pub(crate) fn load_bias_of(pid: i32, file: &CodeFile) -> Option<u64> {
+    let mappings = read_mappings(pid).ok()?;
+    let code = mappings
+        .iter()
+        .find(|mapping| mapping.execute && Path::new(&mapping.name) == file.path())?;
+    file.load_bias(code.range.start, code.offset)
+}

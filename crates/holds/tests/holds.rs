@@ -1,0 +1,272 @@
+//! Tests that holds provoke the failures of racy programs, and never make a correct program fail.
+
+use provoke_holds::code::CodeFile;
+use provoke_holds::plan::{
+    CodePoint, CreationSide, Hold, HoldEnd, HoldPlan, HoldPoint, Occurrence,
+};
+use provoke_holds::run::{HeldRun, run_program};
+use provoke_sys::child::become_subreaper;
+use provoke_test_needs::needs;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Time after which a program hangs.
+const HANG: Duration = Duration::from_secs(2);
+
+/// Number of points of a correct program that are tried at most.
+const MOST_POINTS: usize = 150;
+
+/// The children of a process belong to all of its threads, so only one test at a time has children.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A compiled program.
+struct Compiled {
+    command: Vec<OsString>,
+    files: [CodeFile; 1],
+    _folder: TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Compiled {
+    fn new(source: &str, options: &[&str]) -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        become_subreaper().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests")
+            .join(source);
+        let compiled = Command::new("cc")
+            .args(["-g", "-O1", "-pthread"])
+            .args(options)
+            .args([&source, Path::new("-o"), &program])
+            .status();
+        assert!(compiled.unwrap().success());
+        let program = program.canonicalize().unwrap();
+        Self {
+            files: [CodeFile::read(&program).unwrap()],
+            command: vec![program.into()],
+            _folder: folder,
+            _alone: alone,
+        }
+    }
+
+    fn run(&self, plan: &HoldPlan) -> HeldRun {
+        run_program(&self.command, plan, &self.files, HANG).unwrap()
+    }
+
+    /// Returns the points that the program reaches after the creation of its first thread.
+    fn reached_points(&self) -> Vec<CodePoint> {
+        let points: Vec<CodePoint> = self.files[0].all_points().collect();
+        let learn = HoldPlan::Learn(points.clone());
+        let mut reached = BTreeSet::new();
+        for _ in 0..2 {
+            let run = self.run(&learn);
+            assert!(!run.has_failed() || run.learned.len() > 1, "{run:?}");
+            reached.extend(run.learned.iter().map(|learned| learned.point));
+        }
+        reached
+            .into_iter()
+            .map(|index| points[index].clone())
+            .collect()
+    }
+
+    /// Returns the failures in several runs with a hold.
+    fn failures(&self, hold: &Hold, runs: u32) -> u32 {
+        let plan = plan_of(hold.clone());
+        (0..runs)
+            .map(|_| u32::from(self.run(&plan).has_failed()))
+            .sum()
+    }
+}
+
+fn hold_at(point: HoldPoint, occurrence: u32) -> Hold {
+    Hold {
+        point,
+        occurrence: Occurrence::Nth(occurrence),
+        end: HoldEnd::OthersBlocked,
+        limit: Duration::from_millis(50),
+        watches: false,
+    }
+}
+
+fn plan_of(hold: Hold) -> HoldPlan {
+    HoldPlan::Hold {
+        holds: vec![hold],
+        total_limit: HANG / 5,
+    }
+}
+
+/// Holds a correct program once at every point that it reaches, at the first or at a later arrival, and watches the
+/// memory in some of the runs.
+fn never_fails(name: &str, options: &[&str]) {
+    let program = Compiled::new(&format!("correct/{name}.c"), options);
+    let points = program.reached_points();
+    assert!(points.len() > 5, "{points:?}");
+    let mut held = 0;
+    // A static program reaches many points of the C library.
+    let stride = points.len().div_ceil(MOST_POINTS);
+    for (number, point) in points.into_iter().step_by(stride).enumerate() {
+        for occurrence in [
+            Occurrence::Nth(1),
+            Occurrence::Nth(3),
+            Occurrence::Half(number as u64),
+        ] {
+            let hold = Hold {
+                occurrence,
+                watches: number % 4 == 0,
+                ..hold_at(HoldPoint::Code(point.clone()), 1)
+            };
+            let run = program.run(&plan_of(hold));
+            assert!(!run.has_failed(), "{point:?}, {occurrence:?}: {run:?}");
+            held += run.times_held[0];
+        }
+    }
+    for side in [CreationSide::Creator, CreationSide::Created] {
+        let run = program.run(&plan_of(hold_at(HoldPoint::Start(side), 1)));
+        assert!(!run.has_failed(), "{run:?}");
+        held += run.times_held[0];
+    }
+    assert!(held > 5);
+}
+
+macro_rules! correct_programs {
+    ($($name:ident),+ $(,)?) => {
+        $(
+            #[test]
+            fn $name() {
+                needs!(provoke_test_needs::program("cc"));
+                never_fails(stringify!($name), &[]);
+            }
+        )+
+    };
+}
+
+/// Programs that are correct under every schedule.
+mod correct {
+    use super::{needs, never_fails};
+
+    correct_programs![
+        atomics, detached, executes, forks, generated, locks, pipes, queue, recovers, rwlock,
+        spawns, timers,
+    ];
+
+    #[test]
+    fn without_debug_information_and_symbols() {
+        needs!(provoke_test_needs::program("cc"));
+        never_fails("queue", &["-s"]);
+    }
+
+    #[test]
+    fn at_a_fixed_address() {
+        needs!(provoke_test_needs::program("cc"));
+        never_fails("queue", &["-no-pie"]);
+    }
+
+    #[test]
+    fn with_all_libraries_inside() {
+        needs!(provoke_test_needs::program("cc"));
+        never_fails("detached", &["-static"]);
+    }
+}
+
+/// Returns the points before which the line of a function is reached.
+fn points_with_failures(program: &Compiled, runs: u32) -> Vec<(CodePoint, u32)> {
+    let points = program.reached_points();
+    let failures = points.into_iter().map(|point| {
+        let hold = hold_at(HoldPoint::Code(point.clone()), 1);
+        let failures = program.failures(&hold, runs);
+        (point, failures)
+    });
+    failures.filter(|(_, failures)| *failures > 0).collect()
+}
+
+#[test]
+fn an_object_that_two_threads_drop_fails_in_every_run_at_the_window() {
+    needs!(provoke_test_needs::program("cc"));
+    let program = Compiled::new("racy/refcount.c", &[]);
+    let failing = points_with_failures(&program, 4);
+    // Between the load and the store of the count.
+    assert!(
+        failing.iter().any(|(_, failures)| *failures == 4),
+        "{failing:?}"
+    );
+    assert!(failing.len() <= 6, "{failing:?}");
+}
+
+#[test]
+fn the_other_side_of_a_race_is_seen() {
+    needs!(provoke_test_needs::program("cc"));
+    let program = Compiled::new("racy/refcount.c", &[]);
+    let failing = points_with_failures(&program, 2);
+    let watched = failing.iter().map(|(point, _)| {
+        let hold = Hold {
+            watches: true,
+            ..hold_at(HoldPoint::Code(point.clone()), 1)
+        };
+        let plan = plan_of(hold);
+        (0..5)
+            .map(|_| program.run(&plan).races.len())
+            .sum::<usize>()
+    });
+    assert!(watched.sum::<usize>() > 0, "{failing:?}");
+}
+
+#[test]
+fn a_creator_is_held() {
+    needs!(provoke_test_needs::program("cc"));
+    let program = Compiled::new("racy/order.c", &[]);
+    let hold = hold_at(HoldPoint::Start(CreationSide::Creator), 1);
+    assert_eq!(program.failures(&hold, 5), 5);
+}
+
+#[test]
+fn an_inverted_lock_order_hangs() {
+    needs!(provoke_test_needs::program("cc"));
+    let program = Compiled::new("racy/abba.c", &[]);
+    let points = program.reached_points();
+    let hangs = points.into_iter().any(|point| {
+        let hold = hold_at(HoldPoint::Code(point), 1);
+        (0..3).any(|_| program.run(&plan_of(hold.clone())).status.is_none())
+    });
+    assert!(hangs);
+}
+
+#[test]
+fn a_point_that_is_never_reached_holds_nobody() {
+    needs!(provoke_test_needs::program("cc"));
+    let program = Compiled::new("correct/locks.c", &[]);
+    let hold = hold_at(HoldPoint::Start(CreationSide::Created), 9);
+    let run = program.run(&plan_of(hold));
+    assert_eq!(run.times_held, [0]);
+    assert!(!run.has_failed());
+}
+
+#[test]
+fn a_hold_ends_when_its_time_is_over() {
+    needs!(provoke_test_needs::program("cc"));
+    let program = Compiled::new("correct/atomics.c", &[]);
+    // The other thread spins until this one has started.
+    let hold = hold_at(HoldPoint::Start(CreationSide::Created), 1);
+    let run = program.run(&plan_of(hold));
+    assert_eq!(run.times_held, [1]);
+    assert!(!run.has_failed(), "{run:?}");
+}
+
+#[test]
+fn what_is_not_a_program_is_refused() {
+    let here = PathBuf::from(file!());
+    let missing = CodeFile::read(Path::new("/nonexistent")).unwrap_err();
+    assert_eq!(missing.to_string(), "cannot read /nonexistent");
+    let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let refused = CodeFile::read(&text).unwrap_err().to_string();
+    assert!(
+        refused.ends_with("Cargo.toml is not an x86-64 ELF file"),
+        "{here:?} {refused}"
+    );
+}

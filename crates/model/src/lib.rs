@@ -1,0 +1,90 @@
+//! Types that all modules share: plans, trials, observations, outcomes and events.
+//!
+#![doc = include_str!("../README.md")]
+
+pub mod class;
+mod conditions;
+mod container;
+mod event;
+mod evidence;
+mod hang;
+mod host;
+mod load;
+mod observation;
+mod outcome;
+mod plan;
+mod question;
+mod rules;
+mod secret;
+mod setting;
+mod signal;
+mod site;
+mod source_part;
+mod space;
+mod survey;
+mod text;
+mod trial;
+
+pub use conditions::{ConditionDifference, Conditions};
+pub use container::{Container, ContainerObservation};
+pub use event::{Event, FORMAT, NoteLevel, ResumeLimits, StopCause};
+pub use evidence::{
+    Autopsy, CoreObservation, Crash, CrashedProcess, EvidenceDepth, Family, Fault, Frame,
+    KernelLine, Module, ProcessPhase, Signature, SignatureId, Thread,
+};
+pub use hang::{AbsentOwner, Hang, HungThread, ThreadActivity, WaitObject};
+pub use host::Host;
+pub use load::{
+    ConnectionReuse, FilePick, HttpVersion, Latencies, LoadLimit, LoadObservation, LoadPlan,
+    LoadStage, ReadyCondition, RequestBody, RequestPace, RequestPhase, RequestPlan, RequestResult,
+    RequestsAtFailure, ResponseRules, ServiceOwner, TargetPlan, WarmUp,
+};
+pub use observation::{
+    ActorObservation, Ending, EngineObjectKind, EngineObjectObservation, FailedHook, Observation,
+    ProcessObservation, RemainingProcesses, TotalUsage,
+};
+pub use outcome::{Failure, FailureKind, InconclusiveReason, Outcome, SignalEvidence};
+pub use plan::{
+    ActorPlan, ActorRole, Alpha, CaptureMode, CoreSettings, CoreSize, EditPlan, ExpectedResult,
+    FileChange, Hooks, KeepRule, Plan, Resource, ResourceLimit, StopLimits, Timeout, VariantPlan,
+};
+pub use question::{
+    Baseline, CompareGoal, CompareQuestion, ConfirmQuestion, EarlierTrials, ExcludedRun, Factor,
+    KnownBug, MeasuredBaseline, Question, RampQuestion, RateDrift, RateMismatch, RunCounts,
+    SearchQuestion, ShrinkQuestion,
+};
+pub use rules::{BugFilter, LeakRule, Rules};
+pub use secret::is_secret;
+pub use setting::ParallelSetting;
+pub use signal::Signal;
+pub use site::Site;
+pub use source_part::{EnclosingPart, SourcePart, SourceParts};
+pub use space::{
+    AlternatingSection, Boundary, Candidate, CandidateFacts, Item, ItemKind, LoadPart, Preparation,
+    ReducedSource, ReducibleLoad, RequestKindSizes, SearchSpace, Subset, UnsearchedSection,
+    VariantChoice, VariantChoices,
+};
+pub use survey::Survey;
+pub use text::Text;
+pub use trial::{SlotId, Trial, TrialId, VariantId, trial_seed};
+
+/// Serializes durations as whole microseconds: compact in the journal, and exact.
+pub mod micros {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+    use std::time::Duration;
+
+    /// Writes a duration as whole microseconds.
+    pub fn serialize<S: Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(u64::try_from(value.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// Reads whole microseconds.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_micros)
+    }
+}
+
+/// Returns whether a value equals the default; Serde uses this to leave out fields.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

@@ -1,0 +1,537 @@
+//! Plan of a run: everything that is needed to resume it or to replay a trial.
+
+use super::{
+    BugFilter, Container, Factor, LoadPlan, ParallelSetting, Preparation, Question, ResumeLimits,
+    Rules, SearchSpace, Text, VariantChoice, is_default, micros,
+};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+
+/// Everything the user asked for. It is complete: the run can be resumed and any of its trials replayed from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Path of the scenario file, as the user gave it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub scenario: Option<Text>,
+    /// The question that the run answers.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub question: Question,
+    /// The variants, at least one, which take turns. In a search, the variants chosen so far, the failing one first.
+    pub variants: Vec<VariantPlan>,
+    /// The candidates or items from which a search chooses its variants.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub space: Option<SearchSpace>,
+    /// The factors, if the variants are all combinations of their levels.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub factors: Vec<Factor>,
+    /// Number of leading arguments of each main command that wrap the program.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub wrapped: u32,
+    /// The complete environment of the trials, before the changes of each actor.
+    pub environment: Vec<(Text, Text)>,
+    /// Commands before and after the trials.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hooks: Hooks,
+    /// The load on the services of the variants.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub load: Option<LoadPlan>,
+    /// Time limit for preparing a variant.
+    #[serde(default, skip_serializing_if = "is_default", with = "micros")]
+    pub make_limit: Duration,
+    /// Resource limits of every process of a trial.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub limits: Vec<ResourceLimit>,
+    /// Memory limit in bytes of all processes of a trial together.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub memory: Option<u64>,
+    /// Whether each trial gets its own directory.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub scratch: bool,
+    /// When a trial times out.
+    pub timeout: Timeout,
+    /// Time between SIGTERM and SIGKILL.
+    #[serde(with = "micros")]
+    pub grace: Duration,
+    /// How long descendants may outlive the main process.
+    #[serde(rename = "settle", with = "micros")]
+    pub leak_grace: Duration,
+    /// The user that runs the processes of trials, if not the user that runs provoke.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub user: Option<String>,
+    /// Whether objects that a trial creates in a container engine are tracked as part of the trial.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub watch_engine: bool,
+    /// Rules for judging observations.
+    pub rules: Rules,
+    /// When to stop.
+    pub stop: StopLimits,
+    /// Number of parallel trials.
+    pub jobs: u32,
+    /// Whether trials start in groups of `jobs`, each after the one before has ended.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub waves: bool,
+    /// Number of trials at the beginning that are not counted.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub warmup: u64,
+    /// Pause of a slot before each trial.
+    #[serde(default, skip_serializing_if = "is_default", with = "micros")]
+    pub delay: Duration,
+    /// One minus the confidence of intervals.
+    pub alpha: Alpha,
+    /// The result that the user expects; it determines the exit code.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub expect: ExpectedResult,
+    /// Seed from which the seeds of all trials derive.
+    pub seed: u64,
+    /// Which output is kept.
+    #[serde(default)]
+    pub keep: KeepRule,
+    /// Number of trials of each signature whose evidence is kept in full.
+    pub keep_per_sig: u64,
+    /// When cores are dumped.
+    #[serde(default)]
+    pub capture: CaptureMode,
+    /// The contents and size of cores.
+    #[serde(default)]
+    pub cores: CoreSettings,
+    /// Why this machine cannot capture cores, if it cannot.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub no_cores: Option<String>,
+}
+
+/// One minus the confidence of intervals, in millionths, so that plans can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Alpha(u32);
+
+impl Default for Alpha {
+    /// 5 %: 95 % confidence.
+    fn default() -> Self {
+        Self(50_000)
+    }
+}
+
+impl Alpha {
+    /// Converts from a confidence in per cent, such as 95.
+    pub fn from_confidence(percent: f64) -> Option<Self> {
+        let millionths = ((100.0 - percent) * 1e4).round();
+        let sensible = (1.0..=500_000.0).contains(&millionths);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be within 1..=500000"
+        )]
+        sensible.then_some(Self(millionths as u32))
+    }
+
+    /// Returns it as a probability.
+    pub fn to_probability(self) -> f64 {
+        f64::from(self.0) / 1e6
+    }
+
+    /// Returns the confidence in per cent.
+    pub fn confidence_percent(self) -> f64 {
+        100.0 - f64::from(self.0) / 1e4
+    }
+}
+
+/// One of several versions of the command.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VariantPlan {
+    /// Name; empty for a single variant.
+    pub name: String,
+    /// Description for the user, if the name is not one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub about: Option<String>,
+    /// The processes of a trial.
+    pub actors: Vec<ActorPlan>,
+    /// Level of each factor of the plan, in their order.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub levels: Vec<u32>,
+    /// Hooks of the trials of this variant: `setup` and `cleanup` run in addition to the hooks of the plan, `prepare` and `conclude`
+    /// replace them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hooks: Hooks,
+    /// Changes in the directory that it runs in, which is its own copy.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub edits: Vec<EditPlan>,
+    /// How it is prepared before its first trial.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub make: Option<Preparation>,
+    /// Its choice from the plan's space.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub choice: Option<VariantChoice>,
+    /// Number of clients of the load, if it differs from that of the plan.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub clients: Option<u32>,
+    /// The setting under which the failing variant is tried before a search.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub setting: Option<ParallelSetting>,
+}
+
+impl VariantPlan {
+    /// Returns whether a search must prepare it before its first trial.
+    pub fn is_made(&self) -> bool {
+        self.choice.is_some() && (self.make.is_some() || self.hooks.setup.is_some())
+    }
+}
+
+/// A change of a file in a variant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EditPlan {
+    /// Path relative to the working directory.
+    pub file: Text,
+    /// The change.
+    pub change: FileChange,
+}
+
+/// A change of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileChange {
+    /// Replace the file with another one.
+    Copy(Text),
+    /// Replace all occurrences of a text.
+    Replace {
+        /// The text to find.
+        find: String,
+        /// The replacement.
+        with: String,
+    },
+    /// Leave out pieces of a source of the plan's space.
+    LeaveOut {
+        /// Index of the source.
+        source: u32,
+        /// Indices of the pieces.
+        pieces: Vec<u32>,
+    },
+    /// Remove the file.
+    Remove,
+}
+
+/// One process of a trial, or several copies of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActorPlan {
+    /// Name; empty for a single actor.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub name: String,
+    /// Role, which determines the effect of its end.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub role: ActorRole,
+    /// The command; marks such as `{trial}` are filled in.
+    pub command: Vec<Text>,
+    /// Number of copies that run at the same time.
+    pub copies: u32,
+    /// Environment variables that are set, or removed if they have no value.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub env: Vec<(Text, Option<Text>)>,
+    /// Working directory.
+    pub cwd: Text,
+    /// A file for stdin; `None` for empty input.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stdin: Option<Text>,
+    /// The container in which it runs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub container: Option<Container>,
+}
+
+/// The role of an actor.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum ActorRole {
+    /// Decides the outcome; the trial is over when the last of these has ended.
+    #[default]
+    Main,
+    /// Runs beside the main process and is stopped with it.
+    Helper,
+    /// Is put under load; if it ends before the load, that decides the outcome.
+    Service,
+}
+
+impl ActorRole {
+    /// Returns whether its end decides the outcome.
+    pub fn decides_outcome(self) -> bool {
+        self != Self::Helper
+    }
+}
+
+/// Commands around the trials, run by `sh -c`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Hooks {
+    /// Runs once before all trials; processes that it leaves running live until the end of the run.
+    #[serde(skip_serializing_if = "is_default")]
+    pub setup: Option<Text>,
+    /// Runs before each trial; if it fails, the trial is inconclusive.
+    #[serde(skip_serializing_if = "is_default")]
+    pub prepare: Option<Text>,
+    /// Runs after each trial.
+    #[serde(skip_serializing_if = "is_default")]
+    pub conclude: Option<Text>,
+    /// Runs once after all trials.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cleanup: Option<Text>,
+    /// Working directory of the hooks that do not belong to a single variant, if it differs from theirs.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cwd: Option<Text>,
+}
+
+/// When a trial times out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Timeout {
+    /// After this time.
+    After(#[serde(with = "micros")] Duration),
+    /// After a time that provoke derives from earlier passing trials.
+    Auto,
+}
+
+/// When to stop: at the first limit that is reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StopLimits {
+    /// After this many counted trials of each variant.
+    #[serde(skip_serializing_if = "is_default")]
+    pub trials: Option<u64>,
+    /// After this many failures of each variant.
+    #[serde(skip_serializing_if = "is_default")]
+    pub failures: Option<u64>,
+    /// If the interval is narrower than this, in millionths.
+    #[serde(skip_serializing_if = "is_default")]
+    pub width: Option<u32>,
+    /// After this time, in microseconds.
+    #[serde(skip_serializing_if = "is_default")]
+    pub duration_us: Option<u64>,
+    /// If the first trials all fail with the same exit code and message.
+    #[serde(skip_serializing_if = "is_default")]
+    pub all_alike: bool,
+    /// Whether the user changed the limits after seeing results.
+    #[serde(skip_serializing_if = "is_default")]
+    pub changed: bool,
+}
+
+impl StopLimits {
+    /// Returns the time budget.
+    pub fn time_budget(&self) -> Option<Duration> {
+        self.duration_us.map(Duration::from_micros)
+    }
+
+    /// Replaces the number of trials and the time, unless both are missing.
+    pub fn change_limits(&mut self, limits: &ResumeLimits) {
+        if limits.trials.is_some() || limits.duration_us.is_some() {
+            self.trials = limits.trials;
+            self.duration_us = limits.duration_us;
+            self.changed = true;
+        }
+    }
+}
+
+/// The result that the user expects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExpectedResult {
+    /// No failure.
+    #[default]
+    Pass,
+    /// At least one failure: the bug is reproduced.
+    Fail,
+    /// A failure rate of at most this, in millionths.
+    MaxRate(u32),
+}
+
+/// When the kernel may dump cores. Dumping changes the timing of the trials that run at the same time and after it, so
+/// trials with and without cores are never counted together.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum CaptureMode {
+    /// In extra trials after the measurement, if it showed crashes.
+    #[default]
+    Auto,
+    /// Never.
+    Off,
+    /// In every trial; the rate is that of a program whose cores are dumped.
+    On,
+    /// In every trial, and a tracer follows the program from its start: it sees the first fault before the program's
+    /// signal handlers do.
+    Trace,
+}
+
+/// The contents and size of cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CoreSettings {
+    /// Maximum number of bytes for each process.
+    pub limit: u64,
+    /// How much of the memory is dumped.
+    #[serde(skip_serializing_if = "is_default")]
+    pub size: CoreSize,
+}
+
+/// How much of the memory of a process its core contains.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum CoreSize {
+    /// The kernel's default.
+    #[default]
+    Full,
+    /// Only registers and the list of modules: this shows the instruction, but not the stack.
+    Light,
+}
+
+impl Default for CoreSettings {
+    fn default() -> Self {
+        Self {
+            limit: 2 << 30,
+            size: CoreSize::Full,
+        }
+    }
+}
+
+/// Which output to keep.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum KeepRule {
+    /// That of the first failures of each kind.
+    #[default]
+    Fail,
+    /// That of every trial.
+    All,
+    /// Nothing.
+    None,
+}
+
+/// A resource limit of every process of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceLimit {
+    /// The resource.
+    pub resource: Resource,
+    /// Soft and hard limit; `None` means unlimited.
+    pub value: Option<u64>,
+}
+
+/// A resource, named as in `ulimit` and `prlimit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names are those of setrlimit(2)")]
+pub enum Resource {
+    As,
+    Core,
+    Cpu,
+    Data,
+    Fsize,
+    Memlock,
+    Nofile,
+    Nproc,
+    Rss,
+    Stack,
+}
+
+impl Resource {
+    /// Every resource with its name.
+    pub const ALL: [(Self, &str); 10] = [
+        (Self::As, "as"),
+        (Self::Core, "core"),
+        (Self::Cpu, "cpu"),
+        (Self::Data, "data"),
+        (Self::Fsize, "fsize"),
+        (Self::Memlock, "memlock"),
+        (Self::Nofile, "nofile"),
+        (Self::Nproc, "nproc"),
+        (Self::Rss, "rss"),
+        (Self::Stack, "stack"),
+    ];
+
+    /// Returns whether its unit is a byte, so that suffixes such as in `4G` are allowed.
+    pub fn in_bytes(self) -> bool {
+        !matches!(self, Self::Cpu | Self::Nofile | Self::Nproc)
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (_, name) = Self::ALL
+            .iter()
+            .find(|(resource, _)| resource == self)
+            .expect("listed");
+        f.pad(name)
+    }
+}
+
+impl Plan {
+    /// Returns whether the numbers of the plan are consistent; only a damaged file contains a plan whose numbers are
+    /// not.
+    pub fn is_sound(&self) -> bool {
+        let decisive = if self.load.is_some() {
+            ActorRole::Service
+        } else {
+            ActorRole::Main
+        };
+        let main = |actor: &ActorPlan| actor.role == decisive;
+        self.jobs > 0
+            && Alpha::from_confidence(self.alpha.confidence_percent()) == Some(self.alpha)
+            && !self.variants.is_empty()
+            && self
+                .variants
+                .iter()
+                .all(|variant| variant.actors.iter().any(main) && self.has_levels_of(variant))
+            && self.question.fits_plan(self)
+            && self
+                .variant_settings()
+                .all(|(_, setting)| setting.jobs != Some(0))
+    }
+
+    /// Counts every failure with the exit status of the bug as the bug, if cores are off. Without cores, no stack
+    /// distinguishes crashes, and to miss the bug would be worse.
+    pub fn widen_bug_rules(&mut self) {
+        let dumps = matches!(self.capture, CaptureMode::On | CaptureMode::Trace);
+        if dumps && self.no_cores.is_none() {
+            return;
+        }
+        let asked = self.question.as_confirm();
+        let Some(base) = asked.and_then(|asked| asked.baseline.as_measured()) else {
+            return;
+        };
+        for bug in base.bugs.iter().filter(|bug| bug.by_core) {
+            for only in &mut self.rules.only {
+                if matches!(only, BugFilter::Signature(id) if bug.names.contains(id)) {
+                    *only = BugFilter::Signature(bug.widest);
+                }
+            }
+        }
+        self.rules.only.dedup();
+    }
+
+    fn has_levels_of(&self, variant: &VariantPlan) -> bool {
+        let mut levels = self.factors.iter().zip(&variant.levels);
+        variant.levels.len() == self.factors.len()
+            && levels.all(|(factor, level)| (*level as usize) < factor.levels.len())
+    }
+
+    /// Returns the load on a variant.
+    pub fn load_of(&self, variant: &VariantPlan) -> Option<LoadPlan> {
+        let mut load = self.load.clone()?;
+        if let Some(VariantChoice::Cut(cut)) = &variant.choice {
+            load = cut.apply_to(&load);
+        }
+        if let (Some(own), super::RequestPace::Closed { clients }) =
+            (variant.clients, &mut load.pace)
+        {
+            *clients = own;
+        }
+        Some(load)
+    }
+
+    /// Returns the variant with this ID.
+    pub fn variant_plan(&self, id: super::VariantId) -> &VariantPlan {
+        &self.variants[id.index()]
+    }
+}

@@ -1,0 +1,452 @@
+//! Questions that a run answers, and baselines.
+
+use super::{Conditions, Plan, SignatureId, VariantChoices, VariantId, is_default};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The question that a run answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// How often does the program fail?
+    #[default]
+    Rate,
+    /// Is the bug fixed?
+    Confirm(ConfirmQuestion),
+    /// Which variants fail, and do they differ?
+    Compare(CompareQuestion),
+    /// Which candidate of an ordered list is the first that fails?
+    Bisect(SearchQuestion),
+    /// Which is the smallest set of items that keeps the failure?
+    Reduce(SearchQuestion),
+    /// At which concurrency does it fail?
+    Ramp(RampQuestion),
+    /// Which parts of a load does the crash need?
+    Shrink(ShrinkQuestion),
+}
+
+/// A search for less load that still crashes the service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShrinkQuestion {
+    /// Number of trials of the whole load without a crash after which the search gives up.
+    pub reproduce: u64,
+}
+
+/// A search for the lowest failing load level; the plan's variants are the levels in ascending order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RampQuestion {
+    /// The failure rate, in millionths, from which on a level counts as failing.
+    pub detect: u32,
+    /// Whether a level at twice the answer is tried as well, because more load may not fail more often.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub above: bool,
+}
+
+/// A search in the plan's space.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchQuestion {
+    /// Whether a good variant never fails, because other failures are distinguished from the bug.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub clean: bool,
+    /// Whether every failure is the bug, not only the failures that the failing variant showed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub any_failure: bool,
+    /// Whether the list began with the failing end, so that the search finds the last failing candidate before a fix.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fixed: bool,
+    /// Number of trials of the failing variant after which the search gives up reproducing the failure.
+    pub reproduce: u64,
+    /// Whether the search continues for more boundaries after an answer.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub all: bool,
+    /// Number of clean trials that is enough for a candidate between two good ends, if it is known.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub inside: Option<u64>,
+    /// Whether to look for a setting under which the failing variant fails more often, before the search.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub raise_rate: bool,
+    /// Whether earlier runs of the failing variant are ignored.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ignore_earlier: bool,
+    /// Trials of the failing variant in earlier runs; `None` without such runs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub earlier: Option<EarlierTrials>,
+}
+
+/// Trials of the failing variant in earlier runs of the same program under the same conditions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EarlierTrials {
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// Counted trials.
+    pub trials: u64,
+    /// The kinds of these failures.
+    pub kinds: Vec<String>,
+    /// The runs of these trials.
+    #[serde(skip_serializing_if = "is_default")]
+    pub runs: Vec<RunCounts>,
+    /// Runs of the same command that do not count.
+    #[serde(skip_serializing_if = "is_default")]
+    pub left_out: Vec<ExcludedRun>,
+}
+
+/// Failures among the trials of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RunCounts {
+    /// The run.
+    pub run: String,
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// Counted trials.
+    pub trials: u64,
+}
+
+/// A run of the same command that does not count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ExcludedRun {
+    /// The run.
+    pub run: String,
+    /// Why it does not count.
+    pub why: String,
+}
+
+impl Question {
+    /// Returns whether the question is how often the program fails.
+    pub fn is_rate(&self) -> bool {
+        matches!(self, Self::Rate)
+    }
+
+    /// Returns the question whether the bug is fixed.
+    pub fn as_confirm(&self) -> Option<&ConfirmQuestion> {
+        match self {
+            Self::Confirm(asked) => Some(asked),
+            _ => None,
+        }
+    }
+
+    /// Returns the question whether the bug is fixed, to change it.
+    pub fn as_confirm_mut(&mut self) -> Option<&mut ConfirmQuestion> {
+        match self {
+            Self::Confirm(asked) => Some(asked),
+            _ => None,
+        }
+    }
+
+    /// Returns the comparison of variants.
+    pub fn as_compare(&self) -> Option<&CompareQuestion> {
+        match self {
+            Self::Compare(asked) => Some(asked),
+            _ => None,
+        }
+    }
+
+    /// Returns the search along a list.
+    pub fn as_bisect(&self) -> Option<&SearchQuestion> {
+        match self {
+            Self::Bisect(asked) => Some(asked),
+            _ => None,
+        }
+    }
+
+    /// Returns the search along a list, to change it.
+    pub fn as_bisect_mut(&mut self) -> Option<&mut SearchQuestion> {
+        match self {
+            Self::Bisect(asked) => Some(asked),
+            _ => None,
+        }
+    }
+
+    /// Returns the search for the smallest failing set.
+    pub fn as_reduce(&self) -> Option<&SearchQuestion> {
+        match self {
+            Self::Reduce(asked) => Some(asked),
+            _ => None,
+        }
+    }
+
+    /// Returns the search in a space, along a list or among sets.
+    pub fn as_search(&self) -> Option<&SearchQuestion> {
+        match self {
+            Self::Bisect(asked) | Self::Reduce(asked) => Some(asked),
+            _ => None,
+        }
+    }
+
+    /// Returns the search in a space, to change it.
+    pub fn as_search_mut(&mut self) -> Option<&mut SearchQuestion> {
+        match self {
+            Self::Bisect(asked) | Self::Reduce(asked) => Some(asked),
+            _ => None,
+        }
+    }
+
+    /// Returns the search for the lowest failing load level.
+    pub fn as_ramp(&self) -> Option<&RampQuestion> {
+        match self {
+            Self::Ramp(asked) => Some(asked),
+            _ => None,
+        }
+    }
+
+    /// Returns the search for less load.
+    pub fn as_shrink(&self) -> Option<&ShrinkQuestion> {
+        match self {
+            Self::Shrink(asked) => Some(asked),
+            _ => None,
+        }
+    }
+}
+
+impl Question {
+    /// Returns whether a plan has what the question needs; only a damaged file contains a plan that does not.
+    pub(super) fn fits_plan(&self, plan: &Plan) -> bool {
+        let searches = matches!(self, Self::Bisect(_) | Self::Reduce(_) | Self::Shrink(_));
+        let choices_fit = match &plan.space {
+            Some(space) => searches && space.fits_variants(&plan.variants),
+            None => !searches && plan.variants.iter().all(|one| one.choice.is_none()),
+        };
+        let choices = plan.space.as_ref().map(|space| &space.choices);
+        let earlier = self.as_search().and_then(|asked| asked.earlier.as_ref());
+        choices_fit
+            && earlier.is_none_or(|earlier| earlier.failures <= earlier.trials)
+            && match self {
+                Self::Rate | Self::Confirm(_) => true,
+                Self::Compare(asked) => asked.reference.index() < plan.variants.len(),
+                Self::Bisect(_) => matches!(choices, Some(VariantChoices::Places(_))),
+                Self::Reduce(_) => !matches!(
+                    choices,
+                    Some(VariantChoices::Places(_) | VariantChoices::Cuts(_))
+                ),
+                Self::Shrink(_) => {
+                    plan.load.is_some() && matches!(choices, Some(VariantChoices::Cuts(_)))
+                }
+                Self::Ramp(asked) => asked.fits_levels(plan),
+            }
+    }
+}
+
+impl RampQuestion {
+    /// Returns whether the variants are load levels in ascending order.
+    fn fits_levels(&self, plan: &Plan) -> bool {
+        let levels: Vec<u32> = plan
+            .variants
+            .iter()
+            .map(|one| one.clients.unwrap_or(0))
+            .collect();
+        let ascend = levels.windows(2).all(|pair| pair[0] < pair[1]);
+        ascend && levels[0] > 0 && (1..1_000_000).contains(&self.detect)
+    }
+}
+
+/// The question whether the bug is fixed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfirmQuestion {
+    /// Failures before the fix.
+    pub baseline: Baseline,
+    /// Whether differences from the conditions of the baseline are assumed not to change the rate.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub accept_conditions: bool,
+    /// Number of fixes that were tried against this baseline before.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub earlier_attempts: u64,
+    /// Whether to exclude a fix that only halves the rate; `None` excludes it if the additional trials take little
+    /// time.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub exclude_half: Option<bool>,
+    /// Whether trials count as independent, although processes that `setup` started live through all of them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub independent: bool,
+    /// Signatures by exit status of the bug: a failure with one of these may be the bug under a name that the baseline
+    /// does not know.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub doubts: Vec<SignatureId>,
+}
+
+/// Failures before the fix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Baseline {
+    /// Measured counts.
+    Measured(Box<MeasuredBaseline>),
+    /// An assumed rate in millionths, which was not measured.
+    Assumed(u32),
+}
+
+/// Failures and trials, and further facts about them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MeasuredBaseline {
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// Counted trials.
+    pub trials: u64,
+    /// Number of trials, in thousandths, that are worth one independent trial because failures clump.
+    #[serde(skip_serializing_if = "is_default")]
+    pub design_effect: Option<u32>,
+    /// Number of clumps of failures, if there was a warning.
+    #[serde(skip_serializing_if = "is_default")]
+    pub clumps: Option<u64>,
+    /// The change of the rate during the run, if there was a warning.
+    #[serde(skip_serializing_if = "is_default")]
+    pub drift: Option<RateDrift>,
+    /// Whether all trials used the same processes started by `setup`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub one_life: bool,
+    /// Duration of a passing trial, in microseconds.
+    #[serde(skip_serializing_if = "is_default")]
+    pub pass_us: Option<u64>,
+    /// The run that measured the counts, if a run of provoke did.
+    #[serde(skip_serializing_if = "is_default")]
+    pub run: Option<String>,
+    /// The bugs of these failures; empty if only their number is known.
+    #[serde(skip_serializing_if = "is_default")]
+    pub bugs: Vec<KnownBug>,
+    /// Signatures of other failures of the run that are not the bug.
+    #[serde(skip_serializing_if = "is_default")]
+    pub others: Vec<SignatureId>,
+    /// Whether the run was interrupted, or was still running when it was read.
+    #[serde(skip_serializing_if = "is_default")]
+    pub unfinished: bool,
+    /// The conditions of its trials, if the run recorded them.
+    #[serde(skip_serializing_if = "is_default")]
+    pub conditions: Option<Conditions>,
+    /// All runs that count, the named one first; empty if it counts alone.
+    #[serde(skip_serializing_if = "is_default")]
+    pub runs: Vec<RunCounts>,
+    /// Runs of the same command that do not count.
+    #[serde(skip_serializing_if = "is_default")]
+    pub left_out: Vec<ExcludedRun>,
+    /// The difference between the rates of the named run and the other runs, if it is significant.
+    #[serde(skip_serializing_if = "is_default")]
+    pub rates: Option<RateMismatch>,
+}
+
+/// The run named as a baseline failed more or less often than other runs of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateMismatch {
+    /// Whether it failed more often; then all runs count. Otherwise it counts alone.
+    pub more_often: bool,
+    /// The named run.
+    pub named: RunCounts,
+    /// Number of other runs.
+    pub others: u64,
+    /// Failures of the other runs.
+    pub failures: u64,
+    /// Trials of the other runs.
+    pub trials: u64,
+    /// The probability of such a difference at one rate, in millionths.
+    pub p_value: u32,
+}
+
+/// A change of the rate during a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateDrift {
+    /// Whether the failures came late rather than early.
+    pub late: bool,
+    /// The probability of such a change at a constant rate, in millionths.
+    pub p_value: u32,
+    /// Failures in the half with fewer of them.
+    pub failures: u64,
+    /// Trials of that half.
+    pub trials: u64,
+}
+
+/// A known bug, and the signatures that identify it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownBug {
+    /// Title for the user.
+    pub title: String,
+    /// Its signatures from the best available evidence.
+    pub names: Vec<SignatureId>,
+    /// Whether these need cores.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub by_core: bool,
+    /// The signature from the exit status alone, which other bugs may share.
+    pub widest: SignatureId,
+}
+
+/// The question which variants fail, and whether they differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompareQuestion {
+    /// The goal of the comparison.
+    pub find: CompareGoal,
+    /// The reference, if rates are compared.
+    pub reference: VariantId,
+    /// Whether the other variant is a possible fix of the reference.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fixed: bool,
+    /// The baseline of the failing variants, if it is known.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub baseline: Option<Box<MeasuredBaseline>>,
+    /// Whether differences from the conditions of the baseline are assumed not to change the rate.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub accept_conditions: bool,
+    /// The rate, in millionths, below which a variant counts as clean.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub floor: Option<u32>,
+}
+
+/// The goal of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CompareGoal {
+    /// Which variants fail, and which fail less often or not at all.
+    Failing,
+    /// Which variants fail at another rate than the reference.
+    Different,
+}
+
+/// A factor of a matrix: a setting with several levels, each combined with each level of the other factors.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Factor {
+    /// The name of the setting.
+    pub name: String,
+    /// The values.
+    pub levels: Vec<String>,
+}
+
+impl Baseline {
+    /// Returns the measured counts.
+    pub fn as_measured(&self) -> Option<&MeasuredBaseline> {
+        match self {
+            Self::Measured(base) => Some(base),
+            Self::Assumed(_) => None,
+        }
+    }
+}
+
+impl MeasuredBaseline {
+    /// Returns the duration of a passing trial, in seconds.
+    pub fn pass_seconds(&self) -> Option<f64> {
+        self.pass_us
+            .map(|time| Duration::from_micros(time).as_secs_f64())
+    }
+
+    /// Returns the failures and trials with which a fix is compared: the counts of the half with fewer failures, if the rate
+    /// changed.
+    pub fn reference_counts(&self) -> (u64, u64) {
+        match self.drift {
+            Some(drift) => (drift.failures, drift.trials),
+            None => (self.failures, self.trials),
+        }
+    }
+
+    /// Returns the number of runs; 0 for plain counts.
+    pub fn run_count(&self) -> u64 {
+        match self.runs.len() {
+            0 => u64::from(self.run.is_some()),
+            several => several as u64,
+        }
+    }
+
+    /// Returns whether the trials of this run count.
+    pub fn has_run(&self, name: &str) -> bool {
+        self.run.as_deref() == Some(name) || self.runs.iter().any(|one| one.run == name)
+    }
+
+    /// Returns how many trials are worth one independent trial.
+    pub fn design_effect(&self) -> f64 {
+        f64::from(self.design_effect.unwrap_or(1000).max(1000)) / 1000.0
+    }
+}

@@ -1,0 +1,766 @@
+//! Space of a search: the candidates or items from which variants are chosen.
+
+use super::{
+    ConnectionReuse, EditPlan, FileChange, LoadLimit, LoadPlan, RequestBody, RequestPace,
+    SourceParts, Text, VariantPlan, is_default,
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+/// The candidates or items from which a search chooses its variants. A variant is prepared only after it was chosen,
+/// because most are never chosen, and a set has too many subsets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchSpace {
+    /// Common part of all variants; marks such as `{variant}` in it are filled in.
+    pub template: VariantPlan,
+    /// The candidates, items or parts of a load.
+    pub choices: VariantChoices,
+    /// Source files of which pieces are left out.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sources: Vec<ReducedSource>,
+    /// Counts of candidates from an earlier search.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub known: Vec<CandidateFacts>,
+    /// Weight of each candidate as the first that fails; empty for equal weights.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub weights: Vec<u64>,
+    /// Whether the result is applied to the user's own files.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub apply: bool,
+    /// A repository in the directory of the run that borrows the objects of the user's repository: each commit is
+    /// checked out from it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub repository: Option<Text>,
+    /// Whether the search stops at a merge instead of searching the merged commits.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub first_parent: bool,
+    /// The merge that an earlier search found; the candidates are the merged commits.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub merge: Option<Candidate>,
+    /// The searched part of a history in which the failure comes and goes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stretch: Option<AlternatingSection>,
+    /// Number of variants that are prepared at the same time, in parallel with the trials.
+    pub makers: u32,
+    /// Disk budget in bytes for the directories of variants; the oldest is evicted first.
+    pub room: u64,
+}
+
+/// A section of a longer list in which the failure comes and goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AlternatingSection {
+    /// Offset in the longer list.
+    pub from: u32,
+    /// Number of trials of the bad end after which the search gives up reproducing the failure.
+    pub reproduce: u64,
+    /// Sections that are searched after this one.
+    pub next: Vec<UnsearchedSection>,
+    /// Boundaries that earlier searches found.
+    pub found: Vec<Boundary>,
+}
+
+/// A section of a list that is not yet searched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UnsearchedSection {
+    /// Offset in the whole list.
+    pub from: u32,
+    /// Its candidates, the good end first.
+    pub places: Vec<Candidate>,
+    /// Whether the section is in reverse order of the list.
+    pub fixed: bool,
+    /// Number of clean trials that is enough for a candidate between the ends, if neither end is known to fail.
+    pub agree: Option<u64>,
+}
+
+/// Two neighbours in a list, one bad and one good.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Boundary {
+    /// The position of the second one in the list, from 0.
+    pub place: u64,
+    /// The bad one; several if those between them are not testable.
+    pub fails: Vec<String>,
+    /// The good one.
+    pub passes: String,
+    /// True if the failures begin there, false if they end there.
+    pub begins: bool,
+}
+
+/// The set of possible choices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VariantChoices {
+    /// An ordered list of candidates, of which the first is good and the last one bad.
+    Places(Vec<Candidate>),
+    /// Any subset of these items.
+    Things(Vec<Item>),
+    /// A load, or a part of it.
+    Cuts(Box<ReducibleLoad>),
+}
+
+/// A load of which a part may be enough.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReducibleLoad {
+    /// The whole load.
+    pub whole: LoadPart,
+    /// Its kinds of requests, in the order of the plan.
+    pub kinds: Vec<RequestKindSizes>,
+}
+
+/// A kind of request, and the sizes of its bodies.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestKindSizes {
+    /// Its name.
+    pub name: String,
+    /// Size in bytes of each body that is known beforehand; empty without a body.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bodies: Vec<u64>,
+}
+
+/// A part of a load.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LoadPart {
+    /// Indices in the plan of the kinds of requests that are sent.
+    pub kinds: Subset,
+    /// For kinds that send only some of their files: the indices of these files.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bodies: BTreeMap<u32, Subset>,
+    /// Number of clients, or of connections of an open loop.
+    pub clients: u32,
+    /// Requests per trial.
+    pub requests: u64,
+    /// Whether each request has its own connection.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fresh: bool,
+}
+
+/// A candidate of an ordered list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Its name.
+    pub name: String,
+    /// Description, if the name is not one: the subject of a commit.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub about: Option<String>,
+}
+
+/// An item that can be left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Item {
+    /// Its name.
+    pub name: String,
+    /// Location, such as `app.py:14`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub at: Option<String>,
+    /// How to leave it out.
+    pub what: ItemKind,
+}
+
+/// How an item is kept or left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemKind {
+    /// An argument of the command, by its index.
+    Word(u32),
+    /// A text in `{set}` and `{lines}`: the first if the item is kept, the second if it is left out.
+    Text(Option<Text>, Option<Text>),
+    /// An environment variable: its value if the item is kept, and if it is left out.
+    Variable(Text, Option<Text>, Option<Text>),
+    /// A piece of a source: the indices of both.
+    Piece(u32, u32),
+    /// A file in the working directory.
+    File(Text),
+}
+
+/// A source file of which pieces are left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReducedSource {
+    /// Path relative to the working directory.
+    pub file: Text,
+    /// Digest of its text; if the text has changed, the pieces are no longer valid.
+    pub digest: String,
+    /// The pieces.
+    pub pieces: SourceParts,
+}
+
+/// Facts about a candidate before the first trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CandidateFacts {
+    /// The candidate.
+    pub place: u32,
+    /// Failures and trials; `None` if the candidate is not testable.
+    pub counts: Option<(u64, u64)>,
+}
+
+/// A choice from a space.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VariantChoice {
+    /// This candidate of the list.
+    Place(u32),
+    /// Keep these items and leave out the others.
+    Set(Subset),
+    /// This part of the load.
+    Cut(Box<LoadPart>),
+}
+
+/// A subset of the items, in ascending order; in JSON a string such as `0-12,17`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Subset(pub Vec<u32>);
+
+/// How the directory of a variant is prepared before its first trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preparation {
+    /// The directory, which replaces `{made}`; in a template, the parent of all these directories.
+    pub folder: Text,
+    /// Directory that is copied first; then the edits of the variant are applied.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub copy: Option<Text>,
+    /// A script for `sh -c`; `PROVOKE_MADE` contains the directory.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub script: Option<Text>,
+    /// Working directory of the script.
+    pub cwd: Text,
+    /// Files that the script creates in the directory: variants with identical files are one candidate.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub artifacts: Vec<Text>,
+    /// Whether the result depends on the script alone, so that other runs can use it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub shared: bool,
+}
+
+impl SearchSpace {
+    /// Returns the number of candidates or items.
+    pub fn len(&self) -> usize {
+        match &self.choices {
+            VariantChoices::Places(places) => places.len(),
+            VariantChoices::Things(things) => things.len(),
+            VariantChoices::Cuts(cuts) => cuts.kinds.len(),
+        }
+    }
+
+    /// Returns whether the space is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the failing choice: the bad end, or all items.
+    pub fn failing_choice(&self) -> VariantChoice {
+        let count = u32::try_from(self.len()).unwrap_or(u32::MAX);
+        match &self.choices {
+            VariantChoices::Places(_) => VariantChoice::Place(count.saturating_sub(1)),
+            VariantChoices::Things(_) => VariantChoice::Set(Subset((0..count).collect())),
+            VariantChoices::Cuts(cuts) => VariantChoice::Cut(Box::new(cuts.whole.clone())),
+        }
+    }
+
+    /// Returns whether the space contains this choice.
+    pub fn has_choice(&self, choice: &VariantChoice) -> bool {
+        let known = |index: &u32| (*index as usize) < self.len();
+        match (&self.choices, choice) {
+            (VariantChoices::Places(_), VariantChoice::Place(place)) => known(place),
+            (VariantChoices::Things(_), VariantChoice::Set(Subset(kept))) => {
+                kept.iter().all(known) && kept.is_sorted_by(|a, b| a < b)
+            }
+            (VariantChoices::Cuts(cuts), VariantChoice::Cut(cut)) => cuts.has_cut(cut),
+            _ => false,
+        }
+    }
+
+    /// Returns whether the variants of a plan are choices from this space, of which the first is the failing one; only
+    /// a damaged file contains a plan whose variants are not.
+    pub(super) fn fits_variants(&self, variants: &[VariantPlan]) -> bool {
+        let fewest = match self.choices {
+            VariantChoices::Places(_) => 2,
+            VariantChoices::Things(_) => 1,
+            VariantChoices::Cuts(_) => 0,
+        };
+        let failing = self.failing_choice();
+        let choice_fits = |choice: &VariantChoice| self.has_choice(choice);
+        let variant_fits = |variant: &VariantPlan| {
+            variant.setting.is_some() || variant.choice.as_ref().is_some_and(choice_fits)
+        };
+        self.len() >= fewest
+            && choice_fits(&failing)
+            && variants.iter().all(variant_fits)
+            && variants.first().and_then(|first| first.choice.as_ref()) == Some(&failing)
+            && self
+                .known
+                .iter()
+                .all(|known| (known.place as usize) < self.len())
+            && (self.weights.is_empty() || self.weights.len() == self.len())
+    }
+
+    /// Returns the variant of a choice.
+    pub fn variant_of_choice(&self, choice: &VariantChoice) -> VariantPlan {
+        let mut variant = self.template.clone();
+        variant.choice = Some(choice.clone());
+        match (&self.choices, choice) {
+            (VariantChoices::Places(places), VariantChoice::Place(index)) => {
+                if let Some(place) = places.get(*index as usize) {
+                    variant.name.clone_from(&place.name);
+                    variant.about.clone_from(&place.about);
+                }
+                let name = Text::from(variant.name.as_str());
+                fill_marks(&mut variant, &[("{variant}", &name)], &index.to_string());
+            }
+            (VariantChoices::Things(things), VariantChoice::Set(subset)) => {
+                self.keep_items(&mut variant, things, subset);
+            }
+            (VariantChoices::Cuts(cuts), VariantChoice::Cut(cut)) => {
+                variant.name = cuts.cut_name(cut);
+            }
+            _ => {}
+        }
+        variant
+    }
+
+    /// Applies a subset of the items to a variant.
+    fn keep_items(&self, variant: &mut VariantPlan, things: &[Item], subset: &Subset) {
+        variant.name = subset.name_among(things);
+        let mut texts: Vec<Text> = Vec::new();
+        let mut gone = Vec::new();
+        let mut cuts: Vec<Vec<u32>> = vec![Vec::new(); self.sources.len()];
+        for (index, thing) in (0..).zip(things) {
+            let kept = subset.holds_item(index);
+            match &thing.what {
+                ItemKind::Word(at) if !kept => gone.push(*at as usize),
+                ItemKind::Text(on, off) => texts.extend(if kept { on } else { off }.clone()),
+                ItemKind::Variable(name, on, off) => {
+                    let value = if kept { on } else { off };
+                    for actor in &mut variant.actors {
+                        actor.env.retain(|(known, _)| known != name);
+                        actor.env.push((name.clone(), value.clone()));
+                        actor.env.sort();
+                    }
+                }
+                ItemKind::Piece(source, piece) if !kept => {
+                    if let Some(cut) = cuts.get_mut(*source as usize) {
+                        cut.push(*piece);
+                    }
+                }
+                ItemKind::File(file) if !kept => variant.edits.push(EditPlan {
+                    file: file.clone(),
+                    change: FileChange::Remove,
+                }),
+                ItemKind::Word(_) | ItemKind::Piece(..) | ItemKind::File(_) => {}
+            }
+        }
+        for (source, (of, pieces)) in (0..).zip(self.sources.iter().zip(cuts)) {
+            if !pieces.is_empty() {
+                variant.edits.push(EditPlan {
+                    file: of.file.clone(),
+                    change: FileChange::LeaveOut { source, pieces },
+                });
+            }
+        }
+        let main = |actor: &&mut super::ActorPlan| actor.role.decides_outcome();
+        if let Some(main) = variant.actors.iter_mut().find(main) {
+            let words = std::mem::take(&mut main.command).into_iter().enumerate();
+            for (at, word) in words {
+                if word.as_bytes() == b"{set}" {
+                    main.command.extend(texts.iter().cloned());
+                } else if !gone.contains(&at) {
+                    main.command.push(word);
+                }
+            }
+        }
+        let (set, lines) = (
+            Text::join_texts(&texts, b" "),
+            Text::join_texts(&texts, b"\n"),
+        );
+        let key = Text::from(subset.to_string()).content_digest();
+        fill_marks(variant, &[("{set}", &set), ("{lines}", &lines)], &key);
+    }
+}
+
+/// Fills in the marks of a variant, and its directory within that of all variants.
+fn fill_marks(variant: &mut VariantPlan, marks: &[(&str, &Text)], key: &str) {
+    let mut made = Text::default();
+    if let Some(make) = &mut variant.make {
+        for text in make.script.iter_mut().chain([&mut make.cwd]) {
+            *text = text.fill_marks(marks);
+        }
+        let key = match &make.script {
+            Some(script) if make.shared => script.content_digest(),
+            _ => key.to_owned(),
+        };
+        make.folder = Path::new(make.folder.as_os_str())
+            .join(key)
+            .as_path()
+            .into();
+        made.clone_from(&make.folder);
+    }
+    let marks = [marks, &[("{made}", &made)]].concat();
+    let actors = variant.actors.iter_mut().flat_map(|actor| {
+        let values = actor.env.iter_mut().filter_map(|(_, value)| value.as_mut());
+        let words = actor.command.iter_mut().chain(actor.stdin.as_mut());
+        let container = actor.container.iter_mut().flat_map(|container| {
+            let mounts = container.mounts.iter_mut().flatten();
+            mounts.chain([&mut container.image])
+        });
+        words.chain(values).chain(container).chain([&mut actor.cwd])
+    });
+    let hooks = &mut variant.hooks;
+    let hooks = [
+        &mut hooks.setup,
+        &mut hooks.prepare,
+        &mut hooks.conclude,
+        &mut hooks.cleanup,
+        &mut hooks.cwd,
+    ];
+    for text in actors.chain(hooks.into_iter().flatten()) {
+        *text = text.fill_marks(&marks);
+    }
+}
+
+impl VariantChoices {
+    /// Returns the candidates; empty for other searches.
+    pub fn as_candidates(&self) -> &[Candidate] {
+        match self {
+            Self::Places(places) => places,
+            Self::Things(_) | Self::Cuts(_) => &[],
+        }
+    }
+
+    /// Returns the items; empty for other searches.
+    pub fn as_items(&self) -> &[Item] {
+        match self {
+            Self::Things(things) => things,
+            Self::Places(_) | Self::Cuts(_) => &[],
+        }
+    }
+
+    /// Returns the load, if parts of it are searched.
+    pub fn as_cuts(&self) -> Option<&ReducibleLoad> {
+        match self {
+            Self::Cuts(cuts) => Some(cuts),
+            Self::Places(_) | Self::Things(_) => None,
+        }
+    }
+}
+
+impl ReducibleLoad {
+    /// Returns whether this is a part of the whole load.
+    fn has_cut(&self, cut: &LoadPart) -> bool {
+        let within = |subset: &Subset, count: usize| {
+            let Subset(all) = subset;
+            let known = all.last().is_some_and(|last| (*last as usize) < count);
+            known && all.is_sorted_by(|a, b| a < b)
+        };
+        let mut bodies = cut.bodies.iter();
+        let fewer = |(kind, kept): (&u32, &Subset)| {
+            let kind = self.kinds.get(*kind as usize);
+            kind.is_some_and(|kind| within(kept, kind.bodies.len()))
+        };
+        within(&cut.kinds, self.kinds.len())
+            && bodies.all(fewer)
+            && (1..=self.whole.clients).contains(&cut.clients)
+            && (1..=self.whole.requests).contains(&cut.requests)
+    }
+
+    /// Returns the number of bodies of a kind in a part.
+    pub fn bodies_of(&self, cut: &LoadPart, kind: u32) -> usize {
+        let all = self
+            .kinds
+            .get(kind as usize)
+            .map_or(0, |of| of.bodies.len());
+        cut.bodies.get(&kind).map_or(all, |kept| kept.0.len())
+    }
+
+    /// Returns a name that lists the differences from the whole.
+    fn cut_name(&self, cut: &LoadPart) -> String {
+        let named = |kind: &u32| {
+            let name = self.kinds.get(*kind as usize).map_or("", |of| &of.name);
+            match cut.bodies.get(kind) {
+                None => name.to_owned(),
+                Some(kept) => format!("{name} with {}", kept.describe_bodies()),
+            }
+        };
+        let whole = &self.whole;
+        let mut parts = Vec::new();
+        if (&cut.kinds, &cut.bodies) != (&whole.kinds, &whole.bodies) {
+            let names: Vec<String> = cut.kinds.0.iter().map(named).collect();
+            parts.push(names.join(" + "));
+        }
+        if cut.clients != whole.clients {
+            parts.push(format!("{} clients", cut.clients));
+        }
+        if cut.requests != whole.requests {
+            parts.push(format!("{} requests", cut.requests));
+        }
+        if cut.fresh != whole.fresh {
+            parts.push(if cut.fresh { "fresh" } else { "kept" }.to_owned());
+        }
+        match parts.as_slice() {
+            [] => "the whole".to_owned(),
+            parts => parts.join(", "),
+        }
+    }
+}
+
+impl LoadPart {
+    /// Returns the load of this part. Kinds that are not sent stay in the list with weight 0, so that the index of a
+    /// kind is the same in all trials of a run.
+    pub fn apply_to(&self, load: &LoadPlan) -> LoadPlan {
+        let mut left = load.clone();
+        for (kind, request) in (0..).zip(&mut left.requests) {
+            if !self.kinds.holds_item(kind) {
+                request.weight = 0;
+            }
+            if let (RequestBody::Files { files, .. }, Some(Subset(kept))) =
+                (&mut request.body, self.bodies.get(&kind))
+            {
+                let kept: Vec<Text> = kept
+                    .iter()
+                    .filter_map(|file| files.get(*file as usize))
+                    .cloned()
+                    .collect();
+                *files = kept;
+            }
+        }
+        left.pace = match left.pace {
+            RequestPace::Closed { .. } => RequestPace::Closed {
+                clients: self.clients,
+            },
+            RequestPace::Open { millihertz, .. } => RequestPace::Open {
+                millihertz,
+                connections: self.clients,
+            },
+        };
+        left.amount = LoadLimit::Requests(self.requests);
+        left.target.connections = match (self.fresh, load.target.connections) {
+            (true, _) => ConnectionReuse::For(1),
+            // Connections that were kept for some requests remain so.
+            (false, ConnectionReuse::For(..=1)) => ConnectionReuse::Kept,
+            (false, kept) => kept,
+        };
+        left
+    }
+}
+
+impl Subset {
+    /// Returns whether the set contains this item.
+    pub fn holds_item(&self, thing: u32) -> bool {
+        self.0.binary_search(&thing).is_ok()
+    }
+
+    /// Returns the bodies with numbers from 1: `body 2`.
+    pub fn describe_bodies(&self) -> String {
+        let counted = Self(self.0.iter().map(|index| index + 1).collect());
+        let noun = if self.0.len() == 1 { "body" } else { "bodies" };
+        format!("{noun} {counted}")
+    }
+
+    /// Returns a short name that distinguishes the set from others.
+    fn name_among(&self, things: &[Item]) -> String {
+        /// Maximum number of items in a name.
+        const FEW: usize = 3;
+        let named = |kept: bool| {
+            let those = (0..)
+                .zip(things)
+                .filter(|(i, _)| self.holds_item(*i) == kept);
+            let names: Vec<&str> = those.map(|(_, thing)| thing.name.as_str()).collect();
+            names.join(", ")
+        };
+        match (self.0.len(), things.len()) {
+            (kept, all) if kept == all => "everything".to_owned(),
+            (0, _) => "nothing".to_owned(),
+            (1..=FEW, _) => format!("only {}", named(true)),
+            (kept, all) if all - kept <= FEW => format!("all but {}", named(false)),
+            (kept, all) => {
+                let digest = Text::from(self.to_string()).content_digest();
+                format!("{kept} of {all} ({})", &digest[..4])
+            }
+        }
+    }
+}
+
+impl fmt::Display for Subset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0.as_slice();
+        while let Some(first) = rest.first() {
+            let run = (*first..).zip(rest).take_while(|(a, b)| a == *b).count();
+            let comma = if rest.len() == self.0.len() { "" } else { "," };
+            match run {
+                1 => write!(f, "{comma}{first}")?,
+                _ => write!(f, "{comma}{first}-{}", rest[run - 1])?,
+            }
+            rest = &rest[run..];
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Subset {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Subset {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        /// Upper limit of an index; a larger one comes from a damaged file.
+        const MOST: u32 = 10_000_000;
+        let text = String::deserialize(from)?;
+        let mut all = Vec::new();
+        for part in text.split(',').filter(|part| !part.is_empty()) {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let ends = first
+                .parse::<u32>()
+                .ok()
+                .zip(last.parse::<u32>().ok())
+                .filter(|(_, last)| *last < MOST);
+            let (first, last) = ends.ok_or_else(|| D::Error::custom("broken list of numbers"))?;
+            all.extend(first..=last);
+        }
+        Ok(Self(all))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ActorPlan;
+
+    fn space(choices: VariantChoices, command: &[&str]) -> SearchSpace {
+        let actor = ActorPlan {
+            name: String::new(),
+            role: crate::ActorRole::Main,
+            command: command.iter().map(Text::from).collect(),
+            copies: 1,
+            env: vec![("PATH".into(), Some("{made}/bin:/bin".into()))],
+            cwd: "{made}/sub".into(),
+            stdin: None,
+            container: None,
+        };
+        let make = Preparation {
+            folder: "/made".into(),
+            copy: None,
+            script: Some("install {variant}".into()),
+            cwd: "/".into(),
+            artifacts: Vec::new(),
+            shared: false,
+        };
+        SearchSpace {
+            template: VariantPlan {
+                actors: vec![actor],
+                make: Some(make),
+                ..VariantPlan::default()
+            },
+            choices,
+            sources: Vec::new(),
+            known: Vec::new(),
+            weights: Vec::new(),
+            apply: false,
+            repository: None,
+            first_parent: false,
+            merge: None,
+            stretch: None,
+            makers: 1,
+            room: 0,
+        }
+    }
+
+    fn item(name: &str) -> Item {
+        Item {
+            name: name.to_owned(),
+            at: None,
+            what: ItemKind::Text(Some(name.into()), None),
+        }
+    }
+
+    #[test]
+    fn a_place_fills_its_name_and_its_folder_in() {
+        let place = |name: &str| Candidate {
+            name: name.to_owned(),
+            about: None,
+        };
+        let space = space(
+            VariantChoices::Places(vec![place("1.0"), place("1.1")]),
+            &["run", "--version={variant}", "{trial}"],
+        );
+        assert_eq!(space.failing_choice(), VariantChoice::Place(1));
+        let variant = space.variant_of_choice(&VariantChoice::Place(1));
+        let actor = &variant.actors[0];
+        let command: Vec<String> = actor.command.iter().map(Text::to_string).collect();
+        assert_eq!(command, ["run", "--version=1.1", "{trial}"]);
+        assert_eq!(actor.cwd, "/made/1/sub".into());
+        assert_eq!(actor.env[0].1, Some("/made/1/bin:/bin".into()));
+        let make = variant.make.unwrap();
+        assert_eq!(make.script, Some("install 1.1".into()));
+        assert_eq!(make.folder, "/made/1".into());
+    }
+
+    #[test]
+    fn a_set_leaves_things_out() {
+        let mut things = ["a", "b", "c"].map(item).to_vec();
+        things.push(Item {
+            name: "-v".to_owned(),
+            at: None,
+            what: ItemKind::Word(1),
+        });
+        let mut space = space(
+            VariantChoices::Things(things),
+            &["run", "-v", "{set}", "x={set}"],
+        );
+        let command = |space: &SearchSpace, kept: &[u32]| {
+            let variant = space.variant_of_choice(&VariantChoice::Set(Subset(kept.to_vec())));
+            let words = variant.actors[0].command.iter();
+            words.map(Text::to_string).collect::<Vec<_>>().join("|")
+        };
+        assert_eq!(command(&space, &[0, 1, 2, 3]), "run|-v|a|b|c|x=a b c");
+        assert_eq!(command(&space, &[0, 2]), "run|a|c|x=a c");
+        assert_eq!(command(&space, &[]), "run|x=");
+        // Preparation that depends on the script alone has the same directory for every equal script.
+        let make = space.template.make.as_mut().unwrap();
+        (make.script, make.shared) = (Some("install {lines}".into()), true);
+        let folder = |kept: &[u32]| {
+            let variant = space.variant_of_choice(&VariantChoice::Set(Subset(kept.to_vec())));
+            variant.make.unwrap().folder
+        };
+        assert_eq!(folder(&[0]), folder(&[0, 3]));
+        assert_ne!(folder(&[0]), folder(&[1]));
+    }
+
+    #[test]
+    fn a_cut_is_read_as_it_was_written() {
+        let mut cut = LoadPart {
+            kinds: Subset(vec![0, 2]),
+            clients: 4,
+            requests: 300,
+            ..LoadPart::default()
+        };
+        cut.bodies.insert(2, Subset(vec![0, 1, 5]));
+        let event = crate::Event::VariantChosen(VariantChoice::Cut(Box::new(cut)));
+        let text = serde_json::to_string(&event).unwrap();
+        let expected = r#"{"variant_chosen":{"cut":{"kinds":"0,2","bodies":{"2":"0-1,5"},"clients":4,"requests":300}}}"#;
+        assert_eq!(text, expected);
+        let again: crate::Event = serde_json::from_str(&text).unwrap();
+        assert_eq!(again, event);
+    }
+
+    #[test]
+    fn subsets_are_short_in_the_journal_and_have_names() {
+        for (kept, text) in [
+            (vec![], "\"\""),
+            (vec![3], "\"3\""),
+            (vec![0, 1, 2, 5, 7, 8], "\"0-2,5,7-8\""),
+        ] {
+            let subset = Subset(kept);
+            assert_eq!(serde_json::to_string(&subset).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Subset>(text).unwrap(), subset);
+        }
+        assert!(serde_json::from_str::<Subset>("\"0-4294967295\"").is_err());
+        let things: Vec<Item> = ["a", "b", "c", "d", "e", "f", "g", "h"].map(item).into();
+        let name = |kept: &[u32]| Subset(kept.to_vec()).name_among(&things);
+        assert_eq!(name(&[]), "nothing");
+        assert_eq!(name(&[1, 2]), "only b, c");
+        assert_eq!(name(&[0, 1, 2, 3, 4, 5, 7]), "all but g");
+        assert_eq!(name(&[0, 1, 2, 3, 4, 5, 6, 7]), "everything");
+        assert!(name(&[0, 1, 2, 3]).starts_with("4 of 8 ("));
+    }
+}

@@ -1,0 +1,196 @@
+//! Opens and maps files whose names others control, and creates private folders.
+
+use std::collections::HashMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Device, inode, size and modification time of a file, which identify its content.
+type FileIdentity = (u64, u64, u64, i64, i64);
+
+static KNOWN: OnceLock<Mutex<HashMap<FileIdentity, &'static [u8]>>> = OnceLock::new();
+
+/// Attempts to find a free name for a new folder.
+const DRAWS: u32 = 100;
+
+/// A temporary folder that only this user can enter; dropping this value removes the folder.
+#[derive(Debug)]
+pub struct PrivateFolder(PathBuf);
+
+impl PrivateFolder {
+    /// Creates the folder in the directory for temporary files. Tries another name if an entry or a
+    /// symlink with the name exists.
+    pub fn new(purpose: &str) -> io::Result<Self> {
+        Self::create_below(&std::env::temp_dir(), purpose)
+    }
+
+    fn create_below(parent: &Path, purpose: &str) -> io::Result<Self> {
+        for _ in 0..DRAWS {
+            let chance = RandomState::new().build_hasher().finish();
+            let path = parent.join(format!("provoke-{purpose}-{chance:016x}"));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Returns the path of the folder.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Creates a file that only this user can read.
+///
+/// An existing entry is removed, because the program under test may have created a symlink, or a
+/// pipe without a reader.
+pub fn create_private(path: &Path) -> io::Result<File> {
+    if let Err(error) = fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Opens a regular file, but not through a symlink, because the program under test may have created
+/// one.
+pub fn regular_itself(path: &Path) -> io::Result<File> {
+    open_regular(path, libc::O_NOFOLLOW)
+}
+
+/// Opens a regular file. Other types are refused: opening a named pipe could block, and a device
+/// may be endless.
+pub fn open_regular_file(path: &Path) -> io::Result<File> {
+    open_regular(path, 0)
+}
+
+fn open_regular(path: &Path, flags: i32) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC | flags)
+        .open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    let kind = io::ErrorKind::InvalidInput;
+    Err(io::Error::new(kind, "not a regular file"))
+}
+
+/// Returns the content of a program, a library or a debug file, which must be a regular file.
+///
+/// The file stays mapped as long as the process lives: such files are few and read repeatedly, a
+/// mapping uses address space but no memory, and a reference to it needs no owner. If the file is
+/// overwritten in place, readers may see a mixture of old and new bytes. If it is truncated, this
+/// process crashes, like every program that runs the file.
+pub fn map_program(path: &Path) -> io::Result<&'static [u8]> {
+    let file = open_regular_file(path)?;
+    let about = file.metadata()?;
+    let state = (
+        about.dev(),
+        about.ino(),
+        about.size(),
+        about.mtime(),
+        about.mtime_nsec(),
+    );
+    let mut known = KNOWN
+        .get_or_init(Mutex::default)
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    if let Some(bytes) = known.get(&state) {
+        return Ok(bytes);
+    }
+    let bytes = map_file(&file, about.len())?;
+    known.insert(state, bytes);
+    Ok(bytes)
+}
+
+#[expect(unsafe_code, reason = "files are mapped by address")]
+fn map_file(file: &File, length: u64) -> io::Result<&'static [u8]> {
+    let length = usize::try_from(length).map_err(io::Error::other)?;
+    if length == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: the kernel chooses an unused address, and the descriptor is open.
+    let start = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            length,
+            libc::PROT_READ,
+            libc::MAP_PRIVATE,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `length` readable bytes begin at `start`, and they are never unmapped.
+    Ok(unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_regular_file_is_refused() {
+        assert!(map_program(Path::new("/dev/zero")).is_err());
+        assert!(map_program(Path::new("/")).is_err());
+    }
+
+    #[test]
+    fn a_private_folder_is_new_and_goes_with_its_owner() {
+        let parent = tempfile::tempdir().unwrap();
+        let first = PrivateFolder::create_below(parent.path(), "test").unwrap();
+        let second = PrivateFolder::create_below(parent.path(), "test").unwrap();
+        assert_ne!(first.path(), second.path());
+        assert_eq!(first.path().metadata().unwrap().mode() & 0o7777, 0o700);
+        let path = first.path().to_owned();
+        fs::write(path.join("file"), "").unwrap();
+        drop(first);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_planted_link_is_neither_written_nor_read_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, target) = (folder.path().join("link"), folder.path().join("target"));
+        fs::write(&target, "kept").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert!(regular_itself(&link).is_err());
+        assert!(regular_itself(&target).is_ok());
+        drop(create_private(&link).unwrap());
+        assert_eq!(fs::read(&target).unwrap(), b"kept");
+        let about = fs::symlink_metadata(&link).unwrap();
+        assert!(about.is_file());
+        assert_eq!(about.mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_is_mapped_once_until_it_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "first").unwrap();
+        let first = map_program(&path).unwrap();
+        assert_eq!(first.as_ptr(), map_program(&path).unwrap().as_ptr());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "second one").unwrap();
+        assert_eq!(map_program(&path).unwrap(), b"second one");
+        assert_eq!(first, b"first");
+    }
+}

@@ -1,0 +1,33 @@
+//! Operating system: the only crate of the program that may use unsafe code.
+//!
+#![doc = include_str!("../README.md")]
+
+pub mod calls;
+pub mod cgroup;
+pub mod child;
+pub mod core_file;
+pub mod core_pattern;
+pub mod emulator;
+pub mod engine;
+pub mod exits;
+pub mod files;
+pub mod host;
+pub mod kernel_log;
+pub mod libraries;
+pub mod limits;
+pub mod mapped;
+pub mod memory;
+pub mod pidfd;
+pub mod process;
+pub mod processor;
+pub mod ptrace;
+pub mod signals;
+pub mod snapshot;
+pub mod sockets;
+pub mod spawn;
+pub mod threads;
+pub mod tool;
+pub mod tracee;
+pub mod untrusted;
+pub mod user;
+pub mod waits;

@@ -1,0 +1,200 @@
+//! Reads processes from `/proc`.
+
+use super::child::WaitStatus;
+use std::fs;
+use std::time::Duration;
+
+/// Process id and start time, which together identify a process even if ids are reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProcessIdentity {
+    /// Process id.
+    pub pid: i32,
+    /// Clock ticks from boot to the start of the process.
+    pub start: u64,
+}
+
+/// Details of a process.
+#[derive(Clone, Debug)]
+pub struct ProcessDetails {
+    /// Identity of the process.
+    pub identity: ProcessIdentity,
+    /// Name of the process.
+    pub name: String,
+    /// Process id of the parent.
+    pub ppid: i32,
+    /// Session id.
+    pub session: i32,
+    /// State: R, S, D, T, Z ...
+    pub state: char,
+    /// Time since the start.
+    pub age: Duration,
+    /// Resident memory in KiB.
+    pub rss_kib: u64,
+    /// Number of threads.
+    pub threads: u64,
+    /// Command line.
+    pub command: Vec<std::ffi::OsString>,
+    /// Working directory.
+    pub cwd: std::ffi::OsString,
+}
+
+/// Resource usage of a process.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessUsage {
+    /// Resident memory in KiB.
+    pub rss_kib: u64,
+    /// Number of threads; 0 for a process that has ended but was not reaped.
+    pub threads: u64,
+    /// Number of open file descriptors; 0 without permission to count them.
+    pub descriptors: u64,
+}
+
+/// Returns the resource usage of a process; `None` if it is gone.
+pub fn process_size(pid: i32) -> Option<ProcessUsage> {
+    let stat = read_stat(pid)?;
+    let lives = stat.state != 'Z';
+    Some(ProcessUsage {
+        rss_kib: stat.rss * procfs::page_size() / 1024,
+        threads: u64::try_from(stat.num_threads).unwrap_or(0) * u64::from(lives),
+        descriptors: count_descriptors(pid),
+    })
+}
+
+/// Returns the number of open file descriptors of a process; 0 without permission to count them.
+fn count_descriptors(pid: i32) -> u64 {
+    let folder = format!("/proc/{pid}/fd");
+    // Since Linux 6.2 the size of this folder is the number of descriptors.
+    match fs::metadata(&folder) {
+        Ok(known) if known.len() > 0 => known.len(),
+        _ => fs::read_dir(folder).map_or(0, |entries| entries.count() as u64),
+    }
+}
+
+/// Returns the children of a process, of all of its threads.
+pub fn child_pids(pid: i32) -> Vec<i32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for thread in threads.flatten() {
+        match fs::read_to_string(thread.path().join("children")) {
+            Ok(list) => found.extend(
+                list.split_ascii_whitespace()
+                    .filter_map(|pid| pid.parse::<i32>().ok()),
+            ),
+            Err(_) if !thread.path().exists() => {} // the thread has ended meanwhile
+            // The kernel was built without this file, so read every process instead.
+            Err(_) => return children_by_scan(pid),
+        }
+    }
+    found
+}
+
+/// Returns the children of one thread in the order of their creation.
+pub fn children_of_thread(pid: i32, tid: i32) -> Vec<i32> {
+    match fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")) {
+        Ok(list) => list
+            .split_ascii_whitespace()
+            .filter_map(|child| child.parse().ok())
+            .collect(),
+        Err(_) => children_by_scan(pid),
+    }
+}
+
+fn children_by_scan(parent: i32) -> Vec<i32> {
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = processes
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| read_stat(*pid).is_some_and(|stat| stat.ppid == parent))
+        .collect()
+}
+
+/// Returns all descendants of a process, parents before their children.
+pub fn descendant_pids(pid: i32) -> Vec<i32> {
+    let mut all = child_pids(pid);
+    let mut at = 0;
+    while at < all.len() {
+        let more = child_pids(all[at]);
+        // A process may appear twice if the tree changes during the scan.
+        all.extend(
+            more.into_iter()
+                .filter(|pid| !all.contains(pid))
+                .collect::<Vec<_>>(),
+        );
+        at += 1;
+    }
+    all
+}
+
+fn read_stat(pid: i32) -> Option<procfs::process::Stat> {
+    procfs::process::Process::new(pid).ok()?.stat().ok()
+}
+
+/// Returns the parent of a process; `None` if the process is gone.
+pub fn parent_pid(pid: i32) -> Option<i32> {
+    Some(read_stat(pid)?.ppid)
+}
+
+/// Returns state and identity of a process; `None` if it is gone.
+pub fn process_state(pid: i32) -> Option<(char, ProcessIdentity)> {
+    let stat = read_stat(pid)?;
+    Some((
+        stat.state,
+        ProcessIdentity {
+            pid,
+            start: stat.starttime,
+        },
+    ))
+}
+
+/// Returns how a process ended that was not reaped yet.
+pub fn zombie_status(pid: i32) -> Option<WaitStatus> {
+    let stat = read_stat(pid).filter(|stat| stat.state == 'Z')?;
+    stat.exit_code.map(WaitStatus::from_raw)
+}
+
+/// Returns the details of a process; `None` if it is gone.
+pub fn process_detail(pid: i32) -> Option<ProcessDetails> {
+    let process = procfs::process::Process::new(pid).ok()?;
+    let stat = process.stat().ok()?;
+    let uptime: f64 = fs::read_to_string("/proc/uptime")
+        .ok()?
+        .split_ascii_whitespace()
+        .next()?
+        .parse()
+        .ok()?;
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "ticks since boot are far below 2^53"
+    )]
+    let started = stat.starttime as f64 / procfs::ticks_per_second() as f64;
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    Some(ProcessDetails {
+        identity: ProcessIdentity {
+            pid,
+            start: stat.starttime,
+        },
+        ppid: stat.ppid,
+        session: stat.session,
+        state: stat.state,
+        age: Duration::try_from_secs_f64(uptime - started).unwrap_or_default(),
+        rss_kib: stat.rss * procfs::page_size() / 1024,
+        threads: u64::try_from(stat.num_threads).unwrap_or(0),
+        command: split_arguments(&command),
+        cwd: process.cwd().map(Into::into).unwrap_or_default(),
+        name: stat.comm,
+    })
+}
+
+fn split_arguments(cmdline: &[u8]) -> Vec<std::ffi::OsString> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let text = cmdline.strip_suffix(b"\0").unwrap_or(cmdline);
+    let split = text.split(|byte| *byte == 0);
+    split
+        .filter(|_| !text.is_empty())
+        .map(|part| std::ffi::OsStr::from_bytes(part).to_owned())
+        .collect()
+}

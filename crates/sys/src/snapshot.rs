@@ -1,0 +1,152 @@
+//! Writes a small core of a living process, with every stack.
+
+use super::core_file::{self, CoreNotes, CoreProcess, MemoryPiece, PAGE};
+use super::libraries;
+use super::memory::{self, Mapping, ProcessMemory};
+use super::ptrace::{MACHINE, StoppedProcess, StoppedThread, ThreadStop};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::time::Instant;
+
+/// Threads whose stacks are kept.
+const MOST_THREADS: usize = 256;
+/// Bytes of a stack that are kept, from its innermost end.
+const STACK: u64 = 256 * 1024;
+/// Bytes below the stack pointer that a function may use by the calling convention.
+const RED_ZONE: u64 = 128;
+/// Limit of a library's variables; larger ones are left out.
+const VARIABLES: u64 = 1 << 20;
+/// Limit of the total bytes of memory.
+const MOST_BYTES: u64 = 64 << 20;
+/// Bytes that are copied at once.
+const BUFFER: u64 = 64 * 1024;
+
+/// Writes the core of a living process. Returns the size of the file.
+///
+/// The process is stopped meanwhile and released afterwards, except for a thread that has stopped
+/// at a fault.
+pub fn write_core(
+    pid: i32,
+    fault: Option<ThreadStop>,
+    file: &Path,
+    until: Instant,
+) -> io::Result<u64> {
+    let machine = MACHINE.ok_or(io::ErrorKind::Unsupported)?;
+    let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let memory = ProcessMemory::of_process(pid)?;
+    let held = StoppedProcess::new(pid, fault, MOST_THREADS, until)?;
+    let mappings = memory::read_mappings(pid)?;
+    let auxv = read("auxv");
+    let stacks = held.threads.iter().filter_map(StoppedThread::stack_pointer);
+    let wanted = wanted_memory(&mappings, stacks, libraries::library_ranges(&memory, &auxv));
+    let pieces = core_file::cut_pieces(&mappings, &wanted, MOST_BYTES);
+    let stopped = held.threads.iter();
+    let threads: Vec<_> = stopped
+        .filter(|thread| !thread.registers.is_empty())
+        .map(|thread| (thread.tid, &thread.registers[..]))
+        .collect();
+    let said = fault
+        .and_then(ThreadStop::signal_information)
+        .unwrap_or_default();
+    let signal = fault.and_then(ThreadStop::delivered_signal);
+    let (head, places) = core_file::core_head(
+        &CoreNotes {
+            machine: machine.elf,
+            process: process_record(pid),
+            name: read("comm").trim_ascii_end(),
+            arguments: &read("cmdline"),
+            threads: &threads,
+            signal: signal.map(|number| (number, &said[..])),
+            auxv: &auxv,
+            mappings: &mappings,
+        },
+        &pieces,
+    );
+    let mut out = File::create(file)?;
+    out.write_all(&head)?;
+    copy_pieces(&memory, &out, &pieces, &places)?;
+    out.metadata().map(|seen| seen.len())
+}
+
+fn process_record(pid: i32) -> CoreProcess {
+    let stat = procfs::process::Process::new(pid).and_then(|process| process.stat());
+    stat.map_or_else(
+        |_| CoreProcess {
+            pid,
+            state: '?',
+            ..CoreProcess::default()
+        },
+        |stat| CoreProcess {
+            pid,
+            parent: stat.ppid,
+            group: stat.pgrp,
+            session: stat.session,
+            state: stat.state,
+        },
+    )
+}
+
+/// Returns the memory to keep, ordered by address: stacks, the first page of each file (it contains
+/// the build id), the vDSO, small variables of libraries, and the data by which a debugger finds
+/// the libraries.
+fn wanted_memory(
+    mappings: &[Mapping],
+    stacks: impl Iterator<Item = u64>,
+    libraries: Vec<Range<u64>>,
+) -> Vec<Range<u64>> {
+    let mut all = libraries;
+    all.extend(stacks.map(|end| end.saturating_sub(RED_ZONE)..end.saturating_add(STACK)));
+    // A range must end with the mapping of its stack, because the next mapping belongs to something
+    // else. After a stack overflow, the range begins below the mapping.
+    for range in &mut all {
+        let mut above = mappings.iter().filter(|one| one.read);
+        let of = above.find(|one| one.range.end > range.start);
+        range.start = of.map_or(range.end, |one| range.start.max(one.range.start));
+        range.end = of.map_or(range.end, |one| range.end.min(one.range.end));
+    }
+    for (at, mapping) in mappings.iter().enumerate() {
+        let Range { start, end } = mapping.range;
+        let before = at.checked_sub(1).map(|before| &mappings[before]);
+        let follows = |before: &Mapping| {
+            before.range.end == start && before.is_of_file() && before.private && before.write
+        };
+        let variables = mapping.private && mapping.write && end - start <= VARIABLES;
+        if mapping.name == "[vdso]"
+            || variables && mapping.is_of_file()
+            || variables && mapping.name.is_empty() && before.is_some_and(follows)
+        {
+            all.push(start..end);
+        } else if mapping.is_of_file() && mapping.private && mapping.read && mapping.offset == 0 {
+            all.push(start..start + PAGE);
+        }
+    }
+    all.retain(|range| !range.is_empty());
+    all.sort_by_key(|range| range.start);
+    all
+}
+
+/// Copies the kept pieces. Unreadable memory becomes a hole.
+fn copy_pieces(
+    memory: &ProcessMemory,
+    out: &File,
+    pieces: &[MemoryPiece],
+    places: &[u64],
+) -> io::Result<()> {
+    let mut buffer = vec![0; usize::try_from(BUFFER).map_err(io::Error::other)?];
+    for (piece, place) in pieces.iter().zip(places).filter(|(piece, _)| piece.kept) {
+        let Range { start, end } = piece.range;
+        // Without this call the file would be too short if it ends in a hole.
+        out.set_len(place + end - start)?;
+        for from in (start..end).step_by(buffer.len()) {
+            let length = usize::try_from(BUFFER.min(end - from)).map_err(io::Error::other)?;
+            let part = &mut buffer[..length];
+            if memory.read_bytes(from, part).is_ok() {
+                out.write_all_at(part, place + from - start)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,277 @@
+//! Controls the stopped threads of a traced process: their instruction pointers, single steps, breakpoint bytes and
+//! watchpoints.
+//!
+//! Only x86-64 has all of it. On other machines, each function returns [`io::ErrorKind::Unsupported`].
+
+#![expect(unsafe_code, reason = "ptrace is not in any safe wrapper")]
+
+use super::ptrace::ThreadStop;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+/// Offset of the instruction pointer in `struct user`.
+const INSTRUCTION_POINTER: usize = 16 * 8;
+/// Offset of the number of the system call in `struct user`.
+const CALL_NUMBER: usize = 15 * 8;
+/// Offset of the debug registers in `struct user`.
+const DEBUG_REGISTERS: usize = 848;
+/// The instruction that stops a thread.
+pub const BREAKPOINT: u8 = 0xcc;
+/// Debug register with the addresses that were hit.
+const STATUS: usize = 6;
+/// Debug register with the conditions.
+const CONTROL: usize = 7;
+
+/// Whether threads can be controlled on this machine.
+pub const IS_SUPPORTED: bool = cfg!(all(target_arch = "x86_64", target_os = "linux"));
+
+/// Reason of a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// A breakpoint byte; the instruction pointer is behind it.
+    Breakpoint,
+    /// A single step is complete.
+    Stepped,
+    /// A watchpoint: its number.
+    Watchpoint(usize),
+    /// The thread has created this thread or process, which is traced as well.
+    Created(Creation),
+    /// The process executes another program.
+    Executed,
+    /// The first stop of a new thread or process, or an answer to a request to stop.
+    Attached,
+    /// The whole process is stopped, as by Ctrl-Z.
+    ProcessStopped,
+    /// The thread is about to make one of the system calls that a filter selects.
+    SystemCall,
+    /// This signal is about to be delivered.
+    Signal(i32),
+}
+
+/// Kind of a new thread or process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Creation {
+    /// Its thread id.
+    pub tid: i32,
+    /// Whether it has its own memory.
+    pub own_memory: bool,
+    /// Whether the creator waits until it executes a program or ends.
+    pub creator_waits: bool,
+}
+
+/// Size and direction of a watched access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchedAccess {
+    /// Address, a multiple of the size.
+    pub address: u64,
+    /// Number of bytes: 1, 2, 4 or 8.
+    pub size: u8,
+    /// Whether only writes count.
+    pub writes_only: bool,
+}
+
+/// Returns the reason of a stop.
+pub fn reason_of_stop(stop: ThreadStop) -> io::Result<StopReason> {
+    let Some(signal) = stop.delivered_signal() else {
+        return reason_of_event(stop);
+    };
+    if signal != libc::SIGTRAP {
+        return Ok(StopReason::Signal(signal));
+    }
+    let code = signal_code(stop.tid)?;
+    Ok(match code {
+        // The kernel's code for int3.
+        libc::SI_KERNEL => StopReason::Breakpoint,
+        // The second code is for a step over a system call.
+        libc::TRAP_TRACE | libc::TRAP_BRKPT => StopReason::Stepped,
+        libc::TRAP_HWBKPT => {
+            let hits = read_user(stop.tid, DEBUG_REGISTERS + 8 * STATUS)?;
+            write_user(stop.tid, DEBUG_REGISTERS + 8 * STATUS, 0)?;
+            match (0..4).find(|number| hits & (1 << number) != 0) {
+                Some(number) => StopReason::Watchpoint(number),
+                None => StopReason::Stepped,
+            }
+        }
+        _ => StopReason::Signal(signal),
+    })
+}
+
+fn reason_of_event(stop: ThreadStop) -> io::Result<StopReason> {
+    let created = |own_memory, creator_waits| -> io::Result<StopReason> {
+        let tid = i32::try_from(event_message(stop.tid)?).map_err(io::Error::other)?;
+        Ok(StopReason::Created(Creation {
+            tid,
+            own_memory,
+            creator_waits,
+        }))
+    };
+    match stop.event() {
+        libc::PTRACE_EVENT_CLONE => created(false, false),
+        libc::PTRACE_EVENT_FORK => created(true, false),
+        libc::PTRACE_EVENT_VFORK => created(false, true),
+        libc::PTRACE_EVENT_EXEC => Ok(StopReason::Executed),
+        libc::PTRACE_EVENT_SECCOMP => Ok(StopReason::SystemCall),
+        _ if stop.is_of_process() => Ok(StopReason::ProcessStopped),
+        _ => Ok(StopReason::Attached),
+    }
+}
+
+/// Follows a stopped tracee through `exec`, and reports the system calls that a filter selects.
+pub fn follow_more(tid: i32) -> io::Result<()> {
+    let options = libc::PTRACE_O_TRACECLONE
+        | libc::PTRACE_O_TRACEFORK
+        | libc::PTRACE_O_TRACEVFORK
+        | libc::PTRACE_O_TRACEEXEC
+        | libc::PTRACE_O_TRACESECCOMP
+        | libc::PTRACE_O_EXITKILL;
+    let options = usize::try_from(options).map_err(io::Error::other)?;
+    request(libc::PTRACE_SETOPTIONS, tid, 0, options)
+}
+
+/// Continues a stopped thread, and delivers a signal unless it is 0.
+pub fn continue_thread(tid: i32, signal: i32) -> io::Result<()> {
+    let signal = usize::try_from(signal).map_err(io::Error::other)?;
+    request(libc::PTRACE_CONT, tid, 0, signal)
+}
+
+/// Runs one instruction of a stopped thread.
+pub fn step_thread(tid: i32) -> io::Result<()> {
+    request(libc::PTRACE_SINGLESTEP, tid, 0, 0)
+}
+
+/// Asks a running thread to stop.
+pub fn interrupt_thread(tid: i32) -> io::Result<()> {
+    request(libc::PTRACE_INTERRUPT, tid, 0, 0)
+}
+
+/// Returns the address of the next instruction of a stopped thread.
+pub fn instruction_pointer(tid: i32) -> io::Result<u64> {
+    read_user(tid, INSTRUCTION_POINTER)
+}
+
+/// Returns the number of the system call that a stopped thread is about to make.
+pub fn system_call(tid: i32) -> io::Result<u64> {
+    read_user(tid, CALL_NUMBER)
+}
+
+/// Sets the address of the next instruction of a stopped thread.
+pub fn set_instruction_pointer(tid: i32, address: u64) -> io::Result<()> {
+    write_user(tid, INSTRUCTION_POINTER, address)
+}
+
+/// General registers of a stopped thread.
+#[derive(Clone, Copy, Debug)]
+pub struct GeneralRegisters([u64; 27]);
+
+impl GeneralRegisters {
+    /// Reads the registers of a stopped thread.
+    pub fn of_thread(tid: i32) -> Option<Self> {
+        let words = super::ptrace::read_registers(tid, 27)?;
+        Some(Self(words.try_into().ok()?))
+    }
+
+    /// Returns a register by its number in machine code: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15.
+    pub fn numbered(&self, number: usize) -> Option<u64> {
+        const ORDER: [usize; 16] = [10, 11, 12, 5, 19, 4, 13, 14, 9, 8, 7, 6, 3, 2, 1, 0];
+        ORDER.get(number).map(|index| self.0[*index])
+    }
+
+    /// Returns the bases of the segments `fs` and `gs`.
+    pub fn segment_bases(&self) -> [u64; 2] {
+        [self.0[21], self.0[22]]
+    }
+}
+
+/// Sets the first watchpoint of a stopped thread, or removes it.
+pub fn watch(tid: i32, access: Option<WatchedAccess>) -> io::Result<()> {
+    let Some(access) = access else {
+        return write_user(tid, DEBUG_REGISTERS + 8 * CONTROL, 0);
+    };
+    // The condition and the length of the first watchpoint are in bits 16 to 19.
+    let condition: u64 = if access.writes_only { 0b01 } else { 0b11 };
+    let length: u64 = match access.size {
+        1 => 0b00,
+        2 => 0b01,
+        8 => 0b10,
+        _ => 0b11,
+    };
+    write_user(tid, DEBUG_REGISTERS, access.address)?;
+    let control = 1 | condition << 16 | length << 18;
+    write_user(tid, DEBUG_REGISTERS + 8 * CONTROL, control)
+}
+
+/// Memory of a traced process that can be changed, even if the process may not change it.
+#[derive(Debug)]
+pub struct WritableMemory(File);
+
+impl WritableMemory {
+    /// Opens the memory of a traced process.
+    pub fn of_process(pid: i32) -> io::Result<Self> {
+        let path = format!("/proc/{pid}/mem");
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(Self(file))
+    }
+
+    /// Fills the buffer from an address on.
+    pub fn read_bytes(&self, address: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(buffer, address)
+    }
+
+    /// Replaces bytes. Pages of a file are copied first, so that the file does not change.
+    pub fn write_bytes(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, address)
+    }
+}
+
+fn signal_code(tid: i32) -> io::Result<i32> {
+    // SAFETY: all-zero is a valid siginfo, and the kernel writes one.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        match libc::ptrace(libc::PTRACE_GETSIGINFO, tid, 0_usize, &raw mut info) {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(info.si_code),
+        }
+    }
+}
+
+fn event_message(tid: i32) -> io::Result<u64> {
+    let mut message: u64 = 0;
+    // SAFETY: the kernel writes one word.
+    match unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, 0_usize, &raw mut message) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(message),
+    }
+}
+
+fn read_user(tid: i32, offset: usize) -> io::Result<u64> {
+    if !IS_SUPPORTED {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    // SAFETY: the request reads a word of the tracee and writes nothing here. Any word may be the result, so errno
+    // decides.
+    unsafe {
+        *libc::__errno_location() = 0;
+        let word = libc::ptrace(libc::PTRACE_PEEKUSER, tid, offset, 0_usize);
+        match *libc::__errno_location() {
+            0 => Ok(word.cast_unsigned()),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+fn write_user(tid: i32, offset: usize, word: u64) -> io::Result<()> {
+    if !IS_SUPPORTED {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let word = usize::try_from(word).map_err(io::Error::other)?;
+    request(libc::PTRACE_POKEUSER, tid, offset, word)
+}
+
+fn request(what: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<()> {
+    // SAFETY: with the requests of this module the kernel does not write to this process's memory.
+    match unsafe { libc::ptrace(what, tid, address, data) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}

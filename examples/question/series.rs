@@ -1,0 +1,87 @@
+//! The longest series of passes before the tenth failure: everything that the question needs is in this file.
+
+use provoke::model::{Outcome, Plan, Trial, VariantId};
+use provoke::questions::{Policy, QuestionKind, Step, StopRule, Verdict};
+use provoke::state::{Memory, State};
+use std::any::Any;
+use std::time::Duration;
+
+const FAILURES: u64 = 10;
+const ONLY_VARIANT: VariantId = VariantId(0);
+
+/// How long is the longest series of passes before the tenth failure?
+pub(crate) struct SeriesKind;
+
+impl QuestionKind for SeriesKind {
+    fn command(&self) -> &'static str {
+        "series"
+    }
+
+    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+        &UntilTenFailures
+    }
+
+    fn begin_memory(&self, _: &Plan) -> Box<dyn Memory> {
+        Box::new(PassSeries::default())
+    }
+
+    fn progress(&self, state: &State) -> Option<String> {
+        let series: &PassSeries = state.learned()?;
+        let tally = state.tally_of(ONLY_VARIANT);
+        Some(format!(
+            "{} of {} failed; the longest series of passes was {}",
+            tally.failures,
+            tally.counted_trials(),
+            series.longest,
+        ))
+    }
+}
+
+/// Runs trials until ten have failed.
+struct UntilTenFailures;
+
+impl Policy for UntilTenFailures {
+    fn next_step(&self, state: &State) -> Step {
+        match state.tally_of(ONLY_VARIANT).failures {
+            FAILURES.. => Step::Done,
+            _ if state.budget_spent => Step::Done,
+            _ => Step::Launch(ONLY_VARIANT),
+        }
+    }
+
+    fn verdict_of(&self, state: &State) -> Verdict {
+        match state.tally_of(ONLY_VARIANT).failures {
+            0 => Verdict::Undecided,
+            _ => Verdict::Failing,
+        }
+    }
+
+    fn stop_rule(&self, _: &State, _: VariantId) -> StopRule {
+        StopRule::KthFailure
+    }
+
+    fn remaining_trials(&self, _: &State) -> Option<u64> {
+        None
+    }
+}
+
+/// What the question learns from the trials.
+#[derive(Debug, Default)]
+struct PassSeries {
+    current: u64,
+    longest: u64,
+}
+
+impl Memory for PassSeries {
+    fn parts(&self) -> Vec<&dyn Any> {
+        vec![self]
+    }
+
+    fn add_trial(&mut self, _: &State, _: &Trial, outcome: &Outcome, _: Duration) {
+        self.current = match outcome {
+            Outcome::Pass => self.current + 1,
+            _ => 0,
+        };
+        self.longest = self.longest.max(self.current);
+    }
+}

@@ -1,0 +1,59 @@
+//! `bisect`: finds the first bad commit, version or value.
+
+use super::error::CliError;
+use super::exit::Exit;
+use super::given::Given;
+use super::question_flags::{ExperimentArgs, at_most, without_stop_rules};
+use crate::scenario::{
+    BisectSettings, CandidateSettings, CountSettings, QuestionSettings, Scenario, SearchSettings,
+};
+use clap::Args;
+
+/// Find the first bad commit, version or value
+///
+/// Searches an ordered list of candidates, also if they fail only sometimes. The first candidate is good, the last one is bad. `{variant}` in the command, in environment
+/// variables and in --setup stands for the candidate. A --setup with `{variant}` runs once for each
+/// candidate, before its first trial; if it fails, the candidate is left out. The failure rate need not
+/// be known. Without -n and -d, the search gives up after ten times the number of trials that it takes
+/// on average at the failure rate of the bad end, but not before 1000 trials, and reports what it knows.
+#[derive(Args)]
+#[command(
+    override_usage = "provoke bisect [OPTIONS] [--] CMD...",
+    after_help = BISECT_EXAMPLES,
+    mut_args(without_stop_rules),
+    mut_arg("runs", at_most),
+)]
+pub(super) struct BisectArgs {
+    #[command(flatten)]
+    candidates: Given<CandidateSettings>,
+    #[command(flatten)]
+    bisect: Given<BisectSettings>,
+    #[command(flatten)]
+    search: Given<SearchSettings>,
+    #[command(flatten, next_help_heading = "Search")]
+    count: Given<CountSettings>,
+    #[command(flatten)]
+    rest: ExperimentArgs,
+}
+
+const BISECT_EXAMPLES: &str = "\
+Examples:
+  Find the first bad commit:
+    provoke bisect --git v1.2..main --build make -- ./program
+  Find the first bad version of a Python package:
+    provoke bisect --pip torch==2.0..2.4 -- python3 test.py
+  Try it:
+    provoke bisect --range 1..8 -- sh -c 'test {variant} -lt 6'";
+
+impl BisectArgs {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+        let overlay = |scenario: &mut Scenario| {
+            scenario.outline.ask = Some(QuestionSettings::Bisect);
+            self.candidates.replace(&mut scenario.candidates);
+            self.bisect.apply_to(&mut scenario.bisect);
+            self.search.apply_to(&mut scenario.search);
+            self.count.apply_to(&mut scenario.count);
+        };
+        self.rest.ask_question(overlay)
+    }
+}

@@ -1,0 +1,100 @@
+//! `compare`: finds out which variants fail, or whether their rates differ.
+
+use super::error::CliError;
+use super::exit::Exit;
+use super::given::Given;
+use super::question_flags::{ExperimentArgs, without_stop_rules};
+use crate::scenario::{
+    BaselineSettings, ComparisonSettings, CountSettings, QuestionSettings, Scenario,
+};
+use crate::store::{RunFolder, default_root};
+use crate::untrusted::shell_word;
+use clap::Args;
+use std::ffi::OsString;
+
+/// Find out which variants fail, or whether their rates differ
+///
+/// Trials of all variants take turns. Two variants are compared by their failure rates. Three or more
+/// variants run until each of them fails, or is known to fail less often than the variant that fails;
+/// with --floor, until it is known to fail in fewer than that share of its trials. Make variants with
+/// -L or in a scenario file.
+#[derive(Args)]
+#[command(
+    override_usage = "provoke compare [OPTIONS] -L VAR=a,b [--] CMD...",
+    after_help = COMPARE_EXAMPLES,
+    mut_args(without_stop_rules),
+    mut_arg("runs", at_most_each),
+    mut_arg("baseline", reference_rate),
+    mut_arg("any_failure", |flag| flag.hide(true)),
+)]
+pub(super) struct CompareArgs {
+    #[command(flatten)]
+    comparison: Given<ComparisonSettings>,
+    #[command(flatten, next_help_heading = "Comparison")]
+    baseline: Given<BaselineSettings>,
+    #[command(flatten, next_help_heading = "Comparison")]
+    count: Given<CountSettings>,
+    #[command(flatten)]
+    rest: ExperimentArgs,
+}
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  Compare two programs:
+    provoke compare -L bin=./old,./new -- {bin} --arg
+  Find the setting that fails, of four combinations:
+    provoke compare -L CACHE=on,off -L WORKERS=1,4 -- ./program
+  Try it:
+    provoke compare -L P=0,20% -- provoke victim segv --rate {P}";
+
+impl CompareArgs {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+        let command = self.rest.command.clone();
+        let overlay = |scenario: &mut Scenario| {
+            scenario.outline.ask = Some(QuestionSettings::Compare);
+            self.comparison.apply_to(&mut scenario.comparison);
+            self.baseline.apply_to(&mut scenario.baseline);
+            self.count.apply_to(&mut scenario.count);
+        };
+        let done = self.rest.ask_question(overlay);
+        done.map_err(|error| stored_runs(&command).unwrap_or(error))
+    }
+}
+
+/// Explains that stored runs are not programs to compare.
+fn stored_runs(command: &[OsString]) -> Option<CliError> {
+    let is_run = |word: &OsString| {
+        let word = word.to_str();
+        word.is_some_and(|word| RunFolder::find_run(word, &default_root()).is_ok())
+    };
+    if command.len() < 2 || !command.iter().all(is_run) {
+        return None;
+    }
+    let runs = command
+        .iter()
+        .map(|run| shell_word(run).to_string())
+        .collect::<Vec<_>>()
+        .join(" ");
+    let error = anyhow::anyhow!("`provoke compare` compares programs, and these are stored runs");
+    Some(CliError::usage(error).with_hint(format!("to compare stored runs: provoke diff {runs}")))
+}
+
+/// Describes `-n` for a comparison.
+fn at_most_each(flag: clap::Arg) -> clap::Arg {
+    flag.help("Run at most this many trials of each variant")
+        .long_help(
+            "Run at most this many trials of each variant [default: until there is an answer, for at \
+             most 10 minutes; 300 if rates are compared]",
+        )
+}
+
+/// Describes the baseline of a comparison.
+fn reference_rate(flag: clap::Arg) -> clap::Arg {
+    const HELP: &str =
+        "Compare variants without a failure with this rate: a run, or counts such as 3/30";
+    flag.help(HELP)
+        .long_help(format!(
+            "{HELP}\n\n[default: the rate of the first variant that fails]"
+        ))
+        .hide_short_help(true)
+}

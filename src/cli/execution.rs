@@ -1,0 +1,55 @@
+//! Runs an experiment in the terminal, and writes its reports.
+
+use super::args::OutputFlags;
+use super::error::CliError;
+use super::exit::Exit;
+use super::signals::listen_for_signals;
+use crate::experiment::{Experiment, ExperimentSettings, find_ourselves};
+use crate::model::Plan;
+use crate::term::TerminalObserver;
+use tokio::runtime::{Builder, Runtime};
+
+/// Begins and runs an experiment.
+pub(super) fn begin_experiment(
+    mut plan: Plan,
+    output: &OutputFlags,
+    mut observer: TerminalObserver,
+) -> Result<Exit, CliError> {
+    find_ourselves(&mut plan);
+    let experiment = Experiment::begin(plan, settings_of_flags(output), &mut observer)?;
+    run_experiment(experiment, output, observer)
+}
+
+/// Runs an experiment until its question is answered.
+pub(super) fn run_experiment(
+    experiment: Experiment,
+    output: &OutputFlags,
+    mut observer: TerminalObserver,
+) -> Result<Exit, CliError> {
+    let outcome = build_runtime()?.block_on(async {
+        let mut signals = listen_for_signals().map_err(CliError::could_not)?;
+        let outcome = experiment.run_to_end(&mut signals, &mut observer).await?;
+        Ok::<_, CliError>(outcome)
+    })?;
+    let run = &outcome.run;
+    output
+        .exports
+        .write_reports(&run.folder, &run.report, output.talk.quiet)?;
+    match (outcome.error, outcome.stopped) {
+        (Some(error), _) => Err(error.into()),
+        (None, Some(signal)) => Ok(Exit::Stopped(signal)),
+        (None, None) => Ok(Exit::of_verdict(run.report.verdict, run.state.plan.expect)),
+    }
+}
+
+pub(super) fn settings_of_flags(output: &OutputFlags) -> ExperimentSettings {
+    ExperimentSettings {
+        out: output.out.clone(),
+        report_files: output.exports.files().map(ToOwned::to_owned).collect(),
+    }
+}
+
+pub(super) fn build_runtime() -> Result<Runtime, CliError> {
+    let mut builder = Builder::new_current_thread();
+    builder.enable_all().build().map_err(CliError::could_not)
+}

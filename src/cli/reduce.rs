@@ -1,0 +1,57 @@
+//! `reduce`: finds the items that a failure needs.
+
+use super::error::CliError;
+use super::exit::Exit;
+use super::given::Given;
+use super::question_flags::{ExperimentArgs, at_most, without_stop_rules};
+use crate::scenario::{
+    CountSettings, ItemSettings, QuestionSettings, ReduceSettings, Scenario, SearchSettings,
+};
+use clap::Args;
+
+/// Find the imports, lines, arguments or packages that a failure needs
+///
+/// Finds the smallest set of items that still fails, also if it fails only sometimes. Items are left out, a few at a time, in copies of the working directory: your files do not change.
+/// The result is checked: the remaining items fail as all of them did, and without any one of them
+/// there is no failure.
+#[derive(Args)]
+#[command(
+    override_usage = "provoke reduce [OPTIONS] [--] CMD...",
+    after_help = REDUCE_EXAMPLES,
+    mut_args(without_stop_rules),
+    mut_arg("runs", at_most),
+)]
+pub(super) struct ReduceArgs {
+    #[command(flatten)]
+    items: Given<ItemSettings>,
+    #[command(flatten)]
+    reduce: Given<ReduceSettings>,
+    #[command(flatten)]
+    search: Given<SearchSettings>,
+    #[command(flatten, next_help_heading = "Search")]
+    count: Given<CountSettings>,
+    #[command(flatten)]
+    rest: ExperimentArgs,
+}
+
+const REDUCE_EXAMPLES: &str = "\
+Examples:
+  Find the import that the failure needs:
+    provoke reduce --imports job.py -- python3 job.py
+  Find the arguments that the failure needs:
+    provoke reduce --args -- ./program --fast --cache --workers 4
+  Try it:
+    provoke reduce --set a,b,c -- sh -c 'case \"{set}\" in *b*) exit 1; esac'";
+
+impl ReduceArgs {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+        let overlay = |scenario: &mut Scenario| {
+            scenario.outline.ask = Some(QuestionSettings::Reduce);
+            self.items.replace(&mut scenario.items);
+            self.reduce.apply_to(&mut scenario.reduce);
+            self.search.apply_to(&mut scenario.search);
+            self.count.apply_to(&mut scenario.count);
+        };
+        self.rest.ask_question(overlay)
+    }
+}

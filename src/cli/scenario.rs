@@ -1,0 +1,46 @@
+//! `scenario`: runs the experiment of a scenario file.
+
+use super::args::{ExperimentFlags, OutputFlags};
+use super::error::CliError;
+use super::execution::begin_experiment;
+use super::exit::Exit;
+use crate::experiment::plan_from_file;
+use crate::scenario::Scenario;
+use clap::Args;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Run an experiment from a scenario file
+///
+/// Flags given here override the file.
+#[derive(Args)]
+#[command(after_help = SCENARIO_EXAMPLES)]
+pub(super) struct ScenarioArgs {
+    /// The scenario file (TOML)
+    file: PathBuf,
+    #[command(flatten)]
+    flags: ExperimentFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+    /// Run this command instead of the command in the file
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+const SCENARIO_EXAMPLES: &str = "\
+Examples:
+  Run an experiment:
+    provoke scenario crash.toml
+  Run it with more trials and another command:
+    provoke scenario crash.toml -n 500 -- ./program --arg";
+
+impl ScenarioArgs {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+        self.flags.refuse_ambiguous()?;
+        let command = super::utf8_words(self.command)?;
+        let overlay = |scenario: &mut Scenario| self.flags.overlay_scenario(&command, scenario);
+        let mut observer = self.output.observer();
+        let plan = plan_from_file(&self.file, overlay, &mut observer)?;
+        begin_experiment(plan, &self.output, observer)
+    }
+}

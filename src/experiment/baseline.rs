@@ -1,0 +1,270 @@
+//! Reads the baseline: counts such as `3/30`, or a run.
+
+use super::earlier_runs;
+use super::measured_variant::{BaselineFilter, measure_variant};
+use crate::model::{self, ConfirmQuestion, Event, MeasuredBaseline, StopCause, VariantId};
+use crate::questions::{self, PooledBaseline};
+use crate::report;
+use crate::scenario::{MEASURE_FIRST, PlanError, QuestionSettings, Scenario};
+use crate::state::State;
+use crate::store::{self, RunFolder, StoreError, default_root};
+use provoke_stats as stats;
+
+/// A baseline, with the settings of its trials.
+#[derive(Debug, Default)]
+pub struct ResolvedBaseline {
+    pub measured: MeasuredBaseline,
+    /// The settings of its trials, if it is a run of provoke.
+    pub scenario: Option<Scenario>,
+    /// The run, if it is one of provoke.
+    pub chosen: Option<BaselineRun>,
+}
+
+/// The run that is the baseline.
+#[derive(Debug)]
+pub struct BaselineRun {
+    /// Name of the run.
+    pub run: String,
+    /// Command of its trials.
+    pub command: String,
+    /// Failing trials of this run and the other runs that count.
+    pub failures: u64,
+    /// Counted trials of these runs.
+    pub trials: u64,
+    /// Number of the other runs that count.
+    pub other_runs: u64,
+    /// It is the newest run with failures, because no flag names a run.
+    pub is_newest: bool,
+}
+
+impl ResolvedBaseline {
+    /// Reads the baseline that a scenario names, if it names one.
+    pub fn of_scenario(scenario: &Scenario) -> Result<Option<Self>, PlanError> {
+        let looked_for = match scenario.judge.only.as_slice() {
+            _ if scenario.takes_any_failure() => BaselineFilter::Any,
+            [] => BaselineFilter::AsThere,
+            only => BaselineFilter::Only(only.iter().map(|only| only.0).collect()),
+        };
+        let Some(text) = &scenario.baseline.baseline else {
+            let confirms = scenario.outline.ask == Some(QuestionSettings::Confirm)
+                && scenario.confirm.assume_rate.is_none();
+            return Ok(confirms
+                .then(|| Self::find_newest_failing(scenario, &looked_for))
+                .flatten());
+        };
+        match parse_counts(text) {
+            Some(_) if scenario.baseline.of.is_some() => Err(PlanError::of_field(
+                "of",
+                format!("the counts `{text}` have no variants"),
+                "leave `of` out, or give a run as the baseline",
+            )),
+            Some(counts) => Ok(Some(Self {
+                measured: counts?,
+                ..Self::default()
+            })),
+            None => Self::of_run(text, scenario, &looked_for).map(Some),
+        }
+    }
+
+    /// Reads `K/N`, or the run of this name. Only its counts are used; none of its commands are run.
+    pub fn read_measured(
+        text: &str,
+        of: Option<&str>,
+        ignore_earlier_runs: bool,
+    ) -> Result<Self, PlanError> {
+        let mut scenario = counts_only(of, ignore_earlier_runs);
+        scenario.baseline.baseline = Some(text.to_owned());
+        Ok(Self::of_scenario(&scenario)?.unwrap_or_default())
+    }
+
+    /// Finds the newest run with failures that measured a rate. Only its counts are used; none of its commands are run.
+    pub fn newest_failing(of: Option<&str>, ignore_earlier_runs: bool) -> Option<Self> {
+        let scenario = counts_only(of, ignore_earlier_runs);
+        Self::find_newest_failing(&scenario, &BaselineFilter::AsThere)
+    }
+
+    /// Finds the newest run with failures that measured a rate, if one exists.
+    fn find_newest_failing(asked: &Scenario, looked_for: &BaselineFilter) -> Option<Self> {
+        let folders = RunFolder::all_runs(&default_root()).unwrap_or_default();
+        let mut newest_first = folders.iter().rev();
+        newest_first.find_map(|folder| {
+            let Ok(Event::RunStarted { plan, .. }) = store::first_event(&folder.journal_path())
+            else {
+                return None;
+            };
+            // In other questions, the outcomes of earlier trials determine which variant runs next.
+            let one = plan.question.is_rate() && plan.variants.len() == 1;
+            let several = plan.question.is_rate() || plan.question.as_compare().is_some();
+            if !(one || several && asked.baseline.of.is_some()) {
+                return None;
+            }
+            let found = Self::of_run(&folder.run_name(), asked, looked_for).ok()?;
+            let chosen = found.chosen.filter(|chosen| chosen.failures > 0)?;
+            Some(Self {
+                chosen: Some(BaselineRun {
+                    is_newest: true,
+                    ..chosen
+                }),
+                ..found
+            })
+        })
+    }
+
+    fn of_run(
+        name: &str,
+        asked: &Scenario,
+        looked_for: &BaselineFilter,
+    ) -> Result<Self, PlanError> {
+        let read = RunFolder::find_run(name, &default_root())
+            .and_then(|folder| folder.check_trust(asked.trust))
+            .and_then(|folder| {
+                let state = store::read_run(&folder.journal_path(), |_, _| {})?;
+                Ok((folder, state))
+            });
+        if let Ok((_, state)) = &read
+            && state.stopped == Some(StopCause::AllAlike)
+        {
+            return Err(PlanError::of_field(
+                "baseline",
+                format!(
+                    "the run {} stopped early, because every trial failed in the same way",
+                    state.run
+                ),
+                format!("run the rest of its trials: provoke resume {}", state.run),
+            ));
+        }
+        let (folder, state) = read.map_err(|error| {
+            let none_is_stored =
+                RunFolder::all_runs(&default_root()).map_or(true, |runs| runs.is_empty());
+            let hint = match error {
+                StoreError::NoRun { .. } if none_is_stored => Some(MEASURE_FIRST.to_owned()),
+                _ => error.hint(),
+            };
+            let hint = hint.unwrap_or_else(|| "give counts instead: --baseline 3/30".to_owned());
+            PlanError::of_field(
+                "baseline",
+                format!("cannot read the baseline: {error}"),
+                hint,
+            )
+        })?;
+        let variant = find_variant(&state, asked.baseline.of.as_deref())?;
+        let again = Scenario::of_variant_plan(&state.plan, state.plan.variant_plan(variant));
+        let alone = asked.count.ignore_earlier_runs.unwrap_or(false);
+        let measured = match state.plan.question.as_confirm() {
+            // A further fix is compared with the baseline of the first one.
+            Some(asked) => baseline_of_confirm(&state, asked)?,
+            None if alone => measure_variant(&state, variant, looked_for),
+            None => {
+                let base = measure_variant(&state, variant, looked_for);
+                earlier_runs::add_to(base, &state, variant, &folder, looked_for)
+            }
+        };
+        let chosen = BaselineRun {
+            run: folder.run_name(),
+            command: report::command_line(&state.plan, variant),
+            failures: measured.failures,
+            trials: measured.trials,
+            other_runs: measured.run_count().saturating_sub(1),
+            is_newest: false,
+        };
+        Ok(Self {
+            measured,
+            scenario: again.ok(),
+            chosen: Some(chosen),
+        })
+    }
+}
+
+/// Returns a scenario that uses only the counts of a baseline.
+fn counts_only(of: Option<&str>, ignore_earlier_runs: bool) -> Scenario {
+    let mut scenario = Scenario {
+        trust: true,
+        ..Scenario::default()
+    };
+    scenario.baseline.of = of.map(str::to_owned);
+    scenario.count.ignore_earlier_runs = Some(ignore_earlier_runs);
+    scenario
+}
+
+/// Reads `3/30`; returns `None` for text of any other form.
+fn parse_counts(text: &str) -> Option<Result<MeasuredBaseline, PlanError>> {
+    let (failures, trials) = text.split_once('/')?;
+    let (failures, trials): (u64, u64) = (failures.parse().ok()?, trials.parse().ok()?);
+    Some(if failures > trials || trials == 0 {
+        let what = format!("`{text}` is not FAILURES/TRIALS");
+        let hint = "write it as 3/30: 3 failures in 30 trials";
+        Err(PlanError::of_field("baseline", what, hint))
+    } else {
+        Ok(MeasuredBaseline {
+            failures,
+            trials,
+            ..MeasuredBaseline::default()
+        })
+    })
+}
+
+/// Returns the baseline of a run of `confirm`.
+fn baseline_of_confirm(
+    state: &State,
+    asked: &ConfirmQuestion,
+) -> Result<MeasuredBaseline, PlanError> {
+    match &asked.baseline {
+        model::Baseline::Measured(measured) => Ok(measured.as_ref().clone()),
+        model::Baseline::Assumed(_) => Err(PlanError::of_field(
+            "baseline",
+            format!(
+                "the run {} has no measured baseline: its failure rate was assumed",
+                state.run
+            ),
+            "give the rate again: --assume-rate P; or a measurement: --baseline 3/30",
+        )),
+    }
+}
+
+/// Returns the variant with this name.
+fn find_variant(state: &State, of: Option<&str>) -> Result<VariantId, PlanError> {
+    let variants = || (0..).map(VariantId).zip(&state.plan.variants);
+    let names = || {
+        let names = variants().map(|(_, variant)| format!("`{}`", variant.name));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let run = &state.run;
+    match (of, state.plan.variants.len()) {
+        (None, 1) => Ok(VariantId(0)),
+        (None, several) => Err(PlanError::of_field(
+            "baseline",
+            format!("the run {run} has {several} variants"),
+            format!("choose the variant with --of: {}", names()),
+        )),
+        (Some(name), _) => {
+            let found = variants().find(|(_, variant)| variant.name == name);
+            found.map(|(id, _)| id).ok_or_else(|| {
+                let what = format!("the run {run} has no variant `{name}`");
+                PlanError::of_field("of", what, format!("its variants: {}", names()))
+            })
+        }
+    }
+}
+
+/// Returns the number of passing trials that a fix of a run needs if other runs of the same program count, too, as they
+/// do in `confirm`.
+pub fn pooled_baseline(state: &State, folder: &RunFolder) -> Option<PooledBaseline> {
+    let [_] = state.plan.variants.as_slice() else {
+        return None;
+    };
+    let alone = measure_variant(state, VariantId(0), &BaselineFilter::AsThere);
+    let alike = state.stopped == Some(StopCause::AllAlike);
+    if alone.failures == 0 || alone.one_life || alike {
+        return None;
+    }
+    let base = earlier_runs::add_to(alone, state, VariantId(0), folder, &BaselineFilter::AsThere);
+    let ((failures, trials), alpha) = (base.reference_counts(), state.plan.alpha.to_probability());
+    let effect = base.design_effect();
+    let least = stats::clean_runs_needed_effective(failures, trials, effect, alpha)?;
+    let half = stats::clean_runs_to_exclude_half(failures, trials, effect, alpha)?;
+    let needed = questions::needed_by_default(least, half, state.plan.jobs, base.pass_seconds());
+    (base.runs.len() > 1).then_some(PooledBaseline {
+        needed,
+        runs: base.runs.len() as u64,
+    })
+}

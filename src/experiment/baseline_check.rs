@@ -1,0 +1,71 @@
+//! Checks that the baseline of a question can give an answer.
+
+use super::error::ExperimentError;
+use crate::model::{Event, Host, MeasuredBaseline, Plan};
+use crate::store::{self, RunFolder, default_root};
+use crate::survey;
+
+/// Completes the question of a plan with a baseline. Refuses a baseline that cannot give an answer, because the failure
+/// rate may differ from it for another reason than the fix.
+pub(super) fn complete_question(plan: &mut Plan, host: &Host) -> Result<(), ExperimentError> {
+    let (base, accepts, answer) = if let Some(asked) = plan.question.as_confirm_mut() {
+        let Some(base) = asked.baseline.as_measured() else {
+            return Ok(());
+        };
+        let base = Box::new(base.clone());
+        asked.earlier_attempts = earlier_attempts(&base);
+        refuse_drift(&base)?;
+        (base, asked.accept_conditions, "confirm")
+    } else if let Some(asked) = plan.question.as_compare()
+        && let Some(base) = &asked.baseline
+    {
+        (base.clone(), asked.accept_conditions, "compare")
+    } else {
+        return Ok(());
+    };
+    let mut unlike = base
+        .conditions
+        .as_ref()
+        .map(|there| survey::differing_conditions(plan, host, there))
+        .unwrap_or_default();
+    unlike.retain(|difference| difference.can_change_rate);
+    if unlike.is_empty() || accepts {
+        return Ok(());
+    }
+    let lines: Vec<String> = unlike.iter().map(ToString::to_string).collect();
+    let what = "cannot compare with the baseline: its conditions differ, which may change the failure rate";
+    let error = ExperimentError::undecided(what).because(lines.join("\n    "));
+    Err(error.with_hint(format!(
+        "{answer} under the conditions of the baseline, or measure a baseline under these conditions; if the differences cannot change the failure rate, add --accept-different-conditions",
+    )))
+}
+
+/// Refuses a baseline whose rate changed, if its half that counts has no failure.
+fn refuse_drift(base: &MeasuredBaseline) -> Result<(), ExperimentError> {
+    let Some(drift) = base.drift.filter(|drift| drift.failures == 0) else {
+        return Ok(());
+    };
+    let error = format!(
+        "cannot use the baseline: its failure rate changed while it ran, and none of the {} trials of its {} half failed, so no number of passing trials shows a fix",
+        drift.trials,
+        if drift.late { "first" } else { "second" },
+    );
+    Err(ExperimentError::undecided(error).with_hint(
+        "measure the baseline again; or run the old and the new program in turns, so that a changing rate affects both: provoke compare --find different",
+    ))
+}
+
+/// Counts the stored runs that tested a fix against the same baseline.
+fn earlier_attempts(baseline: &MeasuredBaseline) -> u64 {
+    let folders = RunFolder::all_runs(&default_root()).unwrap_or_default();
+    let same = |folder: &RunFolder| {
+        let Ok(Event::RunStarted { plan, .. }) = store::first_event(&folder.journal_path()) else {
+            return false;
+        };
+        let asked = plan.question.as_confirm();
+        let base = asked.and_then(|asked| asked.baseline.as_measured());
+        let run = base.and_then(|base| base.run.as_ref());
+        run.is_some_and(|run| baseline.has_run(run))
+    };
+    folders.iter().filter(|folder| same(folder)).count() as u64
+}

@@ -1,0 +1,155 @@
+//! Begins an experiment: makes all checks that are possible before anything runs, and creates the run.
+
+use super::cores::{do_not_queue_for_cores, no_cores};
+use super::error::ExperimentError;
+use super::helper::is_helper;
+use super::observer::ExperimentObserver;
+use super::preflight::{check_commands, check_plan};
+use super::run::{Experiment, ExperimentSettings};
+use super::{baseline_check, earlier_runs, engine, exports, user};
+use crate::model::{Event, FORMAT, Host, NoteLevel, Plan, Survey, VariantId};
+use crate::prepare::{self, PreparationError};
+use crate::questions;
+use crate::scenario::{self, PlanError};
+use crate::state::State;
+use crate::store::{Journal, RunFolder, default_root};
+use crate::sys::{host, signals};
+use crate::{survey, words};
+use std::path::{Path, PathBuf};
+
+impl Experiment {
+    /// Makes all checks that are possible before anything runs, and writes the first line of the journal.
+    ///
+    /// From then on, this process survives a file that exceeds the limit of its size.
+    pub fn begin(
+        mut plan: Plan,
+        settings: ExperimentSettings,
+        observer: &mut dyn ExperimentObserver,
+    ) -> Result<Self, ExperimentError> {
+        // Without this check, each slot would begin the experiment again.
+        if is_helper() {
+            let what = "this process is a helper of another experiment";
+            return Err(ExperimentError::could_not(what).with_hint(
+                "call `provoke::experiment::serve_if_helper()` at the beginning of `main`",
+            ));
+        }
+        signals::survive_file_size_limit();
+        check_plan(&plan)?;
+        engine::choose_engine(&mut plan)?;
+        let root = default_root();
+        prepare::check_plan(&plan, &[&root]).map_err(|unready| locate_refusal(&plan, unready))?;
+        check_program(&plan)?;
+        let host = this_host();
+        baseline_check::complete_question(&mut plan, &host)?;
+        exports::create_files(&settings.report_files)?;
+        user::become_user(&mut plan)?;
+        let folder = RunFolder::create_run(settings.out.as_deref(), &root)?;
+        if plan.user.is_some() {
+            folder.let_through(&root)?;
+        }
+        prepare::make_variants(&mut plan, &folder.variants_path(), &[&root, folder.path()])?;
+        plan.no_cores = no_cores(&plan);
+        let coarse = do_not_queue_for_cores(&mut plan);
+        plan.widen_bug_rules();
+        let survey = survey_trials(&plan, &[&root, folder.path()], &settings.report_files);
+        earlier_runs::add_to_search(&mut plan, &host, &survey);
+        // The time of the journal file and that of its first event are compared before its commands are run again.
+        let at = jiff::Timestamp::now().as_second();
+        let mut journal = Journal::open_for_append(&folder.journal_path())?;
+        plan.add_settings(host.cpus);
+        let started = Event::RunStarted {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            run: settings.out.as_ref().map_or_else(
+                || folder.run_name(),
+                |out| out.to_string_lossy().into_owned(),
+            ),
+            plan: Box::new(plan),
+            survey,
+            host,
+            at,
+        };
+        journal.add_event(&started)?;
+        let state = State::begin_fold(started, questions::begin_memory)
+            .expect("a journal begins with this event");
+        let mut experiment = Self {
+            state,
+            folder,
+            journal,
+            settings,
+            announced: Vec::new(),
+        };
+        experiment.note_cautions(observer);
+        let asked = experiment.state.plan.question.as_search();
+        if asked.is_some_and(|asked| asked.raise_rate) && experiment.state.raise.is_none() {
+            let text =
+                "--raise-rate has no other setting to try: -j and --copies are high enough already";
+            experiment.record_note(NoteLevel::Info, text.to_owned(), observer);
+        }
+        if let Some(coarse) = coarse {
+            experiment.record_note(NoteLevel::Info, coarse, observer);
+        }
+        Ok(experiment)
+    }
+
+    /// Records warnings about the plan itself.
+    fn note_cautions(&mut self, observer: &mut dyn ExperimentObserver) {
+        for (level, text) in survey::plan_cautions(&self.state.plan) {
+            let text = words::sanitize_line(&text);
+            if level == NoteLevel::Warning {
+                self.announced.push(text.clone());
+            }
+            self.record_note(level, text, observer);
+        }
+        if let Some(text) = engine::unheeded_limit(&self.state.plan) {
+            self.record_note(NoteLevel::Warning, text, observer);
+        }
+    }
+}
+
+fn this_host() -> Host {
+    let facts = host::host_facts();
+    Host {
+        name: facts.name,
+        kernel: facts.kernel,
+        arch: facts.arch,
+        cpu: facts.cpu,
+        cpus: facts.cpus,
+        memory: facts.memory,
+    }
+}
+
+/// Checks the program of a plain run before anything is stored. Other commands may be created first.
+fn check_program(plan: &Plan) -> Result<(), ExperimentError> {
+    match plan.variants.as_slice() {
+        [only]
+            if plan.space.is_none()
+                && plan.hooks.setup.is_none()
+                && only.hooks.setup.is_none()
+                && only.edits.is_empty() =>
+        {
+            check_commands(plan, VariantId(0))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Adds the position in the scenario file to the reason why a variant cannot be prepared, if there is a file.
+fn locate_refusal(plan: &Plan, unready: PreparationError) -> ExperimentError {
+    match (unready, &plan.scenario) {
+        (PreparationError::Refused { what, at, hint }, Some(file)) => {
+            let refusal = PlanError { what, at, hint };
+            scenario::complain_about(Path::new(file.as_os_str()), refusal).into()
+        }
+        (unready, _) => unready.into(),
+    }
+}
+
+/// Records the environment of the trials. Files in these directories and reports are not files of the program.
+fn survey_trials(plan: &Plan, directories: &[&Path], report_files: &[PathBuf]) -> Survey {
+    let mut survey = survey::survey_plan(plan);
+    let directories = directories.iter().map(|directory| directory.to_path_buf());
+    let ours: Vec<PathBuf> = directories.chain(report_files.iter().cloned()).collect();
+    survey::add_files(&mut survey, plan, &ours);
+    survey
+}

@@ -1,0 +1,202 @@
+//! `report --bundle`: writes a run into one archive to share.
+
+use super::error::ExperimentError;
+use crate::exec::STORY;
+use crate::report::{Format, Report, export_report};
+use crate::store::{RunFolder, Secrets, SharedData, copy_to_share};
+use crate::sys::files;
+use crate::untrusted::Untrusted as _;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::error::Error;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+/// Maximum size of a shared file that is not a core.
+const LARGEST: u64 = 64 << 20;
+
+/// The reports in a bundle, for people and for programs.
+const REPORTS: [(&str, Format); 2] = [("report.md", Format::Md), ("report.json", Format::Json)];
+
+type BundleError = Box<dyn Error + Send + Sync>;
+
+type BundleArchive = tar::Builder<GzEncoder<File>>;
+
+/// Writes a run into a compressed archive. Unpacked, it is the directory of a run that `report`, `list`, `explain` and
+/// `diff` read. Secrets are masked, and data that are not `shared` are left out.
+pub fn write_bundle(
+    folder: &RunFolder,
+    report: &Report,
+    shared: SharedData,
+    file: &Path,
+) -> Result<(), ExperimentError> {
+    let cannot_write = |error: BundleError| {
+        let what = format!("cannot write the bundle `{}`", file.to_safe());
+        ExperimentError::could_not(what).because(error)
+    };
+    let secrets = Secrets::of_run(&folder.journal_path())?;
+    // Written to a temporary file first, so that no incomplete bundle remains, and no link is followed.
+    let mut beside = file.as_os_str().to_owned();
+    beside.push(".part");
+    let beside = PathBuf::from(beside);
+    let to = files::create_private(&beside).map_err(|error| cannot_write(error.into()))?;
+    let mut archive = tar::Builder::new(GzEncoder::new(to, Compression::default()));
+    let written = fill_archive(&mut archive, folder, report, shared, &secrets);
+    let finished = written
+        .and_then(|()| Ok(archive.into_inner()?.finish()?.sync_all()?))
+        .and_then(|()| Ok(fs::rename(&beside, file)?));
+    if let Err(error) = finished {
+        let _ = fs::remove_file(&beside);
+        return Err(cannot_write(error));
+    }
+    Ok(())
+}
+
+fn fill_archive(
+    archive: &mut BundleArchive,
+    folder: &RunFolder,
+    report: &Report,
+    shared: SharedData,
+    secrets: &Secrets,
+) -> Result<(), BundleError> {
+    let top = PathBuf::from(folder.run_name());
+    let mut journal = Vec::new();
+    copy_to_share(&folder.journal_path(), shared, &mut journal)?;
+    append_file(archive, &top.join("events.jsonl"), &journal)?;
+    for (name, format) in REPORTS {
+        let mut text = Vec::new();
+        export_report(format, folder, report, shared.environment, &mut text)?;
+        append_file(archive, &top.join(name), &text)?;
+    }
+    for trial in folder_entries(&folder.trials_path())? {
+        let number = trial.file_name().unwrap_or_default().to_owned();
+        if number
+            .to_str()
+            .is_none_or(|name| name.parse::<u64>().is_err())
+        {
+            continue;
+        }
+        let inside = top.join("trials").join(number);
+        add_trial(archive, &trial, &inside, shared, secrets)?;
+    }
+    Ok(())
+}
+
+/// Adds the evidence of a trial.
+fn add_trial(
+    archive: &mut BundleArchive,
+    trial: &Path,
+    inside: &Path,
+    shared: SharedData,
+    secrets: &Secrets,
+) -> Result<(), BundleError> {
+    for path in folder_entries(trial)? {
+        let name = path.file_name().unwrap_or_default();
+        let inside = inside.join(name);
+        match EvidenceFileKind::of_file_name(name) {
+            Some(EvidenceFileKind::Output) => add_text(archive, &path, &inside, secrets)?,
+            Some(EvidenceFileKind::Story) => {
+                // A truncated file is no longer valid JSON.
+                if let Some(json) = read_regular(&path).filter(|json| json.len() as u64 <= LARGEST)
+                {
+                    let story: serde_json::Value = secrets.parse_masked(&json)?;
+                    append_file(archive, &inside, &serde_json::to_vec(&story)?)?;
+                }
+            }
+            Some(EvidenceFileKind::Request) if shared.requests && is_folder(&path) => {
+                for file in folder_entries(&path)? {
+                    let name = file.file_name().unwrap_or_default();
+                    add_text(archive, &file, &inside.join(name), secrets)?;
+                }
+            }
+            Some(EvidenceFileKind::Request) if shared.requests => {
+                add_text(archive, &path, &inside, secrets)?;
+            }
+            Some(EvidenceFileKind::Core) if shared.cores => {
+                if let Ok(mut core) = files::regular_itself(&path) {
+                    archive.append_file(&inside, &mut core)?;
+                }
+            }
+            Some(EvidenceFileKind::Request | EvidenceFileKind::Core) | None => {}
+        }
+    }
+    Ok(())
+}
+
+/// A kind of evidence file. The trial's own directory is never shared, because it may contain anything.
+#[derive(Clone, Copy)]
+enum EvidenceFileKind {
+    Output,
+    Story,
+    Core,
+    Request,
+}
+
+impl EvidenceFileKind {
+    fn of_file_name(name: &OsStr) -> Option<Self> {
+        let name = name.to_str()?;
+        let end = name.rsplit('.').next().unwrap_or_default();
+        match (name, end) {
+            (STORY, _) => Some(Self::Story),
+            ("in-flight.jsonl" | "window.jsonl" | "replay.toml" | "requests", _) => {
+                Some(Self::Request)
+            }
+            (_, "stdout" | "stderr") => Some(Self::Output),
+            (_, "core") => Some(Self::Core),
+            _ if name.starts_with("core.") => Some(Self::Core),
+            _ => None,
+        }
+    }
+}
+
+fn add_text(
+    archive: &mut BundleArchive,
+    path: &Path,
+    inside: &Path,
+    secrets: &Secrets,
+) -> Result<(), BundleError> {
+    match read_regular(path) {
+        Some(mut text) => {
+            if text.len() as u64 > LARGEST {
+                text.truncate(usize::try_from(LARGEST).unwrap_or(usize::MAX));
+                text.extend_from_slice(b"\n[provoke: further bytes are not kept here]\n");
+            }
+            append_file(archive, inside, &secrets.mask_text(&text))
+        }
+        None => Ok(()),
+    }
+}
+
+fn append_file(archive: &mut BundleArchive, inside: &Path, text: &[u8]) -> Result<(), BundleError> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(text.len() as u64);
+    header.set_mode(0o600);
+    Ok(archive.append_data(&mut header, inside, text)?)
+}
+
+/// Reads a regular file, up to one byte more than is shared.
+fn read_regular(path: &Path) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    let file = files::regular_itself(path).ok()?;
+    file.take(LARGEST + 1).read_to_end(&mut text).ok()?;
+    Some(text)
+}
+
+/// Returns whether this is a directory and not a link.
+fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|about| about.is_dir())
+}
+
+/// Returns the sorted entries of a directory; empty if it does not exist.
+fn folder_entries(folder: &Path) -> Result<Vec<PathBuf>, BundleError> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut paths = paths?;
+    paths.sort();
+    Ok(paths)
+}

@@ -1,0 +1,309 @@
+//! Finds earlier runs of the same program under the same conditions, whose trials count as well.
+//!
+//! Whether a run counts depends on what was run, never on its results: a run may have been named as a baseline because
+//! it failed, and runs without a failure must count as well.
+
+use super::measured_variant::{BaselineFilter, measure_variant};
+use crate::model::{
+    EarlierTrials, Event, ExcludedRun, Host, MeasuredBaseline, Plan, RateMismatch, RunCounts,
+    StopCause, Survey, VariantId,
+};
+use crate::questions;
+use crate::state::State;
+use crate::store::{self, RunFolder, default_root};
+use crate::survey::{RunFacts, TrialSimilarity, compare_variants};
+use crate::words;
+use provoke_stats::{self as stats, NamedRate};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The variant whose earlier trials are wanted.
+struct EarlierQuery<'a> {
+    side: RunFacts<'a>,
+    variant: VariantId,
+    /// Its own directory, if it is a stored run.
+    folder: Option<&'a Path>,
+    /// Whether it is the bad end of a search, for which the order of trials does not matter.
+    searched: bool,
+}
+
+/// A run whose trials may count.
+struct EarlierRun {
+    run: String,
+    measured: MeasuredBaseline,
+    kinds: BTreeSet<String>,
+}
+
+/// Adds the counts of other runs of the same program to a baseline, which is a variant of a run in this directory.
+pub(super) fn add_to(
+    mut base: MeasuredBaseline,
+    state: &State,
+    variant: VariantId,
+    folder: &RunFolder,
+    looked_for: &BaselineFilter,
+) -> MeasuredBaseline {
+    // In other questions, the outcomes of earlier trials determine which variant runs next; a rate that changed has no
+    // single value that others could share.
+    if !state.plan.question.is_rate() || base.drift.is_some() {
+        return base;
+    }
+    let wanted = EarlierQuery {
+        side: make_side(&state.plan, &state.host, &state.survey),
+        variant,
+        folder: Some(folder.path()),
+        searched: false,
+    };
+    let looked_for = match looked_for {
+        BaselineFilter::AsThere => BaselineFilter::Like(base.bugs.clone()),
+        other => other.clone(),
+    };
+    let (found, left_out) = find_earlier_runs(&wanted, &looked_for);
+    base.left_out = left_out;
+    let counts: Vec<(u64, u64)> = found.iter().map(EarlierRun::failures_and_trials).collect();
+    let pool = stats::pool((base.failures, base.trials), &counts);
+    base.left_out.extend(
+        pool.more_often
+            .iter()
+            .map(|(at, p_value)| found[*at].failed_more_often(*p_value)),
+    );
+    let named = RunCounts {
+        run: state.run.clone(),
+        failures: base.failures,
+        trials: base.trials,
+    };
+    let others: Vec<&EarlierRun> = found
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !pool.more_often.iter().any(|(left, _)| left == at))
+        .map(|(_, one)| one)
+        .collect();
+    let rates = |more_often: bool, p_value: f64| RateMismatch {
+        more_often,
+        named: named.clone(),
+        others: others.len() as u64,
+        failures: others.iter().map(|one| one.measured.failures).sum(),
+        trials: others.iter().map(|one| one.measured.trials).sum(),
+        p_value: questions::ceil_parts(p_value, 1e6),
+    };
+    base.rates = match pool.named {
+        NamedRate::Alike => None,
+        NamedRate::MoreOften(p_value) => Some(rates(true, p_value)),
+        NamedRate::LessOften(p_value) => Some(rates(false, p_value)),
+    };
+    if pool.counted.is_empty() {
+        return base;
+    }
+    base.runs = vec![named];
+    for one in others {
+        base.design_effect = base.design_effect.max(one.measured.design_effect);
+        base.unfinished |= one.measured.unfinished;
+        base.runs.push(one.run_counts());
+    }
+    // Clumps are known per run; the design effect has their size.
+    base.clumps = None;
+    (base.failures, base.trials) = (pool.failures, pool.trials);
+    base
+}
+
+/// Adds the counts of earlier runs of the bad end, or of all items together, to the plan of a search.
+pub(super) fn add_to_search(plan: &mut Plan, host: &Host, survey: &Survey) {
+    let Some(asked) = plan.question.as_search() else {
+        return;
+    };
+    // A log contains trials of an earlier run, which must not count twice.
+    let is_logged = plan.space.as_ref().is_some_and(|space| {
+        let mut known = space.known.iter();
+        known.any(|known| known.place as usize + 1 == space.len() && known.counts.is_some())
+    });
+    // A search under another setting has another rate.
+    let ignored = asked.ignore_earlier || asked.raise_rate || is_logged;
+    let earlier = (!ignored).then(|| of_bad_end(plan, host, survey));
+    if let Some(asked) = plan.question.as_search_mut() {
+        asked.earlier = earlier.flatten();
+    }
+}
+
+fn of_bad_end(plan: &Plan, host: &Host, survey: &Survey) -> Option<EarlierTrials> {
+    let wanted = EarlierQuery {
+        side: make_side(plan, host, survey),
+        variant: State::FAILING,
+        folder: None,
+        searched: true,
+    };
+    let says_which = !plan.rules.only.is_empty();
+    let any = plan
+        .question
+        .as_search()
+        .is_some_and(|asked| asked.any_failure);
+    let looked_for = if says_which {
+        BaselineFilter::Only(plan.rules.only.clone())
+    } else {
+        BaselineFilter::Any
+    };
+    let (found, mut left_out) = find_earlier_runs(&wanted, &looked_for);
+    let counts: Vec<(u64, u64)> = found.iter().map(EarlierRun::failures_and_trials).collect();
+    let pool = stats::pool((0, 0), &counts);
+    left_out.extend(
+        pool.more_often
+            .iter()
+            .map(|(at, p_value)| found[*at].failed_more_often(*p_value)),
+    );
+    let found: Vec<&EarlierRun> = pool.counted.iter().map(|at| &found[*at]).collect();
+    let kinds: BTreeSet<String> = found
+        .iter()
+        .flat_map(|one| one.kinds.iter().cloned())
+        .filter(|_| !says_which && !any)
+        .collect();
+    (!found.is_empty() || !left_out.is_empty()).then(|| EarlierTrials {
+        failures: pool.failures,
+        trials: pool.trials,
+        kinds: kinds.into_iter().collect(),
+        runs: found.iter().map(|one| one.run_counts()).collect(),
+        left_out,
+    })
+}
+
+fn make_side<'a>(plan: &'a Plan, host: &'a Host, survey: &'a Survey) -> RunFacts<'a> {
+    RunFacts { plan, host, survey }
+}
+
+/// Finds the runs of the same program, the oldest first, and the runs of the same command that do not count.
+fn find_earlier_runs(
+    wanted: &EarlierQuery,
+    looked_for: &BaselineFilter,
+) -> (Vec<EarlierRun>, Vec<ExcludedRun>) {
+    let (mut found, mut left_out) = (Vec::new(), Vec::new());
+    let mut seeds = BTreeSet::from([wanted.side.plan.seed]);
+    for folder in RunFolder::all_runs(&default_root()).unwrap_or_default() {
+        if wanted.folder == folder.path().canonicalize().ok().as_deref() {
+            continue;
+        }
+        let Some((variants, refused)) = matching_variants(&folder, wanted, &mut seeds) else {
+            continue;
+        };
+        let one = match refused {
+            Some(why) => Err(why),
+            None => read_measured(&folder, &variants, looked_for, wanted),
+        };
+        match one {
+            Ok(one) if one.measured.trials == 0 => {}
+            Ok(one) => found.push(one),
+            Err(why) => left_out.push(ExcludedRun {
+                run: folder.run_name(),
+                why,
+            }),
+        }
+    }
+    (found, left_out)
+}
+
+/// Returns the variants of a run with the same command, each with the reason if it does not count; `None` if the run
+/// has no such variant.
+fn matching_variants(
+    folder: &RunFolder,
+    wanted: &EarlierQuery,
+    seeds: &mut BTreeSet<u64>,
+) -> Option<(Vec<VariantId>, Option<String>)> {
+    let Ok(Event::RunStarted {
+        plan, host, survey, ..
+    }) = store::first_event(&folder.journal_path())
+    else {
+        return None;
+    };
+    let there = make_side(&plan, &host, &survey);
+    let is_search = plan.question.as_search().is_some();
+    let ids = (0..)
+        .map(VariantId)
+        .take(plan.variants.len())
+        .filter(|id| !is_search || *id == State::FAILING);
+    let (mut same, mut unlike) = (Vec::new(), Vec::new());
+    for id in ids {
+        match compare_variants((wanted.side, wanted.variant), (there, id)) {
+            TrialSimilarity::Same => same.push(id),
+            TrialSimilarity::Unlike(why) => unlike.push(why),
+            TrialSimilarity::OtherCommand => {}
+        }
+    }
+    let question = &plan.question;
+    let compares = question.as_compare().is_some();
+    // With `raise_rate`, some of its trials ran under another setting.
+    let searches = question.as_search().is_some_and(|asked| !asked.raise_rate);
+    let counts = question.is_rate() || wanted.searched && (compares || searches);
+    if same.is_empty() && unlike.is_empty() {
+        return None;
+    }
+    let refused = if plan.question.as_confirm().is_some() {
+        Some("it confirmed a change of the program".to_owned())
+    } else if same.is_empty() {
+        unlike.pop()
+    } else if !counts {
+        Some("it chose its trials by the outcomes of earlier trials".to_owned())
+    } else if let Err(error) = folder.clone().check_trust(false) {
+        Some(error.to_string())
+    } else if !seeds.insert(plan.seed) {
+        Some("it has the same seed as another run, so its trials may be the same".to_owned())
+    } else {
+        None
+    };
+    Some((same, refused))
+}
+
+/// Reads the counts of a run, or returns why they do not count.
+fn read_measured(
+    folder: &RunFolder,
+    variants: &[VariantId],
+    looked_for: &BaselineFilter,
+    wanted: &EarlierQuery,
+) -> Result<EarlierRun, String> {
+    let state =
+        store::read_run(&folder.journal_path(), |_, _| {}).map_err(|error| error.to_string())?;
+    if state.stopped == Some(StopCause::AllAlike) {
+        return Err("it stopped early, because every trial failed in the same way".to_owned());
+    }
+    let mut found = EarlierRun {
+        run: folder.run_name(),
+        measured: MeasuredBaseline::default(),
+        kinds: BTreeSet::new(),
+    };
+    for &id in variants {
+        let one = measure_variant(&state, id, looked_for);
+        if one.drift.is_some() {
+            return Err("its failure rate changed while it ran".to_owned());
+        }
+        if wanted.searched && one.design_effect() > 1.0 {
+            return Err("its failures came in clumps".to_owned());
+        }
+        let groups = state.tally_of(id).groups.values();
+        found.kinds.extend(groups.map(|group| group.kind.name()));
+        let all = &mut found.measured;
+        all.failures += one.failures;
+        all.trials += one.trials;
+        all.design_effect = all.design_effect.max(one.design_effect);
+        all.unfinished |= one.unfinished;
+    }
+    Ok(found)
+}
+
+impl EarlierRun {
+    fn failures_and_trials(&self) -> (u64, u64) {
+        (self.measured.failures, self.measured.trials)
+    }
+
+    fn run_counts(&self) -> RunCounts {
+        let (failures, trials) = self.failures_and_trials();
+        RunCounts {
+            run: self.run.clone(),
+            failures,
+            trials,
+        }
+    }
+
+    /// Returns why it does not count: it failed more often than the others.
+    fn failed_more_often(&self, p_value: f64) -> ExcludedRun {
+        let ((failures, trials), chance) = (self.failures_and_trials(), words::p_value(p_value));
+        ExcludedRun {
+            run: self.run.clone(),
+            why: format!("it failed more often than the others ({failures}/{trials}, {chance})"),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Chooses the container engine, and checks its images and limits.
+
+use super::error::ExperimentError;
+use crate::model::{ActorPlan, Container, Plan, Text};
+use crate::scenario::PlanError;
+use crate::sys::engine::Engine;
+use crate::sys::engine::daemon::Daemon;
+use crate::untrusted::Untrusted as _;
+use std::process::Command;
+
+/// Engines that are tried, in this order.
+const ENGINES: [&str; 2] = ["docker", "podman"];
+/// Container options that are limits of its cgroup.
+const LIMITS: [&str; 5] = ["cpus", "memory", "memory-swap", "cpuset-cpus", "pids-limit"];
+/// Maximum number of images that an error lists.
+const NAMED: usize = 12;
+
+/// Why no engine or no image is available, with a hint.
+pub(super) struct EngineError {
+    what: String,
+    hint: String,
+}
+
+impl From<EngineError> for ExperimentError {
+    fn from(EngineError { what, hint }: EngineError) -> Self {
+        Self::could_not(what).with_hint(hint)
+    }
+}
+
+impl EngineError {
+    /// Converts it to a refusal of the scenario.
+    pub(super) fn into_refusal(self) -> PlanError {
+        PlanError {
+            what: self.what,
+            at: vec!["image".to_owned()],
+            hint: self.hint,
+        }
+    }
+}
+
+/// Returns the engine that responds: the named one, or the first.
+pub(super) fn find_engine(named: Option<&str>) -> Result<&str, EngineError> {
+    let mut silent = None;
+    for name in named.map_or_else(|| ENGINES.to_vec(), |name| vec![name]) {
+        match ask_engine(name, &["version", "--format", "{{.Server.Version}}"]) {
+            Ok(_) => return Ok(name),
+            Err(Some(why)) => silent = silent.or(Some((name, why))),
+            Err(None) => {}
+        }
+    }
+    Err(match (silent, named) {
+        (Some((name, why)), _) => EngineError {
+            what: format!("`{name}` does not respond: {why}"),
+            hint: format!(
+                "check with `{name} version` that its daemon runs and that you have permission to use it"
+            ),
+        },
+        (None, Some(name)) => EngineError {
+            what: format!("`{name}` is not in PATH"),
+            hint: "install it, or choose another engine: docker, podman".to_owned(),
+        },
+        (None, None) => EngineError {
+            what: "there is no container engine: docker and podman are not in PATH".to_owned(),
+            hint: "install one, or run without an image".to_owned(),
+        },
+    })
+}
+
+/// Checks that an image is on this machine.
+pub(super) fn has_image(engine: &str, image: &str) -> Result<(), EngineError> {
+    if ask_engine(engine, &["image", "inspect", "--format", "{{.Id}}", image]).is_ok() {
+        return Ok(());
+    }
+    let list = ["image", "ls", "--format", "{{.Repository}}:{{.Tag}}"];
+    let there = ask_engine(engine, &list).unwrap_or_default();
+    let there: Vec<&str> = there
+        .lines()
+        .filter(|name| !name.contains("<none>"))
+        .collect();
+    let more = there.len().saturating_sub(NAMED);
+    let named = there[..there.len() - more].join(", ");
+    let which = match (there.len(), more) {
+        (0, _) => "there are no images".to_owned(),
+        (_, 0) => format!("there are {named}"),
+        (_, more) => format!("there are {named} and {more} more"),
+    };
+    Err(EngineError {
+        what: format!("the image `{image}` is not on this machine: {which}"),
+        hint: format!("pull it first (provoke does not): {engine} pull {image}"),
+    })
+}
+
+/// Runs an engine; an error without text means that the program does not exist.
+fn ask_engine(engine: &str, words: &[&str]) -> Result<String, Option<String>> {
+    let said = Command::new(engine)
+        .args(words)
+        .output()
+        .map_err(|_| None)?;
+    if said.status.success() {
+        return Ok(String::from_utf8_lossy(&said.stdout).trim().to_owned());
+    }
+    let why = String::from_utf8_lossy(&said.stderr);
+    let mut lines = why.lines().map(str::trim).filter(|line| !line.is_empty());
+    Err(Some(
+        lines.next_back().unwrap_or("no reason given").to_owned(),
+    ))
+}
+
+/// Sets the engine of the containers in a plan, unless the plan names one.
+pub(super) fn choose_engine(plan: &mut Plan) -> Result<(), ExperimentError> {
+    let template = plan.space.as_mut().map(|space| &mut space.template);
+    let variants = plan.variants.iter_mut().chain(template);
+    let actors = variants.flat_map(|variant| &mut variant.actors);
+    let mut chosen: Option<String> = None;
+    for container in actors.filter_map(|actor| actor.container.as_mut()) {
+        if chosen.is_none() {
+            let named = Some(&*container.engine).filter(|name| !name.is_empty());
+            chosen = Some(find_engine(named)?.to_owned());
+        }
+        container.engine = chosen.clone().unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// Returns the containers of a plan.
+pub(super) fn plan_containers(plan: &Plan) -> impl Iterator<Item = &Container> {
+    let actors = plan.variants.iter().flat_map(|variant| &variant.actors);
+    actors.filter_map(|actor| actor.container.as_ref())
+}
+
+/// Returns a limit of containers that the engine ignores: without root, podman sets none if only cgroups v1 exist, and
+/// a program may exhaust the memory of the machine.
+pub(super) fn unheeded_limit(plan: &Plan) -> Option<String> {
+    let limits = plan_containers(plan)
+        .filter(|one| one.engine == "podman")
+        .flat_map(|one| &one.options)
+        .map(Text::to_string);
+    let mut names = limits.filter_map(|one| Some(one.split_once('=')?.0.to_owned()));
+    let name = names.find(|name| LIMITS.contains(&name.as_str()))?;
+    let format = "{{.Host.Security.Rootless}} {{.Host.CgroupsVersion}}";
+    let said = ask_engine("podman", &["info", "--format", format]).ok()?;
+    (said == "true v1").then(|| {
+        format!(
+            "`{name}` has no effect: rootless podman ignores it with control groups of version 1"
+        )
+    })
+}
+
+/// Removes the objects of killed runs whose slots were killed as well; returns what was removed.
+pub(super) fn sweep_containers(plan: &Plan) -> Vec<String> {
+    let engine = plan_containers(plan)
+        .next()
+        .and_then(|one| Engine::find_in_path(&one.engine));
+    let daemon = Daemon::from_environment().filter(|_| plan.watch_engine);
+    let describe = |removed: usize, one: &str, many: &str| match removed {
+        0 => None,
+        1 => Some(format!("removed {one} that an earlier run left behind")),
+        _ => Some(format!(
+            "removed {removed} {many} that earlier runs left behind"
+        )),
+    };
+    let objects = daemon.and_then(|daemon| {
+        describe(
+            daemon.remove_orphans(),
+            "a container, volume or network",
+            "containers, volumes or networks",
+        )
+    });
+    let containers = engine
+        .and_then(|engine| describe(engine.remove_orphans(None), "a container", "containers"));
+    objects.into_iter().chain(containers).collect()
+}
+
+/// Checks that an engine is available whose objects can be tracked.
+pub(super) fn check_watchable(plan: &Plan) -> Result<(), ExperimentError> {
+    if !plan.watch_engine {
+        return Ok(());
+    }
+    let trouble = |why: &str| {
+        let error = format!("cannot watch a container engine: {why}");
+        ExperimentError::could_not(error).with_hint(
+            "start Docker, or set the socket of a compatible engine: DOCKER_HOST=unix:///PATH",
+        )
+    };
+    let daemon =
+        Daemon::from_environment().ok_or_else(|| trouble("DOCKER_HOST is not a socket"))?;
+    let at = daemon.socket_path().to_safe();
+    match daemon.answers_ping() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(trouble(&format!(
+            "the service at `{at}` is not a container engine"
+        ))),
+        Err(error) => Err(trouble(&format!("nothing responds at `{at}`: {error}"))),
+    }
+}
+
+/// Checks that the image of an actor exists, if its name is already known.
+pub(super) fn check_image(actor: &ActorPlan, variant: &str) -> Result<(), ExperimentError> {
+    let Some(container) = &actor.container else {
+        return Ok(());
+    };
+    let image = container.image.fill_marks(&[("{variant}", variant)]);
+    if image.as_bytes().contains(&b'{') {
+        return Ok(());
+    }
+    Ok(has_image(&container.engine, &image.to_string())?)
+}

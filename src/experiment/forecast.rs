@@ -1,0 +1,183 @@
+//! Forecasts how many trials each question takes.
+
+use super::error::ExperimentError;
+use crate::model::{Alpha, MeasuredBaseline};
+use crate::scenario::RateValue;
+use crate::words;
+use provoke_stats::search::{Channel, bisect_runs};
+use provoke_stats::{self as stats, real};
+
+/// Power for which a comparison is planned.
+const POWER: f64 = 0.8;
+
+/// The failure rate and other inputs of a forecast.
+#[derive(Debug)]
+pub struct TrialForecast {
+    rate: f64,
+    baseline: Option<MeasuredBaseline>,
+    confidence: Alpha,
+}
+
+/// A question, and its number of trials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForecastRow {
+    /// The question.
+    pub question: String,
+    /// The number of trials; `None` if no number is enough.
+    pub trials: Option<u64>,
+    /// Whether it is a mean number.
+    pub is_mean: bool,
+}
+
+/// The rows so far.
+#[derive(Default)]
+struct ForecastRows(Vec<ForecastRow>);
+
+impl ForecastRows {
+    /// Adds a number that is sufficient.
+    fn add_exact(&mut self, question: &str, trials: Option<u64>) {
+        self.0.push(ForecastRow {
+            question: question.to_owned(),
+            trials,
+            is_mean: false,
+        });
+    }
+
+    /// Adds a mean number.
+    fn add_mean(&mut self, question: &str, trials: f64) {
+        self.0.push(ForecastRow {
+            question: question.to_owned(),
+            trials: trials.is_finite().then(|| stats::whole(trials)),
+            is_mean: true,
+        });
+    }
+}
+
+impl TrialForecast {
+    /// Begins a forecast for an assumed rate or a measured baseline.
+    pub fn new(
+        rate: Option<RateValue>,
+        baseline: Option<MeasuredBaseline>,
+        confidence: Alpha,
+    ) -> Result<Self, ExperimentError> {
+        let alpha = confidence.to_probability();
+        let rate = match (rate, &baseline) {
+            (Some(RateValue(millionths)), _) => f64::from(millionths) / 1e6,
+            (None, Some(base)) if base.failures > 0 => real(base.failures) / real(base.trials),
+            (None, base) => {
+                let trials = base.as_ref().map_or(0, |base| base.trials);
+                let bound = words::percent_bound(stats::clopper_pearson(0, trials, alpha).hi);
+                let what = format!(
+                    "none of {trials} trials failed: the rate is below {bound} %, which is not enough to plan with"
+                );
+                return Err(ExperimentError::usage(what).with_hint(
+                    "reproduce the failure first, or plan with an assumed rate: provoke plan --rate 1%",
+                ));
+            }
+        };
+        Ok(Self {
+            rate,
+            baseline,
+            confidence,
+        })
+    }
+
+    /// Describes the source of the rate.
+    pub fn describe_basis(&self) -> String {
+        let rate = words::format_percent(self.rate);
+        match &self.baseline {
+            None => format!("It fails in {rate} % of trials (assumed)."),
+            Some(base) => {
+                let alpha = self.confidence.to_probability();
+                let within = stats::clopper_pearson(base.failures, base.trials, alpha);
+                let runs = match base.run_count() {
+                    0 | 1 => String::new(),
+                    runs => format!(" in {runs} runs"),
+                };
+                format!(
+                    "It fails in {rate} % of trials ({} of {}{runs}, {} % interval {}).",
+                    base.failures,
+                    base.trials,
+                    self.confidence.confidence_percent(),
+                    words::format_interval([within.lo, within.hi])
+                )
+            }
+        }
+    }
+
+    /// Returns the questions with their numbers of trials: for an interval of this width, this number of variants, and
+    /// this number of versions.
+    pub fn rows(&self, width: Option<RateValue>, variants: u64, versions: u64) -> Vec<ForecastRow> {
+        let mut rows = ForecastRows::default();
+        let (rate, alpha) = (self.rate, self.confidence.to_probability());
+        rows.add_exact("see it once", stats::runs_to_see_one(rate, 1.0 - alpha));
+        if let Some(base) = &self.baseline {
+            let least = stats::clopper_pearson(base.failures, base.trials, alpha).lo;
+            rows.add_exact(
+                &format!("  if it fails in only {} %", words::format_percent(least)),
+                stats::runs_to_see_one(least, 1.0 - alpha),
+            );
+        }
+        if let Some(RateValue(millionths)) = width {
+            let width = f64::from(millionths) / 1e6;
+            rows.add_exact(
+                &format!(
+                    "measure the rate: interval {} points wide",
+                    words::format_percent(width)
+                ),
+                stats::runs_for_width(rate, width, alpha),
+            );
+        }
+        let failures = stats::cheapest_baseline(alpha);
+        rows.add_mean(
+            &format!("get a baseline: {failures} failures"),
+            real(failures) / rate,
+        );
+        let (clean, half) = match &self.baseline {
+            None => (
+                stats::clean_runs_at_known_rate(rate, alpha),
+                stats::clean_runs_at_known_rate(rate / 2.0, alpha),
+            ),
+            Some(base) => {
+                let ((k, n), effect) = (base.reference_counts(), base.design_effect());
+                (
+                    stats::clean_runs_needed_effective(k, n, effect, alpha),
+                    stats::clean_runs_to_exclude_half(k, n, effect, alpha),
+                )
+            }
+        };
+        rows.add_exact("confirm a fix: PROBABLY FIXED after", clean);
+        rows.add_exact("  FIXED (also excludes half the rate) after", half);
+        for (what, other) in [
+            ("compare with a variant that never fails", 0.0),
+            ("  that fails a tenth as often", rate / 10.0),
+            ("  that fails half as often", rate / 2.0),
+        ] {
+            let pairs = stats::pairs_to_tell(rate, other, alpha, POWER);
+            rows.add_exact(what, pairs.map(|pairs| pairs.saturating_mul(2)));
+        }
+        let race = match &self.baseline {
+            None => stats::race_runs_measured(rate, variants, alpha),
+            Some(base) => {
+                let ((k, n), effect) = (base.reference_counts(), base.design_effect());
+                stats::race_runs_against(k, n, effect, variants, alpha)
+            }
+        };
+        rows.add_mean(
+            &format!("find the good one of {variants} variants (--variants)"),
+            race,
+        );
+        rows.add_mean(
+            &format!("find the first bad of {versions} versions (--versions)"),
+            self.bisection_trials(versions),
+        );
+        rows.0
+    }
+
+    /// Returns the mean number of trials of a bisection, which begins with its own baseline.
+    pub fn bisection_trials(&self, versions: u64) -> f64 {
+        let (rate, alpha) = (self.rate, self.confidence.to_probability());
+        let channel = Channel { p: rate, q: 0.0 };
+        real(stats::cheapest_baseline(alpha)) / rate + bisect_runs(versions, &channel, false, alpha)
+    }
+}

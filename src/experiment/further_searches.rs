@@ -1,0 +1,158 @@
+//! Starts two further searches if the ends of a search agree, but a candidate between them differs. With `--all`, two
+//! more follow every search that found a boundary.
+
+use super::merge::{searched_bugs, with_what_is_left};
+use crate::model::{
+    AlternatingSection, Candidate, Plan, SearchSpace, UnsearchedSection, VariantChoices,
+};
+use crate::questions::{Answer, BisectPolicy, BisectProgress, Verdict};
+use crate::report::Report;
+use crate::state::State;
+
+/// Returns the next search within the remaining budget, with its description.
+pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, String)> {
+    let Some(Answer::Bisect(answer)) = &report.answer else {
+        return None;
+    };
+    let mut plan = state.plan.clone();
+    let space = plan.space.as_mut()?;
+    let asked = plan.question.as_bisect_mut()?;
+    if space.merge.is_some() {
+        return None;
+    }
+    let whole = whole_section(space, asked.fixed);
+    let AlternatingSection {
+        mut next,
+        reproduce,
+        ..
+    } = space.stretch.take().unwrap_or_else(|| AlternatingSection {
+        reproduce: asked.reproduce,
+        ..AlternatingSection::default()
+    });
+    let sections = match report.verdict {
+        Verdict::NotThere => split_sections(state, &whole),
+        Verdict::Found if asked.all => surrounding_sections(state, &whole),
+        _ => Vec::new(),
+    };
+    let came_and_went = report.verdict == Verdict::NotThere && !sections.is_empty();
+    next.splice(0..0, sections);
+    if next.is_empty() {
+        return None;
+    }
+    let section = next.remove(0);
+    let text = describe_section(&section, came_and_went);
+    space.stretch = Some(AlternatingSection {
+        from: section.from,
+        reproduce,
+        next,
+        found: answer.boundaries.clone(),
+    });
+    space.choices = VariantChoices::Places(section.places);
+    // The counts and weights are for other candidates, in a search for another boundary.
+    (space.known, space.weights) = (Vec::new(), Vec::new());
+    asked.raise_rate = false;
+    asked.fixed = section.fixed;
+    asked.inside = section.agree;
+    asked.reproduce = section.agree.unwrap_or(reproduce);
+    let bugs = searched_bugs(state);
+    if plan.rules.only.is_empty() && !asked.any_failure && !bugs.is_empty() {
+        plan.rules.only = bugs;
+    }
+    Some((with_what_is_left(plan, state)?, text))
+}
+
+/// Returns whether an earlier search found a boundary.
+pub(super) fn follows_boundary(state: &State) -> bool {
+    let stretch = state
+        .plan
+        .space
+        .as_ref()
+        .and_then(|space| space.stretch.as_ref());
+    stretch.is_some_and(|stretch| !stretch.found.is_empty())
+}
+
+/// Returns the searched list as a section of the longer list.
+fn whole_section(space: &SearchSpace, fixed: bool) -> UnsearchedSection {
+    UnsearchedSection {
+        from: space.stretch.as_ref().map_or(0, |stretch| stretch.from),
+        places: space.choices.as_candidates().to_vec(),
+        fixed,
+        agree: None,
+    }
+}
+
+/// Returns the two sections on either side of a candidate that differs from the ends: first the one in which the
+/// failures begin.
+fn split_sections(state: &State, whole: &UnsearchedSection) -> Vec<UnsearchedSection> {
+    let Some(place) = BisectPolicy::turns_at(state) else {
+        return Vec::new();
+    };
+    let both_fail = state.tally_of(State::FAILING).failures > 0;
+    let (one, other) = (
+        cut_section(whole, 0, place),
+        cut_section(whole, place, whole.places.len() - 1),
+    );
+    let mut sections = vec![other, one];
+    // The good end comes first.
+    sections[usize::from(both_fail)] =
+        reverse_section(std::mem::take(&mut sections[usize::from(both_fail)]));
+    sections.sort_by_key(|section| section.fixed);
+    sections
+}
+
+/// Returns the sections before and after the found boundary.
+fn surrounding_sections(state: &State, whole: &UnsearchedSection) -> Vec<UnsearchedSection> {
+    let Some(search) = BisectProgress::of_state(state) else {
+        return Vec::new();
+    };
+    let group = search.known.likeliest_group();
+    let clean = search.clean_trials_needed(state.plan.alpha.to_probability());
+    let good = UnsearchedSection {
+        agree: clean,
+        ..cut_section(whole, 0, group.first.saturating_sub(1))
+    };
+    let bad = cut_section(whole, group.last, whole.places.len() - 1);
+    let sections = [good, bad].into_iter();
+    sections
+        .filter(|section| section.places.len() > 2)
+        .collect()
+}
+
+/// Returns a range of candidates, both ends included.
+fn cut_section(whole: &UnsearchedSection, first: usize, last: usize) -> UnsearchedSection {
+    let before = if whole.fixed {
+        whole.places.len() - 1 - last
+    } else {
+        first
+    };
+    UnsearchedSection {
+        from: whole.from + u32::try_from(before).unwrap_or(u32::MAX),
+        places: whole.places[first..=last].to_vec(),
+        fixed: whole.fixed,
+        agree: None,
+    }
+}
+
+/// Reverses a section.
+fn reverse_section(mut section: UnsearchedSection) -> UnsearchedSection {
+    section.places.reverse();
+    section.fixed = !section.fixed;
+    section
+}
+
+/// Describes the next search.
+fn describe_section(section: &UnsearchedSection, came_and_went: bool) -> String {
+    let name = |place: Option<&Candidate>| place.map_or("", |place| &place.name).to_owned();
+    let (first, last) = (name(section.places.first()), name(section.places.last()));
+    let (first, last) = if section.fixed {
+        (last, first)
+    } else {
+        (first, last)
+    };
+    let why = if came_and_went {
+        "the failure comes and goes: "
+    } else {
+        ""
+    };
+    format!("{why}searching {first} to {last} next")
+}

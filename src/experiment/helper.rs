@@ -1,0 +1,36 @@
+//! Runs the helpers of an experiment, which are processes of the running program.
+
+use crate::slot;
+use crate::survey::processor;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+/// Runs a helper, and ends the process, if an experiment started this process as a helper: with `slot` or `processor` as
+/// its first argument. Otherwise does nothing.
+///
+/// Every program that runs an experiment calls this at the beginning of `main`.
+#[expect(clippy::exit, reason = "a helper does nothing else")]
+pub fn serve_if_helper() {
+    let mut arguments = std::env::args_os().skip(1);
+    let Some(command) = arguments.next().filter(|first| is_command(first)) else {
+        return;
+    };
+    let done = if command == slot::COMMAND {
+        slot::main(arguments.next().map(PathBuf::from).as_deref())
+    } else {
+        let description = processor::describe_processor().unwrap_or_default();
+        io::stdout().write_all(description.as_bytes())
+    };
+    std::process::exit(done.is_err().into());
+}
+
+/// Returns whether an experiment started this process as a helper.
+pub(super) fn is_helper() -> bool {
+    let first: Option<OsString> = std::env::args_os().nth(1);
+    first.is_some_and(|first| is_command(&first))
+}
+
+fn is_command(word: &OsStr) -> bool {
+    word == slot::COMMAND || word == processor::COMMAND
+}

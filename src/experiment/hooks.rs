@@ -1,0 +1,217 @@
+//! Runs the hooks of a run around its trials.
+
+use super::error::ExperimentError;
+use super::observer::ExperimentObserver;
+use super::preflight::check_commands;
+use super::run::Experiment;
+use crate::exec::{LocalExecutor, StopUrgency};
+use crate::model::{Event, FailedHook, Plan, Signal, StopCause, Text, VariantId, VariantPlan};
+use crate::{questions, words};
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
+
+/// Result of a hook of the whole run.
+enum RunHookResult {
+    Done,
+    Failed(FailedHook),
+    /// provoke received a signal, and stopped the hook.
+    Stopped(Signal),
+}
+
+impl Experiment {
+    /// Runs `setup`, the trials, and always `cleanup`.
+    pub(super) async fn between_hooks(
+        &mut self,
+        executor: &Arc<LocalExecutor>,
+        signals: &mut UnboundedReceiver<Signal>,
+        observer: &mut dyn ExperimentObserver,
+    ) -> Result<(), ExperimentError> {
+        let hooks = self.state.plan.hooks.clone();
+        if let Some(setup) = &hooks.setup {
+            match run_hook(executor, None, setup, signals).await? {
+                RunHookResult::Done => {}
+                RunHookResult::Failed(seen) => return Err(hook_failed(&seen)),
+                RunHookResult::Stopped(signal) => return self.stopped_by(signal),
+            }
+        }
+        let mut set_up = Vec::new();
+        let ready = self.set_up(executor, signals, &mut set_up, observer).await;
+        if let Ok(true) = ready {
+            self.repeat_trials(Arc::clone(executor), signals, observer)
+                .await;
+        }
+        set_up.extend(executor.set_up());
+        for id in set_up {
+            let VariantPlan { name, hooks, .. } = self.state.plan.variant_plan(id);
+            if let Some(cleanup) = hooks.cleanup.clone() {
+                let name = match name.as_str() {
+                    "" => "`cleanup`".to_owned(),
+                    name => format!("the `cleanup` of `{name}`"),
+                };
+                self.clean_up(executor, signals, Some(id), &cleanup, &name, observer)
+                    .await;
+            }
+        }
+        let kept = questions::of_plan(&self.state.plan).kept_variants(&self.state);
+        if self.state.finished && self.state.plan.space.is_some() {
+            executor.clean_up(&self.folder.variants_path(), &kept);
+        }
+        if let Some(cleanup) = &hooks.cleanup {
+            self.clean_up(executor, signals, None, cleanup, "`cleanup`", observer)
+                .await;
+        }
+        ready.map(drop)
+    }
+
+    /// Runs the `setup` of each variant, and checks for its commands, which `setup` may have created. A variant without
+    /// its commands is given up, unless no other is left. Returns whether trials can begin; `done` receives the
+    /// variants that were set up.
+    async fn set_up(
+        &mut self,
+        executor: &Arc<LocalExecutor>,
+        signals: &mut UnboundedReceiver<Signal>,
+        done: &mut Vec<VariantId>,
+        observer: &mut dyn ExperimentObserver,
+    ) -> Result<bool, ExperimentError> {
+        if self.state.plan.space.is_some() {
+            return Ok(true);
+        }
+        let ids: Vec<VariantId> = (0..)
+            .map(VariantId)
+            .take(self.state.plan.variants.len())
+            .filter(|id| self.state.is_testable(*id))
+            .collect();
+        let mut failed: Vec<(VariantId, ExperimentError)> = Vec::new();
+        for &id in &ids {
+            if let Some(setup) = self.state.plan.variant_plan(id).hooks.setup.clone() {
+                match run_hook(executor, Some(id), &setup, signals).await? {
+                    RunHookResult::Done => {}
+                    RunHookResult::Failed(seen) => {
+                        failed.push((id, hook_failed(&seen)));
+                        continue;
+                    }
+                    RunHookResult::Stopped(signal) => {
+                        return self.stopped_by(signal).map(|()| false);
+                    }
+                }
+            }
+            done.push(id);
+            if let Err(error) = check_commands(&self.state.plan, id) {
+                failed.push((id, error));
+            }
+        }
+        if failed.len() == ids.len() {
+            return match none_left(&self.state.plan, failed) {
+                Some(error) => Err(error),
+                // No variant was left before, so there is nothing to do.
+                None => Ok(true),
+            };
+        }
+        for (variant, error) in failed {
+            let why = error.in_a_line();
+            let name = &self.state.plan.variant_plan(variant).name;
+            self.warn_user(
+                words::sanitize_line(&format!("cannot test the variant `{name}`: {why}")),
+                observer,
+            );
+            let at = self.state.worked;
+            let event = Event::VariantUntestable { variant, why, at };
+            self.journal.add_event(&event)?;
+            self.state.apply_event(&event, questions::is_done);
+        }
+        Ok(true)
+    }
+
+    async fn clean_up(
+        &mut self,
+        executor: &Arc<LocalExecutor>,
+        signals: &mut UnboundedReceiver<Signal>,
+        variant: Option<VariantId>,
+        command: &Text,
+        name: &str,
+        observer: &mut dyn ExperimentObserver,
+    ) {
+        match run_hook(executor, variant, command, signals).await {
+            Ok(RunHookResult::Done) => {}
+            Ok(RunHookResult::Failed(seen)) => {
+                self.warn_user(format!("{name} failed: {}", seen.ending), observer);
+            }
+            Ok(RunHookResult::Stopped(_)) => {
+                self.warn_user(format!("{name} did not finish: it was stopped"), observer);
+            }
+            Err(error) => self.warn_user(
+                format!("{name} did not finish: {}", error.in_a_line()),
+                observer,
+            ),
+        }
+    }
+
+    /// Records that the run was interrupted before its first trial.
+    fn stopped_by(&mut self, signal: Signal) -> Result<(), ExperimentError> {
+        let stopped = Event::RunStopped {
+            why: StopCause::Signal(signal),
+            at: self.state.worked,
+        };
+        self.journal.add_event(&stopped)?;
+        self.state.apply_event(&stopped, |_| false);
+        Ok(())
+    }
+}
+
+/// Runs a hook of the whole run to its end: others may follow it.
+async fn run_hook(
+    executor: &Arc<LocalExecutor>,
+    variant: Option<VariantId>,
+    command: &Text,
+    signals: &mut UnboundedReceiver<Signal>,
+) -> Result<RunHookResult, ExperimentError> {
+    let (halt, halted) = watch::channel(StopUrgency::No);
+    let mut running = pin!(executor.run_hook(variant, command, halted));
+    tokio::select! {
+        seen = &mut running => Ok(match seen? {
+            None => RunHookResult::Done,
+            Some(seen) => RunHookResult::Failed(seen),
+        }),
+        Some(signal) = signals.recv() => {
+            halt.send_replace(StopUrgency::Gently);
+            tokio::select! {
+                _ = &mut running => {}
+                Some(_) = signals.recv() => {
+                    halt.send_replace(StopUrgency::Now);
+                    drop(running.await);
+                }
+            }
+            Ok(RunHookResult::Stopped(signal))
+        }
+    }
+}
+
+fn hook_failed(seen: &FailedHook) -> ExperimentError {
+    let output = seen.output.trim();
+    let cause = if output.is_empty() {
+        "it printed nothing"
+    } else {
+        output
+    };
+    ExperimentError::could_not(format!("`setup` failed: {}", seen.ending)).because(cause)
+}
+
+/// Returns the error if no variant is left: one error for all of them, or one for each.
+fn none_left(plan: &Plan, failed: Vec<(VariantId, ExperimentError)>) -> Option<ExperimentError> {
+    let each: Vec<(VariantId, String)> = failed
+        .iter()
+        .map(|(id, error)| (*id, error.in_a_line()))
+        .collect();
+    let alike = each.iter().all(|(_, why)| *why == each[0].1);
+    let (_, first) = failed.into_iter().next()?;
+    if alike {
+        return Some(first);
+    }
+    let lines = each
+        .iter()
+        .map(|(id, why)| format!("{}: {why}", plan.variant_plan(*id).name));
+    let what = format!("none of the {} variants can be tested", each.len());
+    Some(ExperimentError::could_not(what).because(lines.collect::<Vec<_>>().join("\n    ")))
+}

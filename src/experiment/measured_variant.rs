@@ -1,0 +1,146 @@
+//! Counts the failures of a variant that are the bug that a baseline or a search looks for.
+
+use crate::model::{
+    BugFilter, EvidenceDepth, Failure, FailureKind, KnownBug, MeasuredBaseline, Signature,
+    SignatureId, VariantId,
+};
+use crate::questions;
+use crate::state::{SignatureFailures, State, Tally};
+use crate::survey;
+
+/// The failures of a baseline that are the bug.
+#[derive(Clone)]
+pub(super) enum BaselineFilter {
+    /// The failures that were the bug in its run.
+    AsThere,
+    /// All failures.
+    Any,
+    /// Failures of these kinds.
+    Only(Vec<BugFilter>),
+    /// Failures that share a name with one of these.
+    Like(Vec<KnownBug>),
+}
+
+/// Counts the failures of a variant that are the bug: by the rules of the run, or by others.
+pub(super) fn measure_variant(
+    state: &State,
+    variant: VariantId,
+    looked_for: &BaselineFilter,
+) -> MeasuredBaseline {
+    let tally = state.tally_of(variant);
+    let as_a_bug = |group: &SignatureFailures| {
+        bug_names(group, state.captured_tally(variant), &state.plan.rules.only)
+    };
+    let is_bug = |group: &SignatureFailures| {
+        let failure = Failure {
+            kind: group.kind.clone(),
+            signature: group.signature.clone(),
+            sites: group.sites.clone(),
+        };
+        match looked_for {
+            BaselineFilter::Any => true,
+            BaselineFilter::AsThere => group.is_the_bug,
+            BaselineFilter::Only(only) => only.iter().any(|only| only.covers_failure(&failure)),
+            BaselineFilter::Like(bugs) => bugs.iter().any(|known| is_same(known, &as_a_bug(group))),
+        }
+    };
+    let bugs: Vec<&SignatureFailures> = tally
+        .groups
+        .values()
+        .filter(|group| is_bug(group))
+        .collect();
+    let captured = state.captured_tally(variant).groups.values();
+    let others = tally
+        .groups
+        .values()
+        .chain(captured)
+        .filter(|group| !is_bug(group));
+    let failures = bugs.iter().map(|group| group.trials.len() as u64).sum();
+    let pass = tally.pass_times.quantile_at(0.5);
+    MeasuredBaseline {
+        one_life: state.shares_a_life(),
+        pass_us: pass
+            .and_then(|time| u64::try_from((time + state.mean_overhead()).as_micros()).ok()),
+        run: Some(state.run.clone()),
+        unfinished: !state.finished,
+        conditions: Some(survey::variant_conditions(
+            &state.plan,
+            variant,
+            &state.host,
+        )),
+        others: others
+            .flat_map(|group| all_names(&group.signature))
+            .collect(),
+        bugs: bugs.iter().map(|group| as_a_bug(group)).collect(),
+        ..questions::measure_variant(state, variant, failures)
+    }
+}
+
+/// Returns whether two failures share a name. If only the exit status of one is known, they count as the same: an
+/// interrupted run has no stacks, and must not count as if it had only passed.
+fn is_same(known: &KnownBug, seen: &KnownBug) -> bool {
+    let is_only_status = |bug: &KnownBug| bug.names == [bug.widest];
+    let by_status = is_only_status(known) || is_only_status(seen);
+    by_status && known.widest == seen.widest
+        || known.names.iter().any(|name| seen.names.contains(name))
+}
+
+/// Returns the names that identify a bug: those from the best evidence, if it is available in every build.
+///
+/// A line of the kernel's log identifies an instruction in one build only, and many bugs share an exit status. But to
+/// miss the bug is worse than to take another failure for it, so in these cases any failure with that status is the
+/// bug. The same applies if heap damage was found, which appears in many places; if a call has no name but its offset
+/// in a file; and to a hang, whose threads may be anywhere in their loop when their stacks are read.
+///
+/// If the run searched for a family, any failure of that family is the bug.
+fn bug_names(group: &SignatureFailures, captured: &Tally, only: &[BugFilter]) -> KnownBug {
+    let seen = &group.signature;
+    let weak = (seen.depth, seen.id);
+    let deeper: Vec<&Signature> = captured
+        .groups
+        .values()
+        .map(|group| &group.signature)
+        .filter(|one| seen.depth == EvidenceDepth::Kernel && one.also.contains(&weak))
+        .collect();
+    let best = match deeper.as_slice() {
+        [] => vec![seen],
+        _ => deeper,
+    };
+    let widest = of_depth(seen, EvidenceDepth::Status)
+        .next()
+        .unwrap_or(seen.id);
+    let hangs = matches!(group.kind, FailureKind::Hang { .. });
+    let known = !hangs && best.iter().all(|one| one.is_same_in_any_build());
+    let families = best
+        .iter()
+        .flat_map(|one| &one.families)
+        .map(|family| family.id)
+        .filter(|id| only.contains(&BugFilter::Signature(*id)));
+    let names = best
+        .iter()
+        .flat_map(|one| of_depth(one, one.depth))
+        .chain(families);
+    KnownBug {
+        title: best[0].title.clone(),
+        names: if known { names.collect() } else { vec![widest] },
+        by_core: known && best[0].depth == EvidenceDepth::Stack && group.kind.is_crash(),
+        widest,
+    }
+}
+
+/// Returns the specific names of a failure: all but that of its exit status.
+fn all_names(signature: &Signature) -> impl Iterator<Item = SignatureId> {
+    let names = [(signature.depth, signature.id)]
+        .into_iter()
+        .chain(signature.also.iter().copied());
+    names
+        .filter(|(of, _)| *of != EvidenceDepth::Status)
+        .map(|(_, id)| id)
+}
+
+fn of_depth(signature: &Signature, depth: EvidenceDepth) -> impl Iterator<Item = SignatureId> {
+    let names = [(signature.depth, signature.id)]
+        .into_iter()
+        .chain(signature.also.iter().copied());
+    names.filter(move |(of, _)| *of == depth).map(|(_, id)| id)
+}

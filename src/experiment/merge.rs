@@ -1,0 +1,109 @@
+//! Continues a search inside the merge commit that a search found.
+
+use crate::model::{BugFilter, Candidate, Plan, VariantChoices};
+use crate::prepare;
+use crate::questions::{Answer, BisectProgress, Verdict};
+use crate::report::Report;
+use crate::state::State;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A merge that is the culprit.
+pub(super) struct CulpritMerge {
+    /// The commit.
+    place: Candidate,
+    /// The merged commits, as `BASE..TIP` for each branch.
+    ranges: Vec<String>,
+}
+
+impl CulpritMerge {
+    /// Returns the merge if it is the culprit.
+    pub(super) fn from_answer(state: &State, report: &Report) -> Option<Self> {
+        let space = state.plan.space.as_ref()?;
+        let root = space.repository.as_ref()?;
+        let Some(Answer::Bisect(answer)) = &report.answer else {
+            return None;
+        };
+        let [culprit] = answer.culprits.as_slice() else {
+            return None;
+        };
+        let name = answer.after_fix.as_ref().unwrap_or(culprit);
+        let ranges = prepare::merged_ranges(Path::new(root.as_os_str()), name);
+        let mut places = space.choices.as_candidates().iter();
+        let place = places.find(|place| place.name == *name)?.clone();
+        (!ranges.is_empty()).then_some(Self { place, ranges })
+    }
+
+    /// Returns the search of the merged commits within the remaining budget; `None` if it is not wanted, or not
+    /// possible.
+    pub(super) fn plan_merged_search(&self, state: &State, report: &Report) -> Option<Plan> {
+        let [range] = self.ranges.as_slice() else {
+            return None;
+        };
+        let mut plan = state.plan.clone();
+        let space = plan.space.as_mut()?;
+        if space.first_parent || report.verdict != Verdict::Found {
+            return None;
+        }
+        let root = Path::new(space.repository.as_ref()?.as_os_str());
+        let line = prepare::commit_line(root, range, false).ok()?;
+        let mut places: Vec<Candidate> = line.commits.into_iter().map(Into::into).collect();
+        let asked = plan.question.as_bisect_mut()?;
+        if asked.fixed {
+            places.reverse();
+        }
+        space.choices = VariantChoices::Places(places);
+        space.merge = Some(self.place.clone());
+        // The counts and weights are for other candidates; the setting of this search is kept.
+        asked.raise_rate = false;
+        (space.known, space.weights) = (Vec::new(), Vec::new());
+        // A branch that does not fail in this many trials does not fail at the rate of the merge.
+        let alpha = plan.alpha.to_probability();
+        let clean =
+            BisectProgress::of_state(state).and_then(|search| search.clean_trials_needed(alpha));
+        asked.reproduce = asked.reproduce.max(clean.unwrap_or(0));
+        if plan.rules.only.is_empty() && !asked.any_failure {
+            plan.rules.only = searched_bugs(state);
+        }
+        with_what_is_left(plan, state)
+    }
+
+    /// Describes the next search.
+    pub(super) fn describe_next(&self, goes_on: bool) -> String {
+        let ranges = self.ranges.join(", or --git ");
+        if goes_on {
+            format!(
+                "it is a merge: searching the commits that it brought, --git {ranges} (--first-parent stops here)"
+            )
+        } else {
+            format!("it is a merge; to search the commits that it brought, use --git {ranges}")
+        }
+    }
+}
+
+/// Limits a plan to the remaining trials and time; returns `None` if none are left.
+pub(super) fn with_what_is_left(mut plan: Plan, state: &State) -> Option<Plan> {
+    let left = |most: u64, spent: u64| most.checked_sub(spent).filter(|left| *left > 0);
+    if let Some(most) = plan.stop.trials {
+        let ran = state
+            .all_tallies()
+            .map(|(_, tally)| tally.finished_trials())
+            .sum();
+        plan.stop.trials = Some(left(most, ran)?);
+    }
+    if let Some(most) = plan.stop.duration_us {
+        let worked = u64::try_from(state.worked.as_micros()).unwrap_or(u64::MAX);
+        plan.stop.duration_us = Some(left(most, worked)?);
+    }
+    Some(plan)
+}
+
+/// Returns the searched failures: a following search looks for the same ones.
+pub(super) fn searched_bugs(state: &State) -> Vec<BugFilter> {
+    let groups = state.tally_of(State::FAILING).groups.values();
+    let bugs: BTreeMap<String, BugFilter> = groups
+        .filter(|group| group.is_the_bug)
+        .map(|group| (group.kind.name(), BugFilter::of_kind(&group.kind)))
+        .collect();
+    bugs.into_values().collect()
+}

@@ -1,0 +1,67 @@
+//! Experiments from their settings to their results.
+//!
+//! [`plan_from_settings`] and [`plan_from_file`] make a plan, [`Experiment::begin`] checks everything that can be checked
+//! before the first trial, and [`Experiment::run_to_end`] runs trials until the question is answered. Nothing here
+//! prints: an [`ExperimentObserver`] receives what there is to show. The trials run in processes of the running program,
+//! which therefore calls [`serve_if_helper`] first. The other items read stored runs: they compare them, replay their
+//! trials, and write them into archives.
+
+mod baseline;
+mod baseline_check;
+mod begin;
+mod bundle;
+mod compare_runs;
+mod core_analysis;
+mod cores;
+mod earlier_runs;
+mod engine;
+mod error;
+mod exports;
+mod forecast;
+mod further_searches;
+mod helper;
+mod hooks;
+mod measured_variant;
+mod merge;
+mod missing_file;
+mod observer;
+mod outcome;
+mod planning;
+mod preflight;
+mod replay;
+mod request_scenarios;
+mod rerun;
+mod results;
+mod resume;
+mod run;
+mod search;
+mod seeds;
+mod selected_trial;
+mod shrink;
+mod source_file;
+mod stored_trial;
+mod trial_evidence;
+mod trial_reference;
+mod user;
+
+pub use baseline::{BaselineRun, ResolvedBaseline, pooled_baseline};
+pub use bundle::write_bundle;
+pub use compare_runs::{compare_many_runs, compare_two_runs};
+pub use core_analysis::CoreAnalysis;
+pub use error::{ErrorCategory, ErrorHint, ExperimentError, FailedCheck, SuggestedEnd};
+pub use exports::{write_report, write_report_to};
+pub use forecast::{ForecastRow, TrialForecast};
+pub use helper::serve_if_helper;
+pub use observer::{ExperimentMessage, ExperimentObserver, SilentObserver};
+pub use outcome::{ExperimentOutcome, FinishedRun};
+pub use planning::{plan_from_file, plan_from_settings};
+pub use preflight::find_ourselves;
+pub use replay::{ReplayEnding, ReplayResult, TrialReplay};
+pub use rerun::RerunLimits;
+pub use results::ResultFile;
+pub use resume::NewLimits;
+pub use run::{Experiment, ExperimentSettings};
+pub use seeds::{SeedEffect, replay_seeds};
+pub use selected_trial::SelectedTrial;
+pub use shrink::plan_shrinking;
+pub use stored_trial::{StoredTrial, best_trial};

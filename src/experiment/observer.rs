@@ -1,0 +1,53 @@
+//! Receives messages and results of an experiment, to show them.
+
+use super::outcome::FinishedRun;
+use crate::load::LoadProgress;
+use crate::model::Event;
+use crate::state::{EventSink, State};
+use std::io;
+use std::sync::Arc;
+
+/// A message for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExperimentMessage {
+    /// A warning.
+    Warning(String),
+    /// A note that the journal has, too.
+    RecordedNote(String),
+    /// A note.
+    Note(String),
+    /// What the experiment does, or does next.
+    Step(String),
+}
+
+/// Shows what happens in an experiment; the events of its trials come to it as an [`EventSink`].
+pub trait ExperimentObserver: EventSink {
+    /// Receives a message.
+    fn on_message(&mut self, _message: ExperimentMessage) {}
+
+    /// Is called before the first trial of a run, with the progress of its load, if it has one.
+    fn begin_trials(&mut self, _state: &State, _load: Option<&Arc<LoadProgress>>) {}
+
+    /// Is called after the last trial of a run.
+    fn end_trials(&mut self) {}
+
+    /// Receives the result of a run. A search may be followed by further ones.
+    fn on_result(&mut self, _run: &FinishedRun) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Returns whether a search may be followed by further ones.
+    fn wants_more(&self) -> bool {
+        true
+    }
+}
+
+/// Shows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SilentObserver;
+
+impl EventSink for SilentObserver {
+    fn on_event(&mut self, _event: &Event, _state: &State) {}
+}
+
+impl ExperimentObserver for SilentObserver {}

@@ -1,0 +1,99 @@
+//! Makes plans from settings and from scenario files, with the facts of this place: baselines and candidates.
+
+use super::baseline::{BaselineRun, ResolvedBaseline};
+use super::error::ExperimentError;
+use super::observer::ExperimentObserver;
+use super::search::find_searched;
+use crate::model::Plan;
+use crate::scenario::{self, Actor, PlanContext, PlanError, QuestionSettings, Scenario};
+use std::path::Path;
+
+/// Makes a plan from settings, based on the scenario of the baseline's run. Also returns the run of the baseline, if the
+/// baseline is a run.
+pub fn plan_from_settings(
+    overlay: impl Fn(&mut Scenario),
+    observer: &mut dyn ExperimentObserver,
+) -> Result<(Plan, Option<BaselineRun>), ExperimentError> {
+    let here = std::env::current_dir()?;
+    let mut scenario = Scenario::default();
+    overlay(&mut scenario);
+    let baseline = ResolvedBaseline::of_scenario(&scenario)?;
+    if let Some(again) = baseline.as_ref().and_then(|found| found.scenario.clone()) {
+        let typed = scenario.program.command.is_some() || scenario.program.shell.is_some();
+        let same_question = scenario.outline.ask == Some(QuestionSettings::Confirm);
+        let any_failure = scenario.count.any_failure;
+        scenario = again;
+        scenario.count.any_failure = any_failure;
+        if !same_question {
+            (scenario.confirm.exclude_half, scenario.confirm.independent) = (None, None);
+        }
+        if typed {
+            // The typed command belongs to this directory, the other settings to that of the baseline.
+            scenario.move_to(&here);
+        }
+        if scenario.takes_any_failure() {
+            scenario.judge.only.clear();
+        }
+        overlay(&mut scenario);
+        if typed && !scenario.outline.actors.is_empty() {
+            become_main(&mut scenario)?;
+        }
+    }
+    let (measured, chosen) = baseline.map(|found| (found.measured, found.chosen)).unzip();
+    let around = PlanContext {
+        baseline: measured,
+        searched: find_searched(&scenario, &here, observer)?,
+        ..PlanContext::of_this_process(here)
+    };
+    let plan = scenario.to_plan(around).map_err(|refusal| {
+        if scenario.has_command() {
+            return refusal.into();
+        }
+        ExperimentError::usage("there is no command to run").with_hint(if scenario.load.is_some() {
+            "add the command that starts the service: -- ./server; or test a service that runs already: --attach PID"
+        } else {
+            "add the program and its arguments: -- ./program argument"
+        })
+    })?;
+    Ok((plan, chosen.flatten()))
+}
+
+/// Replaces the command of the main process by the typed command.
+pub(super) fn become_main(scenario: &mut Scenario) -> Result<(), ExperimentError> {
+    let is_main = |actor: &&mut Actor| actor.role.decides_outcome();
+    let mut mains: Vec<&mut Actor> = scenario.outline.actors.iter_mut().filter(is_main).collect();
+    let [main] = mains.as_mut_slice() else {
+        let what = format!("the baseline has {} main processes", mains.len());
+        return Err(ExperimentError::usage(what).with_hint(
+            "leave the command out to run the same processes, or define them in a scenario file: --file FILE",
+        ));
+    };
+    main.command = scenario.program.command.take();
+    main.shell = scenario.program.shell.take();
+    Ok(())
+}
+
+/// Makes a plan from a scenario file, with the settings that `overlay` changes.
+pub fn plan_from_file(
+    file: &Path,
+    overlay: impl FnOnce(&mut Scenario),
+    observer: &mut dyn ExperimentObserver,
+) -> Result<Plan, ExperimentError> {
+    let context = |scenario: &Scenario, base: &Path| context_of_scenario(scenario, base, observer);
+    let mut plan = scenario::plan_file(file, overlay, context)?;
+    plan.scenario = Some(file.into());
+    Ok(plan)
+}
+
+fn context_of_scenario(
+    scenario: &Scenario,
+    base: &Path,
+    observer: &mut dyn ExperimentObserver,
+) -> Result<PlanContext, PlanError> {
+    let baseline = ResolvedBaseline::of_scenario(scenario)?;
+    Ok(PlanContext {
+        baseline: baseline.map(|found| found.measured),
+        searched: find_searched(scenario, base, observer)?,
+        ..PlanContext::of_this_process(base.to_owned())
+    })
+}

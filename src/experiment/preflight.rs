@@ -1,0 +1,472 @@
+//! Checks the command before the first trial, so that a typing error is reported once and not as many failed trials.
+
+use super::engine;
+use super::error::{ErrorHint, ExperimentError};
+use super::missing_file::{find_script, similar_path};
+use super::source_file::{SourceFileRunner, compile_command};
+use crate::load;
+use crate::model::{ActorPlan, Plan, ServiceOwner, Text, VariantId, VariantPlan};
+use crate::survey;
+use crate::sys::cgroup::{self, CgroupVersion, SlotGroup};
+use crate::sys::{limits, spawn};
+use crate::untrusted::{Untrusted as _, shell_word};
+use crate::words;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// Number of file descriptors that a process needs besides two for each process that it supervises.
+const DESCRIPTORS: u64 = 32;
+
+/// Checks before the start which limits would be exceeded, and what no trial could do.
+pub(super) fn check_plan(plan: &Plan) -> Result<(), ExperimentError> {
+    check_load(plan)?;
+    check_memory_limit(plan)?;
+    engine::check_watchable(plan)?;
+    let processes = |actors: &[ActorPlan]| actors.iter().map(|actor| u64::from(actor.copies)).sum();
+    let most: u64 = plan
+        .variants
+        .iter()
+        .map(|variant| processes(&variant.actors))
+        .max()
+        .unwrap_or(0);
+    let allowed = limits::open_files();
+    for (what, needed, fewer) in [
+        (
+            format!("{most} processes in a trial"),
+            2 * most + DESCRIPTORS,
+            "copies",
+        ),
+        (
+            format!("{} parallel trials", plan.jobs),
+            u64::from(plan.jobs) * 2 + DESCRIPTORS,
+            "jobs",
+        ),
+    ] {
+        if needed > allowed {
+            let what = format!("{what} need {needed} open files, and the limit is {allowed}");
+            let hint = format!("raise the limit with `ulimit -n {needed}`, or use fewer {fewer}");
+            return Err(ExperimentError::could_not(what).with_hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the memory of trials can be limited, if a limit is set.
+fn check_memory_limit(plan: &Plan) -> Result<(), ExperimentError> {
+    let Some(bytes) = plan.memory else {
+        return Ok(());
+    };
+    let here = |variant: &VariantPlan| variant.actors.iter().all(|one| one.container.is_none());
+    let load = plan.load.as_ref();
+    if load.is_some_and(|load| load.owner != ServiceOwner::Provoke) {
+        let error = "cannot limit the memory of a service that provoke does not start";
+        return Err(ExperimentError::usage(error).with_hint("leave out --memory"));
+    }
+    if !plan.variants.iter().any(here) || SlotGroup::can_limit_memory(bytes) {
+        return Ok(());
+    }
+    let error = "cannot limit the memory of a trial: cannot create a memory control group";
+    let way_out = match cgroup::memory_version() {
+        Some(CgroupVersion::Two) => {
+            "run provoke in its own group: systemd-run --user --scope -p Delegate=yes provoke ..."
+        }
+        Some(CgroupVersion::One) => "run provoke as root",
+        None => "mount a control group file system with the memory controller",
+    };
+    Err(ExperimentError::could_not(error).with_hint(format!(
+        "{way_out}; or limit the address space of each process: --rlimit as=SIZE"
+    )))
+}
+
+/// Checks that the target of the load belongs to the user, and that the requests can be built.
+fn check_load(plan: &Plan) -> Result<(), ExperimentError> {
+    let Some(load) = &plan.load else {
+        return Ok(());
+    };
+    let none = String::new;
+    let marks = ["{slot}", "{trial}", "{seed}", "{variant}"];
+    let fill = marks.map(|mark| match mark {
+        "{variant}" => (mark, none()),
+        _ => (mark, "0".to_owned()),
+    });
+    Ok(load::check_target(load, &fill)?)
+}
+
+/// Checks that every command of a variant can be started.
+pub(super) fn check_commands(plan: &Plan, variant: VariantId) -> Result<(), ExperimentError> {
+    // provoke does not start this service.
+    if plan
+        .load
+        .as_ref()
+        .is_some_and(|load| load.owner != ServiceOwner::Provoke)
+    {
+        return Ok(());
+    }
+    for actor in &plan.variant_plan(variant).actors {
+        if let Some(container) = &actor.container {
+            engine::check_image(actor, &plan.variant_plan(variant).name)?;
+            if !container.sees_folder() {
+                continue;
+            }
+        }
+        let cwd = Path::new(actor.cwd.as_os_str());
+        if !cwd.is_dir() {
+            let error = format!("the working directory `{}` does not exist", actor.cwd);
+            return Err(
+                ExperimentError::could_not(error).with_hint("choose another directory with --cwd")
+            );
+        }
+        // Programs in an image cannot be checked here.
+        let Some(name) = actor.command.first().filter(|_| actor.container.is_none()) else {
+            continue;
+        };
+        if name.as_bytes().contains(&b'{') {
+            continue;
+        }
+        match spawn::find_program(name.as_os_str(), path_of(plan, actor), cwd) {
+            Ok(program) => check_executable(name, &program, actor, cwd, path_of(plan, actor))?,
+            Err(_) => return Err(not_found(plan, name, actor, cwd)),
+        }
+        // `prepare` may write the script before each trial.
+        let hooks = [&plan.hooks, &plan.variant_plan(variant).hooks];
+        if hooks.iter().all(|hooks| hooks.prepare.is_none()) {
+            check_script(actor, cwd, path_of(plan, actor))?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the script of an interpreter exists: every trial would fail in the same way.
+fn check_script(
+    actor: &ActorPlan,
+    cwd: &Path,
+    path: Option<&OsStr>,
+) -> Result<(), ExperimentError> {
+    let Some(script) = find_script(&actor.command) else {
+        return Ok(());
+    };
+    let is_path = script.as_bytes().contains(&b'/');
+    // A shell also searches a name without a `/` in PATH.
+    let is_in_path = !is_path && spawn::find_program(script.as_os_str(), path, cwd).is_ok();
+    if is_in_path || cwd.join(script.as_os_str()).exists() {
+        return Ok(());
+    }
+    let words = actor
+        .command
+        .iter()
+        .map(|word| shell_word(word.as_os_str()).into_string());
+    let line = words.collect::<Vec<_>>().join(" ");
+    let error = format!("cannot run `{line}`: there is no file `{script}`");
+    let similar = similar_path(Path::new(script.as_os_str()), cwd, Path::is_file);
+    Err(ExperimentError::could_not(error).with_hint(match similar {
+        Some(similar) => format!("did you mean `{}`?", shell_word(similar.as_os_str())),
+        None => path_hint(script, cwd),
+    }))
+}
+
+/// Tells where a missing path was searched.
+fn path_hint(name: &Text, cwd: &Path) -> String {
+    if name.as_bytes().starts_with(b"/") {
+        return "check the path".to_owned();
+    }
+    let cwd = cwd.to_safe().to_string();
+    let cwd = cwd.trim_end_matches('/');
+    format!("the path is relative to the working directory `{cwd}`")
+}
+
+/// Explains why a program was not found.
+fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> ExperimentError {
+    if name.as_bytes().contains(&b'/') && cwd.join(name.as_os_str()).is_dir() {
+        return cannot_run(name, "it is a directory").with_hint("name a program in it");
+    }
+    suggest_program(plan, name, actor, cwd).of_missing_program(name)
+}
+
+fn cannot_run(name: &Text, why: &str) -> ExperimentError {
+    ExperimentError::could_not(format!("cannot run `{name}`: {why}"))
+}
+
+/// Suggests what was meant by the name of a program that does not exist.
+fn suggest_program(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> ExperimentError {
+    let typed = name.as_os_str();
+    let bytes = name.as_bytes();
+    let is_path = bytes.contains(&b'/');
+    let here = cwd.join(typed);
+    let words = |words: &[Text]| {
+        let words = words
+            .iter()
+            .map(|word| shell_word(word.as_os_str()).to_string());
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let error = |why: &str| cannot_run(name, why);
+    let is_executable = spawn::find_program(here.as_os_str(), path_of(plan, actor), cwd).is_ok();
+    match SourceFileRunner::of_path(&here).filter(|_| here.is_file()) {
+        Some(SourceFileRunner::Script(_)) if is_executable => {}
+        Some(source) => return as_source(name, actor, source),
+        None => {}
+    }
+    if is_path && here.exists() {
+        return error("it is not executable").with_hint(format!(
+            "make it executable: chmod +x {}",
+            shell_word(typed)
+        ));
+    }
+    let assignments = actor
+        .command
+        .iter()
+        .take_while(|word| is_assignment(word))
+        .count();
+    if assignments > 0 {
+        let (variables, command) = actor.command.split_at(assignments);
+        let flags = variables
+            .iter()
+            .map(|one| format!("-e {}", words::quote_word(one.as_os_str())))
+            .collect::<Vec<_>>()
+            .join(" ");
+        let command = match command {
+            [] => "CMD".to_owned(),
+            command => words(command),
+        };
+        return error("it is an assignment, not a program").with_hint(ErrorHint::with_command(
+            "set environment variables with -e: ",
+            typed,
+            format!("{flags} -- {command}"),
+        ));
+    }
+    if bytes.iter().any(|byte| b" |;&<>".contains(byte)) {
+        let line = format!("--shell {}", shell_word(typed));
+        return error("there is no such program").with_hint(ErrorHint::with_command(
+            "to run a line of shell: ",
+            typed,
+            line,
+        ));
+    }
+    match bytes {
+        b"cd" => {
+            let directory = actor.command.get(1).map_or("DIR".to_owned(), |one| {
+                shell_word(one.as_os_str()).to_string()
+            });
+            return error("it is a command of the shell").with_hint(format!(
+                "choose the working directory with --cwd {directory}"
+            ));
+        }
+        b"source" | b"." | b"export" | b"ulimit" | b"umask" | b"alias" | b"eval" | b"exec"
+        | b"if" | b"for" | b"while" => {
+            let line = words(&actor.command);
+            let line = format!("--shell {}", shell_word(OsStr::new(&line)));
+            return error("it is a command of the shell").with_hint(ErrorHint::with_command(
+                "to run a line of shell: ",
+                typed,
+                line,
+            ));
+        }
+        _ => {}
+    }
+    if here.is_file() {
+        let word = shell_word(typed);
+        return error("it is not in PATH").with_hint(if is_executable {
+            format!("did you mean `./{word}`?")
+        } else {
+            format!("to run the file here: chmod +x {word}, then ./{word}")
+        });
+    }
+    let is_program = |file: &Path| {
+        let found = spawn::find_program(file.as_os_str(), path_of(plan, actor), cwd);
+        found.is_ok()
+    };
+    let (what, missing) = if is_path {
+        ("there is no such file", Path::new(typed).to_owned())
+    } else {
+        ("there is no such program", Path::new(".").join(typed))
+    };
+    let hint = match similar_path(&missing, cwd, is_program) {
+        Some(similar) => format!("did you mean `{}`?", shell_word(similar.as_os_str())),
+        None if is_path => path_hint(name, cwd),
+        None if typed
+            .to_str()
+            .is_some_and(|text| text.parse::<f64>().is_ok()) =>
+        {
+            "it is taken for the program, because the flag before it takes no value".to_owned()
+        }
+        None => "is it installed, and is its directory in PATH?".to_owned(),
+    };
+    error(what).with_hint(hint)
+}
+
+/// Explains that a file is source code, and how to run it.
+fn as_source(name: &Text, actor: &ActorPlan, source: SourceFileRunner) -> ExperimentError {
+    let typed = name.as_os_str();
+    match source {
+        SourceFileRunner::Compiled(language, compiler) => {
+            let error = cannot_run(name, &format!("it is source code in {language}"));
+            let Some(compiler) = compiler else {
+                return error
+                    .with_hint("compile it first, and run the program that the compiler writes");
+            };
+            let (program, make) = compile_command(Path::new(typed), compiler);
+            error.with_hint(ErrorHint::with_command(
+                format!("compile it first: {make}\n      and run the program: "),
+                typed,
+                with_arguments(&program, actor),
+            ))
+        }
+        SourceFileRunner::Script(interpreter) => {
+            let command = format!("{interpreter} {}", shell_word(typed));
+            cannot_run(name, "it is a script that is not executable").with_hint(
+                ErrorHint::with_command(
+                    "name its interpreter: ",
+                    typed,
+                    with_arguments(&command, actor),
+                ),
+            )
+        }
+    }
+}
+
+/// Returns a command with this program and the original arguments.
+fn with_arguments(command: &str, actor: &ActorPlan) -> String {
+    let arguments = actor.command[1..]
+        .iter()
+        .map(|word| shell_word(word.as_os_str()).to_string());
+    let words: Vec<String> = [command.to_owned()].into_iter().chain(arguments).collect();
+    format!("-- {}", words.join(" "))
+}
+
+/// Returns whether an argument has the form `NAME=value`.
+fn is_assignment(word: &Text) -> bool {
+    let bytes = word.as_bytes();
+    let Some(end) = bytes.iter().position(|byte| *byte == b'=') else {
+        return false;
+    };
+    let name = &bytes[..end];
+    let starts_well = name
+        .first()
+        .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_');
+    starts_well
+        && name
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
+
+/// Number of bytes of a file that identify its type.
+const HEADER: u64 = 256;
+
+/// Checks that the kernel can start a file: a script needs a `#!` line, and its interpreter.
+fn check_executable(
+    name: &Text,
+    program: &Path,
+    actor: &ActorPlan,
+    cwd: &Path,
+    path: Option<&OsStr>,
+) -> Result<(), ExperimentError> {
+    let mut header = Vec::new();
+    let read = File::open(program).and_then(|file| file.take(HEADER).read_to_end(&mut header));
+    if read.is_err() {
+        // A program may be executable without being readable.
+        return Ok(());
+    }
+    let error = |why: String| cannot_run(name, &why);
+    if let Some(line) = header.strip_prefix(b"#!") {
+        let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let mut words = line
+            .split(u8::is_ascii_whitespace)
+            .filter(|word| !word.is_empty())
+            .map(OsStr::from_bytes);
+        let Some(interpreter) = words.next() else {
+            return Ok(());
+        };
+        let missing = |interpreter: &OsStr| {
+            error(format!(
+                "its interpreter `{}` does not exist",
+                interpreter.to_safe()
+            ))
+            .with_hint(format!(
+                "install the interpreter, or correct the first line of `{name}`"
+            ))
+        };
+        if !cwd.join(interpreter).is_file() {
+            return Err(missing(interpreter));
+        }
+        let argument = words.next().map(OsStr::as_bytes).unwrap_or_default();
+        let is_env = interpreter.as_bytes().ends_with(b"/env");
+        let is_name =
+            !argument.is_empty() && !argument.starts_with(b"-") && !argument.contains(&b'=');
+        let argument = OsStr::from_bytes(argument);
+        if is_env && is_name && spawn::find_program(argument, path, cwd).is_err() {
+            return Err(missing(argument));
+        }
+        return Ok(());
+    }
+    let is_text = !header.contains(&0);
+    if is_text {
+        let (line, interpreter) = match SourceFileRunner::of_path(program) {
+            Some(source @ SourceFileRunner::Compiled(..)) => {
+                return Err(as_source(name, actor, source));
+            }
+            Some(SourceFileRunner::Script(interpreter)) if interpreter != "sh" => {
+                (format!("#!/usr/bin/env {interpreter}"), interpreter)
+            }
+            _ => ("#!/bin/sh".to_owned(), "sh"),
+        };
+        let command = format!("{interpreter} {}", shell_word(name.as_os_str()));
+        let why = match header.len() {
+            0 => "it is empty",
+            _ => "it is a text file without a #! line",
+        };
+        return Err(error(why.to_owned()).with_hint(ErrorHint::with_command(
+            format!("add a first line such as {line}, or name the interpreter: "),
+            name.as_os_str(),
+            with_arguments(&command, actor),
+        )));
+    }
+    match survey::dynamic_loader(program).filter(|loader| !cwd.join(loader).is_file()) {
+        Some(loader) => Err(error(format!(
+            "its dynamic loader `{}` does not exist",
+            loader.to_safe()
+        ))
+        .with_hint(
+            "it was built for another system or C library: build it here, or run it with --image",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Makes `provoke` refer to this program if it is not in PATH, so that its victims can be tried without installation.
+/// Only provoke itself may do this.
+pub fn find_ourselves(plan: &mut Plan) {
+    let missing = |plan: &Plan, actor: &ActorPlan| {
+        let name = actor
+            .command
+            .first()
+            .filter(|name| name.as_os_str() == "provoke");
+        let cwd = Path::new(actor.cwd.as_os_str());
+        let here = actor.container.is_none();
+        here && name.is_some_and(|name| {
+            spawn::find_program(name.as_os_str(), path_of(plan, actor), cwd).is_err()
+        })
+    };
+    let Ok(ourselves) = std::env::current_exe() else {
+        return;
+    };
+    for variant in 0..plan.variants.len() {
+        for actor in 0..plan.variants[variant].actors.len() {
+            if missing(plan, &plan.variants[variant].actors[actor]) {
+                plan.variants[variant].actors[actor].command[0] = (&ourselves).into();
+            }
+        }
+    }
+}
+
+fn path_of<'a>(plan: &'a Plan, actor: &'a ActorPlan) -> Option<&'a std::ffi::OsStr> {
+    let named = |name: &Text| name.as_os_str() == "PATH";
+    match actor.env.iter().find(|(name, _)| named(name)) {
+        Some((_, value)) => value.as_ref().map(Text::as_os_str),
+        None => {
+            let found = plan.environment.iter().find(|(name, _)| named(name));
+            found.map(|(_, value)| value.as_os_str())
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Runs a stored trial again, and compares its outcome with the recorded one.
+
+use super::error::ExperimentError;
+use super::rerun::{RerunLimits, kept_output, repeat_trial, rerun_trial};
+use super::selected_trial::SelectedTrial;
+use crate::model::{
+    EvidenceDepth, Failure, KeepRule, Observation, Outcome, Plan, Signal, Site, Trial,
+};
+use crate::oracle;
+use crate::report::{Report, group_failures};
+use crate::words;
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// A trial to replay.
+pub struct TrialReplay {
+    plan: Plan,
+    trial: Trial,
+    before: Option<Outcome>,
+    /// Its recorded outcome, in words.
+    was: String,
+    /// Failure rate of its variant, in a sentence.
+    rate: Option<String>,
+}
+
+/// How a replay ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayEnding {
+    /// It passed each time.
+    Passed,
+    /// It failed.
+    Failed,
+    /// Its outcome is not known.
+    Inconclusive,
+    /// A signal stopped it.
+    Stopped(Signal),
+}
+
+/// The result of a replay.
+#[derive(Clone, Debug)]
+pub struct ReplayResult {
+    /// How it ended.
+    pub ending: ReplayEnding,
+    /// The recorded outcome and this one, in a sentence.
+    pub sentence: String,
+    /// Other outcomes, each with its count.
+    pub others: Vec<String>,
+    /// The failure rate of the variant, in a sentence.
+    pub rate: Option<String>,
+    /// The lines that the program printed in the last repetition.
+    pub output: Vec<String>,
+}
+
+impl TrialReplay {
+    /// Prepares a replay of a stored trial.
+    pub fn new(selected: &SelectedTrial) -> Self {
+        let report = Report::new(&selected.state, true);
+        let mut plan = selected.state.plan.clone();
+        plan.keep = KeepRule::None;
+        let (trial, before) = (selected.trial.clone(), selected.outcome.clone());
+        Self {
+            was: describe_before(&report, &trial, before.as_ref()),
+            rate: rate_sentence(&report, &trial),
+            plan,
+            trial,
+            before,
+        }
+    }
+
+    /// Returns whether the trial runs in a container.
+    pub fn is_in_container(&self) -> bool {
+        let variant = self.plan.variant_plan(self.trial.variant);
+        variant.actors.iter().any(|actor| actor.container.is_some())
+    }
+
+    /// Runs the trial once.
+    pub async fn run_once(&self, scratch: &Path) -> Result<ReplayResult, ExperimentError> {
+        let seen = Box::pin(rerun_trial(&self.plan, &self.trial, scratch)).await?;
+        let outcome = self.judge_trial(&seen);
+        let took = words::format_seconds(seen.elapsed.as_secs_f64());
+        let now = match &outcome {
+            Outcome::Pass if self.before == Some(Outcome::Pass) => {
+                format!(", and passed again ({took})")
+            }
+            Outcome::Pass => format!("; this time it passed ({took})"),
+            Outcome::Fail(failure) | Outcome::Other(failure) => {
+                self.describe_failed("this time it failed", "", failure, &took)
+            }
+            Outcome::Void(void) => format!("; this time it was inconclusive: {void}"),
+        };
+        Ok(ReplayResult {
+            ending: match outcome {
+                Outcome::Pass => ReplayEnding::Passed,
+                Outcome::Fail(_) | Outcome::Other(_) => ReplayEnding::Failed,
+                Outcome::Void(_) => ReplayEnding::Inconclusive,
+            },
+            sentence: format!("{} {}{now}.", self.trial.id, self.was),
+            others: Vec::new(),
+            rate: self.rate.clone(),
+            output: kept_output(scratch),
+        })
+    }
+
+    /// Runs the trial until it fails as it did before, a limit is reached, or a signal arrives. `listen` is called before
+    /// the first repetition, and `each` after each with the number of repetitions and of passes.
+    pub async fn run_until_it_fails(
+        &self,
+        scratch: &Path,
+        limits: &RerunLimits,
+        listen: impl FnOnce() -> io::Result<UnboundedReceiver<Signal>>,
+        each: impl Fn(u64, u64),
+    ) -> Result<ReplayResult, ExperimentError> {
+        let (mut count, mut passed) = (0_u64, 0_u64);
+        let mut others: BTreeMap<String, u64> = BTreeMap::new();
+        let mut is_any_conclusive = false;
+        let mut failed: Option<(Box<Failure>, f64)> = None;
+        let judge = |seen: &Observation| {
+            count += 1;
+            match self.judge_trial(seen) {
+                Outcome::Pass => passed += 1,
+                Outcome::Fail(failure) | Outcome::Other(failure) if self.is_it(&failure) => {
+                    failed = Some((failure, seen.elapsed.as_secs_f64()));
+                    return ControlFlow::Break(());
+                }
+                Outcome::Fail(failure) | Outcome::Other(failure) => {
+                    is_any_conclusive = true;
+                    *others.entry(failure.kind.to_string()).or_default() += 1;
+                }
+                Outcome::Void(void) => {
+                    *others.entry(format!("inconclusive: {void}")).or_default() += 1;
+                }
+            }
+            each(count, passed);
+            ControlFlow::Continue(())
+        };
+        let repeating = repeat_trial(&self.plan, &self.trial, scratch, limits, listen, judge);
+        let stopped = Box::pin(repeating).await?;
+        let replays = words::format_count(count, "replay");
+        let now = match &failed {
+            Some((failure, took)) => {
+                let at = format!(" in replay {count}");
+                self.describe_failed("it failed", &at, failure, &words::format_seconds(*took))
+            }
+            None if count == 0 => "; it was stopped in the first replay".to_owned(),
+            None => format!("; it passed in {passed} of {replays}"),
+        };
+        let others = others.iter();
+        Ok(ReplayResult {
+            ending: match (&failed, stopped) {
+                (Some(_), _) => ReplayEnding::Failed,
+                (None, Some(signal)) => ReplayEnding::Stopped(signal),
+                (None, None) if passed == 0 && !is_any_conclusive => ReplayEnding::Inconclusive,
+                (None, None) => ReplayEnding::Passed,
+            },
+            sentence: format!("{} {}{now}.", self.trial.id, self.was),
+            others: others
+                .map(|(other, count)| format!("{count}x {}", words::sanitize_line(other)))
+                .collect(),
+            rate: self.rate.clone(),
+            output: if failed.is_some() {
+                kept_output(scratch)
+            } else {
+                Vec::new()
+            },
+        })
+    }
+
+    fn judge_trial(&self, seen: &Observation) -> Outcome {
+        let variant = self.plan.variant_plan(self.trial.variant);
+        oracle::judge_trial(&self.plan.rules, variant, seen)
+    }
+
+    /// Returns whether this is the recorded failure; after a pass, any failure is.
+    fn is_it(&self, now: &Failure) -> bool {
+        let before = self.before.as_ref().and_then(Outcome::any_failure);
+        before.is_none_or(|before| is_same(before, now))
+    }
+
+    /// Describes that it failed, and whether in the same way.
+    fn describe_failed(&self, what: &str, at: &str, now: &Failure, took: &str) -> String {
+        match self.before.as_ref().and_then(Outcome::any_failure) {
+            Some(before) if is_same(before, now) => {
+                format!("; {what} in the same way{at} ({took})")
+            }
+            Some(_) => format!("; {what} in another way{at}: {} ({took})", in_words(now)),
+            None => format!("; {what}{at}: {} ({took})", in_words(now)),
+        }
+    }
+}
+
+/// Returns whether two failures may be one: they end alike, and if both have more evidence than that, they have the
+/// same name.
+fn is_same(before: &Failure, now: &Failure) -> bool {
+    if before.kind.name() != now.kind.name() {
+        return false;
+    }
+    let names = |failure: &Failure| {
+        let signature = &failure.signature;
+        let own = [(signature.depth, signature.id)].into_iter();
+        let names = own.chain(signature.also.iter().copied());
+        names
+            .filter(|(depth, _)| *depth != EvidenceDepth::Status)
+            .collect::<Vec<_>>()
+    };
+    let (before, now) = (names(before), names(now));
+    let comparable = before
+        .iter()
+        .any(|(depth, _)| now.iter().any(|(other, _)| other == depth));
+    !comparable || before.iter().any(|name| now.contains(name))
+}
+
+/// Describes the recorded outcome of a trial, with the best evidence of the whole run.
+fn describe_before(report: &Report, trial: &Trial, outcome: Option<&Outcome>) -> String {
+    let failure = match outcome {
+        None => return "did not end".to_owned(),
+        Some(Outcome::Pass) => return "passed".to_owned(),
+        Some(Outcome::Void(void)) => return format!("was inconclusive ({void})"),
+        Some(Outcome::Fail(failure) | Outcome::Other(failure)) => failure,
+    };
+    let variant = report.variants.get(trial.variant.index());
+    let groups = variant.map(group_failures).unwrap_or_default();
+    let group = groups
+        .iter()
+        .find(|group| group.measured_trials().any(|id| id == trial.id.0));
+    // Captured trials may have the source line.
+    let site = group.and_then(|group| Site::naming_site(&group.is.sites));
+    match site.filter(|_| failure.sites.is_empty()) {
+        Some(site) => format!(
+            "was {} at {}",
+            failure.kind.name(),
+            words::sanitize_line(&site.file_and_line())
+        ),
+        None => format!("was {}", in_words(failure)),
+    }
+}
+
+/// Returns `SIGSEGV at crash.c:20`, or the title of the failure.
+fn in_words(failure: &Failure) -> String {
+    let text = match Site::naming_site(&failure.sites) {
+        Some(site) => format!("{} at {}", failure.kind.name(), site.file_and_line()),
+        None => failure.signature.title.clone(),
+    };
+    words::sanitize_line(&text)
+}
+
+/// Describes the failure rate of the variant of a trial.
+fn rate_sentence(report: &Report, trial: &Trial) -> Option<String> {
+    let variant = report.variants.get(trial.variant.index())?;
+    let (failures, trials) = (variant.failures, variant.trials);
+    match (failures, variant.rate.point) {
+        (0, _) => None,
+        (_, Some(point)) if failures < trials => Some(format!(
+            "It fails in about {} % of trials.",
+            words::format_percent(point)
+        )),
+        _ => Some(format!(
+            "It failed in {failures} of {}.",
+            words::format_count(trials, "trial")
+        )),
+    }
+}

@@ -1,0 +1,171 @@
+//! Runs one trial again with the same command, input, seed, environment and directory, once or until it fails.
+
+use super::error::ExperimentError;
+use crate::exec::{Executor as _, LocalExecutor, PreparationResult, StopUrgency};
+use crate::model::{Observation, Plan, Signal, Trial};
+use crate::state::State;
+use crate::untrusted::Untrusted as _;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use std::{fs, io};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
+
+/// Limits of repeating a trial.
+#[derive(Clone, Copy, Debug)]
+pub struct RerunLimits {
+    /// Maximum number of repetitions.
+    pub trials: u64,
+    /// Maximum time.
+    pub time: Duration,
+}
+
+/// Runs a trial as it ran before; its output is kept below `scratch`.
+pub(super) async fn rerun_trial(
+    plan: &Plan,
+    trial: &Trial,
+    scratch: &Path,
+) -> Result<Observation, ExperimentError> {
+    let mut seen = None;
+    with_executor(plan, trial, scratch, async |executor| {
+        let (_halt, halted) = watch::channel(StopUrgency::No);
+        seen = Some(executor.run_trial(trial.clone(), halted).await);
+        Ok(())
+    })
+    .await?;
+    Ok(seen.expect("it ran"))
+}
+
+/// Repeats a trial until `each` breaks, a limit is reached, or a signal arrives; returns the signal. `listen` is called
+/// before the first repetition. The output of the last repetition is kept below `scratch`.
+pub(super) async fn repeat_trial(
+    plan: &Plan,
+    trial: &Trial,
+    scratch: &Path,
+    limits: &RerunLimits,
+    listen: impl FnOnce() -> io::Result<UnboundedReceiver<Signal>>,
+    mut each: impl FnMut(&Observation) -> ControlFlow<()>,
+) -> Result<Option<Signal>, ExperimentError> {
+    let mut stopped = None;
+    with_executor(plan, trial, scratch, async |executor| {
+        let mut signals = listen()?;
+        let begun = Instant::now();
+        for _ in 0..limits.trials {
+            let left = limits.time.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            match run_once(executor, trial, &mut signals, left).await {
+                Ok(seen) if each(&seen).is_continue() => {}
+                Ok(_) => break,
+                Err(signal) => {
+                    stopped = signal;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(stopped)
+}
+
+/// Runs the trial once; returns an error if a signal or the time limit ended it.
+async fn run_once(
+    executor: &LocalExecutor,
+    trial: &Trial,
+    signals: &mut UnboundedReceiver<Signal>,
+    left: Duration,
+) -> Result<Observation, Option<Signal>> {
+    let (halt, halted) = watch::channel(StopUrgency::No);
+    let mut running = executor.run_trial(trial.clone(), halted);
+    let signal = tokio::select! {
+        seen = &mut running => return Ok(seen),
+        signal = signals.recv() => signal,
+        () = tokio::time::sleep(left) => None,
+    };
+    halt.send_replace(StopUrgency::Gently);
+    tokio::select! {
+        _ = &mut running => {}
+        Some(_) = signals.recv() => {
+            halt.send_replace(StopUrgency::Now);
+            running.await;
+        }
+    }
+    Err(signal)
+}
+
+/// Starts the executor of the trial, prepares its variant, and keeps its output.
+async fn with_executor(
+    plan: &Plan,
+    trial: &Trial,
+    scratch: &Path,
+    run: impl AsyncFnOnce(&LocalExecutor) -> Result<(), ExperimentError>,
+) -> Result<(), ExperimentError> {
+    let mut plan = plan.clone();
+    plan.jobs = trial.lane.0.saturating_add(1).min(4096);
+    let executor = LocalExecutor::new(&plan, scratch)?;
+    let done = match make_variant(&executor, &plan, trial).await {
+        Ok(()) => run(&executor).await,
+        Err(error) => Err(error),
+    };
+    executor.keep_output(trial.lane, scratch.join(KEPT)).await;
+    executor.close_slots().await;
+    done
+}
+
+/// Name of the directory for the output of a trial.
+const KEPT: &str = "kept";
+
+/// Returns the lines of output of the last trial, each after the name of its file.
+pub(super) fn kept_output(scratch: &Path) -> Vec<String> {
+    let files = fs::read_dir(scratch.join(KEPT)).into_iter().flatten();
+    let lines_of_file = |file: fs::DirEntry| {
+        let text = fs::read(file.path()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let name = file.file_name();
+        let lines = text.lines().map(crate::words::sanitize_line);
+        lines
+            .map(|line| format!("{}: {line}", name.to_safe()))
+            .collect::<Vec<_>>()
+    };
+    files.flatten().flat_map(lines_of_file).collect()
+}
+
+/// Prepares the variant of a trial again without running the trial.
+pub(super) async fn prepare_trial(
+    plan: &Plan,
+    trial: &Trial,
+    scratch: &Path,
+) -> Result<(), ExperimentError> {
+    let executor = LocalExecutor::new(plan, scratch)?;
+    let made = make_variant(&executor, plan, trial).await;
+    executor.close_slots().await;
+    made
+}
+
+/// Prepares the variant of a trial again, if it belongs to a search: its directory may have been removed.
+async fn make_variant(
+    executor: &LocalExecutor,
+    plan: &Plan,
+    trial: &Trial,
+) -> Result<(), ExperimentError> {
+    // A variant with a setting runs in the directory of the failing variant.
+    let id = match plan.variant_plan(trial.variant).setting {
+        Some(_) => State::FAILING,
+        None => trial.variant,
+    };
+    let variant = plan.variant_plan(id);
+    if !variant.is_made() {
+        return Ok(());
+    }
+    let (_halt, halted) = watch::channel(StopUrgency::No);
+    match executor.make_variant(id, halted).await {
+        PreparationResult::Failed(why) | PreparationResult::Broken(why) => {
+            let what = format!("the variant `{}` cannot be tested: {why}", variant.name);
+            Err(ExperimentError::could_not(what))
+        }
+        PreparationResult::Ready { .. } | PreparationResult::Halted => Ok(()),
+    }
+}

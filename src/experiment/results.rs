@@ -1,0 +1,107 @@
+//! Writes the log or the patch of a search.
+
+use super::error::ExperimentError;
+use crate::model::{EditPlan, FileChange, SearchSpace, Text, VariantPlan};
+use crate::prepare;
+use crate::questions::{self, Verdict};
+use crate::report::{self, Report};
+use crate::scenario::under_load;
+use crate::state::State;
+use crate::store::RunFolder;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A file that a search wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResultFile {
+    /// The log, with which the search can be continued.
+    Log(PathBuf),
+    /// A scenario file with the smallest load that still fails.
+    SmallestLoad(PathBuf),
+    /// A patch that removes the unneeded parts of source files.
+    Patch(PathBuf),
+    /// A source file without its unneeded parts.
+    Reduced(PathBuf),
+    /// A list of unneeded files.
+    UnneededFiles(PathBuf),
+    /// This number of unneeded files was removed.
+    Removed(u64),
+}
+
+/// Writes the files of a search into the directory of the run.
+pub(super) fn write_results(
+    state: &State,
+    report: &Report,
+    folder: &RunFolder,
+) -> Result<Vec<ResultFile>, ExperimentError> {
+    let mut files = Vec::new();
+    if let Some(log) = report::bisect_log(report) {
+        let path = folder.path().join("bisect.log");
+        write_file(&path, log)?;
+        files.push(ResultFile::Log(path));
+    }
+    if let (Verdict::Found, Some(known)) =
+        (report.verdict, questions::ShrinkProgress::of_state(state))
+        && let Some(load) = &state.plan.load
+    {
+        let about = format!("The reduced load of {}", state.run);
+        let failing = state.plan.variant_plan(State::FAILING);
+        let text = under_load(&state.plan, failing, &known.left.apply_to(load), &about);
+        if let Ok(text) = text {
+            let path = folder.path().join(questions::SMALLEST);
+            write_file(&path, text)?;
+            files.push(ResultFile::SmallestLoad(path));
+        }
+    }
+    if let (Verdict::Found, Some(space)) = (report.verdict, &state.plan.space)
+        && state.plan.question.as_reduce().is_some()
+        && let [variant] = questions::of_plan(&state.plan)
+            .kept_variants(state)
+            .as_slice()
+    {
+        let variant = state.plan.variant_plan(*variant);
+        files.extend(remove_unneeded_files(space, variant, folder)?);
+        let reduced = prepare::reduced_files(space, variant)?;
+        let patch: Vec<u8> = reduced.iter().flat_map(|one| one.patch.clone()).collect();
+        if space.apply {
+            for one in &reduced {
+                one.write_file()?;
+                files.push(ResultFile::Reduced(one.path.clone()));
+            }
+        } else if !patch.is_empty() {
+            let path = folder.path().join("reduced.patch");
+            write_file(&path, patch)?;
+            files.push(ResultFile::Patch(path));
+        }
+    }
+    Ok(files)
+}
+
+/// Removes the files that are not needed, or lists them.
+fn remove_unneeded_files(
+    space: &SearchSpace,
+    variant: &VariantPlan,
+    folder: &RunFolder,
+) -> Result<Option<ResultFile>, ExperimentError> {
+    let removed = |edit: &EditPlan| (edit.change == FileChange::Remove).then(|| edit.file.clone());
+    let files: Vec<Text> = variant.edits.iter().filter_map(removed).collect();
+    let root = variant.make.as_ref().and_then(|make| make.copy.as_ref());
+    let Some(root) = root.filter(|_| !files.is_empty()) else {
+        return Ok(None);
+    };
+    if space.apply {
+        for file in &files {
+            let path = Path::new(root.as_os_str()).join(file.as_os_str());
+            fs::remove_file(&path).map_err(|error| ExperimentError::cannot_write(&path, error))?;
+        }
+        return Ok(Some(ResultFile::Removed(files.len() as u64)));
+    }
+    let path = folder.path().join("unneeded.txt");
+    let all = Text::join_texts(&files, b"\n");
+    write_file(&path, all.as_bytes())?;
+    Ok(Some(ResultFile::UnneededFiles(path)))
+}
+
+fn write_file(path: &Path, text: impl AsRef<[u8]>) -> Result<(), ExperimentError> {
+    fs::write(path, text).map_err(|error| ExperimentError::cannot_write(path, error))
+}

@@ -1,0 +1,93 @@
+//! Opens a stored run, to continue it.
+
+use super::error::ExperimentError;
+use super::run::{Experiment, ExperimentSettings};
+use crate::model::{Event, ResumeLimits};
+use crate::questions::{self, Step};
+use crate::state::State;
+use crate::store::{self, Journal, RunFolder, default_root};
+use crate::words;
+use std::time::Duration;
+
+/// Limits of a resumed run, instead of those that it had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NewLimits {
+    /// Number of trials of each variant in all.
+    pub trials: Option<u64>,
+    /// Working time in all.
+    pub duration: Option<Duration>,
+    /// Continue until a fix that merely halves the failure rate is ruled out.
+    pub exclude_half: bool,
+}
+
+impl Experiment {
+    /// Opens a stored run. `trust` accepts a run that belongs to another user or was copied.
+    pub fn resume(
+        name: &str,
+        trust: bool,
+        limits: NewLimits,
+        settings: ExperimentSettings,
+    ) -> Result<Self, ExperimentError> {
+        let folder = RunFolder::find_run(name, &default_root())?.check_trust(trust)?;
+        let mut journal = Journal::open_for_append(&folder.journal_path())?;
+        let mut state = store::read_run(&folder.journal_path(), |_, _| {})?;
+        if let Some(limits) = limits.for_run(&state)? {
+            let changed = Event::LimitsChanged(limits);
+            state.apply_event(&changed, |_| false);
+            check_open(&state, name)?;
+            journal.add_event(&changed)?;
+        }
+        if !state.finished {
+            let resumed = Event::RunResumed {
+                at: jiff::Timestamp::now().as_second(),
+            };
+            journal.add_event(&resumed)?;
+            state.apply_event(&resumed, |_| false);
+        }
+        Ok(Self {
+            state,
+            folder,
+            journal,
+            settings,
+            announced: Vec::new(),
+        })
+    }
+}
+
+impl NewLimits {
+    /// Returns the limits for a run, if any are set.
+    fn for_run(self, state: &State) -> Result<Option<ResumeLimits>, ExperimentError> {
+        if self == Self::default() {
+            return Ok(None);
+        }
+        if self.exclude_half && state.plan.question.as_confirm().is_none() {
+            let what = "--exclude-half is for runs of `provoke confirm`";
+            return Err(ExperimentError::usage(what));
+        }
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        Ok(Some(ResumeLimits {
+            trials: self.trials,
+            duration_us: self.duration.map(micros),
+            exclude_half: self.exclude_half,
+            answered_by: state.decided.then_some(state.last_counted),
+        }))
+    }
+}
+
+/// Refuses limits that leave no trial to run.
+fn check_open(state: &State, name: &str) -> Result<(), ExperimentError> {
+    let time_is_up = state
+        .plan
+        .stop
+        .time_budget()
+        .is_some_and(|limit| limit <= state.worked);
+    if !time_is_up && questions::policy_of_plan(&state.plan).next_step(state) != Step::Done {
+        return Ok(());
+    }
+    let what = format!("under these limits, the run {} is complete", state.run);
+    Err(ExperimentError::usage(what).with_hint(format!(
+        "it has {} in {}, and -n and -d are totals; `provoke report {name}` shows the result",
+        words::format_count(state.last_counted.0, "trial"),
+        words::format_seconds(state.worked.as_secs_f64()),
+    )))
+}

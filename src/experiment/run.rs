@@ -1,0 +1,261 @@
+//! Runs an experiment until its question is answered.
+
+use super::error::ExperimentError;
+use super::further_searches;
+use super::merge::CulpritMerge;
+use super::observer::{ExperimentMessage, ExperimentObserver};
+use super::outcome::{ExperimentOutcome, FinishedRun};
+use super::request_scenarios::RequestScenarios;
+use super::{engine, results};
+use crate::driver::{Driver, drive_run};
+use crate::exec::LocalExecutor;
+use crate::model::{Event, NoteLevel, Plan, Signal};
+use crate::questions::{self, Verdict};
+use crate::report::Report;
+use crate::state::{EventSink as _, State};
+use crate::store::{Journal, RunFolder, default_root};
+use crate::sys::cgroup;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// Where the results of an experiment go.
+#[derive(Clone, Debug, Default)]
+pub struct ExperimentSettings {
+    /// The directory of the run; `None` for a new one below [`default_root`].
+    pub out: Option<PathBuf>,
+    /// Files for reports. They are created at the start, because a path that cannot be written should not cost an hour of
+    /// trials.
+    pub report_files: Vec<PathBuf>,
+}
+
+/// A run with its resources.
+pub struct Experiment {
+    pub(super) state: State,
+    pub(super) folder: RunFolder,
+    pub(super) journal: Journal,
+    pub(super) settings: ExperimentSettings,
+    /// Notes that the observer received before the first trial.
+    pub(super) announced: Vec<String>,
+}
+
+/// A finished run, and what follows.
+struct Conclusion {
+    run: FinishedRun,
+    /// The next question.
+    next: Option<Plan>,
+    /// Whether it is one of several searches along a list, and found nothing, so that the earlier ones are more
+    /// informative.
+    adds_nothing: bool,
+    /// Why its results could not be written.
+    error: Option<ExperimentError>,
+}
+
+impl Experiment {
+    /// Returns whether the question is already answered.
+    pub fn is_finished(&self) -> bool {
+        self.state.finished
+    }
+
+    /// Returns the name of the run.
+    pub fn run_name(&self) -> &str {
+        &self.state.run
+    }
+
+    /// Runs the experiment without signals and messages, and returns its result.
+    pub fn run_silently(self) -> Result<ExperimentOutcome, ExperimentError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let (_sender, mut signals) = tokio::sync::mpsc::unbounded_channel();
+        let mut observer = super::SilentObserver;
+        runtime.block_on(self.run_to_end(&mut signals, &mut observer))
+    }
+
+    /// Runs trials until the question is answered or a signal comes, and then the trials of the next question, if there
+    /// is one.
+    pub async fn run_to_end(
+        self,
+        signals: &mut UnboundedReceiver<Signal>,
+        observer: &mut dyn ExperimentObserver,
+    ) -> Result<ExperimentOutcome, ExperimentError> {
+        let settings = self.settings.clone();
+        let mut last = Box::pin(self.run_and_conclude(signals, observer)).await?;
+        let mut stopped = last.run.stopping_signal();
+        while let Some(plan) = last.next.take() {
+            let settings = ExperimentSettings {
+                out: last.run.folder.following_run_path(&default_root()),
+                ..settings.clone()
+            };
+            let further = match Self::begin(plan, settings, observer) {
+                Ok(further) => Box::pin(further.run_and_conclude(signals, observer)).await,
+                Err(error) => Err(error),
+            };
+            match further {
+                Err(error) => last.error = Some(error),
+                Ok(further) if further.error.is_some() => last.error = further.error,
+                // The result of an interrupted search is less informative than the earlier ones.
+                Ok(further) if further.run.stopping_signal().is_some() => {
+                    stopped = further.run.stopping_signal();
+                }
+                Ok(further) if further.adds_nothing => last.next = further.next,
+                Ok(further) => last = further,
+            }
+        }
+        Ok(ExperimentOutcome {
+            run: last.run,
+            stopped,
+            error: last.error,
+        })
+    }
+
+    /// Runs the trials of this run, unless it is finished.
+    async fn run_and_conclude(
+        mut self,
+        signals: &mut UnboundedReceiver<Signal>,
+        observer: &mut dyn ExperimentObserver,
+    ) -> Result<Conclusion, ExperimentError> {
+        if self.is_finished() {
+            return self.conclude_run(true, false, observer);
+        }
+        let is_complete = self.run_trials(signals, observer).await?;
+        let wants_more = observer.wants_more();
+        self.conclude_run(is_complete, wants_more, observer)
+    }
+
+    /// Runs the hooks and the trials; returns whether the journal is complete.
+    async fn run_trials(
+        &mut self,
+        signals: &mut UnboundedReceiver<Signal>,
+        observer: &mut dyn ExperimentObserver,
+    ) -> Result<bool, ExperimentError> {
+        for note in engine::sweep_containers(&self.state.plan) {
+            observer.on_message(ExperimentMessage::Note(note));
+        }
+        match cgroup::clean_up_after_dead_runs() {
+            0 => {}
+            1 => observer.on_message(ExperimentMessage::Note(
+                "killed a process that an earlier run left behind".to_owned(),
+            )),
+            killed => observer.on_message(ExperimentMessage::Note(format!(
+                "killed {killed} processes that earlier runs left behind"
+            ))),
+        }
+        let executor = LocalExecutor::new(&self.state.plan, &self.folder.trials_path())?;
+        let executor = Arc::new(executor);
+        let done = self.between_hooks(&executor, signals, observer).await;
+        for complaint in executor.close_slots().await {
+            self.warn_user(complaint, observer);
+        }
+        done?;
+        if let Some(error) = self.journal.take_trouble() {
+            observer.on_message(ExperimentMessage::Warning(format!(
+                "the journal could not be written for a while: {error}"
+            )));
+        }
+        Ok(self.journal.sync_to_disk())
+    }
+
+    pub(super) async fn repeat_trials(
+        &mut self,
+        executor: Arc<LocalExecutor>,
+        signals: &mut UnboundedReceiver<Signal>,
+        observer: &mut dyn ExperimentObserver,
+    ) {
+        let question = questions::of_plan(&self.state.plan);
+        observer.begin_trials(&self.state, executor.live_load().as_ref());
+        let mut scenarios = RequestScenarios::new(self.folder.trials_path());
+        let mut driver = Driver {
+            state: &mut self.state,
+            question,
+            executor,
+            sinks: vec![&mut self.journal, &mut scenarios, &mut *observer],
+            signals,
+            evidence: self.folder.trials_path(),
+        };
+        drive_run(&mut driver).await;
+        observer.end_trials();
+    }
+
+    pub(super) fn warn_user(&mut self, text: String, observer: &mut dyn ExperimentObserver) {
+        self.record_note(NoteLevel::Warning, text, observer);
+    }
+
+    pub(super) fn record_note(
+        &mut self,
+        level: NoteLevel,
+        text: String,
+        observer: &mut dyn ExperimentObserver,
+    ) {
+        observer.on_message(match level {
+            NoteLevel::Warning => ExperimentMessage::Warning(text.clone()),
+            NoteLevel::Info => ExperimentMessage::RecordedNote(text.clone()),
+        });
+        let note = Event::Note { level, text };
+        self.journal.on_event(&note, &self.state);
+        self.journal.before_wait(&self.state);
+        self.state.apply_event(&note, |_| false);
+    }
+
+    /// Writes the results, passes them on, and returns the next question if the experiment continues.
+    fn conclude_run(
+        self,
+        journal_complete: bool,
+        wants_more: bool,
+        observer: &mut dyn ExperimentObserver,
+    ) -> Result<Conclusion, ExperimentError> {
+        let Self {
+            state,
+            folder,
+            announced,
+            ..
+        } = self;
+        let report = Report {
+            reference: folder.run_reference(&default_root()),
+            ..Report::new(&state, journal_complete)
+        };
+        let (files, error) = match results::write_results(&state, &report, &folder) {
+            Ok(files) => (files, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        let run = FinishedRun {
+            state,
+            folder,
+            report,
+            files,
+            announced,
+        };
+        observer.on_result(&run)?;
+        // The result is shown even if the patch cannot be written.
+        if error.is_some() {
+            return Ok(Conclusion {
+                run,
+                next: None,
+                adds_nothing: false,
+                error,
+            });
+        }
+        let FinishedRun { state, report, .. } = &run;
+        let merge = CulpritMerge::from_answer(state, report);
+        let wanted_merge = merge.as_ref().filter(|_| wants_more);
+        let merged = wanted_merge.and_then(|merge| merge.plan_merged_search(state, report));
+        let section = if wants_more && merged.is_none() {
+            further_searches::next_search(state, report)
+        } else {
+            None
+        };
+        let adds_nothing =
+            report.verdict == Verdict::NotThere && further_searches::follows_boundary(state);
+        let (section, step) = section.unzip();
+        let merge = merge.map(|merge| merge.describe_next(merged.is_some()));
+        for step in merge.into_iter().chain(step) {
+            observer.on_message(ExperimentMessage::Step(step));
+        }
+        Ok(Conclusion {
+            next: merged.or(section),
+            run,
+            adds_nothing,
+            error: None,
+        })
+    }
+}

@@ -1,0 +1,209 @@
+//! Finds the candidates of a search that the scenario does not list, such as commits.
+
+mod committed;
+mod packages;
+mod priors;
+mod source_parts;
+mod stacks;
+
+use super::observer::{ExperimentMessage, ExperimentObserver};
+use crate::model::VariantChoices;
+use crate::packages::PackageManager;
+use crate::prepare::{self, Commit, CommitHistory, PreparationError};
+use crate::scenario::{PlanError, QuestionSettings, Scenario, SearchSources};
+use crate::source::PartSize;
+use committed::check_committed;
+use packages::{image_tags, of_differences, package_versions};
+use priors::{read_candidates, read_log, read_weights};
+use source_parts::{of_files, of_sources};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Returns the candidates or items; `None` if the scenario itself lists them.
+pub(super) fn find_searched(
+    scenario: &Scenario,
+    base: &Path,
+    observer: &mut dyn ExperimentObserver,
+) -> Result<Option<SearchSources>, PlanError> {
+    let folder = base.join(scenario.program.cwd.as_deref().unwrap_or(Path::new("")));
+    let pieces = [
+        ("imports", &scenario.items.imports, PartSize::Imports),
+        (
+            "statements",
+            &scenario.items.statements,
+            PartSize::Statements,
+        ),
+        ("lines", &scenario.items.lines, PartSize::Lines),
+    ]
+    .into_iter()
+    .find(|(_, files, _)| !files.is_empty());
+    let found = match (scenario.outline.ask, pieces) {
+        (Some(QuestionSettings::Bisect), _) => in_order(scenario, base, &folder, observer)?,
+        (Some(QuestionSettings::Reduce), Some((field, files, grain))) => {
+            Some(of_sources(field, files, grain, base, &folder)?)
+        }
+        (Some(QuestionSettings::Reduce), None) => {
+            match (
+                &scenario.items.files,
+                &scenario.items.from,
+                &scenario.items.to,
+            ) {
+                (Some(files), ..) => Some(of_files(&base.join(files), &folder)?),
+                (None, Some(from), Some(to)) => {
+                    Some(of_differences(scenario, [from, to], base, &folder)?)
+                }
+                (None, Some(_), None) | (None, None, Some(_)) => {
+                    return Err(PlanError::of_field(
+                        "from",
+                        "`from` and `to` belong together, and only one is given",
+                        "give the environment that does not fail as `from`, and the one that fails as `to`",
+                    ));
+                }
+                (None, None, None) => None,
+            }
+        }
+        _ => None,
+    };
+    Ok(found)
+}
+
+/// Returns the candidates of an ordered list, with known counts.
+fn in_order(
+    scenario: &Scenario,
+    base: &Path,
+    folder: &Path,
+    observer: &mut dyn ExperimentObserver,
+) -> Result<Option<SearchSources>, PlanError> {
+    let mut packages = [
+        ("pip", &scenario.candidates.pip, PackageManager::Pip),
+        ("cargo", &scenario.candidates.cargo, PackageManager::Cargo),
+        ("apt", &scenario.candidates.apt, PackageManager::Apt),
+        ("npm", &scenario.candidates.npm, PackageManager::Npm),
+    ]
+    .into_iter()
+    .filter_map(|(field, spec, manager)| Some((field, spec.as_ref()?, manager)));
+    let (mut searched, history) = match (&scenario.candidates.git, packages.next()) {
+        (Some(range), _) => {
+            let line = prepare::commit_line(folder, range, scenario.bisect.prior.is_some())
+                .map_err(into_refusal)?;
+            check_committed(scenario, &line, folder)?;
+            commits_of_line(scenario, line, folder, observer)
+        }
+        (None, Some((field, spec, manager))) => (
+            package_versions(scenario, field, spec, manager, [base, folder], observer)?,
+            Vec::new(),
+        ),
+        (None, None)
+            if let [file] = scenario.candidates.over.as_slice()
+                && file.starts_with('@') =>
+        {
+            (read_candidates(&base.join(&file[1..]))?.into(), Vec::new())
+        }
+        (None, None)
+            if scenario.program.image.is_some()
+                && scenario.candidates.over.is_empty()
+                && scenario.candidates.range.is_none() =>
+        {
+            (image_tags(scenario)?, Vec::new())
+        }
+        (None, None) if scenario.bisect.prior.is_some() || scenario.bisect.log.is_some() => (
+            SearchSources::from(scenario.listed_candidates()?),
+            Vec::new(),
+        ),
+        (None, None) => {
+            let none_given =
+                scenario.candidates.over.is_empty() && scenario.candidates.range.is_none();
+            if none_given && in_repository(folder) {
+                return Err(PlanError::of_field(
+                    "over",
+                    "there are no candidates to search",
+                    "to search the commits of this repository: --git GOOD..BAD --build make; other candidates: --pip PACKAGE, --over v1,v2,v3, --range 1..64",
+                ));
+            }
+            return Ok(None);
+        }
+    };
+    let places: BTreeMap<String, usize> = searched
+        .choices
+        .as_candidates()
+        .iter()
+        .enumerate()
+        .map(|(index, place)| (place.name.clone(), index))
+        .collect();
+    match scenario.bisect.prior.as_deref() {
+        None => {}
+        Some("size") if !history.is_empty() => {
+            searched.weights = history.iter().map(|commit| commit.lines + 1).collect();
+        }
+        Some("size") => {
+            let hint = "give a file with `NAME WEIGHT` per line";
+            return Err(PlanError::of_field(
+                "prior",
+                "`size` works for commits only",
+                hint,
+            ));
+        }
+        Some(run) if !history.is_empty() && !base.join(run).is_file() => {
+            searched.weights = stacks::stack_weights(run, &history, observer)?;
+        }
+        Some(file) => searched.weights = read_weights(&base.join(file), &places, observer)?,
+    }
+    if let Some(log) = &scenario.bisect.log {
+        searched.known = read_log(&base.join(log), &places, observer)?;
+    }
+    Ok(Some(searched))
+}
+
+/// Converts an error of a preparation to a refusal of the scenario.
+fn into_refusal(unready: PreparationError) -> PlanError {
+    match unready {
+        PreparationError::Refused { what, at, hint } => PlanError { what, at, hint },
+        io @ PreparationError::Io { .. } => PlanError {
+            what: io.to_string(),
+            at: Vec::new(),
+            hint: io.hint().unwrap_or_default().to_owned(),
+        },
+    }
+}
+
+/// Returns whether a directory is in a git repository.
+fn in_repository(folder: &Path) -> bool {
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    folder.ancestors().any(|above| above.join(".git").exists())
+}
+
+/// Returns the commits of a history, as candidates and with their changes.
+fn commits_of_line(
+    scenario: &Scenario,
+    line: CommitHistory,
+    folder: &Path,
+    observer: &mut dyn ExperimentObserver,
+) -> (SearchSources, Vec<Commit>) {
+    let mut note = |text: &str| observer.on_message(ExperimentMessage::Note(text.to_owned()));
+    if line.commits.iter().any(|commit| commit.merges) {
+        note(if scenario.bisect.first_parent == Some(true) {
+            "a merge counts as one commit; if a merge is found, its commits can be searched next"
+        } else {
+            "a merge counts as one commit; if a merge is found, its commits are searched next"
+        });
+    }
+    if line.has_submodules {
+        note("submodules are not checked out; use --build 'git submodule update --init'");
+    }
+    let places = line.commits.iter().cloned().map(Into::into).collect();
+    let cwd = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let make = prepare::work_tree(
+        &line.root,
+        &cwd,
+        scenario.bisect.build.as_deref(),
+        &scenario.bisect.artifact,
+    );
+    let searched = SearchSources {
+        make: Some(make),
+        repository: Some(line.root.as_path().into()),
+        moved: Some((line.root, "{made}".to_owned())),
+        ..SearchSources::from(VariantChoices::Places(places))
+    };
+    (searched, line.commits)
+}

@@ -1,0 +1,223 @@
+//! Finds a stored trial that is to be run again, and its command.
+
+use super::error::ExperimentError;
+use super::rerun::prepare_trial;
+use super::trial_reference::parse_trial;
+use crate::model::{ActorPlan, Event, Outcome, Plan, Trial, TrialId};
+use crate::slot::{CommandLine, PlaceholderValues, words_by_hand};
+use crate::state::State;
+use crate::store::{self, RunFolder, StoreError, default_root, let_through};
+use crate::sys::files::PrivateFolder;
+use crate::untrusted::shell_lines;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A trial of a run, and its outcome.
+#[derive(Debug)]
+pub struct SelectedTrial {
+    folder: RunFolder,
+    /// The state of the run.
+    pub state: State,
+    /// The trial.
+    pub trial: Trial,
+    /// Its outcome; `None` if it did not end.
+    pub outcome: Option<Outcome>,
+}
+
+impl SelectedTrial {
+    /// Finds a trial by its reference; for a run without a number, the first trial that failed.
+    pub fn find(text: &str) -> Result<Self, ExperimentError> {
+        let (run, id) = if text.contains('#') {
+            parse_trial(text).map(|(run, id)| (run, Some(id)))?
+        } else {
+            (text, None)
+        };
+        let folder = RunFolder::find_run(run, &default_root()).map_err(|error| match error {
+            StoreError::NoRun { .. } if text.parse::<u64>().is_ok() => {
+                ExperimentError::usage(error.to_string())
+                    .with_hint(format!("a trial of the last run is written last#{text}"))
+            }
+            error => error.into(),
+        })?;
+        let mut found: Option<(Trial, Option<Outcome>)> = None;
+        let mut started: BTreeMap<TrialId, Trial> = BTreeMap::new();
+        let state = store::read_run(&folder.journal_path(), |event, _| match event {
+            Event::TrialStarted(trial) if id.is_none_or(|id| trial.id == id) => {
+                if id.is_some() {
+                    found = Some((trial.clone(), None));
+                } else {
+                    started.insert(trial.id, trial.clone());
+                }
+            }
+            Event::TrialFinished { trial, outcome, .. } => match &mut found {
+                Some((wanted, ended)) if wanted.id == *trial => *ended = Some(outcome.clone()),
+                None if id.is_none() => {
+                    let trial = started.remove(trial);
+                    let failed = matches!(outcome, Outcome::Fail(_));
+                    let failing = trial.filter(|trial| failed && !trial.capture);
+                    found = failing.map(|trial| (trial, Some(outcome.clone())));
+                }
+                _ => {}
+            },
+            _ => {}
+        })?;
+        let Some((trial, outcome)) = found else {
+            return Err(not_there(&state, id));
+        };
+        Ok(Self {
+            folder,
+            state,
+            trial,
+            outcome,
+        })
+    }
+
+    /// Refuses a run that belongs to another user or was copied, unless `trust` is set.
+    pub fn check_trust(self, trust: bool) -> Result<Self, ExperimentError> {
+        let folder = self.folder.check_trust(trust)?;
+        Ok(Self { folder, ..self })
+    }
+
+    /// Creates a temporary directory in which the trial can run.
+    pub fn scratch_folder(&self) -> io::Result<PrivateFolder> {
+        scratch_folder(&self.state.plan)
+    }
+
+    /// Returns the main command of the trial with these words in front, to run it in a terminal; prepares its variant.
+    pub async fn wrapped_command(
+        &self,
+        prefix: &str,
+        scratch: &Path,
+    ) -> Result<Command, ExperimentError> {
+        let (plan, trial) = (&self.state.plan, &self.trial);
+        prepare_trial(plan, trial, scratch).await?;
+        let words = shlex::split(prefix)
+            .filter(|words| !words.is_empty())
+            .ok_or_else(|| {
+                ExperimentError::usage(format!("`{prefix}` is not a command prefix"))
+                    .with_hint("check that every quote is closed")
+            })?;
+        let (numbers, actor) = main_actor(plan, trial, plan.scratch.then_some(scratch));
+        if actor.container.is_some() {
+            let what = format!("the command runs in a container, and `{prefix}` would run outside");
+            return Err(ExperimentError::usage(what).with_hint(
+                "leave --wrap out to rerun the trial; `wrap` in the scenario runs in the container",
+            ));
+        }
+        let process = CommandLine::new(&plan.environment, actor, &numbers);
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .args(process.argv)
+            .current_dir(process.cwd);
+        command.env_clear().envs(process.environment);
+        if let Some(file) = process.stdin {
+            command.stdin(Stdio::from(fs::File::open(file)?));
+        }
+        Ok(command)
+    }
+
+    /// Returns the shell line of the trial. Its differences from this shell are the numbers, the variables that were set
+    /// for the trial, its directory and its input.
+    pub fn shell_line(&self) -> String {
+        let (plan, trial) = (&self.state.plan, &self.trial);
+        let scratch = plan.scratch.then(|| Path::new("/tmp"));
+        let (numbers, actor) = main_actor(plan, trial, scratch);
+        let process = CommandLine::new(&plan.environment, actor, &numbers);
+        let contained = words_by_hand(actor, &numbers, &plan.limits, plan.memory);
+        let input = process
+            .stdin
+            .map_or(OsStr::new("/dev/null"), Path::as_os_str);
+        let words = match &contained {
+            Some(words) => contained_words(actor, words),
+            None => process_words(actor, &process),
+        };
+        format!(
+            "cd {} && {} < {}\n",
+            quoted(process.cwd.as_os_str()),
+            words.join(" "),
+            quoted(input),
+        )
+    }
+}
+
+/// Creates a temporary directory in which a trial of this plan can run.
+pub(super) fn scratch_folder(plan: &Plan) -> io::Result<PrivateFolder> {
+    let scratch = PrivateFolder::new("replay")?;
+    if plan.user.is_some() {
+        let_through(scratch.path())?;
+    }
+    Ok(scratch)
+}
+
+fn quoted(word: &OsStr) -> String {
+    shell_lines(word).into_string()
+}
+
+/// Returns the words that remove variables; `env` alone if there are none.
+fn env_words(actor: &ActorPlan) -> Vec<String> {
+    let removed = actor
+        .env
+        .iter()
+        .filter(|(_, value)| value.is_none())
+        .flat_map(|(name, _)| ["-u".to_owned(), quoted(name.as_os_str())]);
+    std::iter::once("env".to_owned()).chain(removed).collect()
+}
+
+/// Returns the command of a trial in a container.
+fn contained_words(actor: &ActorPlan, words: &[OsString]) -> Vec<String> {
+    let command = words.iter().map(|word| quoted(word));
+    if actor.env.iter().any(|(_, value)| value.is_none()) {
+        env_words(actor).into_iter().chain(command).collect()
+    } else {
+        command.collect()
+    }
+}
+
+/// Returns the command of a trial, with the variables that were set for it.
+fn process_words(actor: &ActorPlan, process: &CommandLine) -> Vec<String> {
+    let set = |name: &OsStr| actor.env.iter().any(|(own, _)| own.as_os_str() == name);
+    let ours = |name: &OsStr| name.to_string_lossy().starts_with("PROVOKE_");
+    let variables = process
+        .environment
+        .iter()
+        .filter(|(name, _)| set(name) || ours(name))
+        .map(|(name, value)| format!("{}={}", quoted(name), quoted(value)));
+    let command = process.argv.iter().map(|word| quoted(word));
+    env_words(actor)
+        .into_iter()
+        .chain(variables)
+        .chain(command)
+        .collect()
+}
+
+/// Returns the numbers of a trial, and the actor that decides its outcome.
+fn main_actor<'a>(
+    plan: &'a Plan,
+    trial: &Trial,
+    scratch: Option<&Path>,
+) -> (PlaceholderValues, &'a ActorPlan) {
+    let variant = plan.variant_plan(trial.variant);
+    let main = variant
+        .actors
+        .iter()
+        .find(|actor| actor.role.decides_outcome());
+    (
+        PlaceholderValues::new(trial, &variant.name, scratch),
+        main.expect("every plan has one"),
+    )
+}
+
+fn not_there(state: &State, id: Option<TrialId>) -> ExperimentError {
+    let last = state.next_id().0 - 1;
+    match id {
+        Some(id) => ExperimentError::usage(format!("the run {} has no trial {id}", state.run))
+            .with_hint(format!("choose a trial from #1 to #{last}")),
+        None => ExperimentError::usage(format!("no trial of the run {} failed", state.run))
+            .with_hint("to repeat one that passed, give its number, such as last#1"),
+    }
+}

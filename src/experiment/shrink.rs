@@ -1,0 +1,132 @@
+//! `load --shrink`: starts the search for the part of a load that a crash needs.
+
+use super::error::ExperimentError;
+use super::planning::become_main;
+use super::trial_reference::parse_trial;
+use crate::model::{BugFilter, CaptureMode, Event, FailureKind, Plan, Signal, TrialId, VariantId};
+use crate::scenario::{PlanContext, Scenario, shrink_plan};
+use crate::state::{SignatureFailures, State};
+use crate::store::{self, RunFolder, default_root};
+use provoke_stats::real;
+
+/// Signals by which a process with damaged memory may die: it depends on chance whether the allocator or the CPU
+/// detects the damage.
+const DAMAGE: [&str; 3] = ["SIGSEGV", "SIGABRT", "SIGBUS"];
+
+/// Makes a plan that shrinks the load of a run, or of one of its trials: `RUN#17`.
+pub fn plan_shrinking(
+    text: &str,
+    overlay: impl Fn(&mut Scenario),
+) -> Result<Plan, ExperimentError> {
+    let (run, trial) = if text.contains('#') {
+        parse_trial(text).map(|(run, trial)| (run, Some(trial)))?
+    } else {
+        (text, None)
+    };
+    let mut asked = Scenario::default();
+    overlay(&mut asked);
+    let folder = RunFolder::find_run(run, &default_root())?.check_trust(asked.trust)?;
+    let mut of = None;
+    let state = store::read_run(&folder.journal_path(), |event, _| match event {
+        Event::TrialStarted(started) if Some(started.id) == trial => {
+            of = Some(started.variant);
+        }
+        _ => {}
+    })?;
+    if state.plan.load.is_none() {
+        let what = format!("the run {} is not a run of `provoke load`", state.run);
+        return Err(ExperimentError::usage(what)
+            .with_hint("choose a run of `provoke load`; use `provoke reduce` for other failures"));
+    }
+    let (variant, kinds) = match trial {
+        Some(trial) => of_life(&state, of, trial)?,
+        None => of_run(&state)?,
+    };
+    let failing = state.plan.variant_plan(variant);
+    let mut scenario = Scenario::of_variant_plan(&state.plan, failing).map_err(|_| {
+        let what = "the command of the run is not UTF-8 text";
+        ExperimentError::usage(what)
+            .with_hint("define the command in a scenario file, and load that")
+    })?;
+    scenario.loaded = state.plan.load_of(failing);
+    // The `only` setting of the earlier run does not apply.
+    scenario.judge.only.clear();
+    overlay(&mut scenario);
+    let typed = scenario.program.command.is_some() || scenario.program.shell.is_some();
+    if typed && !scenario.outline.actors.is_empty() {
+        become_main(&mut scenario)?;
+    }
+    let here = std::env::current_dir()?;
+    let bounded = scenario.trials.runs.is_some() || scenario.stop.duration.is_some();
+    let mut plan = scenario.to_plan(PlanContext::of_this_process(here))?;
+    let lives = &state.tally_of(variant).lives;
+    let requests = lives.sent.checked_div(lives.lives);
+    shrink_plan(&mut plan, requests, bounded)?;
+    if plan.rules.only.is_empty() {
+        plan.rules.only = meant_failures(&kinds);
+    }
+    // The evidence of the crash is known from the run; dumping cores makes trials longer.
+    plan.capture = CaptureMode::Off;
+    Ok(plan)
+}
+
+/// Returns the variant of a run that crashes most often, and its kinds of crash.
+fn of_run(state: &State) -> Result<(VariantId, Vec<FailureKind>), ExperimentError> {
+    let rate = |id: VariantId| {
+        let tally = state.tally_of(id);
+        real(tally.failures) / real(tally.counted_trials().max(1))
+    };
+    let failing = state.all_tallies().filter(|(_, tally)| tally.failures > 0);
+    let worst = failing.max_by(|(a, _), (b, _)| rate(*a).total_cmp(&rate(*b)));
+    let Some((variant, tally)) = worst else {
+        let what = format!("no trial of the run {} crashed", state.run);
+        return Err(ExperimentError::usage(what).with_hint(
+            "choose a run with crashes; more clients or requests make crashes more likely",
+        ));
+    };
+    let bugs = tally.groups.values().filter(|group| group.is_the_bug);
+    Ok((variant, bugs.map(|group| group.kind.clone()).collect()))
+}
+
+/// Returns the variant of a trial, and its kind of crash.
+fn of_life(
+    state: &State,
+    of: Option<VariantId>,
+    trial: TrialId,
+) -> Result<(VariantId, Vec<FailureKind>), ExperimentError> {
+    let Some(variant) = of else {
+        let last = state.next_id().0 - 1;
+        let what = format!("the run {} has no trial {trial}", state.run);
+        return Err(
+            ExperimentError::usage(what).with_hint(format!("choose a trial from #1 to #{last}"))
+        );
+    };
+    let is_it = |group: &&SignatureFailures| group.trials.contains(&trial);
+    let mut groups = state.tally_of(variant).groups.values();
+    match groups.find(is_it) {
+        Some(group) => Ok((variant, vec![group.kind.clone()])),
+        None => {
+            let what = format!("trial {trial} of the run {} did not crash", state.run);
+            Err(ExperimentError::usage(what).with_hint("choose a trial that crashed"))
+        }
+    }
+}
+
+/// Returns the rules for the observed failures.
+fn meant_failures(kinds: &[FailureKind]) -> Vec<BugFilter> {
+    let damage = || DAMAGE.iter().filter_map(|name| Signal::from_name(name));
+    let mut all: Vec<BugFilter> = Vec::new();
+    for kind in kinds {
+        let damaged = match kind {
+            FailureKind::Signal { signal, .. } => damage().any(|one| one == *signal),
+            _ => false,
+        };
+        let more = damage().filter(|_| damaged).map(BugFilter::Signal);
+        for only in std::iter::once(BugFilter::of_kind(kind)).chain(more) {
+            if !all.contains(&only) {
+                all.push(only);
+            }
+        }
+    }
+    all
+}

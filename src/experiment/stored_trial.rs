@@ -1,0 +1,202 @@
+//! Reads a stored trial with all of its evidence.
+
+use super::core_analysis::CoreAnalysis;
+use super::error::ExperimentError;
+use super::trial_evidence::{in_flight, last_output};
+use super::trial_reference::parse_trial;
+use crate::exec::STORY;
+use crate::model::{
+    Autopsy, Crash, Event, Failure, InconclusiveReason, Observation, Outcome, TrialId, VariantId,
+};
+use crate::oracle;
+use crate::questions::Answer;
+use crate::report::Report;
+use crate::report::story::{BetterTrial, RequestInFlight};
+use crate::state::State;
+use crate::store::{self, RunFolder, default_root};
+use crate::untrusted::shell_word;
+use crate::words;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Maximum number of trials that are listed.
+const LISTED: usize = 12;
+
+/// A stored trial.
+#[derive(Debug)]
+pub struct StoredTrial {
+    /// Its number.
+    pub id: TrialId,
+    /// Whether it captured evidence after the measurement.
+    pub is_captured: bool,
+    /// What was seen.
+    pub seen: Box<Observation>,
+    /// Its outcome.
+    pub outcome: Outcome,
+    /// The state of its run.
+    pub state: State,
+    /// A trial of the same failure with better evidence.
+    pub better: Option<BetterTrial>,
+    variant: VariantId,
+    directory: PathBuf,
+}
+
+impl StoredTrial {
+    /// Reads a trial by its reference, such as `last#17`.
+    pub fn read(name: &str) -> Result<Self, ExperimentError> {
+        let (run, id) = parse_trial(name)?;
+        let folder = RunFolder::find_run(run, &default_root())?;
+        let mut known: Vec<(TrialId, Failure)> = Vec::new();
+        let mut finished: Vec<u64> = Vec::new();
+        let mut found: Option<(Box<Observation>, Outcome)> = None;
+        let (mut variant, mut is_captured) = (VariantId(0), false);
+        let take = |event: &Event, _: &_| {
+            if let Event::TrialStarted(trial) = event
+                && trial.id == id
+            {
+                (variant, is_captured) = (trial.variant, trial.capture);
+            }
+            let Event::TrialFinished {
+                trial,
+                seen,
+                outcome,
+                ..
+            } = event
+            else {
+                return;
+            };
+            finished.push(trial.0);
+            if let Some(failure) = outcome.any_failure() {
+                known.push((*trial, failure.clone()));
+            }
+            if *trial == id {
+                found = Some((seen.clone(), outcome.clone()));
+            }
+        };
+        let state = store::read_trials(&folder.journal_path(), take)?;
+        let (seen, outcome) = found.ok_or_else(|| {
+            let failed: Vec<u64> = known.iter().map(|(trial, _)| trial.0).collect();
+            no_trial(&state.run, id, finished, failed)
+        })?;
+        let better = outcome.any_failure().and_then(|failure| {
+            let mine = (failure.signature.depth, failure.signature.id);
+            let mut others = known.iter();
+            let same = others.find(|(_, other)| other.signature.also.contains(&mine));
+            same.map(|(trial, failure)| {
+                let trial_name = format!("{run}#{}", trial.0);
+                BetterTrial {
+                    trial: *trial,
+                    failure: failure.clone(),
+                    command: format!("provoke explain {}", shell_word(trial_name.as_ref())),
+                }
+            })
+        });
+        Ok(Self {
+            id,
+            is_captured,
+            seen,
+            outcome,
+            state,
+            better,
+            variant,
+            directory: folder.trials_path().join(id.0.to_string()),
+        })
+    }
+
+    /// Returns the analyses of its cores: the stored ones, or new ones if another tool is requested.
+    pub fn autopsies(&self, analysis: &CoreAnalysis) -> Result<Vec<Autopsy>, ExperimentError> {
+        let cores = self.seen.cores.iter();
+        if !analysis.tools.is_empty() {
+            // The run may have been moved since.
+            let names = cores.filter_map(|core| Path::new(core.file.as_os_str()).file_name());
+            return names
+                .map(|name| analysis.examine_core(&self.directory.join(name)))
+                .collect();
+        }
+        let written = fs::read(self.directory.join(STORY))
+            .ok()
+            .and_then(|text| serde_json::from_slice(&text).ok());
+        Ok(written.unwrap_or_else(|| {
+            let short = cores.filter_map(|core| core.crash.as_deref());
+            let told = |crash: &Crash| Autopsy {
+                crash: crash.clone(),
+                gaps: vec![
+                    "the core was not kept: this is what the journal holds of it".to_owned(),
+                ],
+                ..Autopsy::default()
+            };
+            short.map(told).collect()
+        }))
+    }
+
+    /// Returns the hang that a trial seems to be that was stopped by the user.
+    pub fn seeming_hang(&self) -> Option<Failure> {
+        let was_stopped = self.outcome == Outcome::Void(InconclusiveReason::Interrupted);
+        if was_stopped {
+            oracle::seeming_hang(self.state.plan.variant_plan(self.variant), &self.seen)
+        } else {
+            None
+        }
+    }
+
+    /// Returns the requests that were in flight when its service crashed.
+    pub fn requests_in_flight(&self) -> Vec<RequestInFlight> {
+        in_flight(&self.directory)
+    }
+
+    /// Returns its last lines of output.
+    pub fn last_output(&self) -> Vec<String> {
+        last_output(&self.directory)
+    }
+}
+
+/// Returns the reference of the trial of a run with the best evidence of its failure.
+pub fn best_trial(folder: &RunFolder) -> Result<String, ExperimentError> {
+    let state = store::read_run(&folder.journal_path(), |_, _| {})?;
+    let report = Report::new(&state, true);
+    let path = folder.path().to_string_lossy();
+    if let Some(trial) = report.known_best() {
+        return Ok(format!("{path}#{trial}"));
+    }
+    // Of other trials, only the exit status and the leaks are known.
+    let mut failing = report.variants.iter().flat_map(|one| &one.failing_trials);
+    let first = failing.next().map(|trial| format!("{path}#{trial}"));
+    first.ok_or_else(|| {
+        ExperimentError::usage(format!("no trial of the run {} failed", state.run))
+            .with_hint(hint_without_failures(&report))
+    })
+}
+
+/// Suggests which run to explain instead of one without failures.
+fn hint_without_failures(report: &Report) -> String {
+    let baseline = match &report.answer {
+        Some(Answer::Confirm(answer)) => answer.baseline.as_ref(),
+        _ => None,
+    };
+    let run = baseline.and_then(|baseline| baseline.run.as_deref());
+    match run.map(|run| shell_word(run.as_ref())) {
+        Some(run) => format!("to explain a failure before the fix: provoke explain {run}"),
+        None => "`provoke list` shows which of the stored runs failed".to_owned(),
+    }
+}
+
+/// Reports that a run has no such trial, and lists its trials.
+fn no_trial(
+    run: &str,
+    id: TrialId,
+    mut finished: Vec<u64>,
+    mut failed: Vec<u64>,
+) -> ExperimentError {
+    finished.sort_unstable();
+    failed.sort_unstable();
+    let trials = words::trial_list(&finished, LISTED);
+    let what = format!("the run {run} has no finished trial {id}");
+    ExperimentError::usage(what).with_hint(match (finished.as_slice(), failed.as_slice()) {
+        ([], _) => "none of its trials finished".to_owned(),
+        (_, []) => format!("its trials are {trials}; none of them failed"),
+        (_, failed) => {
+            let failed = words::trial_list(failed, LISTED);
+            format!("its trials are {trials}; failed: {failed}")
+        }
+    })
+}

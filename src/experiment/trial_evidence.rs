@@ -1,0 +1,63 @@
+//! Reads the evidence in the directory of a trial.
+
+use crate::report::story::RequestInFlight;
+use serde_json::Value;
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+/// Maximum length of the first line of a request.
+const REQUEST_LINE: u64 = 8192;
+/// Number of output lines that are shown.
+const LAST_LINES: usize = 15;
+
+/// Returns the JSON values of a file with one per line; empty if the file cannot be read.
+pub(super) fn json_lines(file: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let lines = text.lines();
+    lines
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}
+
+/// Returns the requests that were in flight when the service of a trial crashed.
+pub(super) fn in_flight(directory: &Path) -> Vec<RequestInFlight> {
+    let first_line = |line: &Value| {
+        let file = Path::new(line["request"].as_str()?).file_name()?;
+        let file = fs::File::open(directory.join("requests").join(file)).ok()?;
+        let mut text = Vec::new();
+        file.take(REQUEST_LINE).read_to_end(&mut text).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let line = text.lines().next()?;
+        let line = line.rsplit_once(" HTTP/").map_or(line, |(line, _)| line);
+        Some(line.to_owned())
+    };
+    let request = |line: Value| RequestInFlight {
+        request: first_line(&line)
+            .or_else(|| line["kind"].as_str().map(str::to_owned))
+            .unwrap_or_default(),
+        client: line["client"].as_u64().unwrap_or(0),
+        age: line["age_ms"].as_f64().unwrap_or(0.0) / 1e3,
+        part: line["part"].as_str().unwrap_or_default().to_owned(),
+        received: line["bytes"].as_u64().unwrap_or(0),
+    };
+    let lines = json_lines(&directory.join("in-flight.jsonl"));
+    lines.into_iter().map(request).collect()
+}
+
+/// Returns the last lines that a trial wrote to stderr, or else to stdout.
+pub(super) fn last_output(directory: &Path) -> Vec<String> {
+    let last_lines = |name: &str| {
+        let text = fs::read(directory.join(name)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let lines: Vec<&str> = text.trim_end().lines().collect();
+        let first = lines.len().saturating_sub(LAST_LINES);
+        lines[first..].iter().map(ToString::to_string).collect()
+    };
+    let errors: Vec<String> = last_lines("stderr");
+    if errors.is_empty() {
+        last_lines("stdout")
+    } else {
+        errors
+    }
+}

@@ -1,0 +1,48 @@
+//! `--user`: runs the processes of trials as another user.
+
+use super::error::ExperimentError;
+use crate::model::{Plan, Text, is_secret};
+use crate::sys::user;
+use crate::untrusted::Untrusted as _;
+
+/// Checks that trials can run as the user in the plan, and sets the variables that name the user.
+pub(super) fn become_user(plan: &mut Plan) -> Result<(), ExperimentError> {
+    let Some(name) = &plan.user else {
+        return Ok(());
+    };
+    let refuse =
+        |what: String, hint: &str| Err(ExperimentError::usage(what).with_hint(hint.to_owned()));
+    let Some(user) = user::find_user(name) else {
+        return refuse(
+            format!("there is no user `{}`", name.to_safe()),
+            "choose a user from `getent passwd`",
+        );
+    };
+    if !user::is_root() {
+        return refuse(
+            "only root can run trials as another user".to_owned(),
+            "leave --user out, or run provoke with sudo",
+        );
+    }
+    let actors = plan.variants.iter().flat_map(|variant| &variant.actors);
+    if actors.into_iter().any(|actor| actor.container.is_some()) {
+        return refuse(
+            "`--user` does not apply to trials in containers".to_owned(),
+            "choose the user in the container: --container user=NAME",
+        );
+    }
+    // Secrets of root are not passed to the user, unless they are set for the trials.
+    plan.environment
+        .retain(|(name, _)| !is_secret(&name.as_os_str().to_string_lossy()));
+    let variables = [
+        ("HOME", &user.home),
+        ("USER", &user.name),
+        ("LOGNAME", &user.name),
+    ];
+    for (name, value) in variables {
+        let name = Text::from(name);
+        plan.environment.retain(|(known, _)| *known != name);
+        plan.environment.push((name, Text::from(value)));
+    }
+    Ok(())
+}

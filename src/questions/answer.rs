@@ -1,0 +1,106 @@
+//! Answer to a question: one sentence, its evidence and its assumptions.
+
+use super::{Bisection, Comparison, Confirmation, Reduction, Shrinking, Threshold, of_plan};
+use crate::model::{Plan, VariantId};
+use crate::state::State;
+use crate::words;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The answer to a question.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// Is it fixed?
+    Confirm(Box<Confirmation>),
+    /// Which variants fail, and do they differ?
+    Compare(Box<Comparison>),
+    /// Which candidate is the first bad one?
+    Bisect(Box<Bisection>),
+    /// Which items does the failure need?
+    Reduce(Box<Reduction>),
+    /// At which concurrency does it fail?
+    Ramp(Box<Threshold>),
+    /// Which parts of a load does the crash need?
+    Shrink(Box<Shrinking>),
+}
+
+/// The text of an answer.
+pub trait AnswerText {
+    /// Returns the answer in one sentence.
+    fn sentence(&self) -> &str;
+
+    /// Returns further facts, one line each.
+    fn detail_lines(&self) -> Vec<String>;
+
+    /// Returns the assumptions of the answer.
+    fn assumptions(&self) -> &[String];
+}
+
+/// Failures among trials.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FailureCounts {
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// Counted trials.
+    pub trials: u64,
+}
+
+impl FailureCounts {
+    pub(super) fn in_words(self) -> String {
+        format!("{} of {}", self.failures, self.trials)
+    }
+}
+
+impl Answer {
+    /// Derives the answer from the state; `None` if the question was only the rate. `name_crash` returns the title of
+    /// the most frequent failure of a variant.
+    pub fn new(state: &State, name_crash: &dyn Fn(VariantId) -> Option<String>) -> Option<Self> {
+        of_plan(&state.plan).answer(state, name_crash)
+    }
+
+    /// Returns its text.
+    pub fn text(&self) -> &dyn AnswerText {
+        match self {
+            Self::Confirm(answer) => &**answer,
+            Self::Compare(answer) => &**answer,
+            Self::Bisect(answer) => &**answer,
+            Self::Reduce(answer) => &**answer,
+            Self::Ramp(answer) => &**answer,
+            Self::Shrink(answer) => &**answer,
+        }
+    }
+
+    /// Returns whether the answer is FIXED, but a fix that only halves the failure rate may pass as well.
+    pub fn may_be_a_half_fix(&self) -> bool {
+        matches!(self, Self::Confirm(answer) if answer.may_be_a_half_fix())
+    }
+}
+
+/// Returns the assumptions of every answer about its trials.
+pub(super) fn independence_assumptions(state: &State) -> Vec<String> {
+    let shared = "trials do not influence each other through what `setup` started";
+    let shares_processes = state.shares_a_life();
+    shares_processes
+        .then(|| shared.to_owned())
+        .into_iter()
+        .collect()
+}
+
+/// Says that runs which count together may differ in unrecorded facts.
+pub(super) fn unrecorded_assumption(runs: &str) -> String {
+    format!("{runs} do not differ in anything that is not recorded, such as an external database")
+}
+
+/// Returns a probability of error as text: `1 of 20`.
+pub(super) fn one_of(alpha: f64) -> String {
+    // Rounded down, so that the stated probability is never below the real one.
+    format!(
+        "1 of {}",
+        words::format_number((1.0 / alpha + 1e-9).floor())
+    )
+}
+
+pub(super) fn format_confidence(plan: &Plan) -> String {
+    format!("{} %", plan.alpha.confidence_percent())
+}

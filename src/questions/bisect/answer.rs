@@ -1,0 +1,839 @@
+//! Answer of `bisect`: the first bad candidate.
+
+use super::{BisectPolicy, BisectProgress, CandidateBuilds};
+use crate::model::{Boundary, Candidate, VariantId};
+use crate::questions::answer::{AnswerText, format_confidence, independence_assumptions, one_of};
+use crate::questions::search::{not_tested, reproduction_needed, search_assumptions};
+use crate::questions::{
+    self, EarlierTrialsReport, Policy as _, RaiseReport, Reproduction, Verdict,
+};
+use crate::state::State;
+use crate::words;
+use provoke_stats as stats;
+use provoke_stats::search::SearchVerdict as Found;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Untested candidates below this probability are left out.
+const UNLIKELY: f64 = 0.005;
+/// Missing trials above this number are not mentioned.
+const MOST_MISSING: u64 = 1000;
+
+/// Which candidate is the first bad one, with the numbers behind the answer.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Bisection {
+    /// The answer in one sentence.
+    pub sentence: String,
+    /// The first bad candidate; several if those between them are not testable. Empty until it is known.
+    pub culprits: Vec<String>,
+    /// The first good candidate, if a fix was searched; null otherwise.
+    pub after_fix: Option<String>,
+    /// The probability that it is one of these.
+    pub probability: f64,
+    /// The smallest set of candidates that contains it at this confidence, the likeliest first.
+    pub credible: Vec<String>,
+    /// The failure rate of bad candidates, at least and at most.
+    pub rate: [f64; 2],
+    /// The tested candidates, and those that may be the answer.
+    pub points: Vec<CandidateReport>,
+    /// How the first bad candidate compares with the one before it, by their own trials.
+    pub local: Option<LocalCheck>,
+    /// Why the results contradict a single boundary and one failure rate of all bad candidates; null if they do not.
+    pub contradiction: Option<String>,
+    /// A version before the first bad one that also fails, less often; null if none was seen.
+    pub earlier: Option<EarlierFailingVersion>,
+    /// The bad end, if it fails significantly more often than the culprit: another change between them may have raised
+    /// the rate; null otherwise.
+    pub rise: Option<RateRise>,
+    /// `clean` was set, but the good end failed, less often than the bad end: the search continued without `clean`.
+    pub clean_refuted: bool,
+    /// The limit of trials at which the search gave up; null if it did not.
+    pub limit: Option<u64>,
+    /// The trials that were missing when a limit ended the check of the answer; null otherwise.
+    pub unchecked: Option<UncheckedTrials>,
+    /// Builds that are identical to an earlier one; 0 unless artifacts were named.
+    pub identical_builds: u64,
+    /// The probability that the answer is wrong.
+    pub error_rate: f64,
+    /// The merge commit that an earlier search found, if this search covers the commits that it brought; null
+    /// otherwise.
+    pub merge: Option<String>,
+    /// The boundaries between bad and good versions, in the order of the list: that of this search, and with `all`,
+    /// those of the searches before it.
+    pub boundaries: Vec<Boundary>,
+    /// The settings that were tried before the search, and the one that it used; null without `raise-rate`.
+    pub raised: Option<RaiseReport>,
+    /// What earlier runs measured of the bad end; null without any.
+    pub earlier_runs: Option<EarlierTrialsReport>,
+    /// The assumptions of the answer.
+    pub assumptions: Vec<String>,
+}
+
+/// One candidate of a search.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CandidateReport {
+    /// Its position in the list, from 0.
+    #[serde(rename = "position")]
+    pub place: u64,
+    /// Its name.
+    pub name: String,
+    /// A description, if the name is not one: the subject of a commit.
+    pub about: Option<String>,
+    /// Counted trials.
+    pub trials: u64,
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// Trials that failed in another way; not counted.
+    pub other: u64,
+    /// The probability that it is the first bad one.
+    pub probability: f64,
+    /// Why it is not testable.
+    pub untestable: Option<String>,
+}
+
+/// The first bad candidate and the one before it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LocalCheck {
+    /// The first bad candidate.
+    pub culprit: String,
+    /// The candidate before it.
+    pub before: String,
+    /// The probability of such a difference by chance (Fisher, one-sided).
+    pub p_value: f64,
+    /// Whether that is significant.
+    pub confirmed: bool,
+    /// How many more passing trials of the candidate before would make it significant; 0 if it is.
+    pub missing: u64,
+}
+
+/// A version before the first bad one that also fails, less often.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct EarlierFailingVersion {
+    /// Its name.
+    pub name: String,
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// Counted trials.
+    pub trials: u64,
+    /// Whether it failed in a smaller share of its trials than the first bad one and those after it.
+    pub less_often: bool,
+    /// What that means.
+    pub meaning: EarlierFailureMeaning,
+}
+
+/// What failures of an earlier version mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EarlierFailureMeaning {
+    /// The good end fails less often, or not at all: the failures began at this version or before it.
+    BeganEarlier,
+    /// The good end also fails: good versions fail now and then.
+    Background,
+    /// The good end passed too few trials to decide between the two.
+    NotKnown,
+}
+
+/// A bad end that fails more often than the culprit.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RateRise {
+    /// The culprit.
+    pub culprit: String,
+    /// Its trials that showed the bug.
+    pub culprit_failures: u64,
+    /// Its counted trials.
+    pub culprit_trials: u64,
+    /// The bad end.
+    pub bad_end: String,
+    /// Trials of the bad end that showed the bug.
+    pub failures: u64,
+    /// Counted trials of the bad end.
+    pub trials: u64,
+}
+
+/// Trials that were missing when a limit ended the check of the answer.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct UncheckedTrials {
+    /// The version to test.
+    pub name: String,
+    /// How many more trials of it.
+    pub trials: u64,
+}
+
+impl EarlierFailingVersion {
+    /// Describes the earlier failing version.
+    fn to_sentence(&self, state: &State) -> String {
+        let side = if is_fixed(state) { "after" } else { "before" };
+        let rarer = if self.less_often { ", less often" } else { "" };
+        format!(
+            "{} {side} it also fails{rarer} ({} of {})",
+            self.name, self.failures, self.trials
+        )
+    }
+}
+
+impl Bisection {
+    pub(super) fn new(state: &State) -> Option<Self> {
+        let search = BisectProgress::of_state(state)?;
+        let alpha = state.plan.alpha.to_probability();
+        let masses = search.known.posterior_masses();
+        let places = candidates_of(state);
+        let name = |place: usize| places[place].name.clone();
+        let group = search.known.likeliest_group();
+        let newest = places.len() - 1;
+        let (k, n) = search.failing_counts();
+        let rate = stats::confidence_sequence(k, n, alpha);
+        let culprits = match search.current_verdict() {
+            // The good end is assumed to be good.
+            Found::Known(group) => group.first.max(1)..group.last.min(newest) + 1,
+            _ => 0..0,
+        };
+        let probability = match culprits.clone() {
+            places if places.is_empty() => group.mass,
+            places => masses[places].iter().sum(),
+        };
+        let culprits: Vec<String> = culprits.map(name).collect();
+        let credible = search.known.credible_set(1.0 - alpha).into_iter();
+        let fix = group
+            .first
+            .checked_sub(1)
+            .filter(|_| is_fixed(state))
+            .filter(|_| !culprits.is_empty())
+            .map(name);
+        let mut new = Self {
+            sentence: String::new(),
+            culprits,
+            after_fix: fix,
+            probability,
+            credible: credible
+                .filter(|place| *place <= newest)
+                .map(name)
+                .collect(),
+            rate: [rate.lo, rate.hi],
+            points: candidates_seen(state, &search, &masses),
+            local: local_check(state, &search),
+            contradiction: describe_contradiction(state, &search),
+            earlier: earlier_failing(state, &search),
+            rise: rate_rise(state, &search),
+            clean_refuted: state
+                .plan
+                .question
+                .as_search()
+                .is_some_and(|asked| asked.clean)
+                && search.known.allows_background(),
+            limit: reached_limit(state, &search),
+            unchecked: search
+                .unchecked_candidate()
+                .map(|(place, trials)| UncheckedTrials {
+                    name: name(place),
+                    trials,
+                }),
+            identical_builds: state.learned().map_or(0, CandidateBuilds::identical_builds),
+            error_rate: alpha,
+            merge: searched_merge(state).map(|merge| merge.name.clone()),
+            boundaries: found_boundaries(state, &search),
+            raised: RaiseReport::new(state),
+            earlier_runs: EarlierTrialsReport::of_search(state),
+            assumptions: list_assumptions(state),
+        };
+        new.sentence = new.write_sentence(state, &search);
+        Some(new)
+    }
+
+    fn write_sentence(&self, state: &State, search: &BisectProgress) -> String {
+        let (first, last) = end_names(state);
+        let tried = state.tally_of(State::FAILING);
+        let answer = match (BisectPolicy.verdict_of(state), search.current_verdict()) {
+            (Verdict::Found, _) => {
+                let certain = words::format_percent(self.probability);
+                let (end, noun) = (searched_end(state), candidate_noun(state));
+                let began_earlier = self
+                    .earlier
+                    .as_ref()
+                    .filter(|earlier| earlier.meaning == EarlierFailureMeaning::BeganEarlier);
+                let rate = if began_earlier.is_some_and(|earlier| earlier.less_often) {
+                    " at this failure rate"
+                } else {
+                    ""
+                };
+                let found = match (self.culprits.as_slice(), &self.after_fix) {
+                    ([one], Some(fix)) => format!(
+                        "{one}{} is the last bad {noun}{rate}, {fix}{} the first good one ({certain} %)",
+                        self.candidate_note(one),
+                        self.candidate_note(fix)
+                    ),
+                    ([one], None) => {
+                        format!(
+                            "{one}{} is the {end} bad {noun}{rate} ({certain} %)",
+                            self.candidate_note(one)
+                        )
+                    }
+                    (all, _) => format!(
+                        "the {end} bad {noun}{rate} is one of {} ({certain} %): those between them are not testable",
+                        all.join(", ")
+                    ),
+                };
+                match began_earlier {
+                    Some(earlier) => format!("{found}; {}", earlier.to_sentence(state)),
+                    None => found,
+                }
+            }
+            (Verdict::NotThere, Found::AlreadyBad(_)) => {
+                let begin = if is_fixed(state) { "later" } else { "earlier" };
+                match self.turning_candidate(state) {
+                    Some(point) => format!(
+                        "{first}, the good end, fails as {last} does, but {} does not ({} of {}): the bug comes and goes",
+                        point.name, point.failures, point.trials
+                    ),
+                    None => {
+                        let agree =
+                            format!("{first}, the good end, fails as {last} does");
+                        match searched_merge(state).filter(|_| is_fixed(state)) {
+                            Some(merge) => format!("{agree}; {}", describe_merge_itself(merge, "fixed")),
+                            None => match self.raising_setting() {
+                                Some(setting) => {
+                                    format!(
+                                        "{agree} with {setting}; search again without --raise-rate"
+                                    )
+                                }
+                                None => format!("{agree}: start {begin}"),
+                            },
+                        }
+                    }
+                }
+            }
+            (Verdict::NotThere, _) if tried.failures == 0 => {
+                let trials = tried.counted_trials();
+                let bound = stats::clopper_pearson(0, trials, state.plan.alpha.to_probability()).hi;
+                let rate = words::percent_bound(bound);
+                let trials = words::format_count(trials, "trial");
+                let ends = format!(
+                    "{last}, the bad end, did not fail in {trials}: its failure rate is below {rate} % ({} interval)",
+                    format_confidence(&state.plan)
+                );
+                match self.turning_candidate(state) {
+                    Some(point) => format!(
+                        "{ends}; but {} did ({} of {}): the bug comes and goes",
+                        point.name, point.failures, point.trials
+                    ),
+                    None => {
+                        let tried = self.most_tried_between(|point| point.trials > 0).is_some();
+                        let between = if tried {
+                            ", and no version tested between them failed"
+                        } else {
+                            ""
+                        };
+                        let why = searched_merge(state)
+                            .filter(|_| !is_fixed(state) && state.is_testable(State::FAILING)).map(|merge| format!("; {}", describe_merge_itself(merge, "brought")));
+                        format!("{ends}{between}{}", why.unwrap_or_default())
+                    }
+                }
+            }
+            (Verdict::NotThere, _) => format!(
+                "{last}, the bad end, failed in only {} of {}, too rarely to search; --reproduce-limit allows more trials",
+                tried.failures,
+                words::format_count(tried.counted_trials(), "trial")
+            ),
+            (Verdict::CouldNotTest, _) => not_tested(state),
+            (_, Found::Impossible) => {
+                "NOT KNOWN: no boundary explains the results; perhaps good versions fail, too (try without --clean)".to_owned()
+            }
+            _ => {
+                let left = words::format_count(self.credible.len() as u64, candidate_noun(state));
+                let likeliest = self.credible.first().filter(|_| self.credible.len() > 1).map_or(String::new(), |name| {
+                    format!(
+                        ", most likely {name} ({} %)",
+                        words::format_percent(self.probability)
+                    )
+                });
+                format!(
+                    "NOT KNOWN YET: {left} left ({}){likeliest}",
+                    format_confidence(&state.plan)
+                )
+            }
+        };
+        // If the ends agree, the sentence already says so.
+        let there = BisectPolicy.verdict_of(state) != Verdict::NotThere;
+        match self.contradiction.as_ref().filter(|_| there) {
+            Some(why) => format!("{answer}; but {why}"),
+            None => answer,
+        }
+    }
+
+    /// Returns the setting that the search used to raise the rate.
+    fn raising_setting(&self) -> Option<&str> {
+        self.raised.as_ref()?.setting.as_deref()
+    }
+
+    /// Returns the candidate between two ends that agree which differs from them.
+    fn turning_candidate(&self, state: &State) -> Option<&CandidateReport> {
+        let place = BisectPolicy::turns_at(state)? as u64;
+        self.points.iter().find(|point| point.place == place)
+    }
+
+    /// Returns the most tested candidate between the ends with this property.
+    fn most_tried_between(
+        &self,
+        is: impl Fn(&CandidateReport) -> bool,
+    ) -> Option<&CandidateReport> {
+        let between = self.points.get(1..self.points.len().saturating_sub(1))?;
+        let those = between.iter().filter(|point| is(point));
+        those.max_by_key(|point| point.trials)
+    }
+
+    /// Reports that good versions fail as well, or may fail, unless the sentence already says so.
+    fn describe_background(&self) -> Option<String> {
+        let earlier = self.earlier.as_ref()?;
+        let good = self.points.first().filter(|point| point.place == 0)?;
+        let EarlierFailingVersion {
+            name,
+            failures,
+            trials,
+            ..
+        } = earlier;
+        let end = format!("{}, the good end", good.name);
+        match earlier.meaning {
+            EarlierFailureMeaning::BeganEarlier => None,
+            EarlierFailureMeaning::Background => Some(format!(
+                "good versions also fail, less often: {end}, failed in {} of {}",
+                good.failures, good.trials
+            )),
+            EarlierFailureMeaning::NotKnown => Some(format!(
+                "{name} also failed, in {failures} of {trials}; {end}, in {} of {}: too few trials to tell an earlier start from background failures",
+                good.failures, good.trials
+            )),
+        }
+    }
+
+    /// Returns the description of a candidate in brackets.
+    fn candidate_note(&self, name: &str) -> String {
+        let point = self.points.iter().find(|point| point.name == name);
+        let about = point.and_then(|point| point.about.as_deref());
+        about.map_or(String::new(), |about| format!(" \"{about}\""))
+    }
+}
+
+impl AnswerText for Bisection {
+    fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
+    fn detail_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let counts = |name: &str| {
+            let point = self.points.iter().find(|point| point.name == name);
+            point.map_or_else(
+                || "0 of 0".to_owned(),
+                |point| format!("{} of {}", point.failures, point.trials),
+            )
+        };
+        if let Some(local) = &self.local {
+            let said = match local.missing {
+                0 => "significant".to_owned(),
+                missing => format!(
+                    "not significant; {} of {} would make it so",
+                    words::format_count(missing, "more passing trial"),
+                    local.before
+                ),
+            };
+            lines.push(format!(
+                "{} failed in {}, {} {} it in {}: {}, {said}",
+                local.culprit,
+                counts(&local.culprit),
+                local.before,
+                if self.after_fix.is_some() {
+                    "after"
+                } else {
+                    "before"
+                },
+                counts(&local.before),
+                words::p_value(local.p_value)
+            ));
+        }
+        if !self.culprits.is_empty() {
+            lines.push(format!(
+                "bad versions fail in {} of the trials",
+                words::format_interval(self.rate)
+            ));
+        }
+        let bad = self.points.last().zip(self.earlier_runs.as_ref());
+        lines.extend(bad.and_then(|(bad, earlier)| earlier.describe_earlier_trials(&bad.name)));
+        let good = self.points.first().filter(|point| point.place == 0);
+        if let Some(good) = good.filter(|_| self.clean_refuted) {
+            lines.push(format!(
+                "{}, the good end, also fails, less often ({} of {}): continued without --clean",
+                good.name, good.failures, good.trials
+            ));
+        } else {
+            lines.extend(self.describe_background());
+        }
+        if let Some(rise) = &self.rise {
+            lines.push(format!(
+                "{}, the bad end, fails more often ({} of {}) than {} ({} of {}): another change between them may have raised the rate",
+                rise.bad_end,
+                rise.failures,
+                rise.trials,
+                rise.culprit,
+                rise.culprit_failures,
+                rise.culprit_trials
+            ));
+        }
+        lines.extend(self.raised.iter().flat_map(RaiseReport::summary_lines));
+        if let Some(limit) = self.limit {
+            lines.push(format!(
+                "stopped at the limit of {}: -n allows more, and --log continues from these results",
+                words::format_count(limit, "trial")
+            ));
+        }
+        if let Some(UncheckedTrials { name, trials }) = &self.unchecked {
+            lines.push(format!(
+                "the check of the answer is incomplete: {} of {name} would show whether an earlier version also fails",
+                words::format_count(*trials, "more trial")
+            ));
+        }
+        if self.identical_builds > 0 {
+            lines.push(format!(
+                "{} to an earlier one, so the commits between them are excluded (assuming that only the artifacts matter)",
+                words::plural_of(self.identical_builds, "build was identical", "builds were identical")
+            ));
+        }
+        if let Some(merge) = &self.merge {
+            lines.push(format!(
+                "these commits were merged by {merge}, which an earlier search found; each of the two answers is wrong in at most {} cases",
+                one_of(self.error_rate)
+            ));
+        }
+        if self.boundaries.len() > 1 {
+            let boundaries: Vec<String> = self.boundaries.iter().map(say_boundary).collect();
+            lines.push(format!(
+                "boundaries: {}; each is wrong in at most {} cases",
+                boundaries.join(", "),
+                one_of(self.error_rate)
+            ));
+        }
+        let others: u64 = self.points.iter().map(|point| point.other).sum();
+        if others > 0 {
+            lines.push(format!(
+                "{} in another way: not counted",
+                words::plural_of(others, "trial failed", "trials failed")
+            ));
+        }
+        let good = self.points.first().filter(|_| !self.culprits.is_empty());
+        if let Some(good) = good.filter(|good| good.place == 0 && good.trials == 0) {
+            lines.push(format!(
+                "{}, the good end, was not tested: assumed good",
+                good.name
+            ));
+        }
+        lines
+    }
+
+    fn assumptions(&self) -> &[String] {
+        &self.assumptions
+    }
+}
+
+fn is_fixed(state: &State) -> bool {
+    state
+        .plan
+        .question
+        .as_search()
+        .is_some_and(|asked| asked.fixed)
+}
+
+/// Returns whether the first or the last bad candidate is searched, in the order of the user's list.
+fn searched_end(state: &State) -> &'static str {
+    if is_fixed(state) { "last" } else { "first" }
+}
+
+/// Returns the noun for the candidates: commits have a subject.
+fn candidate_noun(state: &State) -> &'static str {
+    let is_commit = |place: &Candidate| place.about.is_some();
+    if candidates_of(state).iter().any(is_commit) {
+        "commit"
+    } else {
+        "version"
+    }
+}
+
+fn candidates_of(state: &State) -> &[Candidate] {
+    let space = state.plan.space.as_ref();
+    space.map_or(&[], |space| space.choices.as_candidates())
+}
+
+/// Returns the merge that an earlier search found.
+fn searched_merge(state: &State) -> Option<&Candidate> {
+    let space = state.plan.space.as_ref();
+    space.and_then(|space| space.merge.as_ref())
+}
+
+/// Returns the boundaries found so far.
+fn found_boundaries(state: &State, search: &BisectProgress) -> Vec<Boundary> {
+    let stretch = state
+        .plan
+        .space
+        .as_ref()
+        .and_then(|space| space.stretch.as_ref());
+    let (from, mut found) = stretch.map_or((0, Vec::new()), |stretch| {
+        (stretch.from, stretch.found.clone())
+    });
+    let places = candidates_of(state);
+    if let (Verdict::Found, Found::Known(group)) =
+        (BisectPolicy.verdict_of(state), search.current_verdict())
+        && let Some(passes) = group.first.checked_sub(1)
+    {
+        let place = if is_fixed(state) {
+            places.len() - 1 - passes
+        } else {
+            group.first
+        };
+        let last = group.last.min(places.len() - 1);
+        let fails = places.get(group.first..=last).unwrap_or_default();
+        found.push(Boundary {
+            place: u64::from(from) + place as u64,
+            fails: fails.iter().map(|place| place.name.clone()).collect(),
+            passes: places[passes].name.clone(),
+            begins: !is_fixed(state),
+        });
+    }
+    found.sort_by_key(|boundary| boundary.place);
+    found
+}
+
+fn say_boundary(boundary: &Boundary) -> String {
+    let fails = boundary.fails.join(" or ");
+    if boundary.begins {
+        format!("first bad: {fails}")
+    } else {
+        format!("last bad: {fails}, before {}", boundary.passes)
+    }
+}
+
+/// Says that the merge itself is the culprit, or the fix, and none of the merged commits.
+fn describe_merge_itself(merge: &Candidate, did: &str) -> String {
+    let about = merge.about.as_ref();
+    let about = about.map_or(String::new(), |about| format!(" \"{about}\""));
+    format!(
+        "so the merge itself, {}{about}, {did} it: the combination of both parents, not one of the merged commits",
+        merge.name
+    )
+}
+
+/// Returns the names of the good end and of the bad one.
+fn end_names(state: &State) -> (&str, &str) {
+    match candidates_of(state) {
+        [first, .., last] => (&first.name, &last.name),
+        _ => ("", ""),
+    }
+}
+
+/// Returns the failures and the trials of a candidate without the counts of earlier runs.
+fn own_counts(state: &State, search: &BisectProgress, place: usize) -> (u64, u64) {
+    let (failures, trials) = search.known.failures_and_runs(place);
+    if state.variant_at_place(place) != Some(State::FAILING) {
+        return (failures, trials);
+    }
+    let reproduction = Reproduction::of_state(state);
+    let (earlier_failures, earlier_trials) =
+        reproduction.map_or((0, 0), |known| known.counted_earlier(&state.plan));
+    (
+        failures.saturating_sub(earlier_failures),
+        trials.saturating_sub(earlier_trials),
+    )
+}
+
+fn candidates_seen(state: &State, search: &BisectProgress, masses: &[f64]) -> Vec<CandidateReport> {
+    let places = candidates_of(state);
+    let last = places.len() - 1;
+    // Without a culprit, its probability is not shown.
+    let searched = BisectPolicy.verdict_of(state) != Verdict::NotThere;
+    let seen = |(place, Candidate { name, about }): (usize, &Candidate)| {
+        let variant = state.variant_at_place(place);
+        let (failures, trials) = own_counts(state, search, place);
+        let why = variant.and_then(|id| state.untestable.get(&id));
+        let point = CandidateReport {
+            place: place as u64,
+            name: name.clone(),
+            about: about.clone(),
+            trials,
+            failures,
+            other: variant.map_or(0, |id| state.tally_of(id).other),
+            probability: masses
+                .get(place)
+                .copied()
+                .filter(|_| searched)
+                .unwrap_or(0.0),
+            untestable: why.cloned(),
+        };
+        let tells = point.trials > 0
+            || point.probability >= UNLIKELY && searched
+            || point.untestable.is_some()
+            || point.other > 0
+            || place == 0
+            || place == last;
+        tells.then_some(point)
+    };
+    places.iter().enumerate().filter_map(seen).collect()
+}
+
+/// Returns why no single boundary explains the results. A candidate that failed at all does not count as good.
+fn describe_contradiction(state: &State, search: &BisectProgress) -> Option<String> {
+    let places = candidates_of(state);
+    // The bad end failed often enough, so its rate does not matter.
+    let found = search.known.find_contradiction()?;
+    let found = Some(found).filter(|found| found.passes + 1 != places.len())?;
+    let counted = |place: usize| {
+        let (failures, trials) = search.known.failures_and_runs(place);
+        format!("{} ({failures} of {trials})", places[place].name)
+    };
+    let (fails, passes) = (counted(found.fails), counted(found.passes));
+    let when = if is_fixed(state) { "earlier" } else { "later" };
+    let (failures, _) = search.known.failures_and_runs(found.passes);
+    Some(if failures == 0 {
+        format!("{fails} looks bad, and {passes}, which is {when}, good: the bug may come and go")
+    } else {
+        format!(
+            "{passes}, which is {when}, fails more rarely than {fails}: bad versions may fail at different rates"
+        )
+    })
+}
+
+/// Returns the variants of the first bad candidate and of the one before it, among those tested.
+pub(super) fn kept_variants(state: &State) -> Vec<VariantId> {
+    let Some(search) = BisectProgress::of_state(state) else {
+        return Vec::new();
+    };
+    let group = search.known.likeliest_group();
+    let both = [group.first.checked_sub(1), Some(group.last)];
+    both.into_iter()
+        .flatten()
+        .filter_map(|place| state.variant_at_place(place))
+        .collect()
+}
+
+/// Returns the limit that ended the search before its answer, or before the check of its answer.
+fn reached_limit(state: &State, search: &BisectProgress) -> Option<u64> {
+    let ran: u64 = state
+        .all_tallies()
+        .map(|(_, tally)| tally.finished_trials())
+        .sum();
+    let open = match BisectPolicy.verdict_of(state) {
+        Verdict::Found => search.unchecked_candidate().is_some(),
+        verdict => verdict == Verdict::Undecided,
+    };
+    questions::trial_limit(state).filter(|limit| open && ran >= *limit)
+}
+
+/// Returns the version before the culprit that failed most often.
+fn earlier_failing(state: &State, search: &BisectProgress) -> Option<EarlierFailingVersion> {
+    let Found::Known(group) = search.current_verdict() else {
+        return None;
+    };
+    let seen = search.known.earlier_failing(&group)?;
+    let (failures, trials) = (seen.failures, seen.runs);
+    let alpha = state.plan.alpha.to_probability();
+    let good = search.known.failures_and_runs(0);
+    let differ = stats::fisher(failures, trials, good.0, good.1).greater <= alpha;
+    let meaning = match good.0 {
+        _ if differ => EarlierFailureMeaning::BeganEarlier,
+        0 => EarlierFailureMeaning::NotKnown,
+        _ => EarlierFailureMeaning::Background,
+    };
+    let (bad_failures, bad_trials) = search.failing_counts();
+    Some(EarlierFailingVersion {
+        name: candidates_of(state)[seen.version].name.clone(),
+        failures,
+        trials,
+        less_often: failures * bad_trials < bad_failures * trials,
+        meaning,
+    })
+}
+
+fn rate_rise(state: &State, search: &BisectProgress) -> Option<RateRise> {
+    let Found::Known(group) = search.current_verdict() else {
+        return None;
+    };
+    let known = search.known;
+    if !known.newest_fails_more_often(&search.stop, &group) {
+        return None;
+    }
+    let name = |place: usize| candidates_of(state)[place].name.clone();
+    let (culprit_failures, culprit_trials) = known.failures_and_runs(group.last);
+    let (failures, trials) = known.failures_and_runs(known.newest_version());
+    // The bad end ran until it had failed often enough, so its last failure says nothing about its rate.
+    let (fair_failures, fair_trials) = (failures.saturating_sub(1), trials.saturating_sub(1));
+    let p_value =
+        stats::fisher(fair_failures, fair_trials, culprit_failures, culprit_trials).greater;
+    if p_value > state.plan.alpha.to_probability() / 2.0 {
+        return None;
+    }
+    Some(RateRise {
+        culprit: name(group.last),
+        culprit_failures,
+        culprit_trials,
+        bad_end: name(known.newest_version()),
+        failures,
+        trials,
+    })
+}
+
+/// Compares the culprit with the candidate before it, by their own trials.
+fn local_check(state: &State, search: &BisectProgress) -> Option<LocalCheck> {
+    let Found::Known(group) = search.current_verdict() else {
+        return None;
+    };
+    let before = group.first.checked_sub(1)?;
+    let (k, n) = own_counts(state, search, group.last);
+    let (others, clean) = search.known.failures_and_runs(before);
+    let p_value = stats::fisher(k, n, others, clean).greater;
+    let alpha = state.plan.alpha.to_probability();
+    let shown = |more: u64| n > 0 && stats::fisher(k, n, others, clean + more).greater <= alpha;
+    let name = |place: usize| candidates_of(state)[place].name.clone();
+    Some(LocalCheck {
+        culprit: name(group.last),
+        before: name(before),
+        p_value,
+        confirmed: shown(0),
+        missing: (0..MOST_MISSING)
+            .find(|more| shown(*more))
+            .unwrap_or(MOST_MISSING),
+    })
+}
+
+/// Describes the search before it starts.
+pub(super) fn lines_before_start(state: &State) -> Vec<String> {
+    let (good, bad) = end_names(state);
+    let count = words::format_count(candidates_of(state).len() as u64 - 1, candidate_noun(state));
+    let (good, bad) = (words::sanitize_line(good), words::sanitize_line(bad));
+    let (seen, until) = reproduction_needed(state);
+    let mut lines = vec![if is_fixed(state) {
+        format!(
+            "searching {count}: {bad} is bad, {good} is good; the search begins when {bad} has failed {until}"
+        )
+    } else {
+        format!(
+            "searching {count}: {good} is good, {bad} is bad; the search begins when {bad} has failed {until}"
+        )
+    }];
+    lines.extend(seen.iter().flat_map(|seen| seen.lines_before_start(&bad)));
+    lines
+}
+
+fn list_assumptions(state: &State) -> Vec<String> {
+    let mut all = independence_assumptions(state);
+    let end = if is_fixed(state) {
+        "up to the last bad one fails"
+    } else {
+        "from the first bad one on fails"
+    };
+    all.push(format!("every version {end} at the same rate"));
+    if state
+        .plan
+        .question
+        .as_bisect()
+        .is_some_and(|asked| !asked.all)
+    {
+        all.push("there is only one boundary (--all searches for more)".to_owned());
+    }
+    all.extend(search_assumptions(state));
+    all
+}

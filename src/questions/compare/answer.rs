@@ -1,0 +1,773 @@
+//! Answer of `compare`: which variants fail, and whether they differ.
+
+use super::{Contrast, RacePolicy, RatesPolicy, VariantVerdict, contrasts};
+use crate::model::{CompareGoal, CompareQuestion, ConditionDifference, Plan, VariantId};
+use crate::questions::answer::{
+    AnswerText, format_confidence, independence_assumptions, unrecorded_assumption,
+};
+use crate::questions::{self, BaselineReport, Policy as _, Verdict};
+use crate::state::State;
+use crate::survey::{
+    DifferingFact, DistinguishingFact, chance_of_coincidence, describe_odds, differing_conditions,
+    differing_facts, fact_lines, partings_of_variants,
+};
+use crate::words;
+use provoke_stats::{self as stats, EProcess, real};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Power of the detectable differences that are reported.
+const POWER: f64 = 0.8;
+/// Maximum number of lines about distinguishing facts, and of names or values in each.
+const PARTINGS: usize = 2;
+const NAMED: usize = 8;
+/// From this number on, variants that passed are not named individually.
+const MANY: usize = 4;
+/// Rates for which the detectable differences are announced.
+const EXAMPLES: [f64; 3] = [0.5, 0.1, 0.01];
+/// The floor that is suggested, and its form on the command line.
+const SUGGESTED_FLOOR: (f64, &str) = (0.05, "5%");
+
+/// Which variants fail, and whether they differ, with the numbers behind the answer.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Comparison {
+    /// The answer in one sentence.
+    pub sentence: String,
+    /// The goal of the comparison.
+    pub find: CompareGoal,
+    /// The result for each variant.
+    pub variants: Vec<VariantResult>,
+    /// The reference that passing variants were compared with; null if a floor was given, if rates were compared, or if
+    /// nothing failed.
+    pub baseline: Option<BaselineReport>,
+    /// A clean variant fails in a smaller share of its trials than this; null without `--floor`.
+    pub floor: Option<f64>,
+    /// Passing trials needed to call a variant clean; null until that is known.
+    pub clean_needed: Option<u64>,
+    /// The pairwise comparisons, if rates were compared.
+    pub contrasts: Vec<ContrastReport>,
+    /// The nearest rates that would have been distinguished from the measured one.
+    #[serde(rename = "detectable")]
+    pub could_see: Option<DetectableRates>,
+    /// The variants by setting, if they are combinations.
+    pub factors: Vec<FactorReport>,
+    /// The settings that all failing combinations share and no other combination has; null if not known, or if there
+    /// are none. Without a floor, the other combinations may also fail, but less often.
+    pub fails_where: Option<String>,
+    /// The facts about programs, libraries, packages and processors in which variants differ, the most suspicious
+    /// first. Facts that were varied on purpose are left out.
+    pub facts: Vec<DifferingFact>,
+    /// The facts that distinguish the failing variants from those that fail less often or not at all, the most
+    /// suspicious first.
+    #[serde(rename = "distinguishing_facts")]
+    pub parted_by: Vec<DistinguishingFact>,
+    /// The probability that a fact shared by this many variants belongs to exactly the failing ones by chance; null if
+    /// all failed, or none did.
+    pub chance: Option<f64>,
+    /// The probability that any part of the answer is wrong.
+    pub error_rate: f64,
+    /// Conditions that differ from those of the baseline run.
+    pub differences: Vec<ConditionDifference>,
+    /// The assumptions of the answer.
+    pub assumptions: Vec<String>,
+}
+
+/// The result for one variant.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct VariantResult {
+    /// Its name.
+    pub name: String,
+    /// Whether it fails.
+    pub standing: VariantVerdict,
+    /// The upper end of the interval of its failure rate, if it passed often enough.
+    pub rate_below: Option<f64>,
+    /// Why it is not testable.
+    pub why: Option<String>,
+}
+
+/// A comparison of two variants.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ContrastReport {
+    /// The setting that differs, if variants are combinations.
+    pub factor: Option<String>,
+    /// The reference.
+    pub reference: String,
+    /// The variant that is compared with it.
+    pub other: String,
+    /// Compared pairs of trials.
+    pub pairs: u64,
+    /// Evidence that they differ, as a likelihood ratio, at its largest.
+    pub evidence: f64,
+    /// The evidence that decides.
+    pub enough: f64,
+    /// Whether the evidence shows a difference.
+    pub differs: bool,
+    /// How much more often the variant fails than the reference, at least and at most.
+    pub difference: [f64; 2],
+    /// Fisher's two-sided p-value. It does not hold for a test that is repeated while trials run; use it only to
+    /// compare with other work.
+    pub fisher: f64,
+}
+
+/// The nearest rates that are distinguished from another one with 80 % power.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct DetectableRates {
+    /// From this rate.
+    pub rate: f64,
+    /// The number of pairs of trials.
+    pub pairs: u64,
+    /// The power: how often the difference is detected.
+    pub power: f64,
+    /// The nearest lower rate; null if there is none.
+    pub below: Option<f64>,
+    /// The nearest higher rate; null if there is none.
+    pub above: Option<f64>,
+}
+
+/// The variants by one setting.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct FactorReport {
+    /// The name of the setting.
+    pub name: String,
+    /// Its value.
+    pub levels: Vec<FactorLevelReport>,
+}
+
+/// All variants that share one setting.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct FactorLevelReport {
+    /// The setting.
+    pub level: String,
+    /// Testable variants that have it.
+    pub variants: u64,
+    /// How many of them failed.
+    pub failing: u64,
+    /// Their counted trials.
+    pub trials: u64,
+    /// Their trials that showed the bug.
+    pub failures: u64,
+}
+
+impl Comparison {
+    pub(super) fn new(state: &State) -> Option<Self> {
+        let asked = state.plan.question.as_compare()?;
+        let plan = &state.plan;
+        let standings = variant_standings(state, asked);
+        let baseline =
+            RacePolicy::reference_counts(state).filter(|_| asked.find == CompareGoal::Failing);
+        let alpha = plan.alpha.to_probability();
+        let mut new = Self {
+            sentence: String::new(),
+            find: asked.find,
+            variants: standings,
+            floor: asked.floor.map(|floor| f64::from(floor) / 1e6),
+            baseline: baseline.map(|(measured, whose)| {
+                let name = whose.map(|id| plan.variant_plan(id).name.clone());
+                BaselineReport::new(&measured, name)
+            }),
+            clean_needed: RacePolicy::needed_passes(state)
+                .filter(|_| asked.find == CompareGoal::Failing),
+            contrasts: contrasts(state)
+                .iter()
+                .map(|one| ContrastReport::new(state, one))
+                .collect(),
+            could_see: could_see(state),
+            factors: factor_effects(state),
+            fails_where: None,
+            facts: facts_of_tried_variants(state),
+            parted_by: Vec::new(),
+            chance: None,
+            error_rate: alpha,
+            assumptions: list_assumptions(state, asked),
+            differences: differing_from_baseline(state, asked),
+        };
+        new.fails_where = fails_where(plan, &new.variants);
+        new.find_distinguishing_facts(state);
+        new.sentence = match asked.find {
+            CompareGoal::Failing => new.of_race(state),
+            CompareGoal::Different => new.of_rates(state),
+        };
+        Some(new)
+    }
+
+    /// Finds the facts that distinguish failed variants from variants that passed often enough.
+    fn find_distinguishing_facts(&mut self, state: &State) {
+        let (failing, passing) = self.failed_and_passed();
+        if failing == 0 || passing == 0 {
+            return;
+        }
+        let known: Vec<(VariantId, bool)> = (0..)
+            .map(VariantId)
+            .zip(&self.variants)
+            .filter_map(|(id, one)| match one.standing {
+                VariantVerdict::Fails => Some((id, true)),
+                VariantVerdict::FailsLess | VariantVerdict::Clean => Some((id, false)),
+                VariantVerdict::Open | VariantVerdict::Untestable => None,
+            })
+            .collect();
+        self.parted_by = partings_of_variants(&state.plan, &state.survey, &known);
+        self.chance = Some(chance_of_coincidence(failing, passing));
+    }
+
+    /// Returns the number of variants that failed, and of variants that passed often enough.
+    fn failed_and_passed(&self) -> (u64, u64) {
+        let failed = self.variant_names(|standing| standing == VariantVerdict::Fails);
+        let passed = self.variant_names(VariantVerdict::has_passed);
+        (failed.len() as u64, passed.len() as u64)
+    }
+
+    fn variant_names(&self, wanted: impl Fn(VariantVerdict) -> bool) -> Vec<&str> {
+        let those = self.variants.iter().filter(|one| wanted(one.standing));
+        those.map(|one| one.name.as_str()).collect()
+    }
+
+    fn of_race(&self, state: &State) -> String {
+        let fails = self.variant_names(|standing| standing == VariantVerdict::Fails);
+        let open = self.variant_names(|standing| standing == VariantVerdict::Open);
+        let untestable = self.variant_names(|standing| standing == VariantVerdict::Untestable);
+        let passed = self.variant_names(VariantVerdict::has_passed);
+        let answer = match (fails.as_slice(), passed.as_slice()) {
+            ([], []) => "no variant failed".to_owned(),
+            ([], passed) => format!("no variant failed: {}", self.say_passed(state, passed)),
+            (fails, []) if open.is_empty() => match fails {
+                [one] => format!("{one} fails"),
+                _ => format!("all variants fail: {}", list_names(fails)),
+            },
+            (fails, []) => names_with_verb(fails, "fails", "fail"),
+            (fails, passed) => {
+                let failed = match &self.fails_where {
+                    Some(rule) => format!(
+                        "It fails where {rule} ({} of {} variants)",
+                        fails.len(),
+                        fails.len() + passed.len(),
+                    ),
+                    None => names_with_verb(fails, "fails", "fail"),
+                };
+                format!("{failed}; {}", self.say_passed(state, passed))
+            }
+        };
+        let unknown = match open.as_slice() {
+            [] => String::new(),
+            _ if fails.is_empty() && passed.is_empty() => String::new(),
+            open => format!("; not known yet: {}", list_names(open)),
+        };
+        let untested = match untestable.as_slice() {
+            [] => String::new(),
+            names => format!("; not testable: {}", list_names(names)),
+        };
+        format!("{answer}{unknown}{untested}")
+    }
+
+    /// Describes the variants that passed often enough.
+    fn say_passed(&self, state: &State, passed: &[&str]) -> String {
+        let at = format!("at {}", format_confidence(&state.plan));
+        let (one, names) = match passed {
+            [one] => (true, words::sanitize_line(one)),
+            _ if self.fails_where.is_some() => (false, "the others".to_owned()),
+            _ if passed.len() >= MANY && self.is_all_known() => {
+                (false, format!("the other {} variants", passed.len()))
+            }
+            _ => (false, list_names(passed)),
+        };
+        let all = (0..).map(VariantId).zip(&self.variants);
+        let trials: Vec<(u64, f64)> = all
+            .filter(|(_, one)| one.standing.has_passed())
+            .map(|(id, one)| {
+                (
+                    state.tally_of(id).counted_trials(),
+                    one.rate_below.unwrap_or(1.0),
+                )
+            })
+            .collect();
+        let fewest = trials.iter().min_by_key(|(trials, _)| *trials);
+        let (fewest, bound) = fewest.copied().unwrap_or((0, 1.0));
+        let passed = match one {
+            true => format!("0 of {fewest} failed"),
+            false if trials.iter().all(|(trials, _)| *trials == fewest) => {
+                format!("0 of {fewest} failed in each")
+            }
+            false => format!("0 of at least {fewest} failed in each"),
+        };
+        if let Some(floor) = self.floor {
+            let be = if one { "is" } else { "are" };
+            let floor = words::format_percent(floor);
+            return format!("{names} {be} clean {at} ({passed}: rate below {floor} %)");
+        }
+        let fail = if one { "fails" } else { "fail" };
+        let base = self.baseline.as_ref();
+        let reference = match base.map(|base| (&base.variant, base)) {
+            // The rule names the reference.
+            Some((Some(_), _)) if self.fails_where.is_some() => String::new(),
+            Some((Some(variant), _)) => format!(" than {}", words::sanitize_line(variant)),
+            Some((None, base)) => {
+                format!(" than the baseline ({} of {})", base.failures, base.trials)
+            }
+            None => String::new(),
+        };
+        format!(
+            "{names} {fail} less often{reference}, if at all, {at} ({passed}; below {} %)",
+            words::percent_bound(bound),
+        )
+    }
+
+    fn is_all_known(&self) -> bool {
+        let known =
+            |standing: VariantVerdict| standing == VariantVerdict::Fails || standing.has_passed();
+        self.variants.iter().all(|one| known(one.standing))
+    }
+
+    fn of_rates(&self, state: &State) -> String {
+        let known: Vec<&ContrastReport> = self.contrasts.iter().filter(|one| one.differs).collect();
+        if !known.is_empty() {
+            let each: Vec<String> = known.iter().map(|one| one.to_sentence()).collect();
+            let what = match RatesPolicy.verdict_of(state) {
+                Verdict::Fixed => "THE FIX HOLDS",
+                Verdict::NotFixed => "NOT FIXED",
+                _ => "DIFFERENT",
+            };
+            return format!(
+                "{what} at {}: {}",
+                format_confidence(&state.plan),
+                each.join("; ")
+            );
+        }
+        match RatesPolicy.verdict_of(state) {
+            Verdict::CouldNotTest => not_tested(state),
+            Verdict::NoDifference => {
+                format!("NOT KNOWN: no difference found{}", self.describe_power())
+            }
+            _ if asks_for_a_fix(state) && state.finished => {
+                format!("NOT KNOWN whether the fix holds{}", self.describe_power())
+            }
+            _ => format!("NOT KNOWN YET{}", self.describe_power()),
+        }
+    }
+
+    /// Describes which differences would have been detected.
+    fn describe_power(&self) -> String {
+        let Some(seeable) = &self.could_see else {
+            return String::new();
+        };
+        let rate = words::format_percent(seeable.rate);
+        let ends: Vec<String> = [seeable.below, seeable.above]
+            .into_iter()
+            .flatten()
+            .map(|end| format!("{} %", words::format_percent(end)))
+            .collect();
+        let trials = words::format_count(seeable.pairs, "trial");
+        if ends.is_empty() {
+            return format!("; {trials} of each are too few to tell {rate} % from any other rate");
+        }
+        format!(
+            "; {trials} of each detect {rate} % against {}, but no smaller difference (80 % power)",
+            ends.join(" or ")
+        )
+    }
+
+    /// Returns how many trials would show that a variant fails half as often.
+    fn suggest_trials(&self) -> Option<String> {
+        let seeable = self.could_see?;
+        let known = self.contrasts.iter().any(|one| one.differs);
+        let enough = self.contrasts.first()?.enough;
+        let half = seeable.rate / 2.0;
+        let pairs = stats::pairs_to_tell(seeable.rate, half, 1.0 / enough, POWER)?;
+        (!known && pairs > seeable.pairs).then(|| {
+            format!(
+                "to detect {} % against {} %: -n {pairs}",
+                words::format_percent(seeable.rate),
+                words::format_percent(half),
+            )
+        })
+    }
+
+    /// Suggests a floor, which shows more about variants that fail less often, if at all.
+    fn suggest_floor(&self) -> Option<String> {
+        let (rate, written) = SUGGESTED_FLOOR;
+        self.variants
+            .iter()
+            .find(|one| one.standing == VariantVerdict::FailsLess)?;
+        let level = stats::race_alpha(self.variants.len() as u64 + 1, self.error_rate);
+        let trials = stats::clean_runs_at_known_rate(rate, level)?;
+        Some(format!(
+            "to show that a variant fails in less than {} % of its trials: --floor {written}, {} of each",
+            words::format_percent(rate),
+            words::format_count(trials, "passing trial"),
+        ))
+    }
+
+    /// Describes the facts that distinguish the failing variants.
+    fn distinguishing_lines(&self) -> Vec<String> {
+        let all = fact_lines(&self.parted_by, NAMED);
+        if all.is_empty() {
+            return Vec::new();
+        }
+        let shown = all.iter().take(PARTINGS);
+        let mut lines: Vec<String> = shown
+            .map(|line| format!("failing only where {}", line.text))
+            .collect();
+        if all.len() > PARTINGS {
+            lines.push("further distinguishing facts are in the JSON report".to_owned());
+        }
+        let (failing, passing) = self.failed_and_passed();
+        lines.push(describe_odds("variant", failing, passing));
+        lines
+    }
+}
+
+impl AnswerText for Comparison {
+    fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
+    fn detail_lines(&self) -> Vec<String> {
+        let base = self.baseline.as_ref();
+        let mut lines = base.map_or_else(Vec::new, BaselineReport::say_runs);
+        // The table of a single factor says the same; a rule says more.
+        let are_shown = self.factors.len() > 1 && self.fails_where.is_none();
+        for factor in self.factors.iter().filter(|_| are_shown) {
+            let levels: Vec<String> = factor
+                .levels
+                .iter()
+                .map(|level| {
+                    format!(
+                        "{} in {} of {} variants ({} of {} trials)",
+                        level.level, level.failing, level.variants, level.failures, level.trials
+                    )
+                })
+                .collect();
+            lines.push(format!("failing by {}: {}", factor.name, levels.join(", ")));
+        }
+        lines.extend(self.distinguishing_lines());
+        lines.extend(self.suggest_floor());
+        lines.extend(self.suggest_trials());
+        lines
+    }
+
+    fn assumptions(&self) -> &[String] {
+        &self.assumptions
+    }
+}
+
+impl ContrastReport {
+    fn new(state: &State, contrast: &Contrast) -> Self {
+        let enough = questions::evidence_threshold(state);
+        let evidence = contrast.evidence.ln_e_max();
+        // Only pairs count: trials without a partner would give one condition more weight than another.
+        let pairs = contrast.evidence.pair_count();
+        let (reference, other) = contrast.evidence.failure_counts();
+        let alpha = state.plan.alpha.to_probability();
+        let difference = stats::difference((reference, pairs), (other, pairs), alpha);
+        Self {
+            factor: contrast
+                .factor
+                .map(|index| state.plan.factors[index].name.clone()),
+            reference: contrast.reference.clone(),
+            other: contrast.other.clone(),
+            pairs,
+            evidence: evidence.exp(),
+            enough: enough.exp(),
+            differs: evidence >= enough,
+            difference: [difference.lo, difference.hi],
+            fisher: stats::fisher(reference, pairs, other, pairs).two_sided,
+        }
+    }
+
+    fn to_sentence(&self) -> String {
+        let [lo, hi] = self.difference;
+        let more = lo + hi > 0.0;
+        // The direction is known; if the interval contains 0, that end is shown as it is.
+        let (least, most) = if more { (lo, hi) } else { (-hi, -lo) };
+        let by = if least > 0.0 {
+            format!("{} to {}", format_points(least), format_points(most))
+        } else {
+            format!("up to {}", format_points(most))
+        };
+        let name = |level: &str| match &self.factor {
+            Some(factor) => format!("{factor}={level}"),
+            None => level.to_owned(),
+        };
+        format!(
+            "{} fails {} often than {}, by {by} points",
+            name(&self.other),
+            if more { "more" } else { "less" },
+            name(&self.reference),
+        )
+    }
+}
+
+/// Describes why nothing could be compared.
+fn not_tested(state: &State) -> String {
+    let Some(asked) = state.plan.question.as_compare() else {
+        return String::new();
+    };
+    let mut others = (0..)
+        .map(VariantId)
+        .zip(&state.plan.variants)
+        .filter(|(id, _)| *id != asked.reference && state.is_testable(*id));
+    match others.next() {
+        Some((_, other)) if !state.is_testable(asked.reference) => format!(
+            "NOT TESTED: the reference {} is not testable; --reference '{}' uses another",
+            state.plan.variant_plan(asked.reference).name,
+            other.name
+        ),
+        _ => "NOT TESTED: fewer than two variants are testable".to_owned(),
+    }
+}
+
+/// Returns the conditions that differ from the baseline.
+fn differing_from_baseline(state: &State, asked: &CompareQuestion) -> Vec<ConditionDifference> {
+    let there = asked
+        .baseline
+        .as_ref()
+        .and_then(|base| base.conditions.as_ref());
+    there.map_or_else(Vec::new, |there| {
+        differing_conditions(&state.plan, &state.host, there)
+    })
+}
+
+fn list_assumptions(state: &State, asked: &CompareQuestion) -> Vec<String> {
+    let mut all = independence_assumptions(state);
+    let named = asked
+        .baseline
+        .as_ref()
+        .is_some_and(|base| !base.bugs.is_empty());
+    if named && state.plan.rules.only.is_empty() {
+        all.push("every failure is the bug of the baseline (--only selects failures)".to_owned());
+    }
+    let runs = asked.baseline.as_ref().map_or(0, |base| base.runs.len());
+    if runs > 1 {
+        all.push(unrecorded_assumption("the runs of the baseline"));
+    }
+    let differences = differing_from_baseline(state, asked).into_iter();
+    all.extend(differences.map(|one| format!("the failure rate does not depend on {one}")));
+    all
+}
+
+/// Formats a difference of two shares in percentage points, with few digits, because it is known only roughly.
+fn format_points(difference: f64) -> String {
+    words::format_number(difference * 100.0)
+}
+
+/// Returns the result of each variant; in a comparison of rates, whether it ever failed.
+fn variant_standings(state: &State, asked: &CompareQuestion) -> Vec<VariantResult> {
+    let alpha = state.plan.alpha.to_probability();
+    let standing = |(id, standing): (VariantId, VariantVerdict)| {
+        let standing = match asked.find {
+            CompareGoal::Different if standing.has_passed() => VariantVerdict::Open,
+            _ => standing,
+        };
+        let tally = state.tally_of(id);
+        let rate = stats::clopper_pearson(tally.failures, tally.counted_trials(), alpha);
+        VariantResult {
+            name: state.plan.variant_plan(id).name.clone(),
+            standing,
+            rate_below: standing.has_passed().then_some(rate.hi),
+            why: state.untestable.get(&id).cloned(),
+        }
+    };
+    let standings = (0..).map(VariantId).zip(RacePolicy::all_standings(state));
+    standings.map(standing).collect()
+}
+
+/// Returns the rates that would have been distinguished from the observed rate, by the weakest contrast. For a contrast
+/// with several conditions, only the one with the most pairs is used.
+fn could_see(state: &State) -> Option<DetectableRates> {
+    let most = |contrast: &Contrast| {
+        let strata = contrast.evidence.strata().iter();
+        strata.map(EProcess::pair_count).max().unwrap_or(0)
+    };
+    let tested = contrasts(state).iter().filter(|one| one.is_testable(state));
+    let (pairs, contrast) = tested
+        .map(|one| (most(one), one))
+        .min_by_key(|(pairs, _)| *pairs)?;
+    let (reference, other) = contrast.evidence.failure_counts();
+    let trials = 2 * contrast.evidence.pair_count();
+    if trials == 0 {
+        return None;
+    }
+    let level = (-questions::evidence_threshold(state)).exp();
+    let rate = real(reference + other) / real(trials);
+    Some(detectable_rates(rate, pairs, level))
+}
+
+fn detectable_rates(rate: f64, pairs: u64, level: f64) -> DetectableRates {
+    let found = stats::detectable_rates(rate, pairs, level, POWER);
+    DetectableRates {
+        rate,
+        pairs,
+        power: POWER,
+        below: found.below,
+        above: found.above,
+    }
+}
+
+/// Describes the comparison before it starts; for a comparison of rates also the detectable differences.
+pub(super) fn lines_before_start(state: &State, asked: &CompareQuestion) -> Vec<String> {
+    let variants = state.plan.variants.len();
+    let needed =
+        || RacePolicy::needed_passes(state).map_or("no number of".to_owned(), |n| n.to_string());
+    match (asked.find, asked.floor, &asked.baseline) {
+        (CompareGoal::Failing, Some(_), _) => vec![format!(
+            "{variants} variants; each runs until it fails or has passed {} times",
+            needed()
+        )],
+        (CompareGoal::Failing, None, Some(base)) => {
+            let mut lines = vec![format!(
+                "{variants} variants; each runs until it fails, or until {} passing trials show that it fails less often than the baseline",
+                needed()
+            )];
+            lines.extend(BaselineReport::new(base, None).runs_beforehand());
+            lines
+        }
+        (CompareGoal::Failing, None, None) => vec![format!(
+            "{variants} variants; each runs until it fails, or until its passing trials show that it fails less often than the first variant that failed, which goes on until its rate is known well enough"
+        )],
+        (CompareGoal::Different, ..) => vec![describe_detectable(state)],
+    }
+}
+
+fn describe_detectable(state: &State) -> String {
+    let Some(pairs) = state.plan.stop.trials else {
+        return "the smallest detectable difference depends on the number of trials (-n)"
+            .to_owned();
+    };
+    let level = (-questions::evidence_threshold(state)).exp();
+    let told: Vec<String> = EXAMPLES
+        .iter()
+        .filter_map(|rate| {
+            let below = detectable_rates(*rate, pairs, level).below?;
+            let (rate, below) = (words::format_percent(*rate), words::format_percent(below));
+            Some(format!("{rate} % against {below} %"))
+        })
+        .collect();
+    let pairs = words::format_count(pairs, "trial");
+    if told.is_empty() {
+        format!("{pairs} of each variant are too few to detect even large differences")
+    } else {
+        format!(
+            "{pairs} of each variant detect, with 80 % power, {}",
+            told.join(" or ")
+        )
+    }
+}
+
+fn facts_of_tried_variants(state: &State) -> Vec<DifferingFact> {
+    let tried: Vec<VariantId> = state
+        .all_tallies()
+        .map(|(id, _)| id)
+        .filter(|id| state.is_testable(*id))
+        .collect();
+    differing_facts(&state.plan, &state.survey, &tried)
+}
+
+fn factor_effects(state: &State) -> Vec<FactorReport> {
+    let plan = &state.plan;
+    let level = |factor: usize, number: u32| {
+        let here = state
+            .all_tallies()
+            .filter(|(id, _)| plan.variant_plan(*id).levels.get(factor) == Some(&number));
+        let tried = here.filter(|(id, _)| state.is_testable(*id));
+        tried.fold(FactorLevelReport::default(), |seen, (_, tally)| {
+            FactorLevelReport {
+                variants: seen.variants + 1,
+                failing: seen.failing + u64::from(tally.failures > 0),
+                trials: seen.trials + tally.counted_trials(),
+                failures: seen.failures + tally.failures,
+                ..seen
+            }
+        })
+    };
+    let factors = plan
+        .factors
+        .iter()
+        .enumerate()
+        .map(|(index, factor)| FactorReport {
+            name: factor.name.clone(),
+            levels: (0..)
+                .zip(&factor.levels)
+                .map(|(number, name)| FactorLevelReport {
+                    level: name.clone(),
+                    ..level(index, number)
+                })
+                .collect(),
+        });
+    factors.collect()
+}
+
+/// Finds the settings that all failing combinations share and no other combination has.
+///
+/// For every factor, it collects the levels that occur among the failing combinations. If all combinations of these
+/// levels fail, they are the rule.
+fn fails_where(plan: &Plan, variants: &[VariantResult]) -> Option<String> {
+    let standing = |wanted: VariantVerdict| {
+        let all = plan.variants.iter().zip(variants);
+        all.filter(move |(_, known)| known.standing == wanted)
+            .map(|(variant, _)| &variant.levels)
+    };
+    if plan.factors.is_empty() || standing(VariantVerdict::Open).next().is_some() {
+        return None;
+    }
+    let passing = || standing(VariantVerdict::FailsLess).chain(standing(VariantVerdict::Clean));
+    standing(VariantVerdict::Fails)
+        .next()
+        .and(passing().next())?;
+    let levels = |factor: usize| -> BTreeSet<u32> {
+        standing(VariantVerdict::Fails)
+            .map(|levels| levels[factor])
+            .collect()
+    };
+    let failing: Vec<BTreeSet<u32>> = (0..plan.factors.len()).map(levels).collect();
+    let fits = |levels: &&Vec<u32>| {
+        let mut each = levels.iter().zip(&failing);
+        each.all(|(level, failing)| failing.contains(level))
+    };
+    if passing().any(|levels| fits(&levels)) {
+        return None;
+    }
+    let parts: Vec<String> = plan
+        .factors
+        .iter()
+        .zip(&failing)
+        .filter(|(factor, failing)| failing.len() < factor.levels.len())
+        .map(|(factor, failing)| {
+            let levels: Vec<&str> = failing
+                .iter()
+                .map(|level| factor.levels[*level as usize].as_str())
+                .collect();
+            format!("{}={}", factor.name, levels.join(" or "))
+        })
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(" and "))
+}
+
+fn names_with_verb(names: &[&str], one: &str, many: &str) -> String {
+    let verb = if names.len() == 1 { one } else { many };
+    format!("{} {verb}", list_names(names))
+}
+
+/// Joins names for a sentence, at most a few of them.
+fn list_names(names: &[&str]) -> String {
+    const SHOWN: usize = 6;
+    let rest = names.len().saturating_sub(SHOWN);
+    let shown: Vec<String> = names
+        .iter()
+        .take(SHOWN)
+        .map(|name| words::sanitize_line(name))
+        .collect();
+    match (rest, shown.as_slice()) {
+        (0, [first @ .., last]) if !first.is_empty() => {
+            format!("{} and {last}", first.join(", "))
+        }
+        (0, shown) => shown.join(", "),
+        (rest, shown) => format!("{} and {rest} more", shown.join(", ")),
+    }
+}
+
+fn asks_for_a_fix(state: &State) -> bool {
+    state
+        .plan
+        .question
+        .as_compare()
+        .is_some_and(|asked| asked.fixed)
+}

@@ -1,0 +1,61 @@
+//! Answers which variants fail, and whether their rates differ.
+
+mod answer;
+mod contrast;
+mod progress;
+mod race;
+mod rates;
+
+pub use answer::{
+    Comparison, ContrastReport, DetectableRates, FactorLevelReport, FactorReport, VariantResult,
+};
+pub use contrast::{Contrast, contrasts};
+pub use race::{RacePolicy, VariantVerdict};
+pub use rates::{RatesPolicy, evidence_threshold};
+
+use super::{Answer, Policy, QuestionKind};
+use crate::model::{CompareGoal, CompareQuestion, Plan, VariantId};
+use crate::state::{Memory, State};
+use contrast::CompareMemory;
+
+/// Which variants fail, and do their rates differ?
+pub(super) struct CompareKind;
+
+/// Returns the comparison of rates; `None` if the question is which variants fail.
+fn asked_rates(plan: &Plan) -> Option<&CompareQuestion> {
+    let asked = plan.question.as_compare()?;
+    (asked.find == CompareGoal::Different).then_some(asked)
+}
+
+impl QuestionKind for CompareKind {
+    fn command(&self) -> &'static str {
+        "compare"
+    }
+
+    fn policy(&self, plan: &Plan) -> &'static dyn Policy {
+        match asked_rates(plan) {
+            Some(_) => &RatesPolicy,
+            None => &RacePolicy,
+        }
+    }
+
+    fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
+        match asked_rates(plan) {
+            Some(asked) => Box::new(CompareMemory::new(plan, asked)),
+            None => Box::new(()),
+        }
+    }
+
+    fn lines_before_start(&self, state: &State) -> Vec<String> {
+        let asked = state.plan.question.as_compare();
+        asked.map_or_else(Vec::new, |asked| answer::lines_before_start(state, asked))
+    }
+
+    fn progress(&self, state: &State) -> Option<String> {
+        progress::describe_progress(state)
+    }
+
+    fn answer(&self, state: &State, _: &dyn Fn(VariantId) -> Option<String>) -> Option<Answer> {
+        Comparison::new(state).map(Box::new).map(Answer::Compare)
+    }
+}

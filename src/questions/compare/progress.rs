@@ -1,0 +1,49 @@
+//! Describes the progress of a comparison.
+
+use super::{RacePolicy, VariantVerdict, asked_rates, contrasts, evidence_threshold};
+use crate::state::State;
+use crate::words;
+
+/// Maximum number of contrasts that are shown.
+const CONTRASTS: usize = 4;
+
+/// Describes the progress of a comparison.
+pub(super) fn describe_progress(state: &State) -> Option<String> {
+    match asked_rates(&state.plan) {
+        Some(_) => Some(describe_evidence(state)),
+        None => describe_race(state),
+    }
+}
+
+/// Returns how many variants fail, passed often enough, and are not known.
+fn describe_race(state: &State) -> Option<String> {
+    let asked = state.plan.question.as_compare()?;
+    let standings = RacePolicy::all_standings(state);
+    let count = |wanted| standings.iter().filter(|one| **one == wanted).count();
+    let (fail, open) = (count(VariantVerdict::Fails), count(VariantVerdict::Open));
+    let passed = standings.iter().filter(|one| one.has_passed()).count();
+    let word = match asked.floor {
+        Some(_) => "clean",
+        None => "fail less",
+    };
+    let needed =
+        RacePolicy::needed_passes(state).map_or(String::new(), |n| format!(" (after {n})"));
+    Some(format!(
+        "{fail} fail   {passed} {word}{needed}   {open} not known"
+    ))
+}
+
+/// Returns the evidence of each contrast so far.
+fn describe_evidence(state: &State) -> String {
+    let enough = words::format_number(evidence_threshold(state).exp());
+    let evidence: Vec<String> = contrasts(state)
+        .iter()
+        .map(|one| {
+            let name = words::sanitize_line(&one.other);
+            let evidence = words::format_number(one.evidence.ln_e_max().exp());
+            format!("{name} {evidence}")
+        })
+        .take(CONTRASTS)
+        .collect();
+    format!("evidence of {enough}: {}", evidence.join(", "))
+}

@@ -1,0 +1,551 @@
+//! Answer of `confirm`: whether the bug is fixed.
+
+use crate::model::{
+    Baseline, BugFilter, ConditionDifference, ConfirmQuestion, MeasuredBaseline, RateDrift,
+    VariantId,
+};
+use crate::questions::answer::{
+    AnswerText, format_confidence, independence_assumptions, one_of, unrecorded_assumption,
+};
+use crate::questions::{self, BaselineReport, ConfirmProgress, Policy as _, Verdict};
+use crate::state::State;
+use crate::survey;
+use crate::untrusted::shell_word;
+use crate::words;
+use provoke_stats::{self as stats, real};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::ffi::OsString;
+
+/// Whether the bug is fixed, with the numbers behind the answer.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Confirmation {
+    /// The answer in one sentence.
+    pub sentence: String,
+    /// How often it failed before the fix; null if a rate was assumed.
+    pub baseline: Option<BaselineReport>,
+    /// The assumed failure rate, if there is no baseline.
+    pub assumed_rate: Option<f64>,
+    /// Passing trials so far.
+    pub clean: u64,
+    /// Passing trials needed for FIXED; null if no number is enough.
+    pub clean_needed: Option<u64>,
+    /// Passing trials still missing.
+    pub clean_missing: Option<u64>,
+    /// The probability that an unchanged program passes as many trials.
+    pub unchanged_p: f64,
+    /// The probability of calling an unchanged program fixed.
+    pub error_rate: f64,
+    /// Upper bound of the failure rate now; null after a failure.
+    pub rate_below: Option<f64>,
+    /// Whether a fix that only halves the failure rate had to be excluded as well.
+    pub excludes_half: bool,
+    /// The probability that a fix that only halves the failure rate passes as many trials.
+    pub half_fix_passes: Option<f64>,
+    /// Passing trials that would exclude such a fix.
+    pub clean_to_exclude_half: Option<u64>,
+    /// More baseline failures that would have saved trials in all; null if none would.
+    pub more_failures: Option<MoreFailures>,
+    /// Failures that are not the bug of the baseline.
+    pub other_failures: u64,
+    /// Earlier fixes that were tried against the same baseline.
+    pub earlier_attempts: u64,
+    /// The probability that one of all attempts is called FIXED if none of them changed anything.
+    pub error_rate_of_attempts: f64,
+    /// Conditions that differ from the baseline.
+    pub differences: Vec<ConditionDifference>,
+    /// The command that compares both programs in turns, if the rate may have changed without the fix; null if there is
+    /// no sign of that.
+    pub compare: Option<String>,
+    /// The assumptions of the answer.
+    pub assumptions: Vec<String>,
+}
+
+/// A longer baseline that saves trials in all.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct MoreFailures {
+    /// The number of failures that the baseline should have.
+    pub failures: u64,
+    /// About how many more trials of the unfixed program that takes.
+    pub trials: u64,
+    /// How many trials that saves in all.
+    pub saves: u64,
+}
+
+impl MoreFailures {
+    fn to_advice(self) -> String {
+        format!(
+            "the baseline has few failures: with {} (about {} of the unfixed program), the total would be {} smaller",
+            words::format_count(self.failures, "failure"),
+            words::format_count(self.trials, "more trial"),
+            words::format_count(self.saves, "trial"),
+        )
+    }
+}
+
+impl From<stats::MoreFailures> for MoreFailures {
+    fn from(more: stats::MoreFailures) -> Self {
+        Self {
+            failures: more.failures,
+            trials: more.trials,
+            saves: more.saves,
+        }
+    }
+}
+
+impl Confirmation {
+    pub(super) fn new(state: &State) -> Option<Self> {
+        let asked = state.plan.question.as_confirm()?;
+        let progress = ConfirmProgress::of_state(state)?;
+        let alpha = state.plan.alpha.to_probability();
+        let tally = state.tally_of(VariantId(0));
+        let (baseline, assumed_rate) = match &asked.baseline {
+            Baseline::Measured(measured) => (Some(measured.as_ref()), None),
+            Baseline::Assumed(millionths) => (None, Some(f64::from(*millionths) / 1e6)),
+        };
+        let half = questions::clean_needed(asked, true, alpha);
+        let differences = differing_from_baseline(state, baseline);
+        let may_change = baseline.is_some_and(|base| base.clumps.is_some() || base.drift.is_some())
+            || differences.iter().any(|one| one.can_change_rate);
+        Some(Self {
+            sentence: write_sentence(state, asked, &progress),
+            baseline: baseline.map(|measured| BaselineReport::new(measured, None)),
+            assumed_rate,
+            clean: progress.clean,
+            clean_needed: progress.needed,
+            clean_missing: progress.missing_trials(),
+            unchanged_p: progress.unchanged,
+            error_rate: alpha,
+            rate_below: (progress.failures == 0 && progress.clean > 0)
+                .then(|| rate_bound(progress.clean, baseline, alpha)),
+            excludes_half: progress.excludes_half,
+            half_fix_passes: progress.needed.map(|needed| half_passes(asked, needed)),
+            clean_to_exclude_half: half,
+            more_failures: baseline
+                .filter(|_| !progress.excludes_half)
+                .and_then(|base| more_failures_worth(base, alpha)),
+            other_failures: tally.other,
+            earlier_attempts: asked.earlier_attempts,
+            error_rate_of_attempts: error_of_attempts(asked, alpha),
+            compare: may_change.then(|| in_turns(state)),
+            assumptions: list_assumptions(state, asked, baseline, &differences),
+            differences,
+        })
+    }
+
+    pub(in crate::questions) fn may_be_a_half_fix(&self) -> bool {
+        !self.excludes_half
+            && self
+                .half_fix_passes
+                .is_some_and(|passes| passes > self.error_rate)
+    }
+}
+
+impl AnswerText for Confirmation {
+    fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
+    fn detail_lines(&self) -> Vec<String> {
+        let base = self.baseline.as_ref();
+        let mut lines = base.map_or_else(Vec::new, BaselineReport::say_runs);
+        let clumps = self
+            .baseline
+            .as_ref()
+            .is_some_and(|base| base.design_effect > 1.0);
+        if let Some(bound) = self.rate_below.filter(|_| clumps) {
+            lines.push(format!(
+                "the failure rate is at most {} % ({} %, one-sided), if failures come in clumps as in the baseline",
+                words::percent_bound(bound),
+                words::format_percent(1.0 - self.error_rate)
+            ));
+        }
+        let is_fixed = self.rate_below.is_some() && self.clean_missing == Some(0);
+        let may_be_half = is_fixed && !self.excludes_half;
+        if let Some(passes) = self.half_fix_passes.filter(|_| may_be_half) {
+            let passes = words::format_percent(passes);
+            let half = self.clean_to_exclude_half.map_or(String::new(), |half| {
+                let trials = words::format_count(half, "passing trial");
+                format!("; --exclude-half excludes such a fix ({trials})")
+            });
+            lines.push(format!(
+                "a fix that only halves the failure rate also passes, in {passes} % of cases{half}"
+            ));
+        }
+        if self.rate_below.is_some() && self.clean_missing != Some(0) {
+            lines.extend(self.more_failures.map(MoreFailures::to_advice));
+        }
+        if self.earlier_attempts > 0 && self.clean_missing == Some(0) {
+            lines.push(describe_attempts(self.earlier_attempts, self.error_rate));
+        }
+        if let Some(compare) = self.compare.as_ref().filter(|_| self.rate_below.is_some()) {
+            lines.push(format!(
+                "the rate may have changed without the fix; an interleaved comparison excludes that: {compare}"
+            ));
+        }
+        if self.other_failures > 0 {
+            lines.push(format!(
+                "{} of another kind: still present, and not counted for or against the fix",
+                words::format_count(self.other_failures, "failure")
+            ));
+        }
+        lines
+    }
+
+    fn assumptions(&self) -> &[String] {
+        &self.assumptions
+    }
+}
+
+/// Returns how many more baseline failures would have reduced the total number of trials.
+fn more_failures_worth(base: &MeasuredBaseline, alpha: f64) -> Option<MoreFailures> {
+    if base.design_effect() > 1.0 || base.drift.is_some() {
+        // More failures may clump as well, or occur at another rate.
+        return None;
+    }
+    stats::worth_more_failures(base.failures, base.trials, alpha).map(Into::into)
+}
+
+/// Returns the approximate duration of clean trials, from the passing trials so far or from the passes of the baseline, if
+/// it is known.
+fn describe_time(state: &State, asked: &ConfirmQuestion, trials: u64) -> String {
+    let rounds = trials.div_ceil(u64::from(state.plan.jobs));
+    questions::seconds_of_a_pass(state, asked).map_or(String::new(), |seconds| {
+        let time = real(rounds) * seconds;
+        format!(", about {}", words::format_seconds(time))
+    })
+}
+
+/// Returns the upper bound of the probability of a false FIXED among all attempts against a baseline.
+fn error_of_attempts(asked: &ConfirmQuestion, alpha: f64) -> f64 {
+    (real(asked.earlier_attempts + 1) * alpha).min(1.0)
+}
+
+/// Describes the effect of earlier attempts.
+fn describe_attempts(earlier: u64, alpha: f64) -> String {
+    let all = earlier + 1;
+    let most = words::format_percent((real(all) * alpha).min(1.0));
+    // Rounded up, so that all attempts together keep the level.
+    let confidence = (1e4 - (1e4 * alpha / real(all)).floor()) / 100.0;
+    format!(
+        "this baseline is used for {all} tests of fixes: the risk that any of them wrongly says FIXED is up to {most} % in total; --conf {confidence} keeps it below {} %",
+        words::format_percent(alpha),
+    )
+}
+
+/// Returns the conditions that differ from the baseline.
+fn differing_from_baseline(
+    state: &State,
+    baseline: Option<&MeasuredBaseline>,
+) -> Vec<ConditionDifference> {
+    let there = baseline.and_then(|base| base.conditions.as_ref());
+    there.map_or_else(Vec::new, |there| {
+        survey::differing_conditions(&state.plan, &state.host, there)
+    })
+}
+
+/// Returns the command that compares the old and the new program in turns.
+fn in_turns(state: &State) -> String {
+    let actors = state.plan.variant_plan(VariantId(0)).actors.iter();
+    let commands = actors
+        .filter(|actor| actor.role.decides_outcome())
+        .map(|actor| &actor.command);
+    let mut words = commands.flatten().skip(state.plan.wrapped as usize);
+    let program = words.next().map_or_else(String::new, ToString::to_string);
+    let programs = OsString::from(format!("PROGRAM=OLD,{program}"));
+    let arguments: Vec<String> = words
+        .map(|word| shell_word(word.as_os_str()).into_string())
+        .collect();
+    let command = format!(
+        "provoke compare --find different -j {} -L {} -- '{{PROGRAM}}' {}",
+        state.plan.jobs,
+        shell_word(&programs).into_string(),
+        arguments.join(" "),
+    );
+    command.trim_end().to_owned()
+}
+
+/// Describes the number and the duration of the required clean trials before the start.
+pub(super) fn lines_before_start(state: &State, asked: &ConfirmQuestion) -> Vec<String> {
+    let against = describe_baseline(&asked.baseline);
+    let alpha = state.plan.alpha.to_probability();
+    let needed_for = |half| questions::clean_needed(asked, half, alpha);
+    let Some((least, half)) = needed_for(false).zip(needed_for(true)) else {
+        return vec![format!(
+            "no number of passing trials is enough against {against}"
+        )];
+    };
+    let takes = |needed| {
+        let trials = words::format_count(needed, "passing trial");
+        format!("{trials}{}", describe_time(state, asked, needed))
+    };
+    let excludes_half =
+        ConfirmProgress::of_state(state).is_some_and(|progress| progress.excludes_half);
+    let (needed, goal) = if excludes_half {
+        (half, format!("FIXED needs {}", takes(half)))
+    } else {
+        (
+            least,
+            format!("PROBABLY FIXED needs {}, FIXED {half}", takes(least)),
+        )
+    };
+    let mut lines = vec![format!(
+        "before: {against} failed; {goal}; the first failure means NOT FIXED",
+    )];
+    if asked.earlier_attempts > 0 {
+        lines.push(describe_attempts(
+            asked.earlier_attempts,
+            state.plan.alpha.to_probability(),
+        ));
+    }
+    if let Baseline::Measured(base) = &asked.baseline {
+        lines.extend(BaselineReport::new(base, None).runs_beforehand());
+        lines.extend(base.drift.map(describe_drift));
+        lines.extend(base.clumps.map(|clumps| describe_clumps(base, clumps)));
+    }
+    if let Baseline::Measured(base) = &asked.baseline {
+        let titles = base.bugs.iter().map(|bug| bug.title.as_str());
+        // A title with less evidence begins like the one with more.
+        let is_part_of_another = |title: &str| {
+            titles
+                .clone()
+                .any(|other| other != title && other.starts_with(title))
+        };
+        let titles = titles.clone().filter(|title| !is_part_of_another(title));
+        let bugs: Vec<String> = titles.map(words::sanitize_line).collect();
+        if !bugs.is_empty() && !state.plan.rules.only.is_empty() {
+            let bugs = bugs.join("; or ");
+            let by_name = state.plan.rules.only.iter().any(|only| {
+                matches!(only, BugFilter::Signature(id) if base.bugs.iter().any(|bug| bug.widest != *id && bug.names.contains(id)))
+            });
+            lines.push(if by_name {
+                format!("the bug: {bugs}")
+            } else {
+                format!("the bug: {bugs}; other failures with its exit status count, too")
+            });
+        }
+    }
+    if let Baseline::Measured(base) = &asked.baseline {
+        lines.extend(
+            more_failures_worth(base, state.plan.alpha.to_probability())
+                .map(MoreFailures::to_advice),
+        );
+    }
+    if let Some(all) = state.plan.stop.trials.filter(|all| *all < needed) {
+        let trials = words::format_count(all, "trial");
+        lines.push(format!("-n allows at most {trials}: too few for FIXED"));
+    }
+    lines
+}
+
+/// Returns the probability that a fix which only halves the rate passes: its clean trials are about as likely as half
+/// as many of the unfixed program.
+fn half_passes(asked: &ConfirmQuestion, needed: u64) -> f64 {
+    match &asked.baseline {
+        Baseline::Measured(base) => {
+            let (failures, trials) = base.reference_counts();
+            stats::unchanged_p_value_effective(failures, trials, needed / 2, base.design_effect())
+        }
+        Baseline::Assumed(millionths) => {
+            let halved = f64::from(*millionths) / 2e6;
+            1.0 - stats::chance_to_see(halved, needed)
+        }
+    }
+}
+
+/// Returns the upper bound of the rate after these clean trials, with the design effect of the baseline.
+fn rate_bound(clean: u64, baseline: Option<&MeasuredBaseline>, alpha: f64) -> f64 {
+    let effect = baseline.map_or(1.0, MeasuredBaseline::design_effect);
+    1.0 - alpha.powf(effect / real(clean))
+}
+
+/// Returns the reference of the fix: `3/30`, `an assumed 1 %`.
+pub(super) fn describe_baseline(baseline: &Baseline) -> String {
+    match baseline {
+        Baseline::Measured(base) => {
+            let (failures, trials) = base.reference_counts();
+            match base.runs.len() {
+                0 => format!("{failures} of {trials}"),
+                runs => format!("{failures} of {trials} in {runs} runs"),
+            }
+        }
+        Baseline::Assumed(millionths) => {
+            format!(
+                "an assumed {} %",
+                words::format_percent(f64::from(*millionths) / 1e6)
+            )
+        }
+    }
+}
+
+/// Says that the user must decide whether a failure under another name is another bug.
+fn describe_doubt(state: &State, asked: &ConfirmQuestion, clean: &str) -> String {
+    let groups: Vec<_> = questions::doubtful_failures(state, asked).collect();
+    let trials: Vec<u64> = groups
+        .iter()
+        .flat_map(|group| group.trials.iter().map(|trial| trial.0))
+        .collect();
+    let title = groups.first().map_or("", |group| &group.signature.title);
+    let only: Vec<String> = match &asked.baseline {
+        Baseline::Measured(base) => {
+            let names = base.bugs.iter().filter_map(|bug| bug.names.first());
+            names.map(|id| format!("sig:{id}")).collect()
+        }
+        Baseline::Assumed(_) => Vec::new(),
+    };
+    format!(
+        "NOT KNOWN: {clean}, but {} failed with the bug's exit status and another signature ({title}): if that is another bug, exclude it with --only {}; if not, it is NOT FIXED",
+        words::format_trial_ids(&trials, 3),
+        only.join(","),
+    )
+}
+
+fn write_sentence(state: &State, asked: &ConfirmQuestion, progress: &ConfirmProgress) -> String {
+    let tally = state.tally_of(VariantId(0));
+    let against = describe_baseline(&asked.baseline);
+    let clean = words::format_count(progress.clean, "passing trial");
+    match questions::ConfirmPolicy.verdict_of(state) {
+        Verdict::Fixed => {
+            let (fixed, doubted) = if progress.excludes_half {
+                ("FIXED", "the fix only halved the failure rate")
+            } else {
+                ("PROBABLY FIXED", "nothing was fixed")
+            };
+            format!(
+                "{fixed} ({}): {clean}; before, {against} failed. If {doubted}, this result would occur in at most {} cases",
+                format_confidence(&state.plan),
+                one_of(state.plan.alpha.to_probability()),
+            )
+        }
+        Verdict::NotFixed => {
+            let first = tally.early_failures.first();
+            let trial = first.map_or(String::new(), |(trial, _)| trial.to_string());
+            let after = match progress.clean {
+                0 => String::new(),
+                _ => format!(" after {clean}"),
+            };
+            format!("NOT FIXED: trial {trial} failed{after}; before, {against} failed")
+        }
+        Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
+        _ if progress.one_life => "NOT KNOWN: all trials share what `setup` started, so they may count as a single one; start it in `prepare`, or pass --independent if trials cannot influence each other through it".to_owned(),
+        _ if progress.doubtful > 0 => describe_doubt(state, asked, &clean),
+        _ if questions::untold_trials(state) > 0 => format!(
+            "NOT KNOWN: {clean}, but {} failed without evidence of which failure it was",
+            words::format_count(questions::untold_trials(state), "trial"),
+        ),
+        _ => {
+            let more = progress.missing_trials().map_or_else(
+                || "no number of trials is enough".to_owned(),
+                |missing| format!("{missing} more needed{}", describe_time(state, asked, missing)),
+            );
+            format!(
+                "NOT YET: {clean}, {more}; before, {against} failed, and an unfixed program passes as often in {} % of cases",
+                words::format_percent(progress.unchanged)
+            )
+        }
+    }
+}
+
+/// Says that the rate changed while the baseline ran, and how that is taken into account.
+fn describe_drift(drift: RateDrift) -> String {
+    format!(
+        "the failure rate {} during the baseline ({}): the fix is compared with its {} half, {} of {}",
+        if drift.late { "rose" } else { "fell" },
+        words::p_value(f64::from(drift.p_value) / 1e6),
+        quieter_half_name(drift),
+        drift.failures,
+        drift.trials,
+    )
+}
+
+/// Returns which half of a baseline has fewer failures.
+fn quieter_half_name(drift: RateDrift) -> &'static str {
+    if drift.late { "first" } else { "second" }
+}
+
+/// Says that the failures of the baseline clumped, and how that is taken into account.
+fn describe_clumps(base: &MeasuredBaseline, clumps: u64) -> String {
+    format!(
+        "{} of the baseline came in {}: each clump counts as one failure",
+        words::format_count(base.failures, "failure"),
+        words::format_count(clumps, "clump"),
+    )
+}
+
+/// Up to this number of failures, a baseline seldom shows that they clump.
+const TOO_FEW_FOR_CLUMPS: u64 = 5;
+
+fn list_assumptions(
+    state: &State,
+    asked: &ConfirmQuestion,
+    baseline: Option<&MeasuredBaseline>,
+    differences: &[ConditionDifference],
+) -> Vec<String> {
+    let mut all = if asked.independent {
+        independence_assumptions(state)
+    } else {
+        Vec::new()
+    };
+    match baseline {
+        None => all.push("the failure rate before the fix, which was not measured".to_owned()),
+        Some(base) => {
+            if base.unfinished {
+                all.push(
+                    "the baseline was interrupted for a reason unrelated to its results".to_owned(),
+                );
+            }
+            if !base.runs.is_empty() {
+                all.push(unrecorded_assumption("the runs of the baseline"));
+            }
+            if base.run.is_none() {
+                all.push(
+                    "the trials of the baseline were independent (requests to one server are not) and ran under the same conditions".to_owned(),
+                );
+            }
+            all.extend(
+                differences
+                    .iter()
+                    .map(|one| format!("the failure rate does not depend on {one}")),
+            );
+            if let Some(drift) = base.drift {
+                all.push(format!(
+                    "the failure rate is still at least that of the {} half of the baseline, {} of {}",
+                    quieter_half_name(drift),
+                    drift.failures,
+                    drift.trials
+                ));
+            }
+            let known = base.run.is_some() && base.design_effect() <= 1.0;
+            if known && (2..=TOO_FEW_FOR_CLUMPS).contains(&base.failures) {
+                let (failures, trials) = base.reference_counts();
+                let effect = real(base.failures);
+                let alpha = state.plan.alpha.to_probability();
+                let one = stats::clean_runs_to_exclude_half(failures, trials, effect, alpha);
+                let needed = one.map_or(String::new(), |needed| {
+                    format!(
+                        "; if a single event, such as a full disk, caused them all, FIXED would need {}",
+                        words::format_count(needed, "passing trial")
+                    )
+                });
+                all.push(format!(
+                    "the {} of the baseline occurred independently of each other (too few to test this){needed}",
+                    words::format_count(base.failures, "failure"),
+                ));
+            }
+            if let Some(clumps) = base.clumps {
+                all.push(format!(
+                    "clumps of failures are as large and as frequent as in the baseline, with {} in {}",
+                    words::format_count(base.failures, "failure"),
+                    words::format_count(clumps, "clump")
+                ));
+            }
+            if base.design_effect() > 1.0 && base.clumps.is_none() {
+                all.push(format!(
+                    "failures depend on each other as they did in the baseline, where {} trials counted as one",
+                    words::format_number(base.design_effect()),
+                ));
+            }
+        }
+    }
+    all
+}

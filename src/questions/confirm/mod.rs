@@ -1,0 +1,42 @@
+//! Answers whether a bug is fixed.
+
+mod answer;
+mod policy;
+
+pub use answer::{Confirmation, MoreFailures};
+pub use policy::{
+    ConfirmPolicy, ConfirmProgress, clean_needed, doubtful_failures, needed_by_default,
+    seconds_of_a_pass,
+};
+
+use super::{Answer, Policy, QuestionKind};
+use crate::model::{Plan, VariantId};
+use crate::state::State;
+
+/// Is it fixed?
+pub(super) struct ConfirmKind;
+
+impl QuestionKind for ConfirmKind {
+    fn command(&self) -> &'static str {
+        "confirm"
+    }
+
+    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+        &ConfirmPolicy
+    }
+
+    fn lines_before_start(&self, state: &State) -> Vec<String> {
+        let asked = state.plan.question.as_confirm();
+        asked.map_or_else(Vec::new, |asked| answer::lines_before_start(state, asked))
+    }
+
+    fn progress(&self, state: &State) -> Option<String> {
+        let progress = ConfirmProgress::of_state(state)?;
+        let needed = progress.needed?;
+        Some(format!("{} of {needed} passed", progress.clean))
+    }
+
+    fn answer(&self, state: &State, _: &dyn Fn(VariantId) -> Option<String>) -> Option<Answer> {
+        Confirmation::new(state).map(Box::new).map(Answer::Confirm)
+    }
+}

@@ -1,0 +1,242 @@
+//! `confirm`: runs until the bug occurs again, or has been absent often enough.
+
+use crate::model::{Baseline, ConfirmQuestion as Asked, SignatureId, VariantId};
+use crate::questions::{Policy, Step, StopRule, Verdict, untold_trials};
+use crate::state::{SignatureFailures, State};
+use provoke_stats::{
+    chance_to_see, clean_runs_at_known_rate, clean_runs_needed_effective,
+    clean_runs_to_exclude_half, real, unchanged_p_value_effective,
+};
+use std::time::Duration;
+
+/// The fixed program, which is the only variant.
+const FIXED_SIDE: VariantId = VariantId(0);
+/// Number of other failures per required clean trial after which the run is given up; see [`FEW_OTHERS`].
+const OTHERS: u64 = 2;
+/// Number of other failures that is allowed in any case.
+const FEW_OTHERS: u64 = 20;
+/// By default, a fix that only halves the rate is excluded if that takes at most this much longer.
+const LITTLE_TIME: Duration = Duration::from_secs(60);
+
+/// Runs the fixed program until it shows the bug, or has passed as often as the baseline requires.
+pub struct ConfirmPolicy;
+
+/// Progress of a confirmation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ConfirmProgress {
+    /// Clean trials so far.
+    pub clean: u64,
+    /// Required clean trials; `None` if no number is enough.
+    pub needed: Option<u64>,
+    /// Whether these also exclude a fix that only halves the rate.
+    pub excludes_half: bool,
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// The probability that an unchanged program passes as many trials.
+    pub unchanged: f64,
+    /// Whether all trials may be worth a single one, because they share processes that `setup` started.
+    pub one_life: bool,
+    /// Trials that failed with the exit status of the bug under a name that the baseline does not know: another bug, or
+    /// the same in another place.
+    pub doubtful: u64,
+}
+
+impl ConfirmProgress {
+    /// Returns the progress; `None` for any other question.
+    pub fn of_state(state: &State) -> Option<Self> {
+        let asked = state.plan.question.as_confirm()?;
+        let tally = state.tally_of(FIXED_SIDE);
+        let clean = tally.passes;
+        let excludes_half = excludes_half(state, asked);
+        Some(Self {
+            clean,
+            needed: clean_needed(asked, excludes_half, state.plan.alpha.to_probability()),
+            excludes_half,
+            failures: tally.failures,
+            one_life: state.shares_a_life() && !asked.independent,
+            doubtful: doubtful_failures(state, asked)
+                .map(|group| group.trials.len() as u64)
+                .sum(),
+            unchanged: match &asked.baseline {
+                Baseline::Measured(base) => {
+                    let (failures, trials) = base.reference_counts();
+                    unchanged_p_value_effective(failures, trials, clean, base.design_effect())
+                }
+                Baseline::Assumed(millionths) => {
+                    1.0 - chance_to_see(rate_of_millionths(*millionths), clean)
+                }
+            },
+        })
+    }
+
+    /// Returns whether enough trials were clean, and none showed the bug.
+    pub fn is_clean(&self) -> bool {
+        self.failures == 0 && self.needed.is_some_and(|needed| self.clean >= needed)
+    }
+
+    /// Returns the number of missing clean trials.
+    pub fn missing_trials(&self) -> Option<u64> {
+        Some(self.needed?.saturating_sub(self.clean))
+    }
+}
+
+/// Returns whether a fix that only halves the rate must be excluded: because the user requested it, or because it takes
+/// little more time. Once the run is over, only the result counts.
+fn excludes_half(state: &State, asked: &Asked) -> bool {
+    let alpha = state.plan.alpha.to_probability();
+    let needed = |half| clean_needed(asked, half, alpha);
+    let decide = || {
+        let (least, half) = needed(false).zip(needed(true))?;
+        let passes = state.tally_of(FIXED_SIDE).passes;
+        let may_go_on = !(state.finished || state.budget_spent || state.stopped.is_some())
+            && state.plan.stop.trials.is_none_or(|all| all >= half);
+        let seconds = seconds_of_a_pass(state, asked)?;
+        let is_quick = takes_little_time(half - least, state.plan.jobs, seconds);
+        Some(passes >= half || may_go_on && is_quick)
+    };
+    asked
+        .exclude_half
+        .unwrap_or_else(|| decide().unwrap_or(false))
+}
+
+/// Returns the default number of required clean trials: `least` for a fix, or `half` to exclude a fix that only halves
+/// the rate as well.
+pub fn needed_by_default(least: u64, half: u64, jobs: u32, seconds_of_a_pass: Option<f64>) -> u64 {
+    let is_quick = |seconds| takes_little_time(half - least, jobs, seconds);
+    if seconds_of_a_pass.is_some_and(is_quick) {
+        half
+    } else {
+        least
+    }
+}
+
+fn takes_little_time(trials: u64, jobs: u32, seconds: f64) -> bool {
+    let rounds = trials.div_ceil(u64::from(jobs));
+    real(rounds) * seconds <= LITTLE_TIME.as_secs_f64()
+}
+
+/// Returns the duration of a passing trial with the overhead, in this run or else in the baseline, if it is known.
+pub fn seconds_of_a_pass(state: &State, asked: &Asked) -> Option<f64> {
+    let here = state.tally_of(FIXED_SIDE).pass_times.quantile_at(0.5);
+    let before = || match &asked.baseline {
+        Baseline::Measured(base) => base.pass_seconds(),
+        Baseline::Assumed(_) => None,
+    };
+    let here = here.map(|time| time + state.mean_overhead());
+    here.map(|time| time.as_secs_f64()).or_else(before)
+}
+
+/// Returns the number of clean trials that is enough, optionally to exclude a fix that only halves the rate as well.
+pub fn clean_needed(asked: &Asked, excludes_half: bool, alpha: f64) -> Option<u64> {
+    match &asked.baseline {
+        Baseline::Measured(base) => {
+            let (failures, trials) = base.reference_counts();
+            let rule = if excludes_half {
+                clean_runs_to_exclude_half
+            } else {
+                clean_runs_needed_effective
+            };
+            rule(failures, trials, base.design_effect(), alpha)
+        }
+        Baseline::Assumed(millionths) => {
+            let share = if excludes_half { 2.0 } else { 1.0 };
+            clean_runs_at_known_rate(rate_of_millionths(*millionths) / share, alpha)
+        }
+    }
+}
+
+fn rate_of_millionths(millionths: u32) -> f64 {
+    f64::from(millionths) / 1e6
+}
+
+impl Policy for ConfirmPolicy {
+    fn next_step(&self, state: &State) -> Step {
+        let Some(progress) = ConfirmProgress::of_state(state) else {
+            return Step::Done;
+        };
+        // No number of trials is enough if all of them are worth one.
+        if progress.failures > 0
+            || progress.one_life
+            || progress.doubtful > 0
+            || progress.is_clean()
+            || given_up(state, &progress)
+        {
+            return Step::Done;
+        }
+        if state.budget_spent || !state.is_testable(FIXED_SIDE) {
+            return Step::wait_or_done(state);
+        }
+        let under_way = state.expected_trials(FIXED_SIDE);
+        let other = state.tally_of(FIXED_SIDE).other;
+        let all = state.plan.stop.trials.unwrap_or(u64::MAX);
+        let wanted = progress.needed.unwrap_or(u64::MAX).saturating_add(other);
+        if under_way < wanted.min(all) {
+            Step::Launch(FIXED_SIDE)
+        } else if state.tally_of(FIXED_SIDE).finished_trials() >= all {
+            Step::Done
+        } else {
+            Step::Wait
+        }
+    }
+
+    fn verdict_of(&self, state: &State) -> Verdict {
+        match ConfirmProgress::of_state(state) {
+            Some(progress) if progress.failures > 0 => Verdict::NotFixed,
+            // Each of these trials may have shown the bug.
+            Some(_) if untold_trials(state) > 0 => Verdict::Undecided,
+            Some(progress) if progress.one_life || progress.doubtful > 0 => Verdict::Undecided,
+            Some(progress) if progress.is_clean() => Verdict::Fixed,
+            _ if state.tally_of(FIXED_SIDE).finished_trials() == 0 => Verdict::CouldNotTest,
+            _ => Verdict::Undecided,
+        }
+    }
+
+    fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
+        let ran = state.tally_of(FIXED_SIDE).finished_trials();
+        let all = state.plan.stop.trials;
+        match ConfirmProgress::of_state(state) {
+            Some(progress) if progress.failures > 0 => StopRule::KthFailure,
+            Some(progress) if progress.is_clean() => StopRule::PlannedN,
+            Some(progress) if progress.one_life || progress.doubtful > 0 => StopRule::Decision,
+            _ if all.is_some_and(|all| ran >= all) => StopRule::at_the_limit(state),
+            _ => StopRule::from_outside(state),
+        }
+    }
+
+    fn remaining_trials(&self, state: &State) -> Option<u64> {
+        let progress = ConfirmProgress::of_state(state)?;
+        let missing = progress.missing_trials()?;
+        let waiting = state.completed_trials()
+            - state
+                .tally_of(FIXED_SIDE)
+                .finished_trials()
+                .min(state.completed_trials());
+        Some(missing.saturating_sub(waiting))
+    }
+}
+
+/// Returns the failures that may be the bug under a name that the baseline does not know.
+pub fn doubtful_failures<'a>(
+    state: &'a State,
+    asked: &'a Asked,
+) -> impl Iterator<Item = &'a SignatureFailures> {
+    let known: &[SignatureId] = match &asked.baseline {
+        Baseline::Measured(base) => &base.others,
+        Baseline::Assumed(_) => &[],
+    };
+    let groups = state.tally_of(FIXED_SIDE).groups.values();
+    groups.filter(move |group| {
+        let also = group.signature.also.iter().map(|(_, id)| id);
+        let mut names = also.chain([&group.signature.id]);
+        !group.is_the_bug
+            && names.clone().any(|id| asked.doubts.contains(id))
+            && !names.any(|id| known.contains(id))
+    })
+}
+
+/// Returns whether most trials showed other failures, so that enough clean trials are out of reach.
+fn given_up(state: &State, progress: &ConfirmProgress) -> bool {
+    let others = state.tally_of(FIXED_SIDE).other;
+    let needed = progress.needed.unwrap_or(u64::MAX);
+    others >= needed.saturating_mul(OTHERS).max(FEW_OTHERS)
+}

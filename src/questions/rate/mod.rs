@@ -1,0 +1,21 @@
+//! Answers how often a program fails.
+
+mod policy;
+
+pub use policy::{RepeatPolicy, rate_bounds};
+
+use super::{Policy, QuestionKind};
+use crate::model::Plan;
+
+/// How often does it fail?
+pub(super) struct RateKind;
+
+impl QuestionKind for RateKind {
+    fn command(&self) -> &'static str {
+        "run"
+    }
+
+    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+        &RepeatPolicy
+    }
+}

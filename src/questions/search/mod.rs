@@ -1,0 +1,67 @@
+//! Common parts of the searches along a list and among sets of items.
+
+mod earlier;
+mod raise_answer;
+mod raise_policy;
+mod reproduction;
+mod same_bug;
+mod steps;
+
+pub use earlier::EarlierTrialsReport;
+pub(in crate::questions) use earlier::reproduction_needed;
+pub use raise_answer::{
+    RaiseReport, TriedSettingReport, describe_raised, describe_settings, raise_hint,
+};
+pub use raise_policy::RaiseDecision;
+pub(in crate::questions) use raise_policy::next_step as raise_step;
+pub(in crate::questions) use reproduction::is_the_bug;
+pub use reproduction::{EarlierUse, Reproduction, ReproductionProgress, reproduction_progress};
+pub use steps::trial_limit;
+pub(in crate::questions) use steps::{
+    free_makers, is_crowded, is_spent, launch_or_make, making_cost, needs_making,
+    reproduction_step, step_for_choice, stop_rule, under_way,
+};
+
+use super::answer::unrecorded_assumption;
+use crate::state::State;
+use crate::words;
+
+/// Describes why a search has no result about the failing variant.
+pub(in crate::questions) fn not_tested(state: &State) -> String {
+    let failing = state.plan.variant_plan(State::FAILING);
+    let untried = state.launched_trials(State::FAILING) == 0 && state.is_testable(State::FAILING);
+    if state.budget_spent && failing.is_made() && untried {
+        let name = words::sanitize_line(&failing.name);
+        return format!("NOT TESTED: preparing {name} took all of the time; -d allows more");
+    }
+    "NOT TESTED: no trial was conclusive".to_owned()
+}
+
+/// Returns the assumptions of a search, after those of its list.
+pub(in crate::questions) fn search_assumptions(state: &State) -> Vec<String> {
+    let mut all = Vec::new();
+    let earlier_use = Reproduction::of_state(state).map(|known| known.earlier_use);
+    if earlier_use == Some(EarlierUse::Counted) {
+        all.push(unrecorded_assumption("earlier runs and this one"));
+    }
+    let others: u64 = state.all_tallies().map(|(_, tally)| tally.other).sum();
+    if state.plan.rules.only.is_empty() && others > 0 {
+        all.push(
+            "a failure of another kind is another bug (--any-failure counts every failure)"
+                .to_owned(),
+        );
+    }
+    all.extend(RaiseReport::new(state).and_then(|raised| raised.assumption_if_used()));
+    all
+}
+
+/// Describes the setting that is being tried, before the search.
+pub(in crate::questions) fn describe_setting(state: &State) -> Option<String> {
+    state.undecided_raise()?;
+    let variant = state.plan.variant_plan(state.last_launched?);
+    let setting = variant.setting.filter(|setting| !setting.is_as_planned());
+    Some(setting.map_or_else(
+        || "reproducing the failure".to_owned(),
+        |setting| format!("trying {setting}"),
+    ))
+}

@@ -1,0 +1,212 @@
+//! Shows an experiment on the terminal: messages, progress and results.
+
+use super::load_progress::{watch_progress, watch_rate};
+use super::{
+    LiveDisplay, SuggestedCommand, TrialTicks, format_summary, format_verdict, print_message,
+    print_page, relative_to_cwd, say_as_it_is, stdout_width,
+};
+use crate::experiment::{
+    ExperimentMessage, ExperimentObserver, FinishedRun, ResultFile, pooled_baseline,
+};
+use crate::load::LoadProgress;
+use crate::model::Event;
+use crate::report;
+use crate::scenario::DEFAULT_DURATION;
+use crate::state::{EventSink, State};
+use crate::store::default_root;
+use crate::untrusted::{Untrusted as _, shell_word};
+use crate::words;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How the progress of an experiment is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgressDisplay {
+    /// Not at all.
+    Hidden,
+    /// As a tick or a cross for each trial.
+    Ticks,
+    /// As a line that moves.
+    MovingLine,
+    /// As lines that do not move.
+    PlainLines,
+    /// As a line for each failure.
+    Failures,
+}
+
+/// Settings of a [`TerminalObserver`].
+#[derive(Clone, Copy, Debug)]
+pub struct ObserverSettings {
+    /// Show only the result.
+    pub quiet: bool,
+    /// How to show the progress.
+    pub display: ProgressDisplay,
+    /// Show every trial, and not only failing ones.
+    pub every_trial: bool,
+    /// A report goes to stdout, so the summary goes to stderr.
+    pub stdout_is_taken: bool,
+    /// Returns whether the user stopped the experiment.
+    pub was_stopped: fn() -> bool,
+}
+
+/// Shows an experiment on the terminal.
+pub struct TerminalObserver {
+    settings: ObserverSettings,
+    ticks: Option<TrialTicks>,
+    live: Option<LiveDisplay>,
+}
+
+impl TerminalObserver {
+    /// Creates an observer.
+    pub fn new(settings: ObserverSettings) -> Self {
+        Self {
+            settings,
+            ticks: None,
+            live: None,
+        }
+    }
+
+    fn live_display(&self) -> Option<LiveDisplay> {
+        let every_trial = self.settings.every_trial;
+        match self.settings.display {
+            ProgressDisplay::Hidden | ProgressDisplay::Ticks => None,
+            ProgressDisplay::MovingLine => Some(LiveDisplay::with_moving_line(every_trial)),
+            ProgressDisplay::PlainLines => Some(LiveDisplay::with_plain_lines(every_trial)),
+            ProgressDisplay::Failures => Some(LiveDisplay::failures_only(every_trial)),
+        }
+    }
+
+    fn sinks(&mut self) -> impl Iterator<Item = &mut dyn EventSink> {
+        let ticks = self.ticks.as_mut().map(|ticks| ticks as &mut dyn EventSink);
+        let live = self.live.as_mut().map(|live| live as &mut dyn EventSink);
+        ticks.into_iter().chain(live)
+    }
+}
+
+impl EventSink for TerminalObserver {
+    fn on_event(&mut self, event: &Event, state: &State) {
+        self.sinks().for_each(|sink| sink.on_event(event, state));
+    }
+
+    fn before_wait(&mut self, state: &State) {
+        self.sinks().for_each(|sink| sink.before_wait(state));
+    }
+
+    fn on_tick(&mut self, state: &State) {
+        self.sinks().for_each(|sink| sink.on_tick(state));
+    }
+}
+
+impl ExperimentObserver for TerminalObserver {
+    fn on_message(&mut self, message: ExperimentMessage) {
+        match message {
+            ExperimentMessage::Warning(text) => print_message(&format!("warning: {text}")),
+            ExperimentMessage::RecordedNote(_) if self.settings.quiet => {}
+            ExperimentMessage::RecordedNote(text) | ExperimentMessage::Note(text) => {
+                print_message(&format!("note: {text}"));
+            }
+            ExperimentMessage::Step(text) => print_message(&format!("  {text}")),
+        }
+    }
+
+    fn begin_trials(&mut self, state: &State, load: Option<&Arc<LoadProgress>>) {
+        if !self.settings.quiet {
+            announce_start(state);
+        }
+        let is_ticking = self.settings.display == ProgressDisplay::Ticks;
+        self.ticks = is_ticking.then(|| TrialTicks::new(state));
+        self.live = self.live_display().map(|line| {
+            line.with_trial_status(load.cloned().map(watch_progress))
+                .with_forecast(load.cloned().map(watch_rate))
+        });
+    }
+
+    fn end_trials(&mut self) {
+        if let Some(live) = self.live.take() {
+            live.clear_line();
+        }
+        self.ticks = None;
+    }
+
+    fn on_result(&mut self, run: &FinishedRun) -> io::Result<()> {
+        let summary = if self.settings.quiet {
+            format_verdict(&run.report)
+        } else {
+            let mut report = run.report.clone();
+            report.notes.retain(|note| !run.announced.contains(note));
+            format_summary(
+                &report,
+                run.folder.path(),
+                &run.folder.shortest_reference(&default_root()),
+                pooled_baseline(&run.state, &run.folder),
+                run.files.iter().map(describe_file).collect(),
+                stdout_width(),
+            )
+        };
+        if self.settings.stdout_is_taken {
+            say_as_it_is(summary.trim_end());
+            Ok(())
+        } else {
+            print_page(&summary)
+        }
+    }
+
+    fn wants_more(&self) -> bool {
+        !(self.settings.was_stopped)()
+    }
+}
+
+/// Describes a run before it starts.
+fn announce_start(state: &State) {
+    for line in report::lines_before_start(state) {
+        print_message(&format!("  {line}"));
+    }
+    let only = &state.plan.rules.only;
+    if !only.is_empty() && state.plan.question.is_rate() {
+        let only: Vec<String> = only.iter().map(ToString::to_string).collect();
+        let only = only.join(", ");
+        let text = format!("counting only {only}; other failures are counted separately");
+        print_message(&format!("  {text}"));
+    }
+    let stop = &state.plan.stop;
+    let limits = match (stop.trials, stop.time_budget()) {
+        (Some(runs), Some(DEFAULT_DURATION)) => {
+            format!("at most {runs} trials or 10 minutes (-n and -d change this)")
+        }
+        (None, Some(DEFAULT_DURATION)) => "at most 10 minutes (-n and -d change this)".to_owned(),
+        // A time without a unit is in seconds.
+        (_, Some(limit)) => {
+            let limit = words::format_seconds(limit.as_secs_f64());
+            format!("at most {limit} (-d)")
+        }
+        _ => return,
+    };
+    print_message(&format!("  {limits}"));
+}
+
+/// Returns the path of a file of a result, or the command that uses it.
+fn describe_file(file: &ResultFile) -> SuggestedCommand {
+    let shown = |path: &Path| relative_to_cwd(path).to_safe().to_string();
+    let typed = |path: &Path| shell_word(relative_to_cwd(path).as_os_str()).into_string();
+    match file {
+        ResultFile::Log(path) => SuggestedCommand::new("log of the search", shown(path))
+            .with_remark("edit it, and continue with --log FILE"),
+        ResultFile::SmallestLoad(path) => SuggestedCommand::new(
+            "send the smallest load",
+            format!("provoke load {}", typed(path)),
+        ),
+        ResultFile::Patch(path) => SuggestedCommand::new(
+            "remove the unneeded parts",
+            format!("patch -p1 < {}", typed(path)),
+        ),
+        ResultFile::Reduced(path) => SuggestedCommand::new("reduced", path.to_safe().to_string()),
+        ResultFile::UnneededFiles(path) => {
+            SuggestedCommand::new("files that are not needed", shown(path))
+        }
+        ResultFile::Removed(count) => {
+            let count = words::format_count(*count, "file");
+            SuggestedCommand::new("removed", format!("{count} that are not needed"))
+        }
+    }
+}

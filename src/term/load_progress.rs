@@ -1,0 +1,106 @@
+//! Describes the load of the running trial for the live line.
+
+use crate::load::LoadProgress;
+use crate::model::LoadStage;
+use crate::words;
+use provoke_stats::real;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Maximum number of kinds of errors in the live line.
+const ERRORS: usize = 3;
+
+/// Describes the progress of the running trial.
+pub(super) fn watch_progress(live: Arc<LoadProgress>) -> Box<dyn Fn() -> String> {
+    let last = Cell::new((Instant::now(), 0_u64, 0.0));
+    Box::new(move || {
+        let of = |what: &AtomicU64| what.load(Ordering::Relaxed);
+        let stage = match live.current_stage() {
+            LoadStage::Starting => return "starting".to_owned(),
+            LoadStage::WarmUp => "warm-up",
+            LoadStage::Loading => "load",
+            LoadStage::Settling | LoadStage::Over => return "quiet time".to_owned(),
+        };
+        let (then, before, rate) = last.get();
+        let (now, served) = (Instant::now(), of(&live.served));
+        let seconds = now.duration_since(then).as_secs_f64();
+        // A rate over a shorter time fluctuates too much.
+        let rate = if seconds > 0.5 {
+            let rate = real(served.saturating_sub(before)) / seconds;
+            last.set((now, served, rate));
+            rate
+        } else {
+            rate
+        };
+        let latency = words::format_seconds(real(of(&live.latency_us)) / 1e6);
+        format!(
+            "{stage} {rate:.0}/s, {} in flight, {latency}, {} so far",
+            of(&live.in_flight),
+            describe_errors(&live.frequent_errors()),
+        )
+    })
+}
+
+/// Time over which the throughput is measured.
+const MEASURED: Duration = Duration::from_secs(1);
+
+/// Returns a function for the responses per second of the first service trial, once they are known.
+pub(super) fn watch_rate(live: Arc<LoadProgress>) -> Box<dyn Fn() -> Option<f64>> {
+    let began: Cell<Option<(Instant, u64)>> = Cell::new(None);
+    Box::new(move || {
+        if live.current_stage() != LoadStage::Loading {
+            return None;
+        }
+        let served = live.served.load(Ordering::Relaxed);
+        let Some((since, before)) = began.get() else {
+            began.set(Some((Instant::now(), served)));
+            return None;
+        };
+        let elapsed = since.elapsed();
+        let measured = real(served.saturating_sub(before)) / elapsed.as_secs_f64();
+        (elapsed >= MEASURED).then_some(measured)
+    })
+}
+
+/// Lists the errors by kind, the most frequent first.
+fn describe_errors(all: &[(String, u64)]) -> String {
+    let sum = all.iter().map(|(_, count)| count).sum();
+    let sum = words::format_count(sum, "error");
+    if all.is_empty() {
+        return sum;
+    }
+    let mut shown: Vec<String> = all
+        .iter()
+        .take(ERRORS)
+        .map(|(name, count)| format!("{count} {}", words::sanitize_line(name)))
+        .collect();
+    if all.len() > ERRORS {
+        shown.push("others".to_owned());
+    }
+    format!("{sum} ({})", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_live_line_says_which_errors() {
+        let mut all: Vec<(String, u64)> =
+            [("refused", 9), ("status 503", 4), ("timeout (head)", 1)]
+                .map(|(name, n)| (name.to_owned(), n))
+                .into();
+        assert_eq!(describe_errors(&[]), "0 errors");
+        assert_eq!(
+            describe_errors(&all),
+            "14 errors (9 refused, 4 status 503, 1 timeout (head))"
+        );
+        all.push(("TLS: \x1b[1m".to_owned(), 1));
+        assert_eq!(
+            describe_errors(&all),
+            "15 errors (9 refused, 4 status 503, 1 timeout (head), others)"
+        );
+    }
+}
