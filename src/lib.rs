@@ -23,7 +23,7 @@
 //! | `sys` | the operating system; the only unsafe code of the program | untrusted | libc, rustix, procfs, serde, serde_json, thiserror |
 //! | `autopsy` | analyses core files | model, sys, untrusted | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
 //! | `words` | formats numbers, durations, lists and text from outside | model, untrusted | |
-//! | `holds` | holds threads at instructions, to provoke rare schedules | sys, untrusted | gimli, iced_x86, object, rustix, thiserror |
+//! | `holds` | holds threads at instructions, to provoke rare schedules | model, sys, untrusted | gimli, iced_x86, object, rustix, thiserror |
 //! | `survey` | records the environment: facts that may change how often a program fails | model, sys, words | object, provoke_stats, regex, schemars, serde, serde_json |
 //! | `doctor` | reports what a machine can capture, and what to change | survey, sys, untrusted | serde, serde_json |
 //! | `messages` | recognizes crash messages | model | |

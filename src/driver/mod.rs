@@ -430,6 +430,7 @@ impl LoopState<'_, '_> {
                     seed: trial_seed(state.plan.seed, id),
                     timeout,
                     capture: capturing,
+                    hold: None,
                 };
                 return self.is_ready(variant).then_some(trial);
             }

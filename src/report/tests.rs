@@ -158,6 +158,7 @@ impl Made {
             seed,
             timeout: Duration::from_secs(60),
             capture: false,
+            hold: None,
         }));
     }
 

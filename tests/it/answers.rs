@@ -177,6 +177,7 @@ fn next(state: &State, policy: &dyn questions::Policy) -> Option<Event> {
         seed: 0,
         timeout: Duration::from_secs(1),
         capture: false,
+        hold: None,
     }))
 }
 

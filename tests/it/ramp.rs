@@ -42,6 +42,7 @@ fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
             seed: 0,
             timeout: Duration::from_secs(1),
             capture: false,
+            hold: None,
         };
         let id = trial.id;
         let clients = state.plan.variant_plan(variant).clients.unwrap();

@@ -135,7 +135,7 @@ const LEAKED_DAEMONS: &[Scene] = &[scene(
     "leaked-daemons/scenario.toml",
     &[],
     1,
-    &[r"It fails where data=stream and run=driver and schema=wrong: in 2 of 16"],
+    &[r"It fails where data=stream and run=driver and schema=wrong \(2 of 16 variants\)"],
 )];
 
 const ILLEGAL_INSTRUCTION_FAISS: &[Scene] = &[

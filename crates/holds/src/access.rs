@@ -14,6 +14,11 @@ pub(crate) fn is_shared(memory: &UsedMemory) -> bool {
         && memory.access() != OpAccess::NoMemAccess
 }
 
+/// Returns whether an access writes.
+pub(crate) fn is_write(memory: &UsedMemory) -> bool {
+    !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead)
+}
+
 /// Returns the memory that an instruction accesses with these registers, so that an access of another thread to it would
 /// be a race: any access, or only a write if the instruction reads.
 pub(crate) fn accessed_memory(
@@ -34,7 +39,7 @@ pub(crate) fn accessed_memory(
     Some(WatchedAccess {
         address: address & !(size as u64 - 1),
         size: u8::try_from(size).ok()?,
-        writes_only: matches!(memory.access(), OpAccess::Read | OpAccess::CondRead),
+        writes_only: !is_write(memory),
     })
 }
 

@@ -3,16 +3,20 @@
 //! The functions come from the call frame information, which stripped files have, too. Data between functions is not
 //! decoded, so that no byte of it is replaced.
 
-use crate::access::is_shared;
-use crate::plan::CodePoint;
+use crate::access::{is_shared, is_write};
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, LittleEndian, UnwindSection as _};
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic};
 use object::{Object as _, ObjectSection as _, ObjectSegment as _, SectionFlags, SegmentFlags};
+use provoke_model::CodePoint;
 use provoke_sys::untrusted::Untrusted as _;
-use std::fs;
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// A file with code could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -34,9 +38,21 @@ pub enum CodeError {
 #[derive(Debug)]
 pub struct CodeFile {
     path: PathBuf,
-    functions: Vec<CodeFunction>,
+    version: FileVersion,
+    /// Decoded when they are needed.
+    functions: OnceCell<Vec<CodeFunction>>,
     segments: Vec<LoadedSegment>,
 }
+
+/// The files with code of all trials so far, so that each is read once.
+#[derive(Debug, Default)]
+pub struct CodeCache {
+    files: BTreeMap<PathBuf, Rc<CodeFile>>,
+}
+
+/// Numbers that change when a file is replaced: device, inode, size and time of the last change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileVersion([u64; 3], i64);
 
 /// A function.
 #[derive(Clone, Debug)]
@@ -54,6 +70,8 @@ pub struct CodeInstruction {
     pub address: u64,
     /// Whether it accesses memory other than the stack.
     pub accesses_memory: bool,
+    /// Whether it writes to such memory.
+    pub writes_memory: bool,
 }
 
 /// A part of the file that is mapped.
@@ -66,50 +84,18 @@ struct LoadedSegment {
 }
 
 impl CodeFile {
-    /// Reads the code of a file.
+    /// Reads where a file is mapped.
     pub fn read(path: &Path) -> Result<Self, CodeError> {
-        let bytes = fs::read(path).map_err(|source| CodeError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        let not_elf = || CodeError::NotElf(path.to_owned());
-        let file = object::File::parse(&*bytes).map_err(|_| not_elf())?;
-        if file.architecture() != object::Architecture::X86_64 {
-            return Err(not_elf());
-        }
-        let segments: Vec<LoadedSegment> = file
+        let version = FileVersion::of_file(path)?;
+        let bytes = read_file(path)?;
+        let segments = parse_elf(path, &bytes)?
             .segments()
             .map(|segment| loaded_segment(&segment))
             .collect();
-        let executable = |section: &object::Section<'_, '_>| matches!(section.flags(), SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(object::elf::SHF_EXECINSTR));
-        let sections: Vec<(u64, &[u8])> = file
-            .sections()
-            .filter(executable)
-            .filter_map(|section| Some((section.address(), section.data().ok()?)))
-            .collect();
-        let mut functions = Vec::new();
-        for range in function_ranges(&file) {
-            let Some((start, content)) = sections.iter().find(|(start, content)| {
-                (*start..*start + content.len() as u64).contains(&range.start)
-            }) else {
-                continue;
-            };
-            let from = usize::try_from(range.start - start).unwrap_or(usize::MAX);
-            let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-            let Some(code) = content.get(from..from.saturating_add(length).min(content.len()))
-            else {
-                continue;
-            };
-            functions.push(CodeFunction {
-                instructions: decode_instructions(code, range.start),
-                range,
-            });
-        }
-        functions.sort_by_key(|function| function.range.start);
-        functions.dedup_by_key(|function| function.range.start);
         Ok(Self {
             path: path.to_owned(),
-            functions,
+            version,
+            functions: OnceCell::new(),
             segments,
         })
     }
@@ -121,17 +107,28 @@ impl CodeFile {
 
     /// Returns the functions, in the order of their addresses.
     pub fn functions(&self) -> &[CodeFunction] {
-        &self.functions
+        // A file that disappeared has no points.
+        self.functions
+            .get_or_init(|| read_functions(&self.path).unwrap_or_default())
+    }
+
+    /// Returns the last instruction before an address.
+    pub(crate) fn instruction_before(&self, address: u64) -> Option<CodeInstruction> {
+        let functions = self.functions();
+        let after = functions.partition_point(|function| function.range.start < address);
+        let instructions = &functions.get(after.checked_sub(1)?)?.instructions;
+        let after = instructions.partition_point(|one| one.address < address);
+        instructions.get(after.checked_sub(1)?).copied()
     }
 
     /// Returns all points of the file.
     pub fn all_points(&self) -> impl Iterator<Item = CodePoint> {
         let instructions = self
-            .functions
+            .functions()
             .iter()
             .flat_map(|function| &function.instructions);
         instructions.map(|instruction| CodePoint {
-            object: self.path.clone(),
+            object: self.path.as_os_str().into(),
             address: instruction.address,
         })
     }
@@ -148,6 +145,77 @@ impl CodeFile {
             .wrapping_add(offset);
         Some(mapped_at.wrapping_sub(address))
     }
+}
+
+impl CodeCache {
+    /// Returns a file, unless it has no code for this machine.
+    pub(crate) fn file(&mut self, path: &Path) -> Option<Rc<CodeFile>> {
+        let version = FileVersion::of_file(path).ok()?;
+        let known = self.files.get(path);
+        if let Some(file) = known.filter(|file| file.version == version) {
+            return Some(Rc::clone(file));
+        }
+        let file = Rc::new(CodeFile::read(path).ok()?);
+        self.files.insert(path.to_owned(), Rc::clone(&file));
+        Some(file)
+    }
+}
+
+impl FileVersion {
+    fn of_file(path: &Path) -> Result<Self, CodeError> {
+        let metadata: Metadata = fs::metadata(path).map_err(|source| CodeError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        let numbers = [metadata.dev(), metadata.ino(), metadata.size()];
+        let changed = metadata.ctime() * 1_000_000_000 + metadata.ctime_nsec();
+        Ok(Self(numbers, changed))
+    }
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, CodeError> {
+    fs::read(path).map_err(|source| CodeError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn parse_elf<'data>(path: &Path, bytes: &'data [u8]) -> Result<object::File<'data>, CodeError> {
+    let file = object::File::parse(bytes).ok();
+    file.filter(|file| file.architecture() == object::Architecture::X86_64)
+        .ok_or_else(|| CodeError::NotElf(path.to_owned()))
+}
+
+/// Reads the functions of a file, and decodes their instructions.
+fn read_functions(path: &Path) -> Result<Vec<CodeFunction>, CodeError> {
+    let bytes = read_file(path)?;
+    let file = parse_elf(path, &bytes)?;
+    let executable = |section: &object::Section<'_, '_>| matches!(section.flags(), SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(object::elf::SHF_EXECINSTR));
+    let sections: Vec<(u64, &[u8])> = file
+        .sections()
+        .filter(executable)
+        .filter_map(|section| Some((section.address(), section.data().ok()?)))
+        .collect();
+    let mut functions = Vec::new();
+    for range in function_ranges(&file) {
+        let Some((start, content)) = sections.iter().find(|(start, content)| {
+            (*start..*start + content.len() as u64).contains(&range.start)
+        }) else {
+            continue;
+        };
+        let from = usize::try_from(range.start - start).unwrap_or(usize::MAX);
+        let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let Some(code) = content.get(from..from.saturating_add(length).min(content.len())) else {
+            continue;
+        };
+        functions.push(CodeFunction {
+            instructions: decode_instructions(code, range.start),
+            range,
+        });
+    }
+    functions.sort_by_key(|function| function.range.start);
+    functions.dedup_by_key(|function| function.range.start);
+    Ok(functions)
 }
 
 fn loaded_segment(segment: &object::Segment<'_, '_>) -> LoadedSegment {
@@ -206,10 +274,11 @@ fn decode_instructions(code: &[u8], address: u64) -> Vec<CodeInstruction> {
             continue;
         }
         let info = factory.info(&instruction);
-        let accesses_memory = info.used_memory().iter().any(is_shared);
+        let shared = || info.used_memory().iter().filter(|memory| is_shared(memory));
         instructions.push(CodeInstruction {
             address: instruction.ip(),
-            accesses_memory,
+            accesses_memory: shared().next().is_some(),
+            writes_memory: shared().any(is_write),
         });
     }
     instructions

@@ -4,9 +4,9 @@
 
 mod access;
 pub mod code;
-pub mod plan;
 mod process;
 pub mod run;
+mod scope;
 mod session;
 
-pub use session::{HoldSession, LOOK_INTERVAL, LearnedPoint, RacingAccess};
+pub use session::{HoldSession, LOOK_INTERVAL};

@@ -1,11 +1,13 @@
 //! Breakpoints in the memory of one process.
 
-use crate::code::CodeFile;
+use crate::code::{CodeCache, CodeFile, CodeInstruction};
+use provoke_model::CodePoint;
 use provoke_sys::memory::read_mappings;
 use provoke_sys::tracee::{BREAKPOINT, WritableMemory};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::rc::Rc;
 
 /// A process whose threads are traced.
 #[derive(Debug)]
@@ -111,11 +113,64 @@ impl TracedProcess {
     }
 }
 
-/// Returns the difference between addresses in memory and in a file, for each mapping of the file's code.
-pub(crate) fn load_bias_of(pid: i32, file: &CodeFile) -> Option<u64> {
+/// The mapped code of a process: its files with the differences between addresses in memory and in the files.
+pub(crate) struct MappedCode(Vec<(Rc<CodeFile>, u64)>);
+
+impl MappedCode {
+    /// Reads the mappings of a process.
+    pub(crate) fn of_process(
+        pid: i32,
+        files: &mut CodeCache,
+        wanted: impl Fn(&Path) -> bool,
+    ) -> Self {
+        let mappings = read_mappings(pid).unwrap_or_default();
+        let mut mapped: Vec<(Rc<CodeFile>, u64)> = Vec::new();
+        for mapping in mappings {
+            let path = Path::new(&mapping.name);
+            if !(mapping.execute && mapping.is_of_file() && wanted(path))
+                || mapped.iter().any(|(file, _)| file.path() == path)
+            {
+                continue;
+            }
+            if let Some(file) = files.file(path)
+                && let Some(bias) = file.load_bias(mapping.range.start, mapping.offset)
+            {
+                mapped.push((file, bias));
+            }
+        }
+        Self(mapped)
+    }
+
+    /// Returns the files, with the difference between addresses in memory and in the file.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&CodeFile, u64)> {
+        self.0.iter().map(|(file, bias)| (&**file, *bias))
+    }
+
+    /// Returns the address in memory of a point.
+    pub(crate) fn address_of(&self, point: &CodePoint) -> Option<u64> {
+        let mut files = self.files();
+        let (_, bias) =
+            files.find(|(file, _)| file.path().as_os_str() == point.object.as_os_str())?;
+        Some(bias.wrapping_add(point.address))
+    }
+}
+
+/// Returns the last instruction before an address in memory, and its point.
+pub(crate) fn instruction_before(
+    pid: i32,
+    address: u64,
+    files: &mut CodeCache,
+) -> Option<(CodePoint, CodeInstruction)> {
     let mappings = read_mappings(pid).ok()?;
     let code = mappings
         .iter()
-        .find(|mapping| mapping.execute && Path::new(&mapping.name) == file.path())?;
-    file.load_bias(code.range.start, code.offset)
+        .find(|mapping| mapping.is_of_file() && mapping.range.contains(&(address - 1)))?;
+    let file = files.file(Path::new(&code.name))?;
+    let bias = file.load_bias(code.range.start, code.offset)?;
+    let instruction = file.instruction_before(address.wrapping_sub(bias))?;
+    let point = CodePoint {
+        object: code.name.as_os_str().into(),
+        address: instruction.address,
+    };
+    Some((point, instruction))
 }

@@ -1,8 +1,8 @@
 //! Runs one program under a plan, for tests, examples and measurements.
 
-use crate::code::CodeFile;
-use crate::plan::HoldPlan;
-use crate::{HoldSession, LOOK_INTERVAL, LearnedPoint, RacingAccess};
+use crate::code::CodeCache;
+use crate::{HoldSession, LOOK_INTERVAL};
+use provoke_model::{HoldObservation, HoldPlan};
 use provoke_sys::child::{self, ChildEvent, WaitStatus};
 use provoke_sys::process::descendant_pids;
 use provoke_sys::ptrace::stop_of_thread;
@@ -26,12 +26,8 @@ const PAUSE: Duration = Duration::from_micros(50);
 pub struct HeldRun {
     /// How its first process ended; `None` if it was killed because its time was over.
     pub status: Option<WaitStatus>,
-    /// For every hold, how many threads were held.
-    pub times_held: Vec<u32>,
-    /// The points that it reached, if the plan is to learn them.
-    pub learned: Vec<LearnedPoint>,
-    /// Accesses of other threads to memory that a held thread was about to access.
-    pub races: Vec<RacingAccess>,
+    /// What was observed about its holds.
+    pub holds: HoldObservation,
     /// CPU time of its processes.
     pub cpu: Duration,
 }
@@ -48,17 +44,16 @@ impl HeldRun {
 pub fn run_program(
     command: &[OsString],
     plan: &HoldPlan,
-    files: &[CodeFile],
+    files: &mut CodeCache,
     limit: Duration,
 ) -> io::Result<HeldRun> {
     let first = start_program(command)?;
-    let mut session = HoldSession::begin(plan, files, first);
+    let mut session = HoldSession::begin(plan.clone(), std::mem::take(files));
+    session.add_program(first);
     let begun = Instant::now();
     let mut run = HeldRun {
         status: None,
-        times_held: Vec::new(),
-        learned: Vec::new(),
-        races: Vec::new(),
+        holds: HoldObservation::default(),
         cpu: Duration::ZERO,
     };
     let mut killed = false;
@@ -68,7 +63,6 @@ pub fn run_program(
                 if let Some(stop) = stop_of_thread(tid)?
                     && let Some(race) = session.handle_stop(stop)
                 {
-                    run.races.push(race);
                     session.continue_after_race(race);
                 }
             }
@@ -100,8 +94,7 @@ pub fn run_program(
             ChildEvent::None => break,
         }
     }
-    run.times_held = session.times_held();
-    run.learned = session.learned_points().to_vec();
+    (run.holds, *files) = session.finish();
     Ok(run)
 }
 

@@ -3,14 +3,18 @@
 //! Nothing is changed until the program creates its first thread or process: before, no schedule can be provoked.
 
 use crate::access::{LONGEST, accessed_memory};
-use crate::code::CodeFile;
-use crate::plan::{CodePoint, CreationSide, Hold, HoldEnd, HoldPlan, HoldPoint};
-use crate::process::{TracedProcess, load_bias_of};
+use crate::code::CodeCache;
+use crate::process::{MappedCode, TracedProcess, instruction_before};
+use crate::scope::is_in_scope;
+use provoke_model::{
+    AccessingThread, CodePlace, CodePoint, CreationSide, Hold, HoldEnd, HoldObservation, HoldPlan,
+    HoldPoint, LearnedPoint, RacingAccess,
+};
 use provoke_sys::ptrace::ThreadStop;
 use provoke_sys::tracee::{self, Creation, GeneralRegisters, StopReason, WatchedAccess};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Interval between two looks at the other threads.
@@ -21,35 +25,11 @@ const LOOKS: u32 = 2;
 const FATAL: [i32; 9] = [3, 4, 5, 6, 7, 8, 11, 24, 31];
 const SIGTRAP: i32 = 5;
 
-/// A point that the program reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LearnedPoint {
-    /// Index of the point in the plan.
-    pub point: usize,
-    /// Number of the thread that reached it first: 0 for the first thread of the program, 1 for the next new one.
-    pub thread: u32,
-}
-
-/// An access of another thread to the memory that a held thread is about to access: a data race.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RacingAccess {
-    /// Index of the hold.
-    pub hold: usize,
-    /// The held thread.
-    pub held: i32,
-    /// The other thread.
-    pub other: i32,
-    /// Address of the memory.
-    pub memory: u64,
-    /// Address behind the instruction of the other thread.
-    pub behind: u64,
-}
-
 /// Holds threads of one trial.
 #[derive(Debug)]
-pub struct HoldSession<'a> {
-    plan: &'a HoldPlan,
-    files: &'a [CodeFile],
+pub struct HoldSession {
+    plan: HoldPlan,
+    files: CodeCache,
     processes: BTreeMap<i32, TracedProcess>,
     /// Numbers of the processes in the order of creation.
     process_numbers: BTreeMap<i32, u32>,
@@ -59,7 +39,10 @@ pub struct HoldSession<'a> {
     early: BTreeSet<i32>,
     created: u32,
     holds: Vec<HoldProgress>,
-    learned: Vec<LearnedPoint>,
+    /// The points that can be learned. A breakpoint has the index of its point.
+    learnable: Vec<LearnedPoint>,
+    known_points: BTreeMap<CodePoint, usize>,
+    seen: HoldObservation,
     /// Total time of the holds that are over.
     held_for: Duration,
 }
@@ -108,14 +91,15 @@ struct HeldThread {
     progress: u32,
 }
 
-impl<'a> HoldSession<'a> {
-    /// Begins a trial whose first process is traced.
-    pub fn begin(plan: &'a HoldPlan, files: &'a [CodeFile], first: i32) -> Self {
-        let count = match plan {
-            HoldPlan::Learn(_) => 0,
-            HoldPlan::Hold { holds, .. } => holds.len(),
-        };
-        let mut session = Self {
+impl HoldSession {
+    /// Begins a trial.
+    pub fn begin(plan: HoldPlan, files: CodeCache) -> Self {
+        Self {
+            holds: plan
+                .holds()
+                .iter()
+                .map(|_| HoldProgress::default())
+                .collect(),
             plan,
             files,
             processes: BTreeMap::new(),
@@ -123,22 +107,28 @@ impl<'a> HoldSession<'a> {
             threads: BTreeMap::new(),
             early: BTreeSet::new(),
             created: 0,
-            holds: (0..count).map(|_| HoldProgress::default()).collect(),
-            learned: Vec::new(),
+            learnable: Vec::new(),
+            known_points: BTreeMap::new(),
+            seen: HoldObservation::default(),
             held_for: Duration::ZERO,
-        };
-        session.thread_mut(first, first).is_attached = true;
-        session
+        }
     }
 
-    /// Returns the points that were reached, in this order.
-    pub fn learned_points(&self) -> &[LearnedPoint] {
-        &self.learned
+    /// Adds a program of the trial, which is traced from its first instruction on.
+    pub fn add_program(&mut self, pid: i32) {
+        self.thread_mut(pid, pid).is_attached = true;
     }
 
-    /// Returns, for every hold, how many threads were held.
-    pub fn times_held(&self) -> Vec<u32> {
-        self.holds.iter().map(|hold| hold.times).collect()
+    /// Notes why threads cannot be held.
+    pub fn refuse(&mut self, reason: String) {
+        self.seen.refused.get_or_insert(reason);
+    }
+
+    /// Ends the trial: returns what was observed, and the files for the next trial.
+    pub fn finish(mut self) -> (HoldObservation, CodeCache) {
+        self.end();
+        self.seen.times = self.holds.iter().map(|hold| hold.times).collect();
+        (self.seen, self.files)
     }
 
     /// Returns whether a thread is held now, so that [`Self::look`] must be called after [`LOOK_INTERVAL`].
@@ -180,9 +170,10 @@ impl<'a> HoldSession<'a> {
         None
     }
 
-    /// Continues a thread after its racing access was recorded.
-    pub fn continue_after_race(&self, access: RacingAccess) {
-        resume(access.other, 0);
+    /// Records a racing access, and continues its thread.
+    pub fn continue_after_race(&mut self, race: RacingAccess) {
+        resume(race.other.tid, 0);
+        self.seen.races.push(race);
     }
 
     /// Forgets a thread that has ended.
@@ -199,17 +190,15 @@ impl<'a> HoldSession<'a> {
 
     /// Looks at the other threads, and releases a held thread if its hold is over.
     pub fn look(&mut self) {
-        let HoldPlan::Hold { holds: plan, .. } = self.plan else {
-            return;
-        };
         let now = Instant::now();
         let mut blocked = None;
-        for (index, hold) in plan.iter().enumerate() {
+        for index in 0..self.holds.len() {
             let Some(held) = &self.holds[index].held else {
                 continue;
             };
-            let is_over = match hold.end {
-                _ if now.duration_since(held.since) >= hold.limit => true,
+            let Hold { end, limit, .. } = self.plan.holds()[index];
+            let is_over = match end {
+                _ if now.duration_since(held.since) >= limit => true,
                 HoldEnd::Time => false,
                 HoldEnd::OthersProgressed(calls) if held.progress >= calls => true,
                 HoldEnd::OthersBlocked | HoldEnd::OthersProgressed(_) => {
@@ -265,14 +254,15 @@ impl<'a> HoldSession<'a> {
     fn has_time(&self) -> bool {
         match self.plan {
             HoldPlan::Learn(_) => false,
-            HoldPlan::Hold { total_limit, .. } => self.held_for < *total_limit,
+            HoldPlan::Hold { total_limit, .. } => self.held_for < total_limit,
         }
     }
 
     /// Returns whether a thread may be held at an arrival.
-    fn may_hold(&self, index: usize, hold: &Hold) -> bool {
+    fn may_hold(&self, index: usize) -> bool {
         let progress = &self.holds[index];
-        self.has_time() && progress.held.is_none() && hold.occurrence.includes(progress.arrivals)
+        let occurrence = self.plan.holds()[index].occurrence;
+        self.has_time() && progress.held.is_none() && occurrence.includes(progress.arrivals)
     }
 
     /// Returns whether no thread that is not held can run.
@@ -319,6 +309,7 @@ impl<'a> HoldSession<'a> {
         if creation.own_memory {
             self.copy_process(pid, creation.tid);
         }
+        self.learn_event(creator, &HoldPoint::Start(CreationSide::Creator));
         if self.early.remove(&creation.tid) {
             self.thread_attached(creation.tid);
         }
@@ -334,6 +325,9 @@ impl<'a> HoldSession<'a> {
         };
         // Later stops of this kind answer a request to stop.
         let is_new = !std::mem::replace(&mut thread.is_attached, true);
+        if is_new {
+            self.learn_event(tid, &HoldPoint::Start(CreationSide::Created));
+        }
         let _ = tracee::follow_more(tid);
         if !(is_new && self.hold_at(tid, &HoldPoint::Start(CreationSide::Created))) {
             resume(tid, 0);
@@ -347,7 +341,9 @@ impl<'a> HoldSession<'a> {
         }
         let call = tracee::system_call(tid).unwrap_or(u64::MAX);
         let process = self.process_numbers.get(&pid).copied().unwrap_or(u32::MAX);
-        if !self.hold_at(tid, &HoldPoint::Call { process, call }) {
+        let point = HoldPoint::Call { process, call };
+        self.learn_event(tid, &point);
+        if !self.hold_at(tid, &point) {
             resume(tid, 0);
         }
     }
@@ -382,31 +378,35 @@ impl<'a> HoldSession<'a> {
         let _ = tracee::set_instruction_pointer(tid, address);
         match self.plan {
             HoldPlan::Learn(_) => {
-                let thread = self.threads.get(&tid).map_or(0, |thread| thread.number);
-                self.learned.push(LearnedPoint { point, thread });
+                let thread = self.number_of(tid);
+                let learned = self.learnable[point].clone();
+                self.seen.learned.push(LearnedPoint { thread, ..learned });
                 self.remove_everywhere(address);
                 resume(tid, 0);
             }
-            HoldPlan::Hold { holds, .. } => {
-                self.arrive_at(tid, pid, address, (point, &holds[point]));
-            }
+            HoldPlan::Hold { .. } => self.arrive_at(tid, pid, address, point),
         }
     }
 
     /// Holds a thread before an instruction, or lets it run the instruction.
-    fn arrive_at(&mut self, tid: i32, pid: i32, address: u64, (index, hold): (usize, &Hold)) {
+    fn arrive_at(&mut self, tid: i32, pid: i32, address: u64, index: usize) {
+        let Hold {
+            occurrence,
+            watches,
+            ..
+        } = self.plan.holds()[index];
         let thread = self.threads.get_mut(&tid);
         let arrives_again = thread.and_then(|thread| thread.arrived_at.take()) == Some(address);
         let progress = &mut self.holds[index];
         progress.arrivals += u32::from(!arrives_again);
-        if hold.occurrence.is_over(progress.arrivals) || !self.has_time() {
+        if occurrence.is_over(progress.arrivals) || !self.has_time() {
             self.remove_everywhere(address);
         }
-        let is_held = !arrives_again && self.may_hold(index, hold);
+        let is_held = !arrives_again && self.may_hold(index);
         if !is_held {
             return self.step_over(tid, pid, address);
         }
-        if hold.watches {
+        if watches {
             self.watch_others(index, tid, pid, address);
         }
         // With a later arrival in view, the breakpoint stays: the thread steps over it when it is released.
@@ -432,16 +432,13 @@ impl<'a> HoldSession<'a> {
 
     /// Holds a thread at a point that is not in the code, if the plan says so.
     fn hold_at(&mut self, tid: i32, point: &HoldPoint) -> bool {
-        let HoldPlan::Hold { holds, .. } = self.plan else {
-            return false;
-        };
         let pid = self.pid_of(tid);
-        for (index, hold) in holds.iter().enumerate() {
-            if hold.point != *point {
+        for index in 0..self.holds.len() {
+            if self.plan.holds()[index].point != *point {
                 continue;
             }
             self.holds[index].arrivals += 1;
-            if self.may_hold(index, hold) {
+            if self.may_hold(index) {
                 self.keep_held(index, tid, pid);
                 return true;
             }
@@ -501,25 +498,53 @@ impl<'a> HoldSession<'a> {
 
     /// Handles an access to watched memory. It is a race only while the other thread is still held.
     fn watched_access(&mut self, tid: i32) -> Option<RacingAccess> {
-        let watch = self
-            .threads
-            .get_mut(&tid)
-            .and_then(|thread| thread.watch.take());
+        let thread = self.threads.get_mut(&tid);
+        let watch = thread.and_then(|thread| thread.watch.take());
         let _ = tracee::watch(tid, None);
-        let race = watch.and_then(|(hold, access)| {
-            let held = self.holds[hold].held.as_ref()?;
-            Some(RacingAccess {
-                hold,
-                held: held.tid,
-                other: tid,
-                memory: access.address,
-                behind: tracee::instruction_pointer(tid).ok()?,
-            })
-        });
+        let race = watch.and_then(|(hold, access)| self.describe_race(tid, hold, access));
         if race.is_none() {
             resume(tid, 0);
         }
         race
+    }
+
+    fn describe_race(
+        &mut self,
+        tid: i32,
+        hold: usize,
+        access: WatchedAccess,
+    ) -> Option<RacingAccess> {
+        let held = self.holds[hold].held.as_ref()?.tid;
+        let behind = tracee::instruction_pointer(tid).ok()?;
+        let accessing = instruction_before(self.pid_of(tid), behind, &mut self.files);
+        let writes = accessing
+            .as_ref()
+            .map(|(_, instruction)| instruction.writes_memory);
+        let point = match &self.plan.holds()[hold].point {
+            HoldPoint::Code(point) => Some(point.clone()),
+            HoldPoint::Call { .. } | HoldPoint::Start(_) | HoldPoint::Line { .. } => None,
+        };
+        Some(RacingAccess {
+            hold,
+            held: AccessingThread {
+                thread: self.number_of(held),
+                tid: held,
+                point,
+                writes: !access.writes_only,
+                stack: Vec::new(),
+            },
+            other: AccessingThread {
+                thread: self.number_of(tid),
+                tid,
+                point: accessing.map(|(point, _)| point),
+                // If only writes are watched, this is one.
+                writes: access.writes_only || writes == Some(true),
+                stack: Vec::new(),
+            },
+            memory: access.address,
+            size: access.size,
+            core: None,
+        })
     }
 
     /// Sets the breakpoints of a process when it creates its first thread or process.
@@ -530,7 +555,8 @@ impl<'a> HoldSession<'a> {
         let Ok(mut process) = TracedProcess::open(pid) else {
             return;
         };
-        let _ = process.set_breakpoints(self.wanted_breakpoints(pid));
+        let wanted = self.wanted_breakpoints(pid);
+        let _ = process.set_breakpoints(wanted);
         self.processes.insert(pid, process);
     }
 
@@ -543,34 +569,81 @@ impl<'a> HoldSession<'a> {
         }
     }
 
-    /// Returns the addresses of the open points in a process.
-    fn wanted_breakpoints(&self, pid: i32) -> Vec<(u64, usize)> {
-        let mut biases: BTreeMap<PathBuf, Option<u64>> = BTreeMap::new();
-        let mut address_of = |point: &CodePoint| {
-            let bias = biases.entry(point.object.clone()).or_insert_with(|| {
-                let file = self.files.iter().find(|file| file.path() == point.object)?;
-                load_bias_of(pid, file)
-            });
-            Some((*bias)?.wrapping_add(point.address))
-        };
-        match self.plan {
-            HoldPlan::Learn(points) => {
-                let points = points.iter().enumerate();
-                points
-                    .filter_map(|(index, point)| Some((address_of(point)?, index)))
-                    .collect()
+    /// Returns the addresses of the open points in a process, each with the index of its point.
+    fn wanted_breakpoints(&mut self, pid: i32) -> Vec<(u64, usize)> {
+        match &self.plan {
+            HoldPlan::Learn(scope) => {
+                let scope = scope.clone();
+                let in_scope = |path: &Path| is_in_scope(&scope, path);
+                let mapped = MappedCode::of_process(pid, &mut self.files, in_scope);
+                self.learnable_breakpoints(&mapped)
             }
             HoldPlan::Hold { holds, .. } => {
+                let is_held = |path: &Path| {
+                    holds.iter().any(|hold| {
+                        matches!(&hold.point, HoldPoint::Code(point) if point.object.as_os_str() == path)
+                    })
+                };
+                let mapped = MappedCode::of_process(pid, &mut self.files, is_held);
                 let holds = holds.iter().enumerate().zip(&self.holds);
                 holds
                     .filter(|((_, hold), progress)| !hold.occurrence.is_over(progress.arrivals))
                     .filter_map(|((index, hold), _)| match &hold.point {
-                        HoldPoint::Code(point) => Some((address_of(point)?, index)),
-                        HoldPoint::Call { .. } | HoldPoint::Start(_) => None,
+                        HoldPoint::Code(point) => Some((mapped.address_of(point)?, index)),
+                        HoldPoint::Call { .. } | HoldPoint::Start(_) | HoldPoint::Line { .. } => {
+                            None
+                        }
                     })
                     .collect()
             }
         }
+    }
+
+    /// Returns the points of a process that can be learned.
+    fn learnable_breakpoints(&mut self, mapped: &MappedCode) -> Vec<(u64, usize)> {
+        let mut breakpoints = Vec::new();
+        for (file, bias) in mapped.files() {
+            for function in file.functions() {
+                for instruction in &function.instructions {
+                    let point = CodePoint {
+                        object: file.path().as_os_str().into(),
+                        address: instruction.address,
+                    };
+                    let index = *self.known_points.entry(point.clone()).or_insert_with(|| {
+                        self.learnable.push(LearnedPoint {
+                            point: HoldPoint::Code(point),
+                            thread: 0,
+                            function: function.range.start,
+                            accesses_memory: instruction.accesses_memory,
+                            place: CodePlace::default(),
+                        });
+                        self.learnable.len() - 1
+                    });
+                    breakpoints.push((bias.wrapping_add(instruction.address), index));
+                }
+            }
+        }
+        breakpoints
+    }
+
+    /// Records a point that is not in the code, when it is reached for the first time.
+    fn learn_event(&mut self, tid: i32, point: &HoldPoint) {
+        if !matches!(self.plan, HoldPlan::Learn(_))
+            || self.seen.learned.iter().any(|one| one.point == *point)
+        {
+            return;
+        }
+        self.seen.learned.push(LearnedPoint {
+            point: point.clone(),
+            thread: self.number_of(tid),
+            function: 0,
+            accesses_memory: false,
+            place: CodePlace::default(),
+        });
+    }
+
+    fn number_of(&self, tid: i32) -> u32 {
+        self.threads.get(&tid).map_or(0, |thread| thread.number)
     }
 
     fn remove_everywhere(&mut self, address: u64) {

@@ -1,12 +1,13 @@
 //! Tests that holds provoke the failures of racy programs, and never make a correct program fail.
 
-use provoke_holds::code::CodeFile;
-use provoke_holds::plan::{
-    CodePoint, CreationSide, Hold, HoldEnd, HoldPlan, HoldPoint, Occurrence,
-};
+use provoke_holds::code::{CodeCache, CodeFile};
 use provoke_holds::run::{HeldRun, run_program};
+use provoke_model::{
+    CodePoint, CodeScope, CreationSide, Hold, HoldEnd, HoldPlan, HoldPoint, Occurrence,
+};
 use provoke_sys::child::become_subreaper;
 use provoke_test_needs::needs;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// A compiled program.
 struct Compiled {
     command: Vec<OsString>,
-    files: [CodeFile; 1],
+    files: RefCell<CodeCache>,
     _folder: TempDir,
     _alone: MutexGuard<'static, ()>,
 }
@@ -49,7 +50,7 @@ impl Compiled {
         assert!(compiled.unwrap().success());
         let program = program.canonicalize().unwrap();
         Self {
-            files: [CodeFile::read(&program).unwrap()],
+            files: RefCell::default(),
             command: vec![program.into()],
             _folder: folder,
             _alone: alone,
@@ -57,23 +58,24 @@ impl Compiled {
     }
 
     fn run(&self, plan: &HoldPlan) -> HeldRun {
-        run_program(&self.command, plan, &self.files, HANG).unwrap()
+        run_program(&self.command, plan, &mut self.files.borrow_mut(), HANG).unwrap()
     }
 
     /// Returns the points that the program reaches after the creation of its first thread.
     fn reached_points(&self) -> Vec<CodePoint> {
-        let points: Vec<CodePoint> = self.files[0].all_points().collect();
-        let learn = HoldPlan::Learn(points.clone());
+        let learn = HoldPlan::Learn(CodeScope::Own);
         let mut reached = BTreeSet::new();
         for _ in 0..2 {
             let run = self.run(&learn);
-            assert!(!run.has_failed() || run.learned.len() > 1, "{run:?}");
-            reached.extend(run.learned.iter().map(|learned| learned.point));
+            assert!(!run.has_failed() || run.holds.learned.len() > 1, "{run:?}");
+            reached.extend(run.holds.learned.into_iter().filter_map(
+                |learned| match learned.point {
+                    HoldPoint::Code(point) => Some(point),
+                    _ => None,
+                },
+            ));
         }
-        reached
-            .into_iter()
-            .map(|index| points[index].clone())
-            .collect()
+        reached.into_iter().collect()
     }
 
     /// Returns the failures in several runs with a hold.
@@ -124,13 +126,13 @@ fn never_fails(name: &str, options: &[&str]) {
             };
             let run = program.run(&plan_of(hold));
             assert!(!run.has_failed(), "{point:?}, {occurrence:?}: {run:?}");
-            held += run.times_held[0];
+            held += run.holds.times[0];
         }
     }
     for side in [CreationSide::Creator, CreationSide::Created] {
         let run = program.run(&plan_of(hold_at(HoldPoint::Start(side), 1)));
         assert!(!run.has_failed(), "{run:?}");
-        held += run.times_held[0];
+        held += run.holds.times[0];
     }
     assert!(held > 5);
 }
@@ -211,7 +213,7 @@ fn the_other_side_of_a_race_is_seen() {
         };
         let plan = plan_of(hold);
         (0..5)
-            .map(|_| program.run(&plan).races.len())
+            .map(|_| program.run(&plan).holds.races.len())
             .sum::<usize>()
     });
     assert!(watched.sum::<usize>() > 0, "{failing:?}");
@@ -243,7 +245,7 @@ fn a_point_that_is_never_reached_holds_nobody() {
     let program = Compiled::new("correct/locks.c", &[]);
     let hold = hold_at(HoldPoint::Start(CreationSide::Created), 9);
     let run = program.run(&plan_of(hold));
-    assert_eq!(run.times_held, [0]);
+    assert_eq!(run.holds.times, [0]);
     assert!(!run.has_failed());
 }
 
@@ -254,7 +256,7 @@ fn a_hold_ends_when_its_time_is_over() {
     // The other thread spins until this one has started.
     let hold = hold_at(HoldPoint::Start(CreationSide::Created), 1);
     let run = program.run(&plan_of(hold));
-    assert_eq!(run.times_held, [1]);
+    assert_eq!(run.holds.times, [1]);
     assert!(!run.has_failed(), "{run:?}");
 }
 

@@ -8,6 +8,7 @@ mod container;
 mod event;
 mod evidence;
 mod hang;
+mod hold;
 mod host;
 mod load;
 mod observation;
@@ -33,6 +34,10 @@ pub use evidence::{
     KernelLine, Module, ProcessPhase, Signature, SignatureId, Thread,
 };
 pub use hang::{AbsentOwner, Hang, HungThread, ThreadActivity, WaitObject};
+pub use hold::{
+    AccessingThread, CodePlace, CodePoint, CodeScope, CreationSide, Hold, HoldEnd, HoldObservation,
+    HoldPlan, HoldPoint, LearnedPoint, Occurrence, RacingAccess,
+};
 pub use host::Host;
 pub use load::{
     ConnectionReuse, FilePick, HttpVersion, Latencies, LoadLimit, LoadObservation, LoadPlan,

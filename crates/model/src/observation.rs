@@ -1,8 +1,8 @@
 //! Observation of a trial: facts without judgement.
 
 use super::{
-    ContainerObservation, CoreObservation, CrashedProcess, Hang, KernelLine, LoadObservation,
-    LoadStage, Signal, Site, Text, is_default, micros,
+    ContainerObservation, CoreObservation, CrashedProcess, Hang, HoldObservation, KernelLine,
+    LoadObservation, LoadStage, Signal, Site, Text, is_default, micros,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -57,6 +57,9 @@ pub struct Observation {
     /// Whether provoke ended the trial because it was exiting.
     #[serde(skip_serializing_if = "is_default")]
     pub interrupted: bool,
+    /// What was observed about the holds of the trial.
+    #[serde(skip_serializing_if = "is_default")]
+    pub holds: Option<Box<HoldObservation>>,
     /// Why the trial was lost with its slot.
     #[serde(skip_serializing_if = "is_default")]
     pub lost: Option<String>,

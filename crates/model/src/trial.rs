@@ -1,6 +1,6 @@
 //! Trials: numbers, slots and seeds.
 
-use super::{is_default, micros};
+use super::{HoldPlan, is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -41,6 +41,9 @@ pub struct Trial {
     /// Whether the trial captures evidence with cores enabled; it is counted separately.
     #[serde(default, skip_serializing_if = "is_default")]
     pub capture: bool,
+    /// What is done with its threads, if they are held; it is counted separately.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hold: Option<Box<HoldPlan>>,
 }
 
 impl VariantId {

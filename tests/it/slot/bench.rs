@@ -149,6 +149,7 @@ impl Bench {
             seed: 0,
             timeout,
             capture: false,
+            hold: None,
         };
         self.next += 1;
         self.order(&SlotOrder::Learn(VariantId(0), Box::new(recipe)));

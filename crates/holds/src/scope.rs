@@ -1,0 +1,81 @@
+//! Decides which files of a program can have points.
+
+use provoke_model::CodeScope;
+use std::path::Path;
+
+/// Folders with files of the system.
+const SYSTEM: [&str; 8] = [
+    "/usr",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/bin",
+    "/sbin",
+    "/nix/store",
+    "/snap",
+];
+/// Beginnings of the names of interpreters and their libraries. A race is rarely in an interpreter, and it has too many
+/// instructions.
+const INTERPRETERS: [&str; 16] = [
+    "python",
+    "libpython",
+    "perl",
+    "libperl",
+    "ruby",
+    "libruby",
+    "node",
+    "libnode",
+    "java",
+    "libjvm",
+    "bash",
+    "dash",
+    "zsh",
+    "lua",
+    "php",
+    "Rscript",
+];
+
+/// Returns whether the instructions of a file can become points.
+pub(crate) fn is_in_scope(scope: &CodeScope, path: &Path) -> bool {
+    match scope {
+        CodeScope::Own => {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let is_local = path.starts_with("/usr/local");
+            (is_local || !SYSTEM.iter().any(|folder| path.starts_with(folder)))
+                && !INTERPRETERS.iter().any(|start| name.starts_with(start))
+        }
+        CodeScope::Named(parts) => {
+            let path = path.to_string_lossy();
+            parts.iter().any(|part| path.contains(&**part))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_system_and_of_interpreters_are_out_of_scope() {
+        let own = |path: &str| is_in_scope(&CodeScope::Own, Path::new(path));
+        for path in [
+            "/home/me/server",
+            "/work/libfast.so.1",
+            "/usr/local/bin/tool",
+            "/x/site-packages/a/_core.so",
+        ] {
+            assert!(own(path), "{path}");
+        }
+        for path in [
+            "/usr/lib/x86_64-linux-gnu/libc.so.6",
+            "/bin/dash",
+            "/opt/py/bin/python3.11",
+            "/opt/libpython3.so",
+        ] {
+            assert!(!own(path), "{path}");
+        }
+        let named = CodeScope::Named(vec!["libc.so".to_owned()]);
+        assert!(is_in_scope(&named, Path::new("/usr/lib/libc.so.6")));
+        assert!(!is_in_scope(&named, Path::new("/home/me/server")));
+    }
+}

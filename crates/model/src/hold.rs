@@ -1,0 +1,257 @@
+//! Holds: at which points threads of a trial are held, and what was observed meanwhile.
+
+use super::{CoreObservation, Text, is_default, micros};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Limit of the arrivals that count with [`Occurrence::Half`]: each arrival costs two stops.
+const MOST_ARRIVALS: u32 = 1000;
+
+/// A place in the code of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CodePoint {
+    /// Path of the executable or the shared object.
+    pub object: Text,
+    /// Address of an instruction in this file, as its sections give it.
+    pub address: u64,
+}
+
+/// Side of the creation of a thread or a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CreationSide {
+    /// The thread that creates.
+    Creator,
+    /// The new thread, or the first thread of the new process.
+    Created,
+}
+
+/// Where a thread is held.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldPoint {
+    /// Before this instruction.
+    Code(CodePoint),
+    /// Before a system call. The program must have been started with a filter that traces it.
+    Call {
+        /// Number of the process in the order of creation, from 0.
+        process: u32,
+        /// Number of the system call.
+        call: u64,
+    },
+    /// At the creation of a thread or a process.
+    Start(CreationSide),
+    /// Before a line of a Python program.
+    Line {
+        /// Path of the source file.
+        file: Text,
+        /// Number of the line, from 1.
+        line: u32,
+    },
+}
+
+/// At which arrivals a thread is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Occurrence {
+    /// At one arrival, from 1.
+    Nth(u32),
+    /// At about every second one of the first thousand arrivals: a hash of this seed and the number of the arrival
+    /// decides.
+    Half(u64),
+}
+
+/// When a held thread continues, at the latest when its time is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldEnd {
+    /// When no other thread of the program can run.
+    OthersBlocked,
+    /// When other processes have made this number of traced system calls, or no other thread can run.
+    OthersProgressed(u32),
+    /// When the time is over.
+    Time,
+}
+
+/// A thread that is held at a point.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Hold {
+    /// Where.
+    pub point: HoldPoint,
+    /// At which arrivals.
+    pub occurrence: Occurrence,
+    /// Until when.
+    pub end: HoldEnd,
+    /// The longest time of one hold.
+    #[serde(rename = "limit_us", with = "micros")]
+    pub limit: Duration,
+    /// Whether to watch the memory that the instruction accesses, for accesses of other threads during the hold.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub watches: bool,
+}
+
+/// What to do with the threads of a trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldPlan {
+    /// Find out which points the program reaches.
+    Learn(CodeScope),
+    /// Hold threads.
+    Hold {
+        /// Where and how long. Several threads may be held at once. When no other thread can run, they continue in this
+        /// order.
+        holds: Vec<Hold>,
+        /// No thread is held any more when threads were held for this long in all, so that the program does not seem to
+        /// hang.
+        #[serde(rename = "total_limit_us", with = "micros")]
+        total_limit: Duration,
+    },
+}
+
+/// The files whose instructions can become points.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CodeScope {
+    /// Files that do not belong to the system or to an interpreter.
+    #[default]
+    Own,
+    /// Files whose path contains one of these texts.
+    Named(Vec<String>),
+}
+
+/// What was observed about the points of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HoldObservation {
+    /// For every hold, how many threads were held.
+    #[serde(skip_serializing_if = "is_default")]
+    pub times: Vec<u32>,
+    /// The points that were reached, if they were to be learned.
+    #[serde(skip_serializing_if = "is_default")]
+    pub learned: Vec<LearnedPoint>,
+    /// Accesses of other threads to memory that a held thread was about to access.
+    #[serde(skip_serializing_if = "is_default")]
+    pub races: Vec<RacingAccess>,
+    /// Why threads could not be held.
+    #[serde(skip_serializing_if = "is_default")]
+    pub refused: Option<String>,
+}
+
+/// A point that the program reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LearnedPoint {
+    /// The point.
+    pub point: HoldPoint,
+    /// Number of the thread that reached it first: 0 for the first thread of the program, 1 for the next new one.
+    pub thread: u32,
+    /// Address of the function of the instruction.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub function: u64,
+    /// Whether the instruction accesses memory other than the stack.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub accesses_memory: bool,
+    /// The names of the place.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub place: CodePlace,
+}
+
+/// The names of a place in code.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CodePlace {
+    /// Name of the function.
+    #[serde(skip_serializing_if = "is_default")]
+    pub function: Option<String>,
+    /// Source file.
+    #[serde(skip_serializing_if = "is_default")]
+    pub file: Option<String>,
+    /// Line in the source file.
+    #[serde(skip_serializing_if = "is_default")]
+    pub line: Option<u32>,
+}
+
+/// An access of another thread to the memory that a held thread is about to access: a data race.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RacingAccess {
+    /// Index of the hold.
+    pub hold: usize,
+    /// The held thread.
+    pub held: AccessingThread,
+    /// The other thread.
+    pub other: AccessingThread,
+    /// Address of the memory.
+    pub memory: u64,
+    /// Number of bytes.
+    pub size: u8,
+    /// Core of the process at this moment, until it is analysed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub core: Option<CoreObservation>,
+}
+
+/// One side of a data race.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccessingThread {
+    /// Number of the thread in the order of creation.
+    pub thread: u32,
+    /// Its thread id.
+    pub tid: i32,
+    /// The instruction of the access.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub point: Option<CodePoint>,
+    /// Whether it writes.
+    pub writes: bool,
+    /// The functions that it runs, the innermost first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stack: Vec<CodePlace>,
+}
+
+impl Occurrence {
+    /// Returns whether the thread is held at this arrival.
+    pub fn includes(self, arrival: u32) -> bool {
+        match self {
+            Self::Nth(number) => arrival == number,
+            Self::Half(seed) => {
+                mix_bits(seed ^ u64::from(arrival).wrapping_mul(0x9e37_79b9_7f4a_7c15)) & 1 == 1
+            }
+        }
+    }
+
+    /// Returns whether no later arrival is included.
+    pub fn is_over(self, arrivals: u32) -> bool {
+        match self {
+            Self::Nth(number) => arrivals >= number,
+            Self::Half(_) => arrivals >= MOST_ARRIVALS,
+        }
+    }
+}
+
+impl HoldPlan {
+    /// Returns the holds.
+    pub fn holds(&self) -> &[Hold] {
+        match self {
+            Self::Learn(_) => &[],
+            Self::Hold { holds, .. } => holds,
+        }
+    }
+
+    /// Returns whether memory is watched, which may interrupt system calls of the program.
+    pub fn watches(&self) -> bool {
+        self.holds().iter().any(|hold| hold.watches)
+    }
+}
+
+impl HoldObservation {
+    /// Returns whether every hold of a plan held a thread.
+    pub fn reached_all(&self, plan: &HoldPlan) -> bool {
+        self.refused.is_none()
+            && self.times.len() == plan.holds().len()
+            && self.times.iter().all(|times| *times > 0)
+    }
+}
+
+/// Mixes the bits of a number, as in `SplitMix64`.
+fn mix_bits(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
