@@ -23,7 +23,7 @@
 //! | `sys` | the operating system; the only unsafe code of the program | untrusted | libc, rustix, procfs, serde, serde_json, thiserror |
 //! | `autopsy` | analyses core files | model, sys, untrusted | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
 //! | `words` | formats numbers, durations, lists and text from outside | model, untrusted | |
-//! | `holds` | holds threads at instructions, to provoke rare schedules | model, sys, untrusted | gimli, iced_x86, object, rustix, thiserror |
+//! | `holds` | holds threads at instructions, to provoke rare schedules | model, sys, untrusted | gimli, iced_x86, object, rustix, serde_json, thiserror |
 //! | `survey` | records the environment: facts that may change how often a program fails | model, sys, words | object, provoke_stats, regex, schemars, serde, serde_json |
 //! | `doctor` | reports what a machine can capture, and what to change | survey, sys, untrusted | serde, serde_json |
 //! | `messages` | recognizes crash messages | model | |
@@ -33,7 +33,7 @@
 //! | `source` | finds the parts of a source file that can be left out | model | tree_sitter, tree_sitter_c, tree_sitter_cpp, tree_sitter_javascript, tree_sitter_julia, tree_sitter_python, tree_sitter_r, tree_sitter_rust, tree_sitter_typescript, similar, thiserror |
 //! | `prepare` | prepares variants before their trials | model, source, untrusted | object, ring, thiserror |
 //! | `packages` | lists the versions of a package, and makes environments with one of them | untrusted | serde_json, strsim, thiserror |
-//! | `slot` | the small process that runs trials, one at a time | model, messages, sys, untrusted | serde, serde_json, regex, rustix |
+//! | `slot` | the small process that runs trials, one at a time | model, messages, sys, holds, untrusted | serde, serde_json, regex, rustix |
 //! | `state` | the state of a run: the fold of its events | model | hdrhistogram |
 //! | `questions` | chooses the trials of each question, learns from them, and writes its answer | model, state, survey, untrusted, words | provoke_stats, schemars, serde |
 //! | `load` | puts HTTP load on a service, and records the results | model, sys, untrusted | csv, hdrhistogram, http_body_util, httparse, hyper, hyper_util, regex, ring, rustix, rustls, rustls_native_certs, serde_json, thiserror, tokio, tokio_rustls |

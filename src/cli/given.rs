@@ -120,8 +120,10 @@ mod tests {
     #[test]
     fn every_flag_of_a_question_is_a_field_and_every_field_is_a_flag() {
         let root = crate::cli::build_command();
-        let questions = ["run", "confirm", "compare", "bisect", "reduce", "load"]
-            .map(|name| root.find_subcommand(name).expect("a command"));
+        let questions = [
+            "run", "confirm", "compare", "bisect", "reduce", "hunt", "load",
+        ]
+        .map(|name| root.find_subcommand(name).expect("a command"));
         let visible = questions
             .into_iter()
             .flat_map(clap::Command::get_arguments)

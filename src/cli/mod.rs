@@ -11,6 +11,7 @@ mod execution;
 mod exit;
 mod explain;
 mod given;
+mod hunt;
 mod list;
 mod load;
 mod misplaced;
@@ -90,6 +91,7 @@ enum Command {
     Compare(compare::CompareArgs),
     Bisect(bisect::BisectArgs),
     Reduce(reduce::ReduceArgs),
+    Hunt(hunt::HuntArgs),
     Load(Box<load::LoadArgs>),
     Scenario(scenario::ScenarioArgs),
     Resume(resume::ResumeArgs),
@@ -185,6 +187,7 @@ fn dispatch_command(command: Command) -> ExitCode {
         Command::Compare(compare) => compare.execute_command(),
         Command::Bisect(bisect) => bisect.execute_command(),
         Command::Reduce(reduce) => reduce.execute_command(),
+        Command::Hunt(hunt) => hunt.execute_command(),
         Command::Load(load) => load.execute_command(),
         Command::Scenario(file) => file.execute_command(),
         Command::Resume(resume) => resume.execute_command(),

@@ -13,8 +13,7 @@ use std::path::Path;
 const COMMANDS: &[(&[&str], &str)] = &[
     (
         &[
-            "repeat", "stress", "loop", "exec", "test", "flake", "flaky", "start", "hunt",
-            "measure",
+            "repeat", "stress", "loop", "exec", "test", "flake", "flaky", "start", "measure",
         ],
         "run",
     ),

@@ -423,14 +423,20 @@ impl LoopState<'_, '_> {
             };
             if let Step::Launch(variant) = step {
                 let id = state.next_id();
+                let held = if capturing {
+                    None
+                } else {
+                    self.policy().next_held_trial(state)
+                };
                 let trial = Trial {
                     id,
                     variant,
                     lane,
                     seed: trial_seed(state.plan.seed, id),
-                    timeout,
+                    timeout: held.as_ref().map_or(timeout, |held| held.timeout),
                     capture: capturing,
-                    hold: None,
+                    explores: held.is_some(),
+                    hold: held.map(|held| Box::new(held.plan)),
                 };
                 return self.is_ready(variant).then_some(trial);
             }

@@ -341,8 +341,8 @@ fn longest_duration(trial: &Trial, recipe: &VariantRecipe) -> Duration {
         .fold(trial.timeout, Duration::saturating_add)
 }
 
-/// Returns whether evidence remains to be read after the trial: cores that provoke wrote, or lines
-/// of the kernel log.
+/// Returns whether evidence remains to be read after the trial: cores that provoke wrote, lines of the
+/// kernel log, or points that have no names yet.
 fn leaves_more(seen: &Observation) -> bool {
     let leaked = &seen.residue.leaked;
     let traced = !seen.cores.is_empty();
@@ -350,6 +350,10 @@ fn leaves_more(seen: &Observation) -> bool {
         || seen.hang.is_some()
         || !seen.kernel.is_empty()
         || leaked.iter().any(|process| process.core.is_some())
+        || seen
+            .holds
+            .as_ref()
+            .is_some_and(|holds| !holds.learned.is_empty() || !holds.races.is_empty())
 }
 
 impl ExecutorContext {
@@ -423,6 +427,7 @@ impl ExecutorContext {
                 .collector
                 .examine_cores(trial.id.0, variant, &mut seen);
             shared.collector.name_places(variant, began, &mut seen);
+            shared.collector.name_hold_points(&mut seen);
             seen
         });
         // Only a bug in provoke can cause an error here; only this trial is lost.

@@ -1,6 +1,8 @@
 //! Answer to a question: one sentence, its evidence and its assumptions.
 
-use super::{Bisection, Comparison, Confirmation, Reduction, Shrinking, Threshold, of_plan};
+use super::{
+    Bisection, Comparison, Confirmation, HuntReport, Reduction, Shrinking, Threshold, of_plan,
+};
 use crate::model::{Plan, VariantId};
 use crate::state::State;
 use crate::words;
@@ -23,6 +25,8 @@ pub enum Answer {
     Ramp(Box<Threshold>),
     /// Which parts of a load does the crash need?
     Shrink(Box<Shrinking>),
+    /// Under which schedule does it fail?
+    Hunt(Box<HuntReport>),
 }
 
 /// The text of an answer.
@@ -68,6 +72,7 @@ impl Answer {
             Self::Reduce(answer) => &**answer,
             Self::Ramp(answer) => &**answer,
             Self::Shrink(answer) => &**answer,
+            Self::Hunt(answer) => &**answer,
         }
     }
 

@@ -11,6 +11,7 @@
 //! | `reduce` | which smallest set of items keeps the failure? |
 //! | `ramp` | from how many clients on does it fail? |
 //! | `shrink` | which part of a load does its crash need? |
+//! | `hunt` | under which schedule does it fail in most runs, and where? |
 //!
 //! In a folder, `policy.rs` decides the next trial, `memory.rs` learns from every trial, `answer.rs` writes the answer,
 //! and `progress.rs` the live line. `search` has what `bisect` and `reduce` share. [`CapturePolicy`] runs after any of
@@ -24,6 +25,7 @@ mod capture;
 mod checks;
 mod compare;
 mod confirm;
+mod hunt;
 mod policy;
 mod ramp;
 mod rate;
@@ -47,7 +49,8 @@ pub use confirm::{
     ConfirmPolicy, ConfirmProgress, Confirmation, MoreFailures, clean_needed, doubtful_failures,
     needed_by_default, seconds_of_a_pass,
 };
-pub use policy::{Policy, Step, StopRule, Verdict, rate_interval, untold_trials};
+pub use hunt::{HeldPlace, HuntPolicy, HuntReport, RaceReport, RaceSide, WindowLine};
+pub use policy::{HeldTrial, Policy, Step, StopRule, Verdict, rate_interval, untold_trials};
 pub use ramp::{LoadLevelReport, RampPolicy, Threshold};
 pub use rate::{RepeatPolicy, rate_bounds};
 pub use reduce::{NeededItem, ReducePolicy, Reduction};
@@ -129,6 +132,7 @@ pub fn of_plan(plan: &Plan) -> &'static dyn QuestionKind {
         Question::Reduce(_) => &reduce::ReduceKind,
         Question::Ramp(_) => &ramp::RampKind,
         Question::Shrink(_) => &shrink::ShrinkKind,
+        Question::Hunt(_) => &hunt::HuntKind,
     }
 }
 

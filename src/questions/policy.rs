@@ -4,14 +4,29 @@
 //! by folding its journal and asking the same policy again.
 
 use super::CapturePolicy;
-use crate::model::{VariantChoice, VariantId};
+use crate::model::{HoldPlan, VariantChoice, VariantId};
 use crate::state::{State, Tally};
 use provoke_stats::{Interval, clopper_pearson, confidence_sequence};
+use std::time::Duration;
+
+/// A trial that holds threads to explore schedules.
+#[derive(Clone, Debug)]
+pub struct HeldTrial {
+    /// What it does with its threads.
+    pub plan: HoldPlan,
+    /// Time after which it is hung.
+    pub timeout: Duration,
+}
 
 /// Decides which trials are launched, and when the question is answered.
 pub trait Policy: Send + Sync {
     /// Returns the next step if a slot is free.
     fn next_step(&self, state: &State) -> Step;
+
+    /// Returns what the next trial does with its threads to explore schedules; `None` for a plain trial.
+    fn next_held_trial(&self, _: &State) -> Option<HeldTrial> {
+        None
+    }
 
     /// Returns a variant to prepare for later, if nothing can be launched.
     fn step_ahead(&self, _: &State) -> Option<Step> {

@@ -3,10 +3,11 @@
 use super::{
     CapturedTrials, ClumpsReport, Dependence, Durations, FORMAT, FailureKindReport, FailureRate,
     FamilyReport, IntervalBasis, LateTrial, LoadTotals, MaxRateCheck, Mtbf, ProcessGrowth, Report,
-    SignatureReport, Trend, VariantReport, group_failures, growth::find_growth,
+    SignatureReport, Trend, VariantReport, group_failures, growth::find_growth, source_line,
 };
 use crate::model::{
-    CaptureMode, EvidenceDepth, FailureKind, Family, Plan, Signature, StopCause, TrialId, VariantId,
+    CaptureMode, EvidenceDepth, FailureKind, Family, Plan, Signature, Site, StopCause, TrialId,
+    VariantId,
 };
 use crate::oracle;
 use crate::questions::{self, Answer, AssumptionChecks, CapturePolicy, StopRule};
@@ -41,7 +42,8 @@ impl Report {
                 .map(|variant| variant.command.clone())
                 .unwrap_or_default(),
             verdict,
-            answer: Answer::new(state, &|id| most_frequent_crash(variants.get(id.index())?)),
+            answer: Answer::new(state, &|id| most_frequent_crash(variants.get(id.index())?))
+                .map(with_source_lines),
             max_rate: MaxRateCheck::new(state, verdict),
             stop_rule: weakest.unwrap_or(StopRule::User),
             finished: state.finished,
@@ -294,6 +296,21 @@ fn signatures_seen(
     let mut all: Vec<SignatureReport> = tally.groups.values().map(seen).collect();
     all.sort_by_key(|seen| (!seen.is_the_bug, std::cmp::Reverse(seen.count)));
     all
+}
+
+/// Adds the text of source lines to an answer that names lines.
+fn with_source_lines(mut answer: Answer) -> Answer {
+    if let Answer::Hunt(hunt) = &mut answer {
+        hunt.add_source(|file, line| {
+            let site = Site {
+                file: file.to_owned(),
+                line,
+                ..Site::default()
+            };
+            source_line(&site)
+        });
+    }
+    answer
 }
 
 fn captured_trials(stop_rule: StopRule, state: &State, id: VariantId) -> Option<CapturedTrials> {

@@ -90,6 +90,7 @@ fn verdict_suite(report: &Report) -> Option<TestSuite> {
         Answer::Ramp(_) => ("ramp", "the lowest failing level is found"),
         Answer::Reduce(_) => ("reduce", "the needed items are found"),
         Answer::Shrink(_) => ("shrink", "the smallest failing load is found"),
+        Answer::Hunt(_) => ("hunt", "no schedule that was tried fails"),
     };
     let assumptions = answer.text().assumptions();
     Some(question_suite(

@@ -3,7 +3,8 @@
 use super::{Report, group_failures};
 use crate::model::{CompareGoal, Site};
 use crate::questions::{
-    self, Answer, Bisection, Comparison, Reduction, Shrinking, Threshold, VariantVerdict, Verdict,
+    self, Answer, Bisection, Comparison, HuntReport, Reduction, Shrinking, Threshold,
+    VariantVerdict, Verdict,
 };
 use crate::state::State;
 use crate::words;
@@ -69,6 +70,7 @@ fn result_text(report: &Report) -> String {
         Some(Answer::Reduce(answer)) => reduce_result(answer, report.verdict),
         Some(Answer::Ramp(answer)) => load_result(answer),
         Some(Answer::Shrink(answer)) => shrink_result(answer, report.verdict),
+        Some(Answer::Hunt(answer)) => hunt_result(answer),
     }
 }
 
@@ -171,6 +173,14 @@ fn load_result(answer: &Threshold) -> String {
         (None, Some(clients)) => format!("survives {}", words::format_count(clients, "client")),
         (None, None) => NOT_KNOWN.to_owned(),
     }
+}
+
+fn hunt_result(answer: &HuntReport) -> String {
+    let counts = answer.held.unwrap_or(answer.tried);
+    format!(
+        "{} of {} failed under holds",
+        counts.failures, counts.trials
+    )
 }
 
 fn shrink_result(answer: &Shrinking, verdict: Verdict) -> String {

@@ -159,6 +159,7 @@ impl Made {
             timeout: Duration::from_secs(60),
             capture: false,
             hold: None,
+            explores: false,
         }));
     }
 

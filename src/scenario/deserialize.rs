@@ -31,6 +31,7 @@ impl Scenario {
             bisect: read_group(table)?,
             items: read_group(table)?,
             reduce: read_group(table)?,
+            hunt: read_group(table)?,
             search: read_group(table)?,
             program: read_group(table)?,
             trials: read_group(table)?,

@@ -35,8 +35,8 @@ pub use schema::scenario_schema;
 pub use search::SearchSources;
 pub use settings::{
     BaselineSettings, BisectSettings, CandidateSettings, ComparisonSettings, ConfirmSettings,
-    ConnectionSettings, CountSettings, EvidenceSettings, ItemSettings, JudgeSettings, Limits,
-    ProgramSettings, ReduceSettings, SearchSettings, ServiceSettings, StopSettings,
+    ConnectionSettings, CountSettings, EvidenceSettings, HuntSettings, ItemSettings, JudgeSettings,
+    Limits, ProgramSettings, ReduceSettings, SearchSettings, ServiceSettings, StopSettings,
     TrafficSettings, TrialSettings, Variables,
 };
 pub use shrink::shrink_plan;
@@ -78,6 +78,8 @@ pub struct Scenario {
     pub items: ItemSettings,
     #[serde(flatten)]
     pub reduce: ReduceSettings,
+    #[serde(flatten)]
+    pub hunt: HuntSettings,
     #[serde(flatten)]
     pub search: SearchSettings,
     #[serde(flatten)]
@@ -136,6 +138,8 @@ pub enum QuestionSettings {
     Reduce,
     /// At which concurrency does it fail?
     Ramp,
+    /// Under which schedule does it fail in most runs?
+    Hunt,
 }
 
 /// One role in a trial.

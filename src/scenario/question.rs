@@ -3,8 +3,8 @@
 use super::plan::{DEFAULT_DURATION, DEFAULT_RUNS, PlanError, refuse_at};
 use super::{BisectSettings, QuestionSettings, RateValue, Scenario};
 use crate::model::{
-    Baseline, BugFilter, CompareGoal, CompareQuestion, ConfirmQuestion, MeasuredBaseline, Question,
-    RampQuestion, SearchQuestion, VariantId, VariantPlan,
+    Baseline, BugFilter, CodeScope, CompareGoal, CompareQuestion, ConfirmQuestion, HuntQuestion,
+    MeasuredBaseline, Question, RampQuestion, SearchQuestion, VariantId, VariantPlan,
 };
 use crate::untrusted::shell_word;
 use serde::Serialize;
@@ -20,6 +20,8 @@ pub(super) const DEFAULT_PAIRS: u64 = 300;
 pub(super) const DEFAULT_LIVES: u64 = 20;
 /// Default time limit of a search among load levels.
 const RAMP_DURATION: Duration = Duration::from_secs(1800);
+/// Default time limit of a search for a schedule.
+const HUNT_DURATION: Duration = Duration::from_secs(60);
 
 /// Hint for a missing baseline.
 pub const MEASURE_FIRST: &str = "measure it first: provoke run --max-fail 3 -- CMD; or give counts: --baseline 3/30 (3 failures in 30 trials)";
@@ -54,6 +56,7 @@ impl Scenario {
             }
             QuestionSettings::Bisect => Ok(Question::Bisect(search())),
             QuestionSettings::Reduce => Ok(Question::Reduce(search())),
+            QuestionSettings::Hunt => self.plan_hunt(variants).map(Question::Hunt),
             QuestionSettings::Ramp => Ok(Question::Ramp(RampQuestion {
                 detect: self.detection_rate(),
                 above: false,
@@ -72,6 +75,7 @@ impl Scenario {
             Question::Rate if self.is_loaded() => (Some(DEFAULT_LIVES), Some(DEFAULT_DURATION)),
             Question::Rate => (Some(DEFAULT_RUNS), Some(DEFAULT_DURATION)),
             Question::Ramp(_) => (None, Some(RAMP_DURATION)),
+            Question::Hunt(_) => (None, Some(HUNT_DURATION)),
             Question::Confirm(_)
             | Question::Bisect(_)
             | Question::Reduce(_)
@@ -85,7 +89,7 @@ impl Scenario {
 
     /// Refuses settings of other questions, and stop rules that conflict with that of the question.
     fn check_fields_of(&self, ask: QuestionSettings) -> Result<(), PlanError> {
-        use QuestionSettings::{Bisect, Compare, Confirm, Ramp, Rate, Reduce};
+        use QuestionSettings::{Bisect, Compare, Confirm, Hunt, Ramp, Rate, Reduce};
         let of_bisect = BisectSettings {
             fixed: None,
             ..self.bisect.clone()
@@ -129,6 +133,12 @@ impl Scenario {
                 "use `provoke reduce`, or `ask = \"reduce\"`",
             ),
             (
+                ask == Hunt,
+                first_given(&self.hunt),
+                "is for `provoke hunt`",
+                "use `provoke hunt`, or `ask = \"hunt\"`",
+            ),
+            (
                 matches!(ask, Bisect | Reduce),
                 first_given(&self.search),
                 "is for searches",
@@ -167,6 +177,25 @@ impl Scenario {
             return Err(refuse_at(what, &[&field], hint));
         }
         Ok(())
+    }
+
+    fn plan_hunt(&self, variants: &[VariantPlan]) -> Result<HuntQuestion, PlanError> {
+        if let [_, second, ..] = variants {
+            let what = format!(
+                "`hunt` examines one variant, and there are {}",
+                variants.len()
+            );
+            let hint = format!("leave the variants out (`{}`, ...)", second.name);
+            return Err(refuse_at(what, &["variant"], hint));
+        }
+        let scope = match &*self.hunt.hold_in {
+            [] => CodeScope::Own,
+            parts => CodeScope::Named(parts.to_vec()),
+        };
+        Ok(HuntQuestion {
+            scope,
+            first: Vec::new(),
+        })
     }
 
     fn plan_confirm(
@@ -425,6 +454,7 @@ impl QuestionSettings {
             Self::Bisect => "bisect",
             Self::Reduce => "reduce",
             Self::Ramp => "ramp",
+            Self::Hunt => "hunt",
         }
     }
 }

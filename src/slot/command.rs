@@ -27,6 +27,8 @@ pub struct PlaceholderValues {
     /// the same as a URL for clients.
     door: Option<PathBuf>,
     engine: Option<OsString>,
+    /// Variables that hold Python programs at their lines.
+    holding: Vec<(OsString, OsString)>,
 }
 
 impl PlaceholderValues {
@@ -89,6 +91,14 @@ impl PlaceholderValues {
         }
     }
 
+    /// Adds variables that hold Python programs at their lines.
+    pub(super) fn with_holding(&self, holding: Vec<(OsString, OsString)>) -> Self {
+        Self {
+            holding,
+            ..self.clone()
+        }
+    }
+
     /// Returns the socket that [`Self::through`] set.
     pub(super) fn engine_socket(&self) -> Option<&Path> {
         self.door.as_deref()
@@ -107,7 +117,9 @@ impl PlaceholderValues {
             .scratch
             .iter()
             .map(|dir| (OsStr::new("TMPDIR"), Some(dir.as_os_str())));
-        own.chain(folder)
+        let holding = self.holding.iter();
+        let holding = holding.map(|(name, value)| (name.as_os_str(), Some(value.as_os_str())));
+        own.chain(folder).chain(holding)
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! The slot looks at a long trial now and then, in `/proc`. If two consecutive looks find that every
 //! thread waits for another one and that none has continued, no thread of the trial can continue
-//! without a signal from outside. If one reason is a cycle of locks, the trial counts as hung.
+//! without a signal from outside. If one reason is a cycle of locks, the trial counts as hung. A trial
+//! whose threads are held is short: it is looked at early, and hangs even without a cycle.
 
 use super::Slot;
 use super::process::TrialProcess;
@@ -11,16 +12,36 @@ use crate::sys::waits::{self, WaitingThread};
 use regex::bytes::RegexSet;
 use std::time::{Duration, Instant};
 
-/// Age of a trial at the first look.
-const FIRST_LOOK: Duration = Duration::from_secs(2);
-/// Minimum interval between two looks.
-const LEAST_PAUSE: Duration = Duration::from_secs(1);
+/// When a trial is looked at, and what counts as a deadlock.
+#[derive(Clone, Copy)]
+pub(super) struct DeadlockRule {
+    /// Age of a trial at the first look.
+    first_look: Duration,
+    /// Minimum interval between two looks.
+    least_pause: Duration,
+    /// Whether one reason must be a cycle of locks.
+    needs_cycle: bool,
+}
+
+/// The rule of a trial that is not disturbed.
+pub(super) const PLAIN: DeadlockRule = DeadlockRule {
+    first_look: Duration::from_secs(2),
+    least_pause: Duration::from_secs(1),
+    needs_cycle: true,
+};
+/// The rule of a trial whose threads are held.
+pub(super) const HELD: DeadlockRule = DeadlockRule {
+    first_look: Duration::from_millis(80),
+    least_pause: Duration::from_millis(40),
+    needs_cycle: false,
+};
 /// The interval between two looks is this part (one in N) of the age of the trial.
 const PAUSE_PART: u32 = 8;
 
 /// Search for a deadlock in one trial.
 pub(super) struct DeadlockSearch {
     began: Instant,
+    rule: DeadlockRule,
     pub(super) next_look: Instant,
     /// Threads at the last look, if all of them waited for each other.
     waiting: Option<Vec<WaitingThread>>,
@@ -32,10 +53,11 @@ pub(super) struct DeadlockSearch {
 }
 
 impl DeadlockSearch {
-    pub(super) fn new(began: Instant) -> Self {
+    pub(super) fn new(began: Instant, rule: DeadlockRule) -> Self {
         Self {
             began,
-            next_look: began + FIRST_LOOK,
+            next_look: began + rule.first_look,
+            rule,
             waiting: None,
             active: None,
             is_examined: false,
@@ -53,7 +75,7 @@ impl DeadlockSearch {
                 .ok(),
         };
         let now = Instant::now();
-        let pause = (now.duration_since(self.began) / PAUSE_PART).max(LEAST_PAUSE);
+        let pause = (now.duration_since(self.began) / PAUSE_PART).max(self.rule.least_pause);
         self.next_look = now + pause;
         if waiting.is_none() || waiting != self.waiting {
             self.waiting = waiting;
@@ -71,13 +93,18 @@ impl Slot {
         search: &mut DeadlockSearch,
         processes: &mut [TrialProcess],
         patterns: &RegexSet,
+        stacks: bool,
     ) -> Option<Hang> {
         if !search.look_at_threads() {
             return None;
         }
+        if !stacks && !search.rule.needs_cycle {
+            return Some(Hang::default());
+        }
         let (hang, _) = self.watch_threads(processes, patterns);
         // The cycle was found after the second look.
-        let is_proven = !hang.cycle.is_empty() && find_waiting_threads().ok() == search.waiting;
+        let has_reason = !hang.cycle.is_empty() || !search.rule.needs_cycle;
+        let is_proven = has_reason && find_waiting_threads().ok() == search.waiting;
         is_proven.then_some(hang)
     }
 }

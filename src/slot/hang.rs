@@ -9,6 +9,7 @@ use super::process::TrialProcess;
 use super::snapshots::SnapshotFolder;
 use super::{Slot, process_tree};
 use crate::model::{AbsentOwner, Frame, Hang, HungThread, WaitObject};
+use crate::sys::snapshot::CoreThreads;
 use crate::sys::threads::{self, ThreadSample, WaitTarget};
 use crate::sys::{calls, engine, memory, process, spawn, tool};
 use regex::bytes::RegexSet;
@@ -114,7 +115,7 @@ impl Slot {
         for pid in pids.into_iter().take(STACKS) {
             if Instant::now() < until {
                 hang.cores
-                    .extend(snapshots.write_core("hang", pid, None, until));
+                    .extend(snapshots.write_core("hang", pid, CoreThreads::All, until));
             }
         }
     }

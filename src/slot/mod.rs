@@ -20,6 +20,7 @@ mod crash_monitor;
 mod deadlock;
 mod engine_objects;
 mod hang;
+mod hold;
 mod process;
 mod process_tree;
 mod snapshots;
@@ -31,8 +32,8 @@ pub use command::{CommandLine, PlaceholderValues};
 pub use container::words_by_hand;
 
 use crate::model::{
-    ActorPlan, ActorRole, CoreSize, Ending, FailedHook, KernelLine, LeakRule, Observation, Text,
-    Trial, VariantId,
+    ActorPlan, ActorRole, CoreSize, Ending, FailedHook, HoldPlan, KernelLine, LeakRule,
+    Observation, Text, Trial, VariantId,
 };
 use crate::sys::cgroup::MemoryGroup;
 use crate::sys::files::create_private;
@@ -42,7 +43,7 @@ use crate::sys::{child, host, limits, signals};
 use crate::untrusted::Untrusted as _;
 use control::{ControlConnection, ControlInput};
 use crash_monitor::CrashMonitor;
-use process::{TrialContext, TrialProcess};
+use process::{TracedRoles, TrialContext, TrialProcess};
 use regex::bytes::RegexSet;
 use rustix::fs::{Mode, OFlags};
 use snapshots::SnapshotFolder;
@@ -308,10 +309,13 @@ impl Slot {
                 .map(|root| Path::new(root.as_os_str()).join(trial.id.0.to_string())),
         };
         let ready = recipe.ready.is_some().then(|| patterns.len() - 1);
+        let is_explored_only = |plan: &HoldPlan| trial.explores && !plan.records_evidence();
+        let stacks = !trial.hold.as_deref().is_some_and(is_explored_only);
         let terms = SupervisionLimits {
             timeout: trial.timeout,
             grace: recipe.grace,
             inquest: Some(&snapshots),
+            stacks,
             ready,
         };
         let actors = &recipe.variant.actors;
@@ -323,8 +327,11 @@ impl Slot {
             .filter(|actor| actor.role == ActorRole::Service);
         let alert = services.any(|actor| actor.container.is_none());
         self.witness.begin_trial(recipe.children, alert, contained);
+        let traced = recipe.trace || (trial.hold.is_some() && stacks);
+        self.tracer.begin_trial(traced.then(|| snapshots.clone()));
         self.tracer
-            .begin_trial(recipe.trace.then(|| snapshots.clone()));
+            .holds
+            .begin_trial(trial.hold.as_deref(), &snapshots);
         let dumps = trial.capture || recipe.capture;
         let mut processes = self.start_processes(trial, recipe, numbers, dumps);
         let services: Option<Vec<i32>> = processes
@@ -390,6 +397,7 @@ impl Slot {
             }
         }
         seen.cores = self.tracer.take_cores();
+        seen.holds = self.tracer.holds.take_observation();
         for process in &mut processes {
             for stream in [&mut process.out, &mut process.err] {
                 stream.drain_available(&mut self.buffer, patterns);
@@ -434,13 +442,24 @@ impl Slot {
             }
         }
         let nothing = self.nothing.as_fd();
+        let plan = trial.hold.as_deref();
+        let traced_calls = hold::calls_of(plan);
+        let holding = self.tracer.holds.prepare_python(plan, recipe);
+        let numbers = &numbers.with_holding(holding);
         let mut around = TrialContext {
             recipe,
             numbers,
             limits: &limits,
             identity: recipe.identity.as_ref(),
             nothing,
-            trace: recipe.trace,
+            traced_calls: &traced_calls,
+            trace: if self.tracer.holds.is_active() {
+                TracedRoles::All
+            } else if recipe.trace {
+                TracedRoles::Deciding
+            } else {
+                TracedRoles::None
+            },
             start: None,
         };
         // Start helpers and services before the main processes.
@@ -460,6 +479,13 @@ impl Slot {
                     let mut process = TrialProcess::start_actor(&mut self.spawner, actor, &around);
                     process.seen.actor = at;
                     process.copy = copy;
+                    if let Some(pid) = process.pid {
+                        let untraced = process.unfollowed.as_deref().or_else(|| {
+                            let contained = actor.container.is_some();
+                            contained.then_some("a container is not traced")
+                        });
+                        self.tracer.holds.add_program(pid, untraced);
+                    }
                     if let Some(why) = process.unfollowed.take()
                         && self.tracer.may_complain()
                     {
@@ -522,7 +548,8 @@ impl Slot {
             limits: &limits,
             identity: None,
             nothing,
-            trace: false,
+            trace: TracedRoles::None,
+            traced_calls: &[],
             start: None,
         };
         let process = TrialProcess::start_actor(&mut self.spawner, actor, &around);
@@ -531,6 +558,7 @@ impl Slot {
             timeout: HOOK_TIMEOUT,
             grace: recipe.grace,
             inquest: None,
+            stacks: false,
             ready: None,
         };
         let how = self.supervise_processes(&mut processes, &RegexSet::empty(), &terms);

@@ -38,10 +38,21 @@ pub(super) struct TrialContext<'a> {
     pub(super) identity: Option<&'a Credentials>,
     /// Stdin of a process without input.
     pub(super) nothing: BorrowedFd<'a>,
-    /// Main processes are traced.
-    pub(super) trace: bool,
+    /// The processes that are traced.
+    pub(super) trace: TracedRoles,
+    /// The system calls that traced processes report.
+    pub(super) traced_calls: &'a [u64],
     /// Parameters of the actor's container, if it has one.
     pub(super) start: Option<container::ContainerStart<'a>>,
+}
+
+/// The actors of a trial whose processes are traced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TracedRoles {
+    None,
+    /// Those that decide the outcome.
+    Deciding,
+    All,
 }
 
 /// A process of the present trial.
@@ -162,9 +173,15 @@ impl TrialProcess {
                 around.limits
             },
             identity: around.identity,
+            traced_calls: around.traced_calls,
         };
         self.started = Instant::now();
-        let spawned = if around.trace && actor.role.decides_outcome() && contained.is_none() {
+        let is_traced = match around.trace {
+            TracedRoles::None => false,
+            TracedRoles::Deciding => actor.role.decides_outcome(),
+            TracedRoles::All => true,
+        };
+        let spawned = if is_traced && contained.is_none() {
             spawner.spawn_followed(&program)
         } else {
             spawner.spawn_program(&program).map(|pid| (pid, Ok(())))

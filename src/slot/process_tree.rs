@@ -32,6 +32,8 @@ pub(super) enum ProcessEvent {
     Ended(i32, ChildEnd),
     /// A thread has stopped, and must be continued.
     Stopped(ThreadStop),
+    /// A traced thread has ended, but not its process.
+    ThreadEnded(i32),
 }
 
 /// State of the trial's processes.
@@ -54,7 +56,10 @@ pub(super) fn drain_events(mut hear: impl FnMut(ProcessEvent)) -> TreeState {
                     hear(ProcessEvent::Ended(pid, ended));
                 }
             }
-            ChildEvent::Thread(tid) => drop(child::wait_for_child(tid)),
+            ChildEvent::Thread(tid) => {
+                let _ = child::wait_for_child(tid);
+                hear(ProcessEvent::ThreadEnded(tid));
+            }
             ChildEvent::Stopped(tid) => {
                 stops += 1;
                 if let Ok(Some(stop)) = ptrace::stop_of_thread(tid) {

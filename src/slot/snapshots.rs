@@ -1,7 +1,7 @@
 //! Writes cores of living processes of a trial, into a separate folder.
 
 use crate::model::{CoreObservation, ProcessObservation, Text};
-use crate::sys::ptrace::ThreadStop;
+use crate::sys::snapshot::CoreThreads;
 use crate::sys::{process, snapshot};
 use std::fs;
 use std::io;
@@ -28,7 +28,7 @@ impl SnapshotFolder {
         let mut known: Vec<&[Text]> = Vec::new();
         for one in leaked {
             if known.len() < MOST_LEAKS && !known.contains(&&*one.command) {
-                one.core = self.write_core("leak", one.pid, None, until);
+                one.core = self.write_core("leak", one.pid, CoreThreads::All, until);
                 known.push(&one.command);
             }
         }
@@ -36,13 +36,12 @@ impl SnapshotFolder {
 
     /// Writes the core of a process as `KIND.PID.core`, unless the process has ended.
     ///
-    /// One of its threads may have stopped at a fault. If the core cannot be written, the result
-    /// contains the reason.
+    /// If the core cannot be written, the result contains the reason.
     pub(super) fn write_core(
         &self,
         kind: &str,
         pid: i32,
-        fault: Option<ThreadStop>,
+        threads: CoreThreads<'_>,
         until: Instant,
     ) -> Option<CoreObservation> {
         let folder = self.folder.as_ref()?;
@@ -50,7 +49,7 @@ impl SnapshotFolder {
         let until = until.min(Instant::now() + STOP);
         process::process_state(pid).filter(|(state, _)| *state != 'Z')?;
         let written = fs::create_dir_all(folder)
-            .and_then(|()| snapshot::write_core(pid, fault, &file, until));
+            .and_then(|()| snapshot::write_core(pid, threads, &file, until));
         let mut seen = CoreObservation {
             pid,
             file: file.as_os_str().into(),

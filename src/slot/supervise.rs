@@ -1,7 +1,7 @@
 //! Supervises the processes of a trial: waits for them, asks them to end, kills them.
 
 use super::control::ControlInput;
-use super::deadlock::DeadlockSearch;
+use super::deadlock::{self, DeadlockSearch};
 use super::process::TrialProcess;
 use super::process_tree::{ProcessEvent, TreeState};
 use super::snapshots::SnapshotFolder;
@@ -26,6 +26,8 @@ pub(super) struct SupervisionLimits<'a> {
     pub(super) grace: Duration,
     /// Folder for stacks of hung processes; `None` for hooks, which are not examined.
     pub(super) inquest: Option<&'a SnapshotFolder>,
+    /// Whether the stacks of a hung trial are recorded.
+    pub(super) stacks: bool,
     /// Index of the pattern that marks a service as ready.
     pub(super) ready: Option<usize>,
 }
@@ -103,8 +105,14 @@ impl Slot {
         };
         let mut phase = EndPhase::Running;
         // Whether a service hangs is decided by its clients.
-        let mut search =
-            (terms.inquest.is_some() && !has_service).then(|| DeadlockSearch::new(began));
+        let mut search = (terms.inquest.is_some() && !has_service).then(|| {
+            let rule = if self.tracer.holds.is_active() {
+                deadlock::HELD
+            } else {
+                deadlock::PLAIN
+            };
+            DeadlockSearch::new(began, rule)
+        });
         loop {
             let mut running = processes.iter().filter(|one| one.pid.is_some());
             let main = running.clone().any(|one| one.role == ActorRole::Main);
@@ -131,7 +139,7 @@ impl Slot {
                         && main
                         && (search.next_look..deadline).contains(&now) =>
                 {
-                    self.find_deadlock(search, processes, patterns)
+                    self.find_deadlock(search, processes, patterns, terms.stacks)
                 }
                 _ => None,
             };
@@ -150,20 +158,25 @@ impl Slot {
                     phase = EndPhase::Asked(now + grace);
                 }
                 EndPhase::Running if now >= deadline || deadlock.is_some() => {
+                    self.tracer.holds.release_all();
                     look_into_containers(processes);
                     let tracer = &self.tracer;
                     decide_endings(processes, |one| timed_out(one, tracer));
                     self.witness.stop_listening(&process_ids(processes));
-                    how.hang = terms.inquest.map(|snapshots| match deadlock {
+                    let wanted = terms.inquest.filter(|_| terms.stacks);
+                    how.hang = match deadlock {
                         Some(mut hang) => {
                             if Instant::now() < deadline {
                                 hang.ended_before = terms.timeout;
                             }
-                            self.add_stacks(&mut hang, processes, snapshots);
-                            hang
+                            if let Some(snapshots) = wanted {
+                                self.add_stacks(&mut hang, processes, snapshots);
+                            }
+                            Some(hang)
                         }
-                        None => self.inspect_hang(processes, patterns, snapshots),
-                    });
+                        None => wanted
+                            .map(|snapshots| self.inspect_hang(processes, patterns, snapshots)),
+                    };
                     terminate_tree();
                     how.forced = true;
                     phase = EndPhase::Asked(Instant::now() + grace);
@@ -258,10 +271,12 @@ impl Slot {
         let (witness, tracer) = (&mut self.witness, &mut self.tracer);
         process_tree::is_anything_alive(&self.given_up, |news| match news {
             ProcessEvent::Ended(pid, ended) => {
+                tracer.holds.thread_ended(pid);
                 tracer.process_ended(pid, ended.status, false, witness.is_listening());
                 witness.record_orphan(pid, ended.status);
             }
-            ProcessEvent::Stopped(stop) => tracer.release_stopped(stop),
+            ProcessEvent::Stopped(stop) => tracer.handle_stop(stop),
+            ProcessEvent::ThreadEnded(tid) => tracer.holds.thread_ended(tid),
         })
     }
 
@@ -339,10 +354,13 @@ impl Slot {
                 PollFlags::IN,
             ));
         }
+        let next_look = self.tracer.holds.look().unwrap_or(A_DAY);
         let left = if self.more_news || self.control.holds_order() {
             Duration::ZERO
         } else {
-            until.saturating_duration_since(Instant::now()).min(A_DAY)
+            until
+                .saturating_duration_since(Instant::now())
+                .min(next_look)
         };
         let timeout = rustix::fs::Timespec::try_from(left).expect("a day is representable");
         // If `poll` is interrupted, the streams are simply not ready.
@@ -377,6 +395,7 @@ impl Slot {
         let (witness, tracer) = (&mut self.witness, &mut self.tracer);
         let left = process_tree::drain_events(|news| match news {
             ProcessEvent::Ended(pid, ended) => {
+                tracer.holds.thread_ended(pid);
                 let own = processes.iter_mut().find(|one| one.pid == Some(pid));
                 tracer.process_ended(pid, ended.status, own.is_some(), witness.is_listening());
                 match own {
@@ -384,7 +403,8 @@ impl Slot {
                     None => witness.record_orphan(pid, ended.status),
                 }
             }
-            ProcessEvent::Stopped(stop) => tracer.release_stopped(stop),
+            ProcessEvent::Stopped(stop) => tracer.handle_stop(stop),
+            ProcessEvent::ThreadEnded(tid) => tracer.holds.thread_ended(tid),
         });
         self.more_news = left == TreeState::MoreNews;
     }

@@ -8,10 +8,12 @@
 //! The tracer keeps state only for processes with a fault, not for threads, so that nothing is
 //! missed when a thread executes another program or numbers are reused.
 
+use super::hold::TrialHolds;
 use super::snapshots::SnapshotFolder;
 use crate::model::{CoreObservation, Signal};
 use crate::sys::child::WaitStatus;
 use crate::sys::ptrace::ThreadStop;
+use crate::sys::snapshot::CoreThreads;
 use crate::sys::threads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -32,6 +34,8 @@ pub(super) struct Tracer {
     stopped: BTreeSet<i32>,
     kept: Vec<CoreObservation>,
     complained: bool,
+    /// Holds of threads.
+    pub(super) holds: TrialHolds,
 }
 
 /// First fault of a process.
@@ -46,10 +50,10 @@ struct FirstFault {
 impl Tracer {
     /// Starts a trial, which is traced if there is a folder for cores.
     pub(super) fn begin_trial(&mut self, snapshots: Option<SnapshotFolder>) {
-        let complained = self.complained;
         *self = Self {
             snapshots,
-            complained,
+            complained: self.complained,
+            holds: std::mem::take(&mut self.holds),
             ..Self::default()
         };
     }
@@ -59,19 +63,29 @@ impl Tracer {
         !std::mem::replace(&mut self.complained, true)
     }
 
-    /// Handles the stop of a thread, and continues it.
-    pub(super) fn release_stopped(&mut self, stop: ThreadStop) {
+    /// Handles the stop of a thread, and continues it unless it is held.
+    pub(super) fn handle_stop(&mut self, stop: ThreadStop) {
         if stop.is_of_process() {
             self.stopped.insert(stop.tid);
         } else {
             self.stopped.remove(&stop.tid);
         }
-        if let Some(signal) = stop.delivered_signal()
-            && is_fault(signal)
-        {
-            self.record_fault(stop, signal);
+        let mut holds = std::mem::take(&mut self.holds);
+        let is_handled = holds.handle_stop(stop, |stop, signal| self.signal_arrives(stop, signal));
+        self.holds = holds;
+        if is_handled {
+            return;
+        }
+        if let Some(signal) = stop.delivered_signal() {
+            self.signal_arrives(stop, signal);
         }
         stop.resume_thread();
+    }
+
+    fn signal_arrives(&mut self, stop: ThreadStop, signal: i32) {
+        if is_fault(signal) {
+            self.record_fault(stop, signal);
+        }
     }
 
     fn record_fault(&mut self, stop: ThreadStop, signal: i32) {
@@ -89,7 +103,8 @@ impl Tracer {
         let snapshots = self.snapshots.as_ref().filter(|_| room);
         let fault = FirstFault {
             signal,
-            core: snapshots.and_then(|to| to.write_core("trace", pid, Some(stop), until)),
+            core: snapshots
+                .and_then(|to| to.write_core("trace", pid, CoreThreads::Fault(stop), until)),
             repeated: false,
         };
         self.faulty.insert(pid, fault);

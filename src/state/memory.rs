@@ -1,6 +1,6 @@
 //! Keeps what a question learns from the trials, beyond their counts.
 
-use super::State;
+use super::{State, TrialFacts};
 use crate::model::{Outcome, Trial, VariantId};
 use std::any::Any;
 use std::fmt::Debug;
@@ -13,8 +13,11 @@ pub trait Memory: Debug + Send + Sync {
     /// Returns the data that [`State::learned`] finds by their types.
     fn parts(&self) -> Vec<&dyn Any>;
 
-    /// Adds the next trial in launch order, without trials that capture evidence.
+    /// Adds the next trial in launch order, without trials that capture evidence or explore schedules.
     fn add_trial(&mut self, _: &State, _: &Trial, _: &Outcome, _: Duration) {}
+
+    /// Adds the next trial in launch order in which threads were held to find a schedule.
+    fn add_held_trial(&mut self, _: &State, _: &Trial, _: &TrialFacts) {}
 
     /// Adds a prepared variant, with the digest of its build.
     fn add_build(&mut self, _: &State, _: VariantId, _: &str) {}

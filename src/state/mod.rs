@@ -24,9 +24,9 @@ pub use series::UsageSeries;
 pub use tally::{DurationHistogram, SignatureFailures, Tally};
 
 use crate::model::{
-    Event, FailureKind, Host, InconclusiveReason, LoadObservation, NoteLevel, Observation, Outcome,
-    Plan, ResumeLimits, SignatureId, StopCause, Survey, TotalUsage, Trial, TrialId, VariantChoice,
-    VariantId, VariantPlan,
+    Event, FailureKind, HoldObservation, HoldPlan, Host, InconclusiveReason, LoadObservation,
+    NoteLevel, Observation, Outcome, Plan, ResumeLimits, SignatureId, StopCause, Survey,
+    TotalUsage, Trial, TrialId, VariantChoice, VariantId, VariantPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -149,6 +149,8 @@ struct VariantState {
     measured: CountedTrials,
     /// Extra trials that capture evidence: they run under another setting, so their rate may differ.
     captured: CountedTrials,
+    /// Trials with held threads, unless all trials of the run hold them: their rate is another one.
+    held: CountedTrials,
     /// Whether its preparation is complete, or not needed.
     made: bool,
 }
@@ -173,6 +175,7 @@ impl VariantState {
         Self {
             measured: counted(),
             captured: counted(),
+            held: counted(),
             made: false,
         }
     }
@@ -180,6 +183,8 @@ impl VariantState {
     fn counted_for(&mut self, trial: &Trial) -> &mut CountedTrials {
         if trial.capture {
             &mut self.captured
+        } else if trial.explores {
+            &mut self.held
         } else {
             &mut self.measured
         }
@@ -216,9 +221,13 @@ impl SignatureCounts {
 
 /// The facts of an observation that the tally needs.
 #[derive(Debug)]
-pub(crate) struct TrialFacts {
-    pub(crate) outcome: Outcome,
-    pub(crate) elapsed: Duration,
+pub struct TrialFacts {
+    /// The judgement.
+    pub outcome: Outcome,
+    /// Duration of its main processes.
+    pub elapsed: Duration,
+    /// What was observed about its holds.
+    pub holds: Option<Box<HoldObservation>>,
     /// Leaked processes, and leaked objects of an engine.
     pub(crate) leaked: (u64, u64),
     pub(crate) unkillable: u64,
@@ -544,7 +553,7 @@ impl State {
                 let known = self.arrived.entry(group);
                 let arrived = known.or_insert_with(|| SignatureCounts::new(failure.kind.clone()));
                 arrived.all += 1;
-                arrived.measured += u64::from(!trial.capture);
+                arrived.measured += u64::from(trial.is_measured());
             }
             Outcome::Pass => {}
         }
@@ -607,10 +616,13 @@ impl State {
                 }
             }
             counted.tally.add_trial(trial.id, &ended);
-            if let Some(raise) = self.raise.as_mut().filter(|_| !trial.capture) {
+            if let Some(raise) = self.raise.as_mut().filter(|_| trial.is_measured()) {
                 raise.add_trial(trial.variant, &ended);
             }
-            if !trial.capture {
+            if trial.explores {
+                self.update_memory(|memory, state| memory.add_held_trial(state, &trial, &ended));
+            }
+            if trial.is_measured() {
                 self.update_memory(|memory, state| {
                     memory.add_trial(state, &trial, &ended.outcome, ended.elapsed);
                 });
@@ -622,7 +634,7 @@ impl State {
                     });
                 }
             }
-            if let Some(around) = ended.around.filter(|_| !trial.capture) {
+            if let Some(around) = ended.around.filter(|_| trial.is_measured()) {
                 self.around.add_point(trial.id, around);
             }
             self.last_counted = trial.id;
@@ -652,6 +664,11 @@ impl State {
     /// Returns the tally of the captured trials of a variant.
     pub fn captured_tally(&self, variant: VariantId) -> &Tally {
         &self.variants[variant.index()].captured.tally
+    }
+
+    /// Returns the tally of the trials of a variant in which threads were held to find a schedule.
+    pub fn held_tally(&self, variant: VariantId) -> &Tally {
+        &self.variants[variant.index()].held.tally
     }
 
     /// Returns every variant with its tally.
@@ -763,6 +780,17 @@ impl State {
         tally.finished_trials() + pending
     }
 
+    /// Returns what is done with the threads of the exploring trials that are not counted yet.
+    pub fn open_holds(&self) -> impl Iterator<Item = &HoldPlan> {
+        let open = self.open.values().map(|open| match open {
+            OpenTrial::Running(trial, _)
+            | OpenTrial::Again(trial, _)
+            | OpenTrial::Finished(trial, _) => trial,
+        });
+        open.filter(|trial| trial.explores)
+            .filter_map(|trial| trial.hold.as_deref())
+    }
+
     /// Returns the trials that run now.
     pub fn running_trials(&self) -> impl Iterator<Item = &Trial> {
         self.open.values().filter_map(|open| match open {
@@ -821,7 +849,7 @@ impl State {
     pub fn completed_trials(&self) -> u64 {
         let waiting = self.open.values().filter(|open| match open {
             OpenTrial::Finished(trial, ended) => {
-                !trial.capture && !matches!(ended.outcome, Outcome::Void(_))
+                trial.is_measured() && !matches!(ended.outcome, Outcome::Void(_))
             }
             _ => false,
         });
@@ -854,6 +882,7 @@ impl TrialFacts {
         Self {
             outcome,
             elapsed: seen.elapsed,
+            holds: seen.holds.clone(),
             leaked: (
                 seen.residue.process_count(),
                 seen.residue.objects.len() as u64,

@@ -13,7 +13,7 @@ use crate::words;
 use console::{Term, measure_text_width, style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use provoke_stats::real;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// Interval of progress lines without a terminal.
@@ -38,6 +38,8 @@ pub(super) struct LiveDisplay {
     hinted: bool,
     /// The running trials: their starting times, and their variants if there are several.
     running: BTreeMap<TrialId, (Instant, Option<VariantId>)>,
+    /// The running trials that hold threads.
+    held: BTreeSet<TrialId>,
     /// Working time before this process, for a resumed run.
     worked_before: Duration,
     /// Describes the progress within the running trials.
@@ -80,6 +82,7 @@ impl LiveDisplay {
             completed_before: None,
             shown: BTreeMap::new(),
             hinted: false,
+            held: BTreeSet::new(),
             running: BTreeMap::new(),
             worked_before: Duration::ZERO,
             within: None,
@@ -389,6 +392,9 @@ impl EventSink for LiveDisplay {
                 let is_one_of = state.plan.variants.len() > 1 || state.plan.space.is_some();
                 let variant = is_one_of.then_some(trial.variant);
                 self.running.insert(trial.id, (Instant::now(), variant));
+                if trial.explores {
+                    self.held.insert(trial.id);
+                }
             }
             Event::TrialFinished {
                 trial,
@@ -398,7 +404,12 @@ impl EventSink for LiveDisplay {
             } => {
                 self.last_end = Instant::now();
                 let variant = self.running.remove(trial).and_then(|(_, variant)| variant);
-                let of = variant.map_or(String::new(), |of| {
+                let held = if self.held.remove(trial) {
+                    "held  "
+                } else {
+                    ""
+                };
+                let of = variant.map_or(held.to_owned(), |of| {
                     let name = words::sanitize_line(&state.plan.variant_plan(of).display_label());
                     format!("{}  ", style(name).bold())
                 });

@@ -451,6 +451,20 @@ fn after_the_end(
     run: &SafeText,
     pooled: Option<PooledBaseline>,
 ) -> Vec<SuggestedCommand> {
+    if let Some(Answer::Hunt(hunt)) = &report.answer
+        && let Some(trial) = hunt.example
+    {
+        return vec![
+            SuggestedCommand::new(
+                "details of the failure",
+                format!("provoke explain {run}#{trial}"),
+            ),
+            SuggestedCommand::new(
+                "hold the thread again",
+                format!("provoke replay {run}#{trial}"),
+            ),
+        ];
+    }
     // The failure with the most detailed evidence.
     let failing = report.variants.iter().filter(|one| one.failures > 0);
     let variant = failing.min_by_key(|one| one.clean_runs_to_confirm);

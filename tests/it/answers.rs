@@ -178,6 +178,7 @@ fn next(state: &State, policy: &dyn questions::Policy) -> Option<Event> {
         timeout: Duration::from_secs(1),
         capture: false,
         hold: None,
+        explores: false,
     }))
 }
 

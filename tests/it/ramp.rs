@@ -43,6 +43,7 @@ fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
             timeout: Duration::from_secs(1),
             capture: false,
             hold: None,
+            explores: false,
         };
         let id = trial.id;
         let clients = state.plan.variant_plan(variant).clients.unwrap();

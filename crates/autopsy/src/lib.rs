@@ -51,7 +51,7 @@ use dump::Dump;
 use file_cache::FileCache;
 use modules::LoadedModules;
 use notes::ParsedNotes;
-use provoke_model::{Autopsy, Signal};
+use provoke_model::{Autopsy, Frame, Signal};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -127,6 +127,14 @@ impl Examiner {
         let number = self.shelf.find_file(&self.settings, file)?;
         let book = self.shelf.book_at(number);
         book.symbols.function_at(book.layout.address_of(offset)?)
+    }
+
+    /// Returns the function and the line at an address of a program or a library, as linked. If functions were inlined
+    /// there, the innermost one.
+    pub fn frame_at(&mut self, file: &Path, address: u64) -> Option<Frame> {
+        let number = self.shelf.find_file(&self.settings, file)?;
+        let book = self.shelf.book_mut(number);
+        book.symbols.frames_at(address).first().cloned()
     }
 
     /// Returns the variable at each of these addresses in the process of a core, by the symbols of

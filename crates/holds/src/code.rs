@@ -186,6 +186,11 @@ fn parse_elf<'data>(path: &Path, bytes: &'data [u8]) -> Result<object::File<'dat
         .ok_or_else(|| CodeError::NotElf(path.to_owned()))
 }
 
+/// Returns whether a section has no code of the program, but jumps to functions of other files.
+fn is_linkage(section: &str) -> bool {
+    section.starts_with(".plt") || matches!(section, ".init" | ".fini")
+}
+
 /// Reads the functions of a file, and decodes their instructions.
 fn read_functions(path: &Path) -> Result<Vec<CodeFunction>, CodeError> {
     let bytes = read_file(path)?;
@@ -194,6 +199,7 @@ fn read_functions(path: &Path) -> Result<Vec<CodeFunction>, CodeError> {
     let sections: Vec<(u64, &[u8])> = file
         .sections()
         .filter(executable)
+        .filter(|section| !section.name().is_ok_and(is_linkage))
         .filter_map(|section| Some((section.address(), section.data().ok()?)))
         .collect();
     let mut functions = Vec::new();

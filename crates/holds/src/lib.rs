@@ -4,9 +4,12 @@
 
 mod access;
 pub mod code;
+mod loader;
 mod process;
+pub mod python;
 pub mod run;
 mod scope;
 mod session;
 
-pub use session::{HoldSession, LOOK_INTERVAL};
+pub use provoke_sys::call_filter::{TRACED_CALLS, call_name};
+pub use session::{HoldSession, LOOK_INTERVAL, traced_calls};

@@ -35,14 +35,19 @@ const INTERPRETERS: [&str; 16] = [
     "Rscript",
 ];
 
+/// Folder of the shared objects in Python's standard library.
+const PYTHON_LIBRARY: &str = "lib-dynload";
+
 /// Returns whether the instructions of a file can become points.
 pub(crate) fn is_in_scope(scope: &CodeScope, path: &Path) -> bool {
     match scope {
         CodeScope::Own => {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let is_local = path.starts_with("/usr/local");
+            let has_folder = |wanted: &str| path.iter().any(|part| part == wanted);
             (is_local || !SYSTEM.iter().any(|folder| path.starts_with(folder)))
                 && !INTERPRETERS.iter().any(|start| name.starts_with(start))
+                && !has_folder(PYTHON_LIBRARY)
         }
         CodeScope::Named(parts) => {
             let path = path.to_string_lossy();
@@ -71,6 +76,7 @@ mod tests {
             "/bin/dash",
             "/opt/py/bin/python3.11",
             "/opt/libpython3.so",
+            "/opt/lib/python3.11/lib-dynload/_socket.so",
         ] {
             assert!(!own(path), "{path}");
         }

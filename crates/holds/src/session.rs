@@ -4,16 +4,20 @@
 
 use crate::access::{LONGEST, accessed_memory};
 use crate::code::CodeCache;
+use crate::loader::find_loader_code;
 use crate::process::{MappedCode, TracedProcess, instruction_before};
 use crate::scope::is_in_scope;
 use provoke_model::{
-    AccessingThread, CodePlace, CodePoint, CreationSide, Hold, HoldEnd, HoldObservation, HoldPlan,
-    HoldPoint, LearnedPoint, RacingAccess,
+    AccessingThread, CodePoint, CreationSide, Hold, HoldEnd, HoldObservation, HoldPlan, HoldPoint,
+    LearnedPoint, RacingAccess,
 };
+use provoke_sys::call_filter::{TRACED_CALLS, is_creation};
 use provoke_sys::ptrace::ThreadStop;
+use provoke_sys::threads::parse_call;
 use provoke_sys::tracee::{self, Creation, GeneralRegisters, StopReason, WatchedAccess};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -24,6 +28,8 @@ const LOOKS: u32 = 2;
 /// Signals that usually end a process: its memory must be unchanged then.
 const FATAL: [i32; 9] = [3, 4, 5, 6, 7, 8, 11, 24, 31];
 const SIGTRAP: i32 = 5;
+/// The system calls that sleep for a time: `nanosleep` and `clock_nanosleep`.
+const SLEEPS: [i64; 2] = [35, 230];
 
 /// Holds threads of one trial.
 #[derive(Debug)]
@@ -42,6 +48,10 @@ pub struct HoldSession {
     /// The points that can be learned. A breakpoint has the index of its point.
     learnable: Vec<LearnedPoint>,
     known_points: BTreeMap<CodePoint, usize>,
+    /// The points outside the code that were learned.
+    known_events: BTreeSet<HoldPoint>,
+    /// The code of the dynamic loader in each process.
+    loaders: BTreeMap<i32, Option<Range<u64>>>,
     seen: HoldObservation,
     /// Total time of the holds that are over.
     held_for: Duration,
@@ -50,6 +60,8 @@ pub struct HoldSession {
 #[derive(Debug)]
 struct TracedThread {
     pid: i32,
+    /// The process whose memory it uses: after `vfork`, that of the creator until `exec`.
+    memory: i32,
     /// Number in the order of creation.
     number: u32,
     activity: ThreadActivity,
@@ -109,6 +121,8 @@ impl HoldSession {
             created: 0,
             learnable: Vec::new(),
             known_points: BTreeMap::new(),
+            known_events: BTreeSet::new(),
+            loaders: BTreeMap::new(),
             seen: HoldObservation::default(),
             held_for: Duration::ZERO,
         }
@@ -136,9 +150,13 @@ impl HoldSession {
         self.holds.iter().any(|hold| hold.held.is_some())
     }
 
-    /// Handles the stop of a thread. After a racing access, the thread stays stopped until
-    /// [`Self::continue_after_race`].
-    pub fn handle_stop(&mut self, stop: ThreadStop) -> Option<RacingAccess> {
+    /// Handles the stop of a thread, and calls `on_signal` before a signal of the program is delivered. After a racing
+    /// access, the thread stays stopped until [`Self::continue_after_race`].
+    pub fn handle_stop(
+        &mut self,
+        stop: ThreadStop,
+        on_signal: impl FnOnce(ThreadStop, i32),
+    ) -> Option<RacingAccess> {
         let tid = stop.tid;
         let Ok(reason) = tracee::reason_of_stop(stop) else {
             // The thread may have been killed.
@@ -151,7 +169,7 @@ impl HoldSession {
             StopReason::Created(creation) => self.thread_created(tid, creation),
             StopReason::Attached => self.thread_attached(tid),
             StopReason::Executed => {
-                self.processes.remove(&tid);
+                self.program_executed(tid);
                 resume(tid, 0);
             }
             StopReason::Breakpoint => self.breakpoint_hit(tid),
@@ -160,9 +178,10 @@ impl HoldSession {
             StopReason::Watchpoint(_) => return self.watched_access(tid),
             StopReason::Signal(signal) => {
                 if FATAL.contains(&signal) {
-                    let pid = self.pid_of(tid);
-                    self.remove_breakpoints(pid);
+                    let memory = self.memory_of(tid);
+                    self.remove_breakpoints(memory);
                 }
+                on_signal(stop, signal);
                 resume(tid, signal);
             }
             StopReason::ProcessStopped => stop.resume_thread(),
@@ -181,8 +200,30 @@ impl HoldSession {
         self.threads.remove(&tid);
         self.early.remove(&tid);
         self.processes.remove(&tid);
+        self.loaders.remove(&tid);
         for hold in &mut self.holds {
             if hold.held.as_ref().is_some_and(|held| held.tid == tid) {
+                hold.held = None;
+            }
+        }
+    }
+
+    /// Forgets what was known about the program that a process replaced. Its other threads have ended, and the thread that
+    /// executed has the id of the first one.
+    fn program_executed(&mut self, pid: i32) {
+        self.processes.remove(&pid);
+        self.loaders.remove(&pid);
+        self.threads
+            .retain(|tid, thread| *tid == pid || thread.pid != pid);
+        if let Some(thread) = self.threads.get_mut(&pid) {
+            thread.memory = pid;
+            thread.activity = ThreadActivity::Running;
+            thread.arrived_at = None;
+            thread.wanted_watch = None;
+            thread.watch = None;
+        }
+        for hold in &mut self.holds {
+            if hold.held.as_ref().is_some_and(|held| held.pid == pid) {
                 hold.held = None;
             }
         }
@@ -191,7 +232,8 @@ impl HoldSession {
     /// Looks at the other threads, and releases a held thread if its hold is over.
     pub fn look(&mut self) {
         let now = Instant::now();
-        let mut blocked = None;
+        // Whether the others are blocked, without and with sleeping threads that count as running.
+        let mut blocked = [None; 2];
         for index in 0..self.holds.len() {
             let Some(held) = &self.holds[index].held else {
                 continue;
@@ -200,10 +242,11 @@ impl HoldSession {
             let is_over = match end {
                 _ if now.duration_since(held.since) >= limit => true,
                 HoldEnd::Time => false,
-                HoldEnd::OthersProgressed(calls) if held.progress >= calls => true,
                 HoldEnd::OthersBlocked | HoldEnd::OthersProgressed(_) => {
                     now.duration_since(held.last_look) >= LOOK_INTERVAL && {
-                        let blocked = *blocked.get_or_insert_with(|| self.others_are_blocked());
+                        let sleepers_run = matches!(end, HoldEnd::OthersProgressed(_));
+                        let blocked = *blocked[usize::from(sleepers_run)]
+                            .get_or_insert_with(|| self.others_are_blocked(sleepers_run));
                         self.note_look(index, now, blocked)
                     }
                 }
@@ -265,16 +308,26 @@ impl HoldSession {
         self.has_time() && progress.held.is_none() && occurrence.includes(progress.arrivals)
     }
 
-    /// Returns whether no thread that is not held can run.
-    fn others_are_blocked(&self) -> bool {
+    /// Returns whether no thread that is not held can run. A thread that sleeps for a time counts as running if
+    /// `sleepers_run`.
+    fn others_are_blocked(&self, sleepers_run: bool) -> bool {
         let others = self.threads.iter();
         let mut others = others.filter(|(_, thread)| thread.activity != ThreadActivity::Held);
         // A stop that is not handled yet counts as running.
-        others.all(|(tid, _)| !matches!(thread_state(*tid), Some('R' | 't' | 'D')))
+        others.all(|(tid, _)| match thread_state(*tid) {
+            Some('R' | 't' | 'D') => false,
+            Some('S') => !(sleepers_run && is_sleeping(*tid)),
+            _ => true,
+        })
     }
 
     fn pid_of(&self, tid: i32) -> i32 {
         self.threads.get(&tid).map_or(tid, |thread| thread.pid)
+    }
+
+    /// Returns the process whose memory a thread uses.
+    fn memory_of(&self, tid: i32) -> i32 {
+        self.threads.get(&tid).map_or(tid, |thread| thread.memory)
     }
 
     /// Returns a thread, which may be new.
@@ -286,6 +339,7 @@ impl HoldSession {
             *created += 1;
             TracedThread {
                 pid,
+                memory: pid,
                 number: *created - 1,
                 activity: ThreadActivity::Running,
                 is_attached: false,
@@ -298,8 +352,8 @@ impl HoldSession {
 
     fn thread_created(&mut self, creator: i32, creation: Creation) {
         let _ = tracee::follow_more(creator);
-        let pid = self.pid_of(creator);
-        self.begin_process(pid);
+        let (pid, memory) = (self.pid_of(creator), self.memory_of(creator));
+        self.begin_process(memory);
         let new_pid = if creation.own_memory || creation.creator_waits {
             creation.tid
         } else {
@@ -307,7 +361,12 @@ impl HoldSession {
         };
         self.thread_mut(creation.tid, new_pid);
         if creation.own_memory {
-            self.copy_process(pid, creation.tid);
+            self.copy_process(memory, creation.tid);
+            if let Some(loader) = self.loaders.get(&pid).cloned() {
+                self.loaders.insert(creation.tid, loader);
+            }
+        } else {
+            self.thread_mut(creation.tid, new_pid).memory = memory;
         }
         self.learn_event(creator, &HoldPoint::Start(CreationSide::Creator));
         if self.early.remove(&creation.tid) {
@@ -335,17 +394,52 @@ impl HoldSession {
     }
 
     fn call_begins(&mut self, tid: i32) {
-        let pid = self.pid_of(tid);
-        for held in self.holds.iter_mut().filter_map(|hold| hold.held.as_mut()) {
-            held.progress += u32::from(held.pid != pid);
+        let Ok(call) = tracee::system_call(tid) else {
+            return resume(tid, 0);
+        };
+        if is_creation(call) {
+            let _ = tracee::keep_creation_traced(tid, call);
+            return resume(tid, 0);
         }
-        let call = tracee::system_call(tid).unwrap_or(u64::MAX);
+        let pid = self.pid_of(tid);
+        // The only thread of a trial cannot race.
+        if self.created < 2 || self.is_in_loader(tid, pid) {
+            return resume(tid, 0);
+        }
+        self.count_progress(pid);
         let process = self.process_numbers.get(&pid).copied().unwrap_or(u32::MAX);
         let point = HoldPoint::Call { process, call };
         self.learn_event(tid, &point);
         if !self.hold_at(tid, &point) {
             resume(tid, 0);
         }
+    }
+
+    /// Counts a system call of a process, and releases the threads of other processes that waited for it. They continue
+    /// before the call is made, so that a window between two calls of this process is open.
+    fn count_progress(&mut self, pid: i32) {
+        for index in 0..self.holds.len() {
+            let Some(held) = &mut self.holds[index].held else {
+                continue;
+            };
+            held.progress += u32::from(held.pid != pid);
+            let has_progressed = matches!(
+                self.plan.holds()[index].end,
+                HoldEnd::OthersProgressed(calls) if held.progress >= calls
+            );
+            if has_progressed {
+                self.release(index);
+            }
+        }
+    }
+
+    /// Returns whether a thread runs the dynamic loader, which loads libraries before `main` or later.
+    fn is_in_loader(&mut self, tid: i32, pid: i32) -> bool {
+        let loader = self.loaders.entry(pid);
+        let loader = loader.or_insert_with(|| find_loader_code(pid));
+        loader.as_ref().is_some_and(|code| {
+            tracee::instruction_pointer(tid).is_ok_and(|address| code.contains(&address))
+        })
     }
 
     /// Puts back the breakpoint that a thread stepped over.
@@ -361,19 +455,19 @@ impl HoldSession {
         let has_run = reason == StopReason::Stepped
             || tracee::instruction_pointer(tid).is_ok_and(|at| at != address);
         thread.arrived_at = (!has_run).then_some(address);
-        if let Some(process) = self.processes.get(&thread.pid) {
+        if let Some(process) = self.processes.get(&thread.memory) {
             process.rearm_breakpoint(address);
         }
     }
 
     fn breakpoint_hit(&mut self, tid: i32) {
-        let pid = self.pid_of(tid);
+        let memory = self.memory_of(tid);
         let Ok(address) = tracee::instruction_pointer(tid).map(|behind| behind - 1) else {
             return resume(tid, 0);
         };
-        let process = self.processes.get(&pid);
+        let process = self.processes.get(&memory);
         let Some(point) = process.and_then(|process| process.point_at(address)) else {
-            return pass_unknown_breakpoint(tid, pid, address);
+            return pass_unknown_breakpoint(tid, memory, address);
         };
         let _ = tracee::set_instruction_pointer(tid, address);
         match self.plan {
@@ -384,12 +478,12 @@ impl HoldSession {
                 self.remove_everywhere(address);
                 resume(tid, 0);
             }
-            HoldPlan::Hold { .. } => self.arrive_at(tid, pid, address, point),
+            HoldPlan::Hold { .. } => self.arrive_at(tid, address, point),
         }
     }
 
     /// Holds a thread before an instruction, or lets it run the instruction.
-    fn arrive_at(&mut self, tid: i32, pid: i32, address: u64, index: usize) {
+    fn arrive_at(&mut self, tid: i32, address: u64, index: usize) {
         let Hold {
             occurrence,
             watches,
@@ -404,20 +498,20 @@ impl HoldSession {
         }
         let is_held = !arrives_again && self.may_hold(index);
         if !is_held {
-            return self.step_over(tid, pid, address);
+            return self.step_over(tid, address);
         }
         if watches {
-            self.watch_others(index, tid, pid, address);
+            self.watch_others(index, tid, address);
         }
         // With a later arrival in view, the breakpoint stays: the thread steps over it when it is released.
-        self.keep_held(index, tid, pid);
+        self.keep_held(index, tid);
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.arrived_at = Some(address);
         }
     }
 
-    fn step_over(&mut self, tid: i32, pid: i32, address: u64) {
-        let process = self.processes.get(&pid);
+    fn step_over(&mut self, tid: i32, address: u64) {
+        let process = self.processes.get(&self.memory_of(tid));
         if process.is_none_or(|process| process.point_at(address).is_none()) {
             return resume(tid, 0);
         }
@@ -432,21 +526,21 @@ impl HoldSession {
 
     /// Holds a thread at a point that is not in the code, if the plan says so.
     fn hold_at(&mut self, tid: i32, point: &HoldPoint) -> bool {
-        let pid = self.pid_of(tid);
         for index in 0..self.holds.len() {
             if self.plan.holds()[index].point != *point {
                 continue;
             }
             self.holds[index].arrivals += 1;
             if self.may_hold(index) {
-                self.keep_held(index, tid, pid);
+                self.keep_held(index, tid);
                 return true;
             }
         }
         false
     }
 
-    fn keep_held(&mut self, index: usize, tid: i32, pid: i32) {
+    fn keep_held(&mut self, index: usize, tid: i32) {
+        let pid = self.pid_of(tid);
         let now = Instant::now();
         let progress = &mut self.holds[index];
         progress.times += 1;
@@ -465,9 +559,10 @@ impl HoldSession {
 
     /// Asks the other threads of a process to stop, so that their accesses to the memory that a held thread is about to
     /// access can be watched.
-    fn watch_others(&mut self, hold: usize, held: i32, pid: i32, address: u64) {
+    fn watch_others(&mut self, hold: usize, held: i32, address: u64) {
         let mut code = [0; LONGEST];
-        let process = self.processes.get(&pid);
+        let memory = self.memory_of(held);
+        let process = self.processes.get(&memory);
         let is_read = process.is_some_and(|process| process.read_code(address, &mut code).is_ok());
         let registers = GeneralRegisters::of_thread(held);
         let access = registers
@@ -477,7 +572,8 @@ impl HoldSession {
             return;
         };
         let others = self.threads.iter_mut();
-        for (tid, thread) in others.filter(|(tid, thread)| **tid != held && thread.pid == pid) {
+        for (tid, thread) in others.filter(|(tid, thread)| **tid != held && thread.memory == memory)
+        {
             thread.wanted_watch = Some((hold, access));
             if thread.activity != ThreadActivity::Held {
                 let _ = tracee::interrupt_thread(*tid);
@@ -615,7 +711,8 @@ impl HoldSession {
                             thread: 0,
                             function: function.range.start,
                             accesses_memory: instruction.accesses_memory,
-                            place: CodePlace::default(),
+                            name: None,
+                            line: None,
                         });
                         self.learnable.len() - 1
                     });
@@ -628,17 +725,17 @@ impl HoldSession {
 
     /// Records a point that is not in the code, when it is reached for the first time.
     fn learn_event(&mut self, tid: i32, point: &HoldPoint) {
-        if !matches!(self.plan, HoldPlan::Learn(_))
-            || self.seen.learned.iter().any(|one| one.point == *point)
-        {
+        if !matches!(self.plan, HoldPlan::Learn(_)) || self.known_events.contains(point) {
             return;
         }
+        self.known_events.insert(point.clone());
         self.seen.learned.push(LearnedPoint {
             point: point.clone(),
             thread: self.number_of(tid),
             function: 0,
             accesses_memory: false,
-            place: CodePlace::default(),
+            name: None,
+            line: None,
         });
     }
 
@@ -657,6 +754,20 @@ impl HoldSession {
             process.remove_all();
         }
     }
+}
+
+/// Returns the system calls that the programs of a trial with this plan must be started with, so that its points are seen.
+/// Others do not stop the programs.
+pub fn traced_calls(plan: &HoldPlan) -> Vec<u64> {
+    let is_progress = |hold: &Hold| matches!(hold.end, HoldEnd::OthersProgressed(_));
+    if matches!(plan, HoldPlan::Learn(_)) || plan.holds().iter().any(is_progress) {
+        return TRACED_CALLS.to_vec();
+    }
+    let calls = plan.holds().iter().filter_map(|hold| match hold.point {
+        HoldPoint::Call { call, .. } => Some(call),
+        HoldPoint::Code(_) | HoldPoint::Start(_) | HoldPoint::Line { .. } => None,
+    });
+    calls.collect::<BTreeSet<u64>>().into_iter().collect()
 }
 
 /// Continues a thread that ran a breakpoint which was removed meanwhile, or one of the program itself.
@@ -680,6 +791,13 @@ fn thread_state(tid: i32) -> Option<char> {
     let stat = fs::read(format!("/proc/{tid}/stat")).ok()?;
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     stat.get(name_end + 2).map(|byte| char::from(*byte))
+}
+
+/// Returns whether a thread sleeps for a time.
+fn is_sleeping(tid: i32) -> bool {
+    let call = fs::read_to_string(format!("/proc/{tid}/syscall"));
+    let call = call.ok().and_then(|text| parse_call(&text));
+    call.is_some_and(|call| SLEEPS.contains(&call.number))
 }
 
 /// Returns the process of a thread.

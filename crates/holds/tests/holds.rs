@@ -1,7 +1,8 @@
 //! Tests that holds provoke the failures of racy programs, and never make a correct program fail.
 
+use provoke_holds::call_name;
 use provoke_holds::code::{CodeCache, CodeFile};
-use provoke_holds::run::{HeldRun, run_program};
+use provoke_holds::run::{HeldRun, run_program, run_programs};
 use provoke_model::{
     CodePoint, CodeScope, CreationSide, Hold, HoldEnd, HoldPlan, HoldPoint, Occurrence,
 };
@@ -78,6 +79,16 @@ impl Compiled {
         reached.into_iter().collect()
     }
 
+    /// Returns the system calls that the program makes while it has several threads or processes.
+    fn reached_calls(&self) -> BTreeSet<HoldPoint> {
+        let learn = HoldPlan::Learn(CodeScope::Named(Vec::new()));
+        let learned = self.run(&learn).holds.learned.into_iter();
+        let points = learned.map(|learned| learned.point);
+        points
+            .filter(|point| matches!(point, HoldPoint::Call { .. }))
+            .collect()
+    }
+
     /// Returns the failures in several runs with a hold.
     fn failures(&self, hold: &Hold, runs: u32) -> u32 {
         let plan = plan_of(hold.clone());
@@ -101,6 +112,47 @@ fn plan_of(hold: Hold) -> HoldPlan {
     HoldPlan::Hold {
         holds: vec![hold],
         total_limit: HANG / 5,
+        evidence: false,
+    }
+}
+
+fn hold_half(point: HoldPoint, seed: u64, end: HoldEnd) -> Hold {
+    Hold {
+        occurrence: Occurrence::Half(seed),
+        end,
+        limit: Duration::from_millis(5),
+        ..hold_at(point, 1)
+    }
+}
+
+/// Holds a correct program before its system calls, alone and in pairs.
+fn never_fails_before_calls(program: &Compiled) {
+    let calls = program.reached_calls();
+    let ends = [
+        HoldEnd::OthersBlocked,
+        HoldEnd::OthersProgressed(3),
+        HoldEnd::Time,
+    ];
+    for (seed, point) in (0..).zip(&calls) {
+        for end in ends {
+            let plan = plan_of(hold_half(point.clone(), seed, end));
+            let run = program.run(&plan);
+            assert!(!run.has_failed(), "{plan:?}: {run:?}");
+            assert_eq!(run.holds.refused, None);
+        }
+        for other in &calls {
+            let holds = [(point, seed), (other, seed + 1)].map(|(point, seed)| {
+                let calls = u32::try_from(seed % 6 + 1).unwrap();
+                hold_half(point.clone(), seed, HoldEnd::OthersProgressed(calls))
+            });
+            let plan = HoldPlan::Hold {
+                holds: holds.to_vec(),
+                total_limit: HANG / 5,
+                evidence: false,
+            };
+            let run = program.run(&plan);
+            assert!(!run.has_failed(), "{plan:?}: {run:?}");
+        }
     }
 }
 
@@ -135,6 +187,7 @@ fn never_fails(name: &str, options: &[&str]) {
         held += run.holds.times[0];
     }
     assert!(held > 5);
+    never_fails_before_calls(&program);
 }
 
 macro_rules! correct_programs {
@@ -151,11 +204,11 @@ macro_rules! correct_programs {
 
 /// Programs that are correct under every schedule.
 mod correct {
-    use super::{needs, never_fails};
+    use super::{Compiled, needs, never_fails, never_fails_before_calls};
 
     correct_programs![
-        atomics, detached, executes, forks, generated, locks, pipes, queue, recovers, rwlock,
-        spawns, timers,
+        atomics, detached, exchange, executes, forks, generated, interrupts, locks, pipes, queue,
+        recovers, rwlock, spawns, timers, vforks,
     ];
 
     #[test]
@@ -174,6 +227,23 @@ mod correct {
     fn with_all_libraries_inside() {
         needs!(provoke_test_needs::program("cc"));
         never_fails("detached", &["-static"]);
+    }
+
+    // Without a filter, a process that is created without the tracer runs into breakpoints.
+    #[test]
+    fn with_a_filter_and_processes_without_a_tracer() {
+        needs!(provoke_test_needs::program("cc"));
+        let program = Compiled::new("correct/filtered.c", &[]);
+        assert!(program.reached_calls().len() > 2);
+        never_fails_before_calls(&program);
+    }
+
+    #[test]
+    fn with_all_libraries_inside_and_a_filter_for_its_calls() {
+        needs!(provoke_test_needs::program("cc"));
+        let program = Compiled::new("correct/vforks.c", &["-static"]);
+        assert!(program.reached_calls().len() > 3);
+        never_fails_before_calls(&program);
     }
 }
 
@@ -219,6 +289,56 @@ fn the_other_side_of_a_race_is_seen() {
     assert!(watched.sum::<usize>() > 0, "{failing:?}");
 }
 
+/// Returns the plan for a pair of holds before system calls of a sender and a receiver.
+fn pair_plan(sender: u64, receiver: u64, seed: u64) -> HoldPlan {
+    let holds = [(0, sender), (1, receiver)].map(|(process, call)| {
+        let progress = u32::try_from((seed + u64::from(process) * 3) % 6 + 1).unwrap();
+        let seed = seed * 2 + u64::from(process);
+        hold_half(
+            HoldPoint::Call { process, call },
+            seed,
+            HoldEnd::OthersProgressed(progress),
+        )
+    });
+    HoldPlan::Hold {
+        holds: holds.to_vec(),
+        total_limit: HANG / 5,
+        evidence: false,
+    }
+}
+
+#[test]
+fn two_processes_that_share_a_file_fail_under_a_pair_of_holds() {
+    needs!(provoke_test_needs::program("cc"));
+    let program = Compiled::new("racy/mailbox.c", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let commands = ["send", "receive"].map(|role| {
+        let mut command = program.command.clone();
+        command.extend([role.into(), folder.path().into()]);
+        command
+    });
+    let run = |plan: &HoldPlan| {
+        run_programs(&commands, &[], plan, &mut program.files.borrow_mut(), HANG).unwrap()
+    };
+    let learned = run(&HoldPlan::Learn(CodeScope::Own)).holds.learned;
+    let names: BTreeSet<(u32, &str)> = learned
+        .iter()
+        .filter_map(|learned| match learned.point {
+            HoldPoint::Call { process, call } => Some((process, call_name(call)?)),
+            _ => None,
+        })
+        .collect();
+    // The calls of the dynamic loader, such as `pread64` and its `read`, are not among them.
+    let sender = ["close", "openat", "unlink", "write"].map(|name| (0, name));
+    let receiver = ["close", "openat", "read"].map(|name| (1, name));
+    assert!(
+        names.is_subset(&sender.into_iter().chain(receiver).collect()),
+        "{names:?}"
+    );
+    // The sender before `write`, so that the file is empty, and the receiver before `close`.
+    assert!((0..200).any(|seed| run(&pair_plan(1, 3, seed)).has_failed()));
+}
+
 #[test]
 fn a_creator_is_held() {
     needs!(provoke_test_needs::program("cc"));
@@ -234,7 +354,7 @@ fn an_inverted_lock_order_hangs() {
     let points = program.reached_points();
     let hangs = points.into_iter().any(|point| {
         let hold = hold_at(HoldPoint::Code(point), 1);
-        (0..3).any(|_| program.run(&plan_of(hold.clone())).status.is_none())
+        (0..3).any(|_| program.run(&plan_of(hold.clone())).has_hung())
     });
     assert!(hangs);
 }

@@ -1,6 +1,6 @@
 //! Holds: at which points threads of a trial are held, and what was observed meanwhile.
 
-use super::{CoreObservation, Text, is_default, micros};
+use super::{CoreObservation, Frame, Text, is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -67,7 +67,8 @@ pub enum Occurrence {
 pub enum HoldEnd {
     /// When no other thread of the program can run.
     OthersBlocked,
-    /// When other processes have made this number of traced system calls, or no other thread can run.
+    /// When other processes have made this number of traced system calls, or no other thread can run. A thread that
+    /// sleeps for a time can run.
     OthersProgressed(u32),
     /// When the time is over.
     Time,
@@ -105,6 +106,9 @@ pub enum HoldPlan {
         /// hang.
         #[serde(rename = "total_limit_us", with = "micros")]
         total_limit: Duration,
+        /// Whether the stacks of a crash or a hang are recorded.
+        #[serde(default, skip_serializing_if = "is_default")]
+        evidence: bool,
     },
 }
 
@@ -150,24 +154,12 @@ pub struct LearnedPoint {
     /// Whether the instruction accesses memory other than the stack.
     #[serde(default, skip_serializing_if = "is_default")]
     pub accesses_memory: bool,
-    /// The names of the place.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub place: CodePlace,
-}
-
-/// The names of a place in code.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CodePlace {
     /// Name of the function.
-    #[serde(skip_serializing_if = "is_default")]
-    pub function: Option<String>,
-    /// Source file.
-    #[serde(skip_serializing_if = "is_default")]
-    pub file: Option<String>,
-    /// Line in the source file.
-    #[serde(skip_serializing_if = "is_default")]
-    pub line: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub name: Option<String>,
+    /// Source file and line.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub line: Option<(String, u32)>,
 }
 
 /// An access of another thread to the memory that a held thread is about to access: a data race.
@@ -202,7 +194,7 @@ pub struct AccessingThread {
     pub writes: bool,
     /// The functions that it runs, the innermost first.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub stack: Vec<CodePlace>,
+    pub stack: Vec<Frame>,
 }
 
 impl Occurrence {
@@ -211,7 +203,9 @@ impl Occurrence {
         match self {
             Self::Nth(number) => arrival == number,
             Self::Half(seed) => {
-                mix_bits(seed ^ u64::from(arrival).wrapping_mul(0x9e37_79b9_7f4a_7c15)) & 1 == 1
+                arrival <= MOST_ARRIVALS
+                    && mix_bits(seed ^ u64::from(arrival).wrapping_mul(0x9e37_79b9_7f4a_7c15)) & 1
+                        == 1
             }
         }
     }
@@ -232,6 +226,11 @@ impl HoldPlan {
             Self::Learn(_) => &[],
             Self::Hold { holds, .. } => holds,
         }
+    }
+
+    /// Returns whether the stacks of a crash or a hang are recorded.
+    pub fn records_evidence(&self) -> bool {
+        matches!(self, Self::Hold { evidence: true, .. })
     }
 
     /// Returns whether memory is watched, which may interrupt system calls of the program.

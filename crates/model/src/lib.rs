@@ -35,8 +35,8 @@ pub use evidence::{
 };
 pub use hang::{AbsentOwner, Hang, HungThread, ThreadActivity, WaitObject};
 pub use hold::{
-    AccessingThread, CodePlace, CodePoint, CodeScope, CreationSide, Hold, HoldEnd, HoldObservation,
-    HoldPlan, HoldPoint, LearnedPoint, Occurrence, RacingAccess,
+    AccessingThread, CodePoint, CodeScope, CreationSide, Hold, HoldEnd, HoldObservation, HoldPlan,
+    HoldPoint, LearnedPoint, Occurrence, RacingAccess,
 };
 pub use host::Host;
 pub use load::{
@@ -55,8 +55,8 @@ pub use plan::{
 };
 pub use question::{
     Baseline, CompareGoal, CompareQuestion, ConfirmQuestion, EarlierTrials, ExcludedRun, Factor,
-    KnownBug, MeasuredBaseline, Question, RampQuestion, RateDrift, RateMismatch, RunCounts,
-    SearchQuestion, ShrinkQuestion,
+    HuntQuestion, KnownBug, MeasuredBaseline, Question, RampQuestion, RateDrift, RateMismatch,
+    RunCounts, SearchQuestion, ShrinkQuestion,
 };
 pub use rules::{BugFilter, LeakRule, Rules};
 pub use secret::is_secret;

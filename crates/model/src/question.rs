@@ -1,6 +1,6 @@
 //! Questions that a run answers, and baselines.
 
-use super::{Conditions, Plan, SignatureId, VariantChoices, VariantId, is_default};
+use super::{CodeScope, Conditions, Plan, SignatureId, VariantChoices, VariantId, is_default};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -23,6 +23,19 @@ pub enum Question {
     Ramp(RampQuestion),
     /// Which parts of a load does the crash need?
     Shrink(ShrinkQuestion),
+    /// Under which schedule does the program fail in most runs?
+    Hunt(HuntQuestion),
+}
+
+/// A search for the schedule under which a program fails.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HuntQuestion {
+    /// The files whose instructions are tried.
+    pub scope: CodeScope,
+    /// Functions that are tried first, because a known crash has them on its stack.
+    #[serde(skip_serializing_if = "is_default")]
+    pub first: Vec<String>,
 }
 
 /// A search for less load that still crashes the service.
@@ -189,6 +202,14 @@ impl Question {
         }
     }
 
+    /// Returns the search for a schedule.
+    pub fn as_hunt(&self) -> Option<&HuntQuestion> {
+        match self {
+            Self::Hunt(asked) => Some(asked),
+            _ => None,
+        }
+    }
+
     /// Returns the search for less load.
     pub fn as_shrink(&self) -> Option<&ShrinkQuestion> {
         match self {
@@ -212,6 +233,7 @@ impl Question {
             && earlier.is_none_or(|earlier| earlier.failures <= earlier.trials)
             && match self {
                 Self::Rate | Self::Confirm(_) => true,
+                Self::Hunt(_) => plan.variants.len() == 1,
                 Self::Compare(asked) => asked.reference.index() < plan.variants.len(),
                 Self::Bisect(_) => matches!(choices, Some(VariantChoices::Places(_))),
                 Self::Reduce(_) => !matches!(

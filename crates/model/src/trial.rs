@@ -41,9 +41,19 @@ pub struct Trial {
     /// Whether the trial captures evidence with cores enabled; it is counted separately.
     #[serde(default, skip_serializing_if = "is_default")]
     pub capture: bool,
-    /// What is done with its threads, if they are held; it is counted separately.
+    /// What is done with its threads, if they are held.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hold: Option<Box<HoldPlan>>,
+    /// Whether its hold explores schedules; it is counted separately.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub explores: bool,
+}
+
+impl Trial {
+    /// Returns whether the trial belongs to the measurement.
+    pub fn is_measured(&self) -> bool {
+        !self.capture && !self.explores
+    }
 }
 
 impl VariantId {

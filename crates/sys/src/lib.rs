@@ -2,6 +2,7 @@
 //!
 #![doc = include_str!("../README.md")]
 
+pub mod call_filter;
 pub mod calls;
 pub mod cgroup;
 pub mod child;

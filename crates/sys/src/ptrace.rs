@@ -22,6 +22,9 @@ const FOLLOW: libc::c_int = libc::PTRACE_O_TRACECLONE
     | libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_EXITKILL;
+/// Options for a program with a filter for system calls. They must be set before its first selected call: the kernel does
+/// not make a selected call, unless its tracer asked for it. New threads and processes inherit the options.
+const CALLS: libc::c_int = libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_TRACEEXEC;
 
 /// Facts about a machine that core files and stack readers need.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +66,7 @@ pub struct StoppedThread {
     pub tid: i32,
     /// General registers in the order of a core.
     pub registers: Vec<u64>,
-    /// Stop to resume later; `None` for the thread with the fault, which is not released.
+    /// Stop to resume later; `None` for a thread that had stopped before, which is not released.
     stop: Option<ThreadStop>,
     /// The thread was traced before, and must remain traced.
     followed: bool,
@@ -124,16 +127,17 @@ impl ThreadStop {
 }
 
 /// Traces a child that has called `PTRACE_TRACEME` and executes a program, of which it has not run
-/// any instruction yet.
+/// any instruction yet. If calls are traced, the child has installed a filter that selects system calls.
 ///
 /// `PTRACE_TRACEME` lacks options that this module needs. So the stopped child is released into an
 /// ordinary stop, seized, and continued. If seizing fails, the child runs without tracing.
-pub fn follow_child(child: i32) -> io::Result<()> {
+pub fn follow_child(child: i32, traces_calls: bool) -> io::Result<()> {
+    let options = if traces_calls { FOLLOW | CALLS } else { FOLLOW };
     let Some(_) = next_stop_of(child)? else {
         return Ok(());
     };
     ptrace_request(libc::PTRACE_DETACH, child, 0, libc::SIGSTOP)?;
-    let seized = ptrace_request(libc::PTRACE_SEIZE, child, 0, FOLLOW);
+    let seized = ptrace_request(libc::PTRACE_SEIZE, child, 0, options);
     let go_on = || super::signals::send_signal(child, rustix::process::Signal::CONT);
     if let Err(error) = seized {
         go_on()?;
@@ -186,26 +190,21 @@ impl StoppedProcess {
     /// stays seized, which is acceptable only for a process that is about to be killed or that is
     /// traced anyway.
     ///
-    /// A thread that has stopped at a fault comes first, and is not released.
-    pub fn new(
-        pid: i32,
-        fault: Option<ThreadStop>,
-        most: usize,
-        until: Instant,
-    ) -> io::Result<Self> {
+    /// Threads that have stopped before, as at a fault, come first, and are not released.
+    pub fn new(pid: i32, stopped: &[i32], most: usize, until: Instant) -> io::Result<Self> {
         let Some(machine) = MACHINE else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        let faulty = fault.map(|stop| StoppedThread {
-            tid: stop.tid,
+        let stopped_before = stopped.iter().map(|tid| StoppedThread {
+            tid: *tid,
             registers: Vec::new(),
             stop: None,
             followed: true,
         });
         let mut held = Self {
-            threads: faulty.into_iter().collect(),
+            threads: stopped_before.collect(),
         };
-        let mut known: Vec<i32> = held.threads.iter().map(|thread| thread.tid).collect();
+        let mut known = stopped.to_vec();
         let mut refusal = None;
         loop {
             // A thread that still ran may have started another.

@@ -24,20 +24,36 @@ const MOST_BYTES: u64 = 64 << 20;
 /// Bytes that are copied at once.
 const BUFFER: u64 = 64 * 1024;
 
+/// The threads of a process that a core contains.
+#[derive(Clone, Copy)]
+pub enum CoreThreads<'a> {
+    /// All threads, which are stopped meanwhile.
+    All,
+    /// All threads; this one has stopped at a fault, and is not released.
+    Fault(ThreadStop),
+    /// Only these threads, which have stopped, and are not released.
+    Stopped(&'a [i32]),
+}
+
 /// Writes the core of a living process. Returns the size of the file.
-///
-/// The process is stopped meanwhile and released afterwards, except for a thread that has stopped
-/// at a fault.
 pub fn write_core(
     pid: i32,
-    fault: Option<ThreadStop>,
+    threads: CoreThreads<'_>,
     file: &Path,
     until: Instant,
 ) -> io::Result<u64> {
     let machine = MACHINE.ok_or(io::ErrorKind::Unsupported)?;
     let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let memory = ProcessMemory::of_process(pid)?;
-    let held = StoppedProcess::new(pid, fault, MOST_THREADS, until)?;
+    let held = match threads {
+        CoreThreads::All => StoppedProcess::new(pid, &[], MOST_THREADS, until),
+        CoreThreads::Fault(stop) => StoppedProcess::new(pid, &[stop.tid], MOST_THREADS, until),
+        CoreThreads::Stopped(tids) => StoppedProcess::new(pid, tids, tids.len(), until),
+    }?;
+    let fault = match threads {
+        CoreThreads::Fault(stop) => Some(stop),
+        CoreThreads::All | CoreThreads::Stopped(_) => None,
+    };
     let mappings = memory::read_mappings(pid)?;
     let auxv = read("auxv");
     let stacks = held.threads.iter().filter_map(StoppedThread::stack_pointer);

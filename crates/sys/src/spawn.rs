@@ -10,6 +10,7 @@
     reason = "clone, and the few calls a child may make before exec"
 )]
 
+use super::call_filter::CallFilter;
 use super::user::Credentials;
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
@@ -37,6 +38,8 @@ pub struct Program<'a> {
     pub limits: &'a [(u32, u64)],
     /// User and groups of the program, if they differ from the present ones.
     pub identity: Option<&'a Credentials>,
+    /// System calls that stop the program, if it is traced: numbers of x86-64.
+    pub traced_calls: &'a [u64],
 }
 
 /// An array of C strings with its final null pointer, in one allocation.
@@ -120,6 +123,21 @@ struct Child<'a> {
     /// Whether to trace the child; `refused` is the kernel's error for that.
     follow: bool,
     refused: Option<i32>,
+    /// Filter for its system calls; `unfiltered` is the kernel's error for that.
+    filter: Option<&'a CallFilter>,
+    unfiltered: Option<i32>,
+}
+
+/// Why the system calls of a program do not stop it.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot select system calls: {0}")]
+struct UnfilteredError(io::Error);
+
+/// A started child, and the kernel's errors for what it could not request.
+struct StartedChild {
+    pid: i32,
+    refused: Option<i32>,
+    unfiltered: Option<i32>,
 }
 
 impl Default for Spawner {
@@ -134,29 +152,49 @@ impl Default for Spawner {
 impl Spawner {
     /// Starts a program as the leader of a new session. The kernel kills it when this process ends.
     pub fn spawn_program(&mut self, program: &Program<'_>) -> Result<i32, SpawnError> {
-        self.start_child(program, false).map(|(pid, _)| pid)
+        let child = self.start_child(program, false, None)?;
+        Ok(child.pid)
     }
 
     /// Starts a program like [`Self::spawn_program`], and traces it from its first instruction on. If
-    /// tracing is refused, the program runs nevertheless.
+    /// tracing is refused, the program runs nevertheless. If the selection of its system calls is refused, it is traced
+    /// without it, and the error says so.
     pub fn spawn_followed(
         &mut self,
         program: &Program<'_>,
     ) -> Result<(i32, io::Result<()>), SpawnError> {
-        let (pid, refused) = self.start_child(program, true)?;
-        let followed = match refused {
-            Some(errno) => Err(io::Error::from_raw_os_error(errno)),
-            None => super::ptrace::follow_child(pid),
+        let (filter, unfiltered) = match CallFilter::new(program.traced_calls).transpose() {
+            Ok(filter) => (filter, None),
+            Err(error) => (None, Some(error)),
         };
-        Ok((pid, followed))
+        let child = self.start_child(program, true, filter.as_ref())?;
+        if let Some(errno) = child.refused {
+            return Ok((child.pid, Err(io::Error::from_raw_os_error(errno))));
+        }
+        let unfiltered = unfiltered.or(child.unfiltered.map(io::Error::from_raw_os_error));
+        let traces_calls = filter.is_some() && unfiltered.is_none();
+        match super::ptrace::follow_child(child.pid, traces_calls) {
+            Ok(()) => {
+                let unfiltered = unfiltered.map(UnfilteredError).map(io::Error::other);
+                Ok((child.pid, unfiltered.map_or(Ok(()), Err)))
+            }
+            Err(error) if traces_calls => {
+                // Without its tracer, the selected calls of this child would fail. It has not run any instruction yet.
+                let _ = super::signals::send_signal(child.pid, rustix::process::Signal::KILL);
+                let _ = super::child::wait_for_child(child.pid);
+                Ok((self.spawn_program(program)?, Err(error)))
+            }
+            Err(error) => Ok((child.pid, Err(error))),
+        }
     }
 
-    /// Returns the child, and why it could not request tracing.
+    /// Starts a child. Only a child that is followed may have a filter.
     fn start_child(
         &mut self,
         program: &Program<'_>,
         follow: bool,
-    ) -> Result<(i32, Option<i32>), SpawnError> {
+        filter: Option<&CallFilter>,
+    ) -> Result<StartedChild, SpawnError> {
         let mut child = Child {
             program,
             oom_first: self.oom_first,
@@ -165,6 +203,8 @@ impl Spawner {
             failed: None,
             follow,
             refused: None,
+            filter,
+            unfiltered: None,
         };
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         // SAFETY: while the child runs on a separate stack, this thread is suspended (CLONE_VFORK),
@@ -189,7 +229,11 @@ impl Spawner {
             pid
         };
         match child.failed {
-            None => Ok((pid, child.refused)),
+            None => Ok(StartedChild {
+                pid,
+                refused: child.refused,
+                unfiltered: child.unfiltered,
+            }),
             Some((step, errno)) => {
                 // The child has exited or is about to exit; this function must reap it.
                 let _ = super::child::wait_for_child(pid);
@@ -245,6 +289,13 @@ extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
         libc::sigprocmask(libc::SIG_SETMASK, &raw const child.mask, ptr::null_mut());
         if child.follow && libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
             child.refused = Some(*libc::__errno_location());
+        }
+        // After this call, the child only executes the program.
+        if child.refused.is_none()
+            && let Some(filter) = child.filter
+            && let Err(errno) = filter.install()
+        {
+            child.unfiltered = Some(errno);
         }
         let mut refused = false;
         for path in program.paths {

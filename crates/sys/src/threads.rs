@@ -165,7 +165,7 @@ fn cpu_time<'a>(mut fields: impl Iterator<Item = &'a str>) -> Option<Duration> {
 
 /// Parses `/proc/PID/task/TID/syscall`, which is `running` for a running thread and begins with -1
 /// outside of system calls.
-pub(super) fn parse_call(text: &str) -> Option<SystemCall> {
+pub fn parse_call(text: &str) -> Option<SystemCall> {
     let mut fields = text.split_ascii_whitespace();
     let number = fields.next()?.parse().ok().filter(|number| *number >= 0)?;
     let mut arguments = [0; 6];

@@ -5,6 +5,7 @@
 
 #![expect(unsafe_code, reason = "ptrace is not in any safe wrapper")]
 
+use super::call_filter;
 use super::ptrace::ThreadStop;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,6 +15,8 @@ use std::os::unix::fs::FileExt as _;
 const INSTRUCTION_POINTER: usize = 16 * 8;
 /// Offset of the number of the system call in `struct user`.
 const CALL_NUMBER: usize = 15 * 8;
+/// Offset of the first argument of a system call in `struct user`.
+const FIRST_ARGUMENT: usize = 14 * 8;
 /// Offset of the debug registers in `struct user`.
 const DEBUG_REGISTERS: usize = 848;
 /// The instruction that stops a thread.
@@ -155,6 +158,25 @@ pub fn system_call(tid: i32) -> io::Result<u64> {
     read_user(tid, CALL_NUMBER)
 }
 
+/// Lets a stopped thread, which is about to create a thread or a process by this call, create it with its tracer: without
+/// one, the calls that a filter selects fail.
+pub fn keep_creation_traced(tid: i32, call: u64) -> io::Result<()> {
+    let argument = read_user(tid, FIRST_ARGUMENT)?;
+    if call == call_filter::CLONE {
+        if argument & call_filter::UNTRACED != 0 {
+            write_user(tid, FIRST_ARGUMENT, argument & !call_filter::UNTRACED)?;
+        }
+        return Ok(());
+    }
+    let address = usize::try_from(argument).map_err(io::Error::other)?;
+    let flags = read_word(libc::PTRACE_PEEKDATA, tid, address)?;
+    if flags & call_filter::UNTRACED != 0 {
+        let flags = usize::try_from(flags & !call_filter::UNTRACED).map_err(io::Error::other)?;
+        request(libc::PTRACE_POKEDATA, tid, address, flags)?;
+    }
+    Ok(())
+}
+
 /// Sets the address of the next instruction of a stopped thread.
 pub fn set_instruction_pointer(tid: i32, address: u64) -> io::Result<()> {
     write_user(tid, INSTRUCTION_POINTER, address)
@@ -245,6 +267,10 @@ fn event_message(tid: i32) -> io::Result<u64> {
 }
 
 fn read_user(tid: i32, offset: usize) -> io::Result<u64> {
+    read_word(libc::PTRACE_PEEKUSER, tid, offset)
+}
+
+fn read_word(what: libc::c_uint, tid: i32, address: usize) -> io::Result<u64> {
     if !IS_SUPPORTED {
         return Err(io::ErrorKind::Unsupported.into());
     }
@@ -252,7 +278,7 @@ fn read_user(tid: i32, offset: usize) -> io::Result<u64> {
     // decides.
     unsafe {
         *libc::__errno_location() = 0;
-        let word = libc::ptrace(libc::PTRACE_PEEKUSER, tid, offset, 0_usize);
+        let word = libc::ptrace(what, tid, address, 0_usize);
         match *libc::__errno_location() {
             0 => Ok(word.cast_unsigned()),
             errno => Err(io::Error::from_raw_os_error(errno)),

@@ -11,6 +11,7 @@ mod evidence;
 mod growth;
 mod hangs;
 mod hooks;
+mod hunt;
 mod left_behind;
 mod load;
 mod load_real;

@@ -150,6 +150,7 @@ impl Bench {
             timeout,
             capture: false,
             hold: None,
+            explores: false,
         };
         self.next += 1;
         self.order(&SlotOrder::Learn(VariantId(0), Box::new(recipe)));

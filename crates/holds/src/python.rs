@@ -1,0 +1,126 @@
+//! Holds threads of Python programs before chosen lines, by a module that the interpreter imports at its start.
+
+use provoke_model::{Hold, HoldObservation, HoldPlan, HoldPoint, LearnedPoint, Occurrence};
+use serde_json::{Value, json};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+const MODULE: &str = include_str!("sitecustomize.py");
+/// Name of the file with the module, which Python imports from a folder in `PYTHONPATH`.
+const MODULE_FILE: &str = "sitecustomize.py";
+/// Name of the file with the results.
+const RESULT_FILE: &str = "lines.jsonl";
+/// Variable with the instructions for the module.
+const INSTRUCTIONS: &str = "PROVOKE_HOLD_LINES";
+
+/// Returns whether a plan has points in Python files, or learns them.
+pub fn has_lines(plan: &HoldPlan) -> bool {
+    let is_line = |hold: &Hold| matches!(hold.point, HoldPoint::Line { .. });
+    matches!(plan, HoldPlan::Learn(_)) || plan.holds().iter().any(is_line)
+}
+
+/// Writes a folder for one trial, and returns the variables that the environment of its programs needs. The folder must
+/// exist; results of an earlier trial in it are removed. `python_path` is the present value of `PYTHONPATH`.
+pub fn prepare_lines(
+    folder: &Path,
+    plan: &HoldPlan,
+    site_packages: bool,
+    python_path: Option<&OsStr>,
+) -> io::Result<Vec<(OsString, OsString)>> {
+    fs::write(folder.join(MODULE_FILE), MODULE)?;
+    let output = folder.join(RESULT_FILE);
+    fs::write(&output, "")?;
+    let total_limit = match plan {
+        HoldPlan::Learn(_) => 0,
+        HoldPlan::Hold { total_limit, .. } => total_limit.as_micros(),
+    };
+    // Holds at other points keep their indices, but no line has the number 0.
+    let holds: Vec<Value> = plan.holds().iter().map(describe_hold).collect();
+    let instructions = json!({
+        "learn": matches!(plan, HoldPlan::Learn(_)),
+        "holds": holds,
+        "site_packages": site_packages,
+        "output": output.to_str().ok_or(io::ErrorKind::InvalidFilename)?,
+        "total_limit_us": u64::try_from(total_limit).unwrap_or(u64::MAX),
+    });
+    let mut path = folder.as_os_str().to_owned();
+    if let Some(before) = python_path
+        && !before.is_empty()
+    {
+        path.push(":");
+        path.push(before);
+    }
+    Ok(vec![
+        ("PYTHONPATH".into(), path),
+        (INSTRUCTIONS.into(), instructions.to_string().into()),
+    ])
+}
+
+/// Adds the results of a trial to an observation: the learned lines, and how many threads were held.
+pub fn read_lines(folder: &Path, plan: &HoldPlan, seen: &mut HoldObservation) -> io::Result<()> {
+    let text = fs::read_to_string(folder.join(RESULT_FILE))?;
+    seen.times.resize(plan.holds().len(), 0);
+    // A killed process may leave an incomplete line.
+    for record in text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+    {
+        match record[0].as_str() {
+            Some("line") => seen.learned.extend(learned_line(&record)),
+            Some("held") => {
+                let index = record[1]
+                    .as_u64()
+                    .and_then(|index| usize::try_from(index).ok());
+                if let Some(times) = index.and_then(|index| seen.times.get_mut(index)) {
+                    *times += 1;
+                }
+            }
+            Some("refused") => {
+                let reason = record[1].as_str().unwrap_or_default();
+                seen.refused.get_or_insert(reason.to_owned());
+            }
+            _ => {}
+        }
+    }
+    // Each process of the program learns its lines.
+    let mut known = std::collections::BTreeSet::new();
+    seen.learned
+        .retain(|learned| known.insert(learned.point.clone()));
+    Ok(())
+}
+
+fn describe_hold(hold: &Hold) -> Value {
+    let (file, line) = match &hold.point {
+        HoldPoint::Line { file, line } => (file.to_string(), *line),
+        HoldPoint::Code(_) | HoldPoint::Call { .. } | HoldPoint::Start(_) => (String::new(), 0),
+    };
+    let (nth, seed) = match hold.occurrence {
+        Occurrence::Nth(number) => (Some(number), 0),
+        Occurrence::Half(seed) => (None, seed),
+    };
+    json!({
+        "file": file,
+        "line": line,
+        "nth": nth,
+        "seed": seed,
+        "limit_us": u64::try_from(hold.limit.as_micros()).unwrap_or(u64::MAX),
+    })
+}
+
+fn learned_line(record: &Value) -> Option<LearnedPoint> {
+    let file = record[1].as_str()?;
+    let line = u32::try_from(record[2].as_u64()?).ok()?;
+    Some(LearnedPoint {
+        point: HoldPoint::Line {
+            file: OsStr::new(file).into(),
+            line,
+        },
+        thread: u32::try_from(record[3].as_u64()?).ok()?,
+        function: 0,
+        accesses_memory: false,
+        name: None,
+        line: Some((file.to_owned(), line)),
+    })
+}

@@ -1,0 +1,176 @@
+# Holds threads of a Python program before chosen lines, or records the lines that it reaches.
+#
+# The variable PROVOKE_HOLD_LINES has the instructions as JSON. Results are appended to a file, one JSON array per line:
+# ["line", FILE, LINE, THREAD] for a reached line, ["held", INDEX] for a held thread, ["refused", REASON].
+import sys
+
+
+def _provoke_chain():
+    """Runs the sitecustomize module that this one hides."""
+    import importlib.machinery
+    import os
+
+    here = os.path.realpath(os.path.dirname(__file__))
+    path = [folder for folder in sys.path if os.path.realpath(folder or ".") != here]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
+    if spec is None or spec.loader is None:
+        return
+    import importlib.util
+
+    # The hidden module has the name that it would have without this one.
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)
+
+
+def _provoke_install():
+    import json
+    import os
+    import sysconfig
+    import threading
+    import time
+    from _thread import allocate_lock, get_ident
+
+    text = os.environ.get("PROVOKE_HOLD_LINES")
+    if not text:
+        return
+    order = json.loads(text)
+    holds = order["holds"]
+    learns = order["learn"]
+    output = order["output"]
+    total = [order["total_limit_us"] / 1e6]
+    sleep, write, real_path = time.sleep, os.write, os.path.realpath
+    lock = allocate_lock()
+    arrivals = [0] * len(holds)
+    numbers = {}
+    seen = set()
+    own_file = real_path(__file__)
+    library = [
+        real_path(folder) + os.sep
+        for folder in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+        if folder
+    ]
+    skipped_parts = () if order["site_packages"] else (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+    files = {}
+    wanted = {}
+    for index, hold in enumerate(holds):
+        wanted.setdefault((hold["file"], hold["line"]), []).append(index)
+    wanted_files = {file for file, _ in wanted}
+
+    def report(*values):
+        # A single write with O_APPEND is not mixed with those of other processes.
+        descriptor = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            write(descriptor, (json.dumps(values) + "\n").encode())
+        finally:
+            os.close(descriptor)
+
+    def own_name(code_file):
+        """Returns the real path of a file of the program whose lines are of interest, otherwise None."""
+        try:
+            return files[code_file]
+        except KeyError:
+            pass
+        name = None
+        if not code_file.startswith("<"):
+            path = real_path(code_file)
+            in_library = any(path.startswith(folder) for folder in library)
+            in_packages = "site-packages" in path or "dist-packages" in path
+            is_library = in_library and not in_packages
+            is_skipped = any(part in path for part in skipped_parts)
+            if path != own_file and not is_library and not is_skipped:
+                name = path
+        if name is not None and not learns and name not in wanted_files:
+            name = None
+        files[code_file] = name
+        return name
+
+    def mix(number):
+        mask = (1 << 64) - 1
+        number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & mask
+        return number ^ (number >> 31)
+
+    def includes(hold, arrival):
+        if hold["nth"] is not None:
+            return arrival == hold["nth"]
+        mixed = mix(hold["seed"] ^ (arrival * 0x9E3779B97F4A7C15) & ((1 << 64) - 1))
+        return arrival <= 1000 and mixed & 1 == 1
+
+    def is_alone():
+        return len(sys._current_frames()) < 2
+
+    def reached(name, line):
+        """Handles a line; returns whether it is of no interest any more."""
+        if learns:
+            if is_alone():
+                return False
+            key = (name, line)
+            with lock:
+                number = numbers.setdefault(get_ident(), len(numbers))
+                is_new = key not in seen
+                seen.add(key)
+            if is_new:
+                report("line", name, line, number)
+            return True
+        indices = wanted.get((name, line))
+        if indices is None:
+            return True
+        if is_alone():
+            return False
+        for index in indices:
+            hold = holds[index]
+            with lock:
+                arrivals[index] += 1
+                limit = min(hold["limit_us"] / 1e6, total[0])
+                is_held = limit > 0 and includes(hold, arrivals[index])
+                if is_held:
+                    total[0] -= limit
+            if is_held:
+                report("held", index)
+                sleep(limit)
+        return False
+
+    def forked():
+        nonlocal lock
+        lock = allocate_lock()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=forked)
+
+    numbers[get_ident()] = 0
+    if hasattr(sys, "monitoring"):
+        monitoring = sys.monitoring
+        tool = next((tool for tool in (4, 3, 5, 2, 1) if monitoring.get_tool(tool) is None), None)
+        if tool is None:
+            report("refused", "all tool numbers of sys.monitoring are in use")
+            return
+
+        def on_line(code, line):
+            name = own_name(code.co_filename)
+            if name is None or reached(name, line):
+                return monitoring.DISABLE
+
+        monitoring.use_tool_id(tool, "provoke")
+        monitoring.register_callback(tool, monitoring.events.LINE, on_line)
+        monitoring.set_events(tool, monitoring.events.LINE)
+    else:
+
+        def trace_line(frame, event, argument):
+            if event == "line":
+                name = own_name(frame.f_code.co_filename)
+                if name is not None:
+                    reached(name, frame.f_lineno)
+            return trace_line
+
+        def trace_call(frame, event, argument):
+            return trace_line if own_name(frame.f_code.co_filename) is not None else None
+
+        threading.settrace(trace_call)
+        sys.settrace(trace_call)
+
+
+try:
+    _provoke_chain()
+finally:
+    _provoke_install()

@@ -1,0 +1,43 @@
+//! `hunt`: makes a rare failure happen.
+
+use super::error::CliError;
+use super::exit::Exit;
+use super::given::Given;
+use super::question_flags::{ExperimentArgs, without_stop_rules};
+use crate::scenario::{HuntSettings, QuestionSettings, Scenario};
+use clap::Args;
+
+/// Find a schedule of threads under which a rare failure happens
+///
+/// provoke holds one thread at one point of the program until the other threads wait, tries every point
+/// that the program reaches, and then pairs of points. It reports the hold under which the program fails
+/// most often, the source lines of the window, and both sides of a data race. Plain trials run alongside
+/// for comparison. The program is not changed, and no privileges are needed. Linux on x86-64 only.
+#[derive(Args)]
+#[command(
+    override_usage = "provoke hunt [OPTIONS] [--] CMD...",
+    after_help = HUNT_EXAMPLES,
+    mut_args(without_stop_rules),
+)]
+pub(super) struct HuntArgs {
+    #[command(flatten, next_help_heading = "Holds")]
+    hunt: Given<HuntSettings>,
+    #[command(flatten)]
+    rest: ExperimentArgs,
+}
+
+const HUNT_EXAMPLES: &str = "\
+Examples:
+  Make a program fail that fails once in thousands of runs:
+    provoke hunt -- ./program
+  Hold threads in a library, too, for at most 5 minutes:
+    provoke hunt --hold-in program --hold-in libqueue -d 5m -- ./program";
+
+impl HuntArgs {
+    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+        self.rest.ask_question(|scenario: &mut Scenario| {
+            scenario.outline.ask = Some(QuestionSettings::Hunt);
+            self.hunt.apply_to(&mut scenario.hunt);
+        })
+    }
+}

@@ -1,0 +1,527 @@
+//! Answer of `hunt`: the hold that makes a program fail, the window in the source, and both sides of the race.
+
+use super::memory::{Examination, HeldCounts, HuntMemory};
+use super::policy::neighbour_holds;
+use crate::model::{AccessingThread, CreationSide, Frame, Hold, HoldPoint, Occurrence, VariantId};
+use crate::questions::FailureCounts;
+use crate::questions::answer::{AnswerText, independence_assumptions};
+use crate::state::State;
+use crate::words;
+use provoke_stats::{clopper_pearson, confidence_sequence, lower_one_sided, upper_one_sided};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Widest bar of a line of the window.
+const BAR: u64 = 10;
+/// Functions of a stack that are shown.
+const SHOWN_FRAMES: usize = 3;
+/// Races that are shown.
+const SHOWN_RACES: usize = 3;
+/// Functions of the C library that start a thread or a program.
+const THREAD_STARTS: [&str; 6] = [
+    "start_thread",
+    "clone",
+    "clone3",
+    "__clone3",
+    "__libc_start_call_main",
+    "__libc_start_main",
+];
+
+/// The hold under which the program fails, with the numbers behind it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct HuntReport {
+    /// The answer in one sentence.
+    pub sentence: String,
+    /// Trials without holds.
+    pub natural: FailureCounts,
+    /// The interval of the natural failure rate; null without such a trial.
+    pub natural_interval: Option<[f64; 2]>,
+    /// Fresh trials under the hold that was found; null until there is one.
+    pub held: Option<FailureCounts>,
+    /// The interval of the failure rate under this hold.
+    pub held_interval: Option<[f64; 2]>,
+    /// Fresh trials in which the hold was not reached; they do not count.
+    pub unreached: u64,
+    /// Lower bound of the ratio of both rates; null if it is not known.
+    pub times_as_often: Option<f64>,
+    /// Where threads are held.
+    pub places: Vec<HeldPlace>,
+    /// The failure that happens under the hold, by its signature's title.
+    pub crash: Option<String>,
+    /// A failing trial, to repeat it.
+    pub example: Option<u64>,
+    /// The lines around the held point, with the trials in which a thread was held there.
+    pub window: Vec<WindowLine>,
+    /// Accesses of other threads to the memory that a held thread was about to access.
+    pub races: Vec<RaceReport>,
+    /// Number of points that the program reaches.
+    pub points: u64,
+    /// All trials with holds, whatever was held.
+    pub tried: FailureCounts,
+    /// Why threads could not be held; null if they could.
+    pub refused: Option<String>,
+    /// The assumptions of the answer.
+    pub assumptions: Vec<String>,
+}
+
+/// A point at which a thread is held.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct HeldPlace {
+    /// The place in words: `drop() at refcount.c:7`.
+    pub place: String,
+    /// Name of the function, if it is known.
+    pub function: Option<String>,
+    /// Source file, if it is known.
+    pub file: Option<String>,
+    /// Line in the source file.
+    pub line: Option<u32>,
+    /// Path of the executable or the shared object.
+    pub object: Option<String>,
+    /// Address in this file.
+    pub address: Option<u64>,
+    /// Which arrival is held, from 1; null for about every second one.
+    pub occurrence: Option<u32>,
+}
+
+/// A line of the source, with the trials in which a thread was held before one of its instructions.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct WindowLine {
+    /// Source file.
+    pub file: Option<String>,
+    /// Line in the source file.
+    pub line: Option<u32>,
+    /// Name of the function.
+    pub function: Option<String>,
+    /// The line, if the file can be read.
+    pub text: Option<String>,
+    /// Number of instructions that were tried.
+    pub instructions: u64,
+    /// Number of those at which trials failed.
+    pub failing_instructions: u64,
+    /// Trials in which a thread was held at one of them.
+    pub trials: u64,
+    /// Those that failed.
+    pub failures: u64,
+}
+
+/// A data race that was seen: two threads access the same memory, and at least one of them writes.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RaceReport {
+    /// Number of bytes.
+    pub size: u8,
+    /// Number of times it was seen.
+    pub times: u64,
+    /// A trial in which it was seen.
+    pub trial: u64,
+    /// The thread that was held before its access.
+    pub held: RaceSide,
+    /// The thread that accessed the memory meanwhile.
+    pub other: RaceSide,
+}
+
+/// One side of a data race.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RaceSide {
+    /// Number of the thread, from 1 in the order of creation.
+    pub thread: u32,
+    /// Whether it writes.
+    pub writes: bool,
+    /// The functions that it runs, the innermost first.
+    pub stack: Vec<String>,
+    /// Source file and line.
+    pub file: Option<String>,
+    /// Line in the source file.
+    pub line: Option<u32>,
+}
+
+impl HuntReport {
+    pub(super) fn new(
+        state: &State,
+        name_crash: &dyn Fn(VariantId) -> Option<String>,
+    ) -> Option<Self> {
+        let memory: &HuntMemory = state.learned()?;
+        let alpha = state.plan.alpha.to_probability();
+        let plain = state.tally_of(VariantId(0));
+        let natural = FailureCounts {
+            failures: plain.failures,
+            trials: plain.counted_trials(),
+        };
+        let held_tally = state.held_tally(VariantId(0));
+        let examined = memory.best_examination();
+        let fresh = examined.map_or_else(HeldCounts::default, |one| one.fresh);
+        let most_frequent = held_tally
+            .groups
+            .values()
+            .filter(|group| group.is_the_bug)
+            .max_by_key(|group| (group.signature.depth, group.trials.len()));
+        let held_crash = most_frequent.map(|group| group.signature.title.clone());
+        let mut new = Self {
+            sentence: String::new(),
+            natural,
+            natural_interval: natural_interval(natural, alpha),
+            held: examined.map(|_| FailureCounts {
+                failures: fresh.failures,
+                trials: fresh.trials,
+            }),
+            held_interval: examined.map(|_| {
+                let interval = confidence_sequence(fresh.failures, fresh.trials, alpha);
+                [interval.lo, interval.hi]
+            }),
+            unreached: fresh.unreached,
+            times_as_often: examined.and_then(|_| ratio_of_rates(fresh, natural, alpha)),
+            places: examined.map_or_else(Vec::new, |one| {
+                let holds = one.holds.iter();
+                holds.map(|hold| describe_place(memory, hold)).collect()
+            }),
+            crash: held_crash.or_else(|| name_crash(VariantId(0))),
+            example: examined.and_then(|one| one.example).map(|trial| trial.0),
+            window: examined.map_or_else(Vec::new, |one| window_lines(memory, one)),
+            races: seen_races(memory),
+            points: memory.points.in_order().len() as u64,
+            tried: FailureCounts {
+                failures: held_tally.failures,
+                trials: held_tally.counted_trials(),
+            },
+            refused: memory.refused.clone(),
+            assumptions: independence_assumptions(state),
+        };
+        new.sentence = new.write_sentence();
+        Some(new)
+    }
+
+    fn write_sentence(&self) -> String {
+        let natural = self.natural.in_words();
+        if let (Some(held), Some(interval)) = (self.held, self.held_interval) {
+            let places: Vec<&str> = self.places.iter().map(|one| &*one.place).collect();
+            return format!(
+                "It fails in {} trials ({}) if a thread is held {}; without a hold in {natural}",
+                held.in_words(),
+                words::format_interval(interval),
+                places.join(", and another one "),
+            );
+        }
+        if let Some(reason) = &self.refused {
+            return format!(
+                "NOT KNOWN: its threads cannot be held ({reason}); without a hold it failed in {natural} trials"
+            );
+        }
+        let held = self.tried.in_words();
+        if self.tried.failures > 0 {
+            format!(
+                "NOT KNOWN YET: it failed in {held} trials with holds, but no single hold makes it fail often; without a hold in {natural}"
+            )
+        } else {
+            format!(
+                "No failure: it passed in all {} trials with holds; without a hold it failed in {natural}",
+                self.tried.trials
+            )
+        }
+    }
+
+    /// Adds the text of the source lines.
+    pub fn add_source(&mut self, source_line: impl Fn(&str, u32) -> Option<String>) {
+        for line in &mut self.window {
+            let place = line.file.as_deref().zip(line.line);
+            line.text = place.and_then(|(file, line)| source_line(file, line));
+        }
+    }
+}
+
+impl AnswerText for HuntReport {
+    fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
+    fn detail_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(crash) = self.crash.as_ref().filter(|_| self.held.is_some()) {
+            lines.push(format!("failure: {crash}"));
+        }
+        if let Some(ratio) = self.times_as_often.filter(|ratio| *ratio >= 1.1) {
+            let ratio = words::format_number(ratio.floor().max(1.0));
+            lines.push(format!("at least {ratio} times as often as without a hold"));
+        }
+        if self.unreached > 0 {
+            lines.push(format!(
+                "in {} the hold was not reached; they do not count",
+                words::format_count(self.unreached, "more trial")
+            ));
+        }
+        lines.extend(self.window_text());
+        lines.extend(
+            self.races
+                .iter()
+                .take(SHOWN_RACES)
+                .map(RaceReport::describe),
+        );
+        lines
+    }
+
+    fn assumptions(&self) -> &[String] {
+        &self.assumptions
+    }
+}
+
+impl HuntReport {
+    /// Draws the failing lines with a bar each, and counts the others.
+    fn window_text(&self) -> Vec<String> {
+        let (failing, passing): (Vec<_>, Vec<_>) =
+            self.window.iter().partition(|line| line.failures > 0);
+        let mut lines = Vec::new();
+        for line in failing {
+            let place = line_name(line.file.as_deref(), line.line, line.function.as_deref());
+            let text = line
+                .text
+                .as_ref()
+                .map_or_else(String::new, |text| format!("  `{text}`"));
+            let filled = (line.failures * BAR).div_ceil(line.trials.max(1));
+            let bar: String = (0..BAR)
+                .map(|at| if at < filled { '#' } else { '.' })
+                .collect();
+            lines.push(format!(
+                "window: {place} {bar} {} of {}{text}",
+                line.failures, line.trials
+            ));
+        }
+        let (instructions, trials) = passing.iter().fold((0, 0), |(count, trials), line| {
+            (count + line.instructions, trials + line.trials)
+        });
+        if !lines.is_empty() && instructions > 0 {
+            lines.push(format!(
+                "on the other {}: 0 of {trials}",
+                words::format_count(passing.len() as u64, "line")
+            ));
+        }
+        lines
+    }
+}
+
+impl RaceReport {
+    /// Describes both sides.
+    fn describe(&self) -> String {
+        let verb = |side: &RaceSide| if side.writes { "writes" } else { "reads" };
+        format!(
+            "data race: thread {} {} {} at {}; meanwhile thread {} {} them at {} (#{})",
+            self.held.thread,
+            verb(&self.held),
+            words::format_count(u64::from(self.size), "byte"),
+            self.held.place(),
+            self.other.thread,
+            verb(&self.other),
+            self.other.place(),
+            self.trial,
+        )
+    }
+}
+
+impl RaceSide {
+    fn new(side: &AccessingThread) -> Self {
+        let innermost = side.stack.first().and_then(|frame| frame.line.clone());
+        Self {
+            thread: side.thread + 1,
+            writes: side.writes,
+            stack: side.stack.iter().map(frame_name).collect(),
+            file: innermost.as_ref().map(|(file, _)| file.clone()),
+            line: innermost.map(|(_, line)| line),
+        }
+    }
+
+    fn place(&self) -> String {
+        let is_own = |name: &&str| !THREAD_STARTS.contains(name);
+        let own = self.stack.iter().map(|name| &**name).take_while(is_own);
+        let stack: Vec<&str> = own.take(SHOWN_FRAMES).collect();
+        let stack = stack.join(" < ");
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!("{}:{line} in {stack}", base_name(file)),
+            _ => stack,
+        }
+    }
+}
+
+fn frame_name(frame: &Frame) -> String {
+    let module = || {
+        format!(
+            "{}+0x{:x}",
+            frame.module.as_deref().unwrap_or("?"),
+            frame.offset
+        )
+    };
+    frame.function.clone().unwrap_or_else(module)
+}
+
+/// Returns the interval of the natural rate; one-sided without a failure.
+fn natural_interval(natural: FailureCounts, alpha: f64) -> Option<[f64; 2]> {
+    let FailureCounts { failures, trials } = natural;
+    match (failures, trials) {
+        (_, 0) => None,
+        (0, trials) => Some([0.0, upper_one_sided(0, trials, alpha)]),
+        _ => {
+            let interval = clopper_pearson(failures, trials, alpha);
+            Some([interval.lo, interval.hi])
+        }
+    }
+}
+
+/// Returns a lower bound of the ratio of the rates. Each bound may be wrong with half of the error rate.
+fn ratio_of_rates(held: HeldCounts, natural: FailureCounts, alpha: f64) -> Option<f64> {
+    if natural.trials == 0 {
+        return None;
+    }
+    let held = lower_one_sided(held.failures, held.trials, alpha / 2.0);
+    let natural = upper_one_sided(natural.failures, natural.trials, alpha / 2.0);
+    Some(held / natural)
+}
+
+fn describe_place(memory: &HuntMemory, hold: &Hold) -> HeldPlace {
+    let learned = memory.points.get(&hold.point).map(|one| &one.learned);
+    let function = learned.and_then(|one| one.name.clone());
+    let (file, line) = match (&hold.point, learned.and_then(|one| one.line.clone())) {
+        (HoldPoint::Line { file, line }, _) => (Some(file.to_string()), Some(*line)),
+        (_, Some((file, line))) => (Some(file), Some(line)),
+        (_, None) => (None, None),
+    };
+    let occurrence = match hold.occurrence {
+        Occurrence::Nth(number) => Some(number),
+        Occurrence::Half(_) => None,
+    };
+    let which = match occurrence {
+        Some(1) => String::new(),
+        Some(number) => format!(", at arrival {number}"),
+        None => ", at about every second arrival".to_owned(),
+    };
+    let (object, address) = match &hold.point {
+        HoldPoint::Code(point) => (Some(point.object.to_string()), Some(point.address)),
+        _ => (None, None),
+    };
+    let place = match &hold.point {
+        HoldPoint::Start(CreationSide::Creator) => {
+            "right after it created a thread or a process".to_owned()
+        }
+        HoldPoint::Start(CreationSide::Created) => "before its first instruction".to_owned(),
+        HoldPoint::Call { process, .. } => format!(
+            "before {} in process {}",
+            function.as_deref().unwrap_or("a system call"),
+            process + 1
+        ),
+        HoldPoint::Line { .. } => {
+            format!(
+                "at {}",
+                line_name(file.as_deref(), line, function.as_deref())
+            )
+        }
+        HoldPoint::Code(point) if function.is_none() && line.is_none() => {
+            format!(
+                "at {}+0x{:x}",
+                base_name(&point.object.to_string()),
+                point.address
+            )
+        }
+        HoldPoint::Code(_) => format!(
+            "at {}",
+            line_name(file.as_deref(), line, function.as_deref())
+        ),
+    };
+    HeldPlace {
+        place: format!("{place}{which}"),
+        function,
+        file,
+        line,
+        object,
+        address,
+        occurrence,
+    }
+}
+
+/// Returns a place in words: `refcount.c:7 in drop()`.
+fn line_name(file: Option<&str>, line: Option<u32>, function: Option<&str>) -> String {
+    let function = function.map(|name| {
+        if name.contains('(') {
+            name.to_owned()
+        } else {
+            format!("{name}()")
+        }
+    });
+    match (file.zip(line), function) {
+        (Some((file, line)), Some(function)) => format!("{}:{line} in {function}", base_name(file)),
+        (Some((file, line)), None) => format!("{}:{line}", base_name(file)),
+        (None, Some(function)) => function,
+        (None, None) => "an unknown place".to_owned(),
+    }
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Counts the trials at the points around a hold by lines of the source.
+fn window_lines(memory: &HuntMemory, examined: &Examination) -> Vec<WindowLine> {
+    type LineKey = (Option<String>, Option<u32>, Option<String>);
+    let mut lines: BTreeMap<LineKey, WindowLine> = BTreeMap::new();
+    for (point, holds) in neighbour_holds(examined) {
+        let counts = memory.counts_of(&holds);
+        let Some(learned) = memory.points.get(point).map(|one| &one.learned) else {
+            continue;
+        };
+        if counts.trials == 0 {
+            continue;
+        }
+        let (file, number) = match point {
+            HoldPoint::Line { file, line } => (Some(file.to_string()), Some(*line)),
+            _ => learned.line.clone().unzip(),
+        };
+        let key = (file.clone(), number, learned.name.clone());
+        let line = lines.entry(key).or_insert_with(|| WindowLine {
+            file,
+            line: number,
+            function: learned.name.clone(),
+            text: None,
+            instructions: 0,
+            failing_instructions: 0,
+            trials: 0,
+            failures: 0,
+        });
+        line.instructions += 1;
+        line.failing_instructions += u64::from(counts.failures > 0);
+        line.trials += counts.trials;
+        line.failures += counts.failures;
+    }
+    lines.into_values().collect()
+}
+
+/// Returns each race once, the most frequent first.
+fn seen_races(memory: &HuntMemory) -> Vec<RaceReport> {
+    let mut races: Vec<RaceReport> = Vec::new();
+    for (trial, race) in &memory.races {
+        if !(race.held.writes || race.other.writes) {
+            continue;
+        }
+        let (held, other) = (RaceSide::new(&race.held), RaceSide::new(&race.other));
+        let same = |one: &&mut RaceReport| {
+            one.held.line == held.line
+                && one.other.line == other.line
+                && one.held.stack.first() == held.stack.first()
+                && one.other.stack.first() == other.stack.first()
+        };
+        match races.iter_mut().find(same) {
+            Some(known) => known.times += 1,
+            None => races.push(RaceReport {
+                size: race.size,
+                times: 1,
+                trial: trial.0,
+                held,
+                other,
+            }),
+        }
+    }
+    races.sort_by_key(|race| std::cmp::Reverse(race.times));
+    races
+}
+
+/// Describes the search before it starts.
+pub(super) fn lines_before_start(_: &State) -> Vec<String> {
+    vec![
+        "holds one thread at a time, at each point that the program reaches, until the other threads wait"
+            .to_owned(),
+    ]
+}

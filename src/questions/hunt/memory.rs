@@ -1,0 +1,257 @@
+//! Learns from held trials: the points, the failures under each hold, and the hold that is examined.
+
+use super::points::HuntPoints;
+use crate::model::{
+    Hold, HoldPlan, HoldPoint, HuntQuestion, Outcome, RacingAccess, Trial, TrialId,
+};
+use crate::state::{Memory, State, TrialFacts};
+use provoke_stats::lower_one_sided;
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Number of trials that find out which points the program reaches.
+pub(super) const LEARNING_TRIALS: u64 = 3;
+/// Number of trials after which holds that failed once are judged.
+const VERIFYING_TRIALS: u64 = 4;
+/// Number of failures among these trials from which a hold is examined.
+const PROMISING_FAILURES: u64 = 3;
+/// Number of fresh trials after which the examination of a hold may be given up.
+const FIRST_FRESH_TRIALS: u64 = 8;
+/// Time of a trial that no process of the program uses.
+const OVERHEAD: Duration = Duration::from_millis(1);
+/// Number of holds after which a promising one is examined, although the program reaches more points.
+const MOST_TRIED_FIRST: usize = 1000;
+/// Part of the time limit after which a promising hold is examined in any case: one of this many parts.
+const TIME_PART: u32 = 3;
+/// Limit of races that are kept.
+const MOST_RACES: usize = 200;
+
+/// Trials under one set of holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct HeldCounts {
+    /// Trials in which all holds held a thread.
+    pub(super) trials: u64,
+    /// Those that failed.
+    pub(super) failures: u64,
+    /// Trials in which a hold was not reached.
+    pub(super) unreached: u64,
+}
+
+impl HeldCounts {
+    pub(super) fn launched(self) -> u64 {
+        self.trials + self.unreached
+    }
+
+    /// Returns whether more trials must show if a hold that failed once is promising, besides those that are open.
+    pub(super) fn needs_verification(self, open: u64) -> bool {
+        let passes = self.launched() - self.failures;
+        self.launched() + open < VERIFYING_TRIALS
+            && self.failures < PROMISING_FAILURES
+            && passes <= VERIFYING_TRIALS - PROMISING_FAILURES
+    }
+}
+
+/// What a hunt has learned.
+#[derive(Debug)]
+pub(super) struct HuntMemory {
+    asked: HuntQuestion,
+    pub(super) points: HuntPoints,
+    pub(super) learning_trials: u64,
+    /// The trials under each set of holds; the holds do not watch memory.
+    pub(super) tried: BTreeMap<Vec<Hold>, HeldCounts>,
+    /// The sets of holds under which a trial failed.
+    pub(super) failing: BTreeSet<Vec<Hold>>,
+    /// The hold whose rate and surroundings are measured.
+    pub(super) examined: Option<Examination>,
+    /// Earlier examinations, which found a low rate.
+    earlier: Vec<Examination>,
+    pub(super) races: Vec<(TrialId, RacingAccess)>,
+    /// Trials that watched memory, by their holds.
+    pub(super) watched: BTreeMap<Vec<Hold>, u64>,
+    /// Duration of plain and of held trials.
+    pub(super) plain_time: Duration,
+    pub(super) held_time: Duration,
+    /// Why threads could not be held.
+    pub(super) refused: Option<String>,
+}
+
+/// The hold whose rate and surroundings are measured.
+#[derive(Clone, Debug)]
+pub(super) struct Examination {
+    pub(super) holds: Vec<Hold>,
+    /// Trials since the examination began: the hold was chosen because it had failed, so earlier trials do not count.
+    pub(super) fresh: HeldCounts,
+    /// A failing trial, to repeat it.
+    pub(super) example: Option<TrialId>,
+    /// The points around it, each at its place in the holds.
+    pub(super) neighbours: Vec<HoldPoint>,
+}
+
+impl HuntMemory {
+    pub(super) fn new(asked: &HuntQuestion) -> Self {
+        Self {
+            asked: asked.clone(),
+            points: HuntPoints::default(),
+            learning_trials: 0,
+            tried: BTreeMap::new(),
+            failing: BTreeSet::new(),
+            examined: None,
+            earlier: Vec::new(),
+            races: Vec::new(),
+            watched: BTreeMap::new(),
+            plain_time: Duration::ZERO,
+            held_time: Duration::ZERO,
+            refused: None,
+        }
+    }
+
+    /// Returns the counts of a set of holds.
+    pub(super) fn counts_of(&self, holds: &[Hold]) -> HeldCounts {
+        self.tried.get(holds).copied().unwrap_or_default()
+    }
+
+    fn add_hold_trial(&mut self, trial: &Trial, holds: &[Hold], facts: &TrialFacts, failed: bool) {
+        let Some(seen) = &facts.holds else {
+            return;
+        };
+        let is_reached = seen.times.iter().all(|times| *times > 0);
+        let counts = self.tried.entry(holds.to_vec()).or_default();
+        count_trial(counts, is_reached, failed);
+        if failed && is_reached {
+            self.failing.insert(holds.to_vec());
+        }
+        if let Some(examined) = self.examined.as_mut().filter(|one| one.holds == holds) {
+            count_trial(&mut examined.fresh, is_reached, failed);
+            if failed && is_reached {
+                examined.example.get_or_insert(trial.id);
+            }
+        }
+    }
+
+    /// Begins the examination of the most promising hold, when enough others were tried. Gives an examination up if
+    /// the hold fails rarely, and another one is more promising.
+    fn choose_examined(&mut self, state: &State) {
+        if let Some(examined) = &self.examined {
+            let fresh = examined.fresh;
+            let is_rare =
+                fresh.launched() >= FIRST_FRESH_TRIALS && 2 * fresh.failures < fresh.launched();
+            if !is_rare || self.most_promising_hold().is_none() {
+                return;
+            }
+            self.earlier.extend(self.examined.take());
+        }
+        let is_unverified = |holds: &Vec<Hold>| self.counts_of(holds).needs_verification(0);
+        if self.failing.iter().any(is_unverified) || !self.has_tried_enough(state) {
+            return;
+        }
+        if let Some(holds) = self.most_promising_hold() {
+            self.examined = Some(self.begin_examination(holds));
+        }
+    }
+
+    /// Returns whether each point was tried, or so many that a promising one is examined first.
+    fn has_tried_enough(&self, state: &State) -> bool {
+        let budget = state.plan.stop.time_budget();
+        self.points.in_order().len().min(MOST_TRIED_FIRST) <= self.tried.len()
+            || budget.is_some_and(|budget| state.worked * TIME_PART > budget)
+    }
+
+    /// Returns the hold with the highest failure rate of those that were not examined, if most of its trials failed.
+    fn most_promising_hold(&self) -> Option<Vec<Hold>> {
+        let is_examined = |holds: &Vec<Hold>| {
+            let mut known = self.examined.iter().chain(&self.earlier);
+            known.any(|one| one.holds == *holds)
+        };
+        let promising = self.failing.iter().filter(|holds| {
+            let counts = self.counts_of(holds);
+            counts.failures >= PROMISING_FAILURES
+                && 2 * counts.failures > counts.launched()
+                && !is_examined(holds)
+        });
+        let plausible_rate = |holds: &Vec<Hold>| {
+            let counts = self.counts_of(holds);
+            lower_one_sided(counts.failures, counts.launched(), 0.25)
+        };
+        promising
+            .max_by(|a, b| plausible_rate(a).total_cmp(&plausible_rate(b)))
+            .cloned()
+    }
+
+    fn begin_examination(&self, holds: Vec<Hold>) -> Examination {
+        let around = holds
+            .first()
+            .map(|hold| self.points.neighbours(&hold.point));
+        let neighbours = around.unwrap_or_default().into_iter();
+        Examination {
+            neighbours: neighbours.map(|one| one.point.clone()).collect(),
+            holds,
+            fresh: HeldCounts::default(),
+            example: None,
+        }
+    }
+
+    /// Returns the examined hold with the highest failure rate.
+    pub(super) fn best_examination(&self) -> Option<&Examination> {
+        let rate =
+            |one: &&Examination| lower_one_sided(one.fresh.failures, one.fresh.launched(), 0.25);
+        let examined = self.examined.iter().chain(&self.earlier);
+        let failing = examined.filter(|one| one.fresh.failures > 0);
+        failing.max_by(|a, b| rate(a).total_cmp(&rate(b)))
+    }
+}
+
+fn count_trial(counts: &mut HeldCounts, is_reached: bool, failed: bool) {
+    counts.trials += u64::from(is_reached);
+    counts.failures += u64::from(is_reached && failed);
+    counts.unreached += u64::from(!is_reached);
+}
+
+/// Returns holds without watches.
+pub(super) fn without_watches(holds: &[Hold]) -> Vec<Hold> {
+    let holds = holds.iter().cloned();
+    let unwatched = holds.map(|hold| Hold {
+        watches: false,
+        ..hold
+    });
+    unwatched.collect()
+}
+
+impl Memory for HuntMemory {
+    fn parts(&self) -> Vec<&dyn Any> {
+        vec![self]
+    }
+
+    fn add_trial(&mut self, _: &State, _: &Trial, _: &Outcome, elapsed: Duration) {
+        self.plain_time += elapsed + OVERHEAD;
+    }
+
+    fn add_held_trial(&mut self, state: &State, trial: &Trial, facts: &TrialFacts) {
+        self.held_time += facts.elapsed + OVERHEAD;
+        let (Some(plan), Some(seen)) = (&trial.hold, &facts.holds) else {
+            return;
+        };
+        if let Some(reason) = &seen.refused {
+            self.refused.get_or_insert_with(|| reason.clone());
+        }
+        let failed = matches!(facts.outcome, Outcome::Fail(_));
+        match &**plan {
+            HoldPlan::Learn(_) => {
+                self.learning_trials += 1;
+                self.points.add_reached(&seen.learned, &self.asked.first);
+            }
+            HoldPlan::Hold { .. } if matches!(facts.outcome, Outcome::Void(_)) => {}
+            HoldPlan::Hold { holds, .. } if plan.watches() => {
+                let holds = without_watches(holds);
+                *self.watched.entry(holds).or_default() += 1;
+                let room = MOST_RACES.saturating_sub(self.races.len());
+                let races = seen.races.iter().take(room).cloned();
+                self.races.extend(races.map(|race| (trial.id, race)));
+            }
+            HoldPlan::Hold { holds, .. } => {
+                self.add_hold_trial(trial, holds, facts, failed);
+                self.choose_examined(state);
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Answers under which schedule a rare failure happens in most runs, and where.
+//!
+//! One thread of a trial is held at one point until the other threads are blocked. First, trials find out which points
+//! the program reaches. Then each point is tried, later pairs of points. A hold that made trials fail is repeated with
+//! fresh trials, and the points around it show the window. Plain trials run alongside: they give the natural rate.
+
+mod answer;
+mod memory;
+mod points;
+mod policy;
+mod progress;
+
+pub use answer::{HeldPlace, HuntReport, RaceReport, RaceSide, WindowLine};
+pub use policy::HuntPolicy;
+
+use super::{Answer, Policy, QuestionKind};
+use crate::model::{Plan, VariantId};
+use crate::state::{Memory, State};
+use memory::HuntMemory;
+
+/// Under which schedule does it fail in most runs?
+pub(super) struct HuntKind;
+
+impl QuestionKind for HuntKind {
+    fn command(&self) -> &'static str {
+        "hunt"
+    }
+
+    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+        &HuntPolicy
+    }
+
+    fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
+        match plan.question.as_hunt() {
+            Some(asked) => Box::new(HuntMemory::new(asked)),
+            None => Box::new(()),
+        }
+    }
+
+    fn lines_before_start(&self, state: &State) -> Vec<String> {
+        answer::lines_before_start(state)
+    }
+
+    fn progress(&self, state: &State) -> Option<String> {
+        progress::describe_search(state)
+    }
+
+    fn answer(
+        &self,
+        state: &State,
+        name_crash: &dyn Fn(VariantId) -> Option<String>,
+    ) -> Option<Answer> {
+        HuntReport::new(state, name_crash)
+            .map(Box::new)
+            .map(Answer::Hunt)
+    }
+}

@@ -1,0 +1,128 @@
+//! Orders the points of a program: those that probably matter come first.
+
+use crate::model::{CreationSide, HoldPoint, LearnedPoint};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The points that the program reached, in the order in which they are tried.
+#[derive(Debug, Default)]
+pub(super) struct HuntPoints {
+    points: BTreeMap<HoldPoint, ReachedPoint>,
+    /// The points in the order in which they are tried.
+    order: Vec<HoldPoint>,
+}
+
+/// A point that the program reached.
+#[derive(Debug)]
+pub(super) struct ReachedPoint {
+    pub(super) learned: LearnedPoint,
+    /// The threads that reached it first, each in another trial.
+    pub(super) threads: BTreeSet<u32>,
+}
+
+impl HuntPoints {
+    /// Adds the points that a trial reached. The functions of `first` come first.
+    pub(super) fn add_reached(&mut self, learned: &[LearnedPoint], first: &[String]) {
+        for one in learned {
+            let reached = self.points.entry(one.point.clone());
+            let reached = reached.or_insert_with(|| ReachedPoint {
+                learned: one.clone(),
+                threads: BTreeSet::new(),
+            });
+            reached.threads.insert(one.thread);
+        }
+        for side in [CreationSide::Creator, CreationSide::Created] {
+            let point = HoldPoint::Start(side);
+            if let Some(start) = self.points.get_mut(&point) {
+                start
+                    .threads
+                    .insert(u32::from(side == CreationSide::Created));
+            }
+        }
+        let mut order: Vec<&ReachedPoint> = self.points.values().collect();
+        order.sort_by_key(|one| order_key(&one.learned, first));
+        self.order = order.iter().map(|one| one.learned.point.clone()).collect();
+    }
+
+    /// Returns the points in the order in which they are tried.
+    pub(super) fn in_order(&self) -> &[HoldPoint] {
+        &self.order
+    }
+
+    /// Returns the points of each kind that pairs can have.
+    pub(super) fn by_kind(&self) -> Vec<Vec<&HoldPoint>> {
+        let of_kind = |kind: PointKind| {
+            let points = self.order.iter();
+            points
+                .filter(|point| PointKind::of_point(point) == kind)
+                .collect::<Vec<_>>()
+        };
+        let kinds = [PointKind::Line, PointKind::Call, PointKind::Code].map(of_kind);
+        kinds
+            .into_iter()
+            .filter(|points| points.len() > 1)
+            .collect()
+    }
+
+    /// Returns a point that was reached.
+    pub(super) fn get(&self, point: &HoldPoint) -> Option<&ReachedPoint> {
+        self.points.get(point)
+    }
+
+    /// Returns the points of the same function, or of the same kind, in the order of their addresses.
+    pub(super) fn neighbours(&self, point: &HoldPoint) -> Vec<&LearnedPoint> {
+        let Some(here) = self.get(point) else {
+            return Vec::new();
+        };
+        let is_near = |other: &LearnedPoint| match (&other.point, point) {
+            (HoldPoint::Code(other_point), HoldPoint::Code(point)) => {
+                other_point.object == point.object && other.function == here.learned.function
+            }
+            (HoldPoint::Line { file: other, .. }, HoldPoint::Line { file, .. }) => other == file,
+            (HoldPoint::Call { .. }, HoldPoint::Call { .. })
+            | (HoldPoint::Start(_), HoldPoint::Start(_)) => true,
+            _ => false,
+        };
+        let reached = self.points.values().map(|one| &one.learned);
+        reached.filter(|other| is_near(other)).collect()
+    }
+}
+
+/// The kinds of points, in the order in which they are tried: there are few points of the first kinds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum PointKind {
+    Start,
+    Line,
+    Call,
+    Code,
+}
+
+impl PointKind {
+    fn of_point(point: &HoldPoint) -> Self {
+        match point {
+            HoldPoint::Start(_) => Self::Start,
+            HoldPoint::Line { .. } => Self::Line,
+            HoldPoint::Call { .. } => Self::Call,
+            HoldPoint::Code(_) => Self::Code,
+        }
+    }
+}
+
+/// Returns what comes first: by kind, then functions of the crash, accesses to shared memory, the rest.
+fn order_key(learned: &LearnedPoint, first: &[String]) -> (PointKind, bool, bool, u64) {
+    let is_of_crash = learned
+        .name
+        .as_ref()
+        .is_some_and(|name| first.contains(name));
+    let address = match &learned.point {
+        HoldPoint::Code(point) => point.address,
+        HoldPoint::Call { call, .. } => *call,
+        HoldPoint::Line { line, .. } => u64::from(*line),
+        HoldPoint::Start(_) => 0,
+    };
+    (
+        PointKind::of_point(&learned.point),
+        !is_of_crash,
+        !learned.accesses_memory,
+        address,
+    )
+}

@@ -1,0 +1,423 @@
+//! `hunt`: searches the hold under which the program fails most often.
+//!
+//! The plan of a trial follows from the memory and the open trials. Plain trials get a fifth of the time. The others
+//! learn the points, then repeat holds that failed, then examine the best hold, then try new holds.
+
+use super::memory::{Examination, HeldCounts, HuntMemory, LEARNING_TRIALS, without_watches};
+use crate::model::{
+    Hold, HoldEnd, HoldPlan, HoldPoint, Occurrence, Timeout, TrialId, VariantId, trial_seed,
+};
+use crate::questions::{HeldTrial, Policy, Step, StopRule, Verdict, nothing_counts};
+use crate::state::State;
+use provoke_stats::{confidence_sequence, upper_one_sided};
+use std::time::Duration;
+
+/// Plain trials get at least this share of the time: one part of this many.
+const PLAIN_SHARE: u32 = 5;
+/// Plain trials that show the natural rate, unless they take more than this part of the time limit.
+const NATURAL_TRIALS: u64 = 300;
+const NATURAL_TIME_PART: u32 = 10;
+/// Plain trials before the first held one: they show how long the program takes.
+const FIRST_PLAIN_TRIALS: u64 = 2;
+/// Attempts at each single point: at its first, second and fourth arrival.
+const ATTEMPTS: u64 = 3;
+/// Number of ways in which a pair of calls or lines is tried.
+const PAIR_ATTEMPTS: usize = 8;
+/// A thread that is held before a call continues after at most this many calls of other processes.
+const MOST_PROGRESS: u64 = 6;
+/// Makes the number of these calls independent of the seeds of trials.
+const CALLS: u64 = 0x6361_6c6c_7321_2121;
+/// Longest time of one hold, by the kind of its point.
+const CODE_LIMIT: Duration = Duration::from_millis(50);
+const CALL_LIMIT: Duration = Duration::from_millis(5);
+const LINE_LIMIT: Duration = Duration::from_millis(3);
+/// Part of the timeout for which threads are held in all.
+const HELD_PART: u32 = 5;
+/// Timeout of a held trial before the program's duration is known.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Shortest timeout of a held trial.
+const LEAST_TIMEOUT: Duration = Duration::from_secs(1);
+/// Shortest timeout of a trial that tries a hold for the first time.
+const LEAST_EXPLORING_TIMEOUT: Duration = Duration::from_millis(400);
+/// A held trial hangs if it takes this many times longer than the slowest plain one.
+const HANGS: u32 = 20;
+/// Trials of each point around the examined one.
+const NEIGHBOUR_TRIALS: u64 = 3;
+/// Limit of the points around it.
+const MOST_NEIGHBOURS: usize = 150;
+/// Failing trials of the examined hold whose stacks are recorded.
+const TRIALS_WITH_EVIDENCE: u64 = 5;
+/// Trials that watch the memory of a point.
+const WATCHING_TRIALS: u64 = 4;
+/// Limit of the points whose memory is watched.
+const MOST_WATCHED: usize = 8;
+/// Fresh trials of the examined hold, at least and at most.
+const FRESH_TRIALS: (u64, u64) = (20, 60);
+/// Width of the interval at which fresh trials end.
+const WIDTH: f64 = 0.25;
+/// Trials of a hold that failed sometimes, before other holds are tried.
+const REPEATS: u64 = 12;
+/// One of this many trials repeats a hold that failed sometimes.
+const REPEATING: u64 = 4;
+/// One of this many pairs contains a point whose hold failed.
+const PAIRS_WITH_FAILING: usize = 2;
+/// Makes the choices of pairs independent of the seeds of trials.
+const PAIRS: u64 = 0x7061_6972_7321_2121;
+
+/// Searches the hold under which the program fails most often.
+pub struct HuntPolicy;
+
+impl Policy for HuntPolicy {
+    fn next_step(&self, state: &State) -> Step {
+        if is_examined(state) {
+            return Step::Done;
+        }
+        let trials = state.plan.stop.trials;
+        if state.budget_spent || trials.is_some_and(|trials| launched_trials(state) >= trials) {
+            return Step::wait_or_done(state);
+        }
+        Step::Launch(VariantId(0))
+    }
+
+    fn next_held_trial(&self, state: &State) -> Option<HeldTrial> {
+        let memory: &HuntMemory = state.learned()?;
+        if memory.refused.is_some() || state.expected_trials(VariantId(0)) < FIRST_PLAIN_TRIALS {
+            return None;
+        }
+        let learning = state
+            .open_holds()
+            .filter(|plan| matches!(plan, HoldPlan::Learn(_)));
+        if memory.learning_trials + (learning.count() as u64) < LEARNING_TRIALS {
+            let scope = state.plan.question.as_hunt()?.scope.clone();
+            return Some(HeldTrial {
+                plan: HoldPlan::Learn(scope),
+                timeout: hang_timeout(state, true),
+            });
+        }
+        if memory.plain_time * (PLAIN_SHARE - 1) < memory.held_time || is_hold_examined(memory) {
+            return None;
+        }
+        let holds = next_holds(state, memory)?;
+        let is_examined = memory
+            .examined
+            .as_ref()
+            .is_some_and(|one| one.holds == holds);
+        let timeout = hang_timeout(state, is_examined);
+        let total_limit = timeout / HELD_PART;
+        Some(HeldTrial {
+            plan: HoldPlan::Hold {
+                evidence: needs_evidence(memory, &holds),
+                holds,
+                total_limit,
+            },
+            timeout,
+        })
+    }
+
+    fn verdict_of(&self, state: &State) -> Verdict {
+        let plain = state.tally_of(VariantId(0));
+        let held: Option<&HuntMemory> = state.learned();
+        let has_recipe = held.is_some_and(|memory| memory.best_examination().is_some());
+        if has_recipe || plain.failures > 0 {
+            Verdict::Failing
+        } else if nothing_counts(state) {
+            Verdict::CouldNotTest
+        } else if held.is_some_and(|memory| !memory.failing.is_empty()) {
+            Verdict::Undecided
+        } else {
+            Verdict::Clean
+        }
+    }
+
+    fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
+        if is_examined(state) {
+            StopRule::Decision
+        } else {
+            StopRule::from_outside(state)
+        }
+    }
+
+    fn remaining_trials(&self, _: &State) -> Option<u64> {
+        None
+    }
+}
+
+/// Returns the timeout of a held trial: after it, the program hangs. A trial that only explores may be taken for hung
+/// too early; its hold is examined with the longer timeout.
+fn hang_timeout(state: &State, evidence: bool) -> Duration {
+    let plain = &state.tally_of(VariantId(0)).pass_times;
+    match state.plan.timeout {
+        Timeout::After(time) => time,
+        Timeout::Auto => plain.max_duration().map_or(FIRST_TIMEOUT, |slowest| {
+            let least = if evidence {
+                LEAST_TIMEOUT
+            } else {
+                LEAST_EXPLORING_TIMEOUT
+            };
+            (slowest * HANGS).max(least)
+        }),
+    }
+}
+
+fn launched_trials(state: &State) -> u64 {
+    state.next_id().0 - 1
+}
+
+/// Returns whether enough plain trials show the natural rate.
+fn knows_natural_rate(state: &State, memory: &HuntMemory) -> bool {
+    let budget = state.plan.stop.time_budget();
+    state.expected_trials(VariantId(0)) >= NATURAL_TRIALS
+        || budget.is_some_and(|budget| memory.plain_time * NATURAL_TIME_PART > budget)
+}
+
+/// Returns whether the examination of a hold is complete, and nothing is left to do.
+fn is_examined(state: &State) -> bool {
+    let memory: Option<&HuntMemory> = state.learned();
+    memory.is_some_and(|memory| is_hold_examined(memory) && knows_natural_rate(state, memory))
+}
+
+fn is_hold_examined(memory: &HuntMemory) -> bool {
+    memory.examined.as_ref().is_some_and(|examined| {
+        has_fresh_trials(examined.fresh)
+            && untried_neighbour(memory, examined, &[]).is_none()
+            && unwatched_hold(memory, examined, &[]).is_none()
+    })
+}
+
+fn has_fresh_trials(fresh: HeldCounts) -> bool {
+    let (least, most) = FRESH_TRIALS;
+    let width = || confidence_sequence(fresh.failures, fresh.trials, 0.05).width();
+    fresh.launched() >= most || (fresh.trials >= least && width() <= WIDTH)
+}
+
+/// Returns whether the stacks of a failing trial are wanted: they cost more time than the trial.
+fn needs_evidence(memory: &HuntMemory, holds: &[Hold]) -> bool {
+    let examined = memory.examined.as_ref();
+    examined.is_some_and(|one| one.holds == holds && one.fresh.failures < TRIALS_WITH_EVIDENCE)
+}
+
+/// Returns the holds of the next trial.
+fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
+    let open: Vec<&[Hold]> = state.open_holds().map(HoldPlan::holds).collect();
+    if let Some(examined) = &memory.examined {
+        return examination_holds(memory, examined, &open);
+    }
+    let under_way = |holds: &[Hold]| open.iter().filter(|one| **one == holds).count() as u64;
+    let mut failing = memory.failing.iter();
+    let unverified =
+        failing.find(|holds| memory.counts_of(holds).needs_verification(under_way(holds)));
+    if let Some(holds) = unverified {
+        return Some(holds.clone());
+    }
+    let number = state.next_id().0;
+    let repeated = || {
+        memory
+            .failing
+            .iter()
+            .filter(|holds| memory.counts_of(holds).launched() < REPEATS)
+    };
+    if number.is_multiple_of(REPEATING)
+        && let Some(holds) = most_promising(memory, repeated())
+    {
+        return Some(holds.clone());
+    }
+    let singles = memory.points.in_order();
+    for attempt in 0..ATTEMPTS {
+        // Pairs find what no single hold finds, so they get half of the trials after the first round.
+        if attempt > 0 && number.is_multiple_of(2) {
+            break;
+        }
+        let untried = singles.iter().map(|point| vec![hold_at(point, attempt)]);
+        let mut untried = untried.filter(|holds| !memory.tried.contains_key(holds));
+        if let Some(holds) = untried.find(|holds| under_way(holds) == 0) {
+            return Some(holds);
+        }
+    }
+    next_pair(state, memory)
+        .or_else(|| Some(most_promising(memory, memory.failing.iter())?.clone()))
+}
+
+/// Returns the number of points that were not tried alone.
+pub(super) fn singles_left(memory: &HuntMemory) -> u64 {
+    let singles = memory.points.in_order().iter();
+    let untried = singles.filter(|point| {
+        let holds = [hold_at(point, 0)];
+        !memory.tried.contains_key(&holds[..])
+    });
+    untried.count() as u64
+}
+
+/// Returns the set of holds with the highest plausible failure rate.
+fn most_promising<'a>(
+    memory: &HuntMemory,
+    failing: impl Iterator<Item = &'a Vec<Hold>>,
+) -> Option<&'a Vec<Hold>> {
+    let upper = |holds: &Vec<Hold>| {
+        let counts = memory.counts_of(holds);
+        upper_one_sided(counts.failures, counts.launched(), 0.25)
+    };
+    failing.max_by(|a, b| upper(a).total_cmp(&upper(b)))
+}
+
+/// Returns the holds of the next trial that examines a hold: first its rate, then the points around it, then the memory
+/// that is accessed there, then its rate more exactly.
+fn examination_holds(
+    memory: &HuntMemory,
+    examined: &Examination,
+    open: &[&[Hold]],
+) -> Option<Vec<Hold>> {
+    if examined.fresh.launched() < FRESH_TRIALS.0 / 2 {
+        return Some(examined.holds.clone());
+    }
+    untried_neighbour(memory, examined, open)
+        .or_else(|| unwatched_hold(memory, examined, open))
+        .or_else(|| Some(examined.holds.clone()))
+}
+
+/// Returns a hold at a point around the examined one that has too few trials.
+fn untried_neighbour(
+    memory: &HuntMemory,
+    examined: &Examination,
+    open: &[&[Hold]],
+) -> Option<Vec<Hold>> {
+    let launched = |holds: &Vec<Hold>| {
+        let under_way = open.iter().filter(|one| **one == &holds[..]).count() as u64;
+        memory.counts_of(holds).launched() + under_way
+    };
+    let around = neighbour_holds(examined).map(|(_, holds)| holds);
+    let untried = around.filter(|holds| launched(holds) < NEIGHBOUR_TRIALS);
+    untried.min_by_key(launched)
+}
+
+/// Returns the examined hold moved to each point around it.
+pub(super) fn neighbour_holds(
+    examined: &Examination,
+) -> impl Iterator<Item = (&HoldPoint, Vec<Hold>)> {
+    let points = examined.neighbours.iter().take(MOST_NEIGHBOURS);
+    points.filter_map(|point| {
+        let (first, rest) = examined.holds.split_first()?;
+        let moved = Hold {
+            point: point.clone(),
+            ..first.clone()
+        };
+        let rest = rest.iter().cloned();
+        Some((point, [moved].into_iter().chain(rest).collect()))
+    })
+}
+
+/// Returns holds whose memory is to be watched: those around the examined hold that failed, and their neighbours.
+fn unwatched_hold(
+    memory: &HuntMemory,
+    examined: &Examination,
+    open: &[&[Hold]],
+) -> Option<Vec<Hold>> {
+    let accesses = |point: &HoldPoint| {
+        let reached = memory.points.get(point);
+        reached.is_some_and(|one| one.learned.accesses_memory)
+    };
+    let around: Vec<(&HoldPoint, Vec<Hold>)> = neighbour_holds(examined).collect();
+    let fails = |at: usize| memory.counts_of(&around[at].1).failures > 0;
+    // The last instruction after the window may be the access that closes it.
+    let is_near = |at: usize| fails(at) || at.checked_sub(1).is_some_and(fails);
+    let near = (0..around.len()).filter(|at| is_near(*at) && accesses(around[*at].0));
+    let mut watched = near.take(MOST_WATCHED).map(|at| &around[at].1);
+    let holds = watched.find(|holds| {
+        let is_open =
+            |one: &&&[Hold]| one.iter().any(|hold| hold.watches) && without_watches(one) == **holds;
+        let under_way = open.iter().filter(is_open).count() as u64;
+        let known = memory.watched.get(*holds).copied().unwrap_or(0);
+        known + under_way < WATCHING_TRIALS
+    })?;
+    let watching = holds.iter().cloned().map(|hold| Hold {
+        watches: true,
+        ..hold
+    });
+    Some(watching.collect())
+}
+
+/// Returns a pair of points that different threads reached, chosen by a hash of the number of the trial.
+fn next_pair(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
+    let seed = trial_seed(state.plan.seed ^ PAIRS, state.next_id());
+    let draw = |number: u64, count: usize| {
+        let drawn = trial_seed(seed, TrialId(number)) % (count.max(1) as u64);
+        usize::try_from(drawn).unwrap_or(0)
+    };
+    // A pair has two points of one kind, and each kind is drawn as often.
+    let kinds = memory.points.by_kind();
+    let points = kinds.get(draw(0, kinds.len()))?;
+    let failing: Vec<&HoldPoint> = memory
+        .failing
+        .iter()
+        .flatten()
+        .map(|hold| &hold.point)
+        .filter(|point| points.contains(point))
+        .collect();
+    for attempt in 0..20 {
+        let number = 1 + 5 * attempt;
+        let first = if failing.is_empty() || draw(number, PAIRS_WITH_FAILING) == 0 {
+            points[draw(number + 1, points.len())]
+        } else {
+            failing[draw(number + 1, failing.len())]
+        };
+        let second = points[draw(number + 2, points.len())];
+        if first == second || !are_of_different_threads(memory, first, second) {
+            continue;
+        }
+        let pair = if draw(number + 3, 2) == 0 {
+            [first, second]
+        } else {
+            [second, first]
+        };
+        let attempt = draw(number + 4, PAIR_ATTEMPTS) as u64;
+        let hold = |point: &HoldPoint| match point {
+            HoldPoint::Code(_) | HoldPoint::Start(_) => hold_at(point, 0),
+            HoldPoint::Call { .. } | HoldPoint::Line { .. } => hold_at(point, attempt),
+        };
+        return Some(pair.map(hold).to_vec());
+    }
+    None
+}
+
+/// Returns whether two threads may be at these points at once. A point that only the first thread was seen to reach
+/// first may be reached by others as well.
+fn are_of_different_threads(memory: &HuntMemory, first: &HoldPoint, second: &HoldPoint) -> bool {
+    if let (
+        HoldPoint::Call { process: first, .. },
+        HoldPoint::Call {
+            process: second, ..
+        },
+    ) = (first, second)
+    {
+        return first != second;
+    }
+    let has_other_thread = |point| {
+        let threads = memory.points.get(point).map(|one| &one.threads);
+        threads.is_some_and(|threads| threads.iter().any(|thread| *thread > 0))
+    };
+    has_other_thread(first) || has_other_thread(second)
+}
+
+/// Returns the attempt with this number, from 0, to hold a thread at a point. A program passes calls and lines often and in
+/// varying numbers, so each arrival there is held with probability one half.
+fn hold_at(point: &HoldPoint, attempt: u64) -> Hold {
+    let (end, limit) = match point {
+        HoldPoint::Code(_) | HoldPoint::Start(_) => (HoldEnd::OthersBlocked, CODE_LIMIT),
+        HoldPoint::Call { .. } => {
+            let drawn = trial_seed(CALLS, TrialId(attempt)) % MOST_PROGRESS;
+            let calls = u32::try_from(drawn).unwrap_or(0) + 1;
+            (HoldEnd::OthersProgressed(calls), CALL_LIMIT)
+        }
+        HoldPoint::Line { .. } => (HoldEnd::Time, LINE_LIMIT),
+    };
+    let occurrence = match point {
+        HoldPoint::Code(_) | HoldPoint::Start(_) => Occurrence::Nth(1 << attempt.min(10)),
+        HoldPoint::Call { .. } | HoldPoint::Line { .. } => Occurrence::Half(attempt),
+    };
+    Hold {
+        point: point.clone(),
+        occurrence,
+        end,
+        limit,
+        watches: false,
+    }
+}

@@ -1,0 +1,37 @@
+//! Describes the progress of a hunt.
+
+use super::memory::HuntMemory;
+use super::policy::singles_left;
+use crate::model::{HoldPlan, VariantId};
+use crate::state::State;
+use crate::words;
+
+/// Returns what was tried so far, and the best hold.
+pub(super) fn describe_search(state: &State) -> Option<String> {
+    let memory: &HuntMemory = state.learned()?;
+    if let Some(examined) = &memory.examined {
+        let fresh = examined.fresh;
+        return Some(format!(
+            "examines a hold: {} of {} failed",
+            fresh.failures, fresh.trials
+        ));
+    }
+    if memory.learning_trials == 0
+        || state
+            .open_holds()
+            .any(|plan| matches!(plan, HoldPlan::Learn(_)))
+    {
+        return Some("learns the points that the program reaches".to_owned());
+    }
+    let points = memory.points.in_order().len() as u64;
+    let held = state.held_tally(VariantId(0));
+    let (failures, trials) = (held.failures, held.finished_trials());
+    let what = match singles_left(memory) {
+        0 => "pairs of points".to_owned(),
+        left => format!("{left} left"),
+    };
+    let points = words::format_count(points, "point");
+    Some(format!(
+        "{points}, {what}   held: {failures} of {trials} failed"
+    ))
+}

@@ -1,0 +1,17 @@
+//! Settings of the search for a schedule.
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where `hunt` holds threads.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct HuntSettings {
+    /// Hold threads only in files whose path contains this [default: the program's own files]
+    ///
+    /// Executables and shared objects. By default, files of the system and of interpreters are left out. Can be
+    /// given several times.
+    #[arg(long, value_name = "TEXT")]
+    pub hold_in: Vec<String>,
+}

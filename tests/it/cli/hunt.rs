@@ -1,0 +1,144 @@
+//! Tests `hunt` with real programs: it provokes races, says where they are, and leaves correct programs alone.
+
+use super::support::{Said, Sandbox};
+use crate::needs::{needs, program};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// Compiles a program of the crate `provoke-holds` as `./program`.
+fn compile(sandbox: &Sandbox, source: &str) {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/holds/tests");
+    let name = Path::new(source).file_name().unwrap();
+    std::fs::copy(tests.join(source), sandbox.path(name.to_str().unwrap())).unwrap();
+    let compiled = Command::new("cc")
+        .args(["-g", "-O1", "-pthread", "-o", "program"])
+        .arg(name)
+        .current_dir(sandbox.path(""))
+        .status();
+    assert!(compiled.unwrap().success());
+}
+
+fn hunt(sandbox: &Sandbox, args: &[&str]) -> (Value, Said) {
+    let (report, said) = sandbox.ask("hunt", &[args, &["--", "./program"]].concat());
+    (report["answer"]["hunt"].clone(), said)
+}
+
+#[test]
+fn a_race_is_provoked_located_and_repeated() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    compile(&sandbox, "racy/refcount.c");
+    let (answer, said) = hunt(&sandbox, &["--seed", "1"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    let held = &answer["held"];
+    let [failures, trials] = ["failures", "trials"].map(|name| held[name].as_u64().unwrap());
+    assert!(trials >= 20 && 10 * failures >= 9 * trials, "{said}");
+    assert_eq!(answer["places"][0]["function"], "drop", "{said}");
+    // The window is between the load and the store of the count, and contains nothing else.
+    let window = answer["window"].as_array().unwrap();
+    let failing: Vec<u64> = window
+        .iter()
+        .filter(|line| line["failures"].as_u64() > Some(0))
+        .map(|line| line["line"].as_u64().unwrap())
+        .collect();
+    assert!(failing.contains(&8), "{said}");
+    assert!(failing.iter().all(|line| (7..=9).contains(line)), "{said}");
+    // The rate without holds is a rate of its own.
+    let natural = answer["natural"]["trials"].as_u64().unwrap();
+    assert!(natural > 5, "{said}");
+
+    let replay = format!("provoke-out/last#{}", answer["example"]);
+    let again = sandbox.provoke(&["replay", &replay]);
+    assert_eq!(again.code, Some(1), "{again}");
+    assert!(again.stdout.contains("this time it failed"), "{again}");
+}
+
+/// Two threads remove the last entry: each has seen that there is one.
+const RACY_CACHE: &str = "\
+import sys, threading
+
+entries = {'key': 1}
+failed = []
+
+def take():
+    if 'key' in entries:
+        try:
+            entries.pop('key')
+        except KeyError:
+            failed.append(1)
+
+threads = [threading.Thread(target=take) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+sys.exit(3 if failed else 0)
+";
+
+#[test]
+fn a_race_of_python_threads_is_provoked_at_its_line() {
+    needs!(program("python3"));
+    let sandbox = Sandbox::new();
+    sandbox.write("cache.py", RACY_CACHE);
+    let (report, said) = sandbox.ask(
+        "hunt",
+        &["-d", "20s", "--seed", "1", "--", "python3", "cache.py"],
+    );
+    let answer = &report["answer"]["hunt"];
+    assert_eq!(said.code, Some(1), "{said}");
+    assert_eq!(answer["natural"]["failures"], 0, "{said}");
+    // Between the test in line 7 and the removal in line 9.
+    let line = answer["places"][0]["line"].as_u64().unwrap();
+    assert!((8..=9).contains(&line), "{said}");
+}
+
+#[test]
+fn a_killed_hunt_leaves_nothing_and_is_resumed() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    compile(&sandbox, "racy/refcount.c");
+    let args = [
+        "hunt",
+        "-o",
+        "cut",
+        "--seed",
+        "1",
+        "--progress=none",
+        "--",
+        "./program",
+    ];
+    sandbox.kill_soon_after(40, "cut", sandbox.command(&args));
+    let resumed = sandbox.provoke(&["resume", "cut", "--progress=none"]);
+    assert_eq!(resumed.code, Some(1), "{resumed}");
+    assert!(
+        resumed.stdout.contains("if a thread is held at"),
+        "{resumed}"
+    );
+}
+
+#[test]
+fn a_correct_program_does_not_fail() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    compile(&sandbox, "correct/queue.c");
+    let (answer, said) = hunt(&sandbox, &["-n", "400", "--seed", "1"]);
+    assert_eq!(said.code, Some(0), "{said}");
+    assert_eq!(answer["tried"]["failures"], 0, "{said}");
+    assert!(answer["tried"]["trials"].as_u64() > Some(100), "{said}");
+    assert!(
+        said.stdout.starts_with("No failure: it passed in all"),
+        "{said}"
+    );
+}
+
+#[test]
+fn only_one_variant_is_examined() {
+    let sandbox = Sandbox::new();
+    let said = sandbox.provoke(&["hunt", "-L", "mode=a,b", "--", "true", "{mode}"]);
+    assert_eq!(said.code, Some(2), "{said}");
+    assert!(
+        said.stderr.contains("`hunt` examines one variant"),
+        "{said}"
+    );
+}
