@@ -72,6 +72,7 @@ fn main() {
         base: PathBuf::from("/"),
         seed: 1,
         baseline: None,
+        held: None,
         searched: None,
     };
     let plan = scenario.to_plan(around).expect("a complete scenario");

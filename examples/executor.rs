@@ -84,6 +84,7 @@ fn plan() -> Plan {
         base: PathBuf::from("."),
         seed: 1,
         baseline: None,
+        held: None,
         searched: None,
     };
     scenario.to_plan(around).expect("a plan")

@@ -19,6 +19,7 @@ pub(crate) fn plan(text: &str) -> Plan {
         base: "/".into(),
         seed: 1,
         baseline: None,
+        held: None,
         searched: None,
     };
     scenario.to_plan(surroundings).expect("a plan")

@@ -43,6 +43,7 @@ fn main() {
         base: PathBuf::from("."),
         seed: 1,
         baseline: None,
+        held: None,
         searched: None,
     };
     let mut state = State::begin_fold(

@@ -10,8 +10,8 @@ use crate::exec::{
     Executor, ExecutorFuture, KeptCores, PreparationResult, STORY, StopUrgency, remove_cores,
 };
 use crate::model::{
-    Ending, Event, InconclusiveReason, NoteLevel, Observation, Outcome, Plan, Signal, SlotId,
-    StopCause, Timeout, Trial, TrialId, VariantId, trial_seed,
+    Ending, Event, HoldPlan, InconclusiveReason, NoteLevel, Observation, Outcome, Plan, Signal,
+    SlotId, StopCause, Timeout, Trial, TrialId, VariantId, trial_seed,
 };
 use crate::oracle;
 use crate::questions::{CapturePolicy, Policy, QuestionKind, Step};
@@ -37,6 +37,8 @@ const STARTS_OF_A_SERVICE: u64 = 3;
 const SKIPS_IN_VAIN: u64 = 100;
 /// The same for skipped trials of a search: there, a skip means that the candidate is not testable, as in `git bisect`.
 const SKIPS_OF_A_PLACE: u64 = 3;
+/// Part of the timeout for which the threads of a trial may be held.
+const HELD_PART: u32 = 5;
 /// Maximum number of trials that are reported as slow; the live line names the slowest.
 const SLOW_NOTES: u32 = 3;
 /// Interval at which the loop checks the time and redraws the screen.
@@ -428,15 +430,22 @@ impl LoopState<'_, '_> {
                 } else {
                     self.policy().next_held_trial(state)
                 };
+                let timeout = held.as_ref().map_or(timeout, |held| held.timeout);
+                let explores = held.is_some();
+                let planned = state.plan.held.as_ref().map(|held| HoldPlan::Hold {
+                    holds: held.holds.clone(),
+                    total_limit: timeout / HELD_PART,
+                    evidence: true,
+                });
                 let trial = Trial {
                     id,
                     variant,
                     lane,
                     seed: trial_seed(state.plan.seed, id),
-                    timeout: held.as_ref().map_or(timeout, |held| held.timeout),
+                    timeout,
                     capture: capturing,
-                    explores: held.is_some(),
-                    hold: held.map(|held| Box::new(held.plan)),
+                    explores,
+                    hold: held.map(|held| held.plan).or(planned).map(Box::new),
                 };
                 return self.is_ready(variant).then_some(trial);
             }
@@ -534,6 +543,9 @@ impl LoopState<'_, '_> {
             && !matches!(outcome, Outcome::Void(InconclusiveReason::Interrupted))
         {
             outcome = Outcome::Void(InconclusiveReason::Warmup);
+        }
+        if state.plan.held.is_some() && !is_held(&trial, &seen) && !is_inconclusive(&outcome) {
+            outcome = Outcome::Void(InconclusiveReason::NotHeld);
         }
         if let Outcome::Fail(failure) = &outcome
             && !self.driver.question.is_the_bug(state, &trial, failure)
@@ -795,6 +807,7 @@ fn inconclusive_reason(void: InconclusiveReason, seen: &Observation) -> String {
         InconclusiveReason::NotStarted => not_started,
         InconclusiveReason::Lost => seen.lost.clone(),
         InconclusiveReason::NotReady => seen.not_ready(),
+        InconclusiveReason::NotHeld => seen.holds.as_ref().and_then(|holds| holds.refused.clone()),
         _ => None,
     };
     match more {
@@ -809,6 +822,18 @@ fn drop_evidence(folder: &Path, seen: &mut Observation) {
         let _ = fs::remove_file(folder.join(STORY));
         let _ = fs::remove_dir(folder);
     }
+}
+
+/// Returns whether every hold of a trial held a thread.
+fn is_held(trial: &Trial, seen: &Observation) -> bool {
+    let plan = trial.hold.as_deref();
+    let seen = seen.holds.as_deref();
+    plan.zip(seen)
+        .is_some_and(|(plan, seen)| seen.reached_all(plan))
+}
+
+fn is_inconclusive(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Void(_))
 }
 
 /// Runs a trial after a delay, unless its end is requested before.

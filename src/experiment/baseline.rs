@@ -45,7 +45,13 @@ impl ResolvedBaseline {
             [] => BaselineFilter::AsThere,
             only => BaselineFilter::Only(only.iter().map(|only| only.0).collect()),
         };
-        let Some(text) = &scenario.baseline.baseline else {
+        // The trials of a hunt are the baseline of trials with its holds.
+        let named = scenario
+            .baseline
+            .baseline
+            .as_ref()
+            .or(scenario.trials.held.as_ref());
+        let Some(text) = named else {
             let confirms = scenario.outline.ask == Some(QuestionSettings::Confirm)
                 && scenario.confirm.assume_rate.is_none();
             return Ok(confirms
@@ -153,6 +159,10 @@ impl ResolvedBaseline {
         let measured = match state.plan.question.as_confirm() {
             // A further fix is compared with the baseline of the first one.
             Some(asked) => baseline_of_confirm(&state, asked)?,
+            None if asked.trials.held.is_some() && state.plan.question.as_hunt().is_some() => {
+                super::held::measure_hunt(&state, looked_for)
+                    .unwrap_or_else(|| measure_variant(&state, variant, looked_for))
+            }
             None if alone => measure_variant(&state, variant, looked_for),
             None => {
                 let base = measure_variant(&state, variant, looked_for);

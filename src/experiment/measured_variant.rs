@@ -27,7 +27,21 @@ pub(super) fn measure_variant(
     variant: VariantId,
     looked_for: &BaselineFilter,
 ) -> MeasuredBaseline {
-    let tally = state.tally_of(variant);
+    measure_tally(state, variant, state.tally_of(variant), looked_for)
+}
+
+/// Does the same for the trials of a hunt with holds.
+pub(super) fn measure_held(state: &State, looked_for: &BaselineFilter) -> MeasuredBaseline {
+    let variant = VariantId(0);
+    measure_tally(state, variant, state.held_tally(variant), looked_for)
+}
+
+fn measure_tally(
+    state: &State,
+    variant: VariantId,
+    tally: &Tally,
+    looked_for: &BaselineFilter,
+) -> MeasuredBaseline {
     let as_a_bug = |group: &SignatureFailures| {
         bug_names(group, state.captured_tally(variant), &state.plan.rules.only)
     };

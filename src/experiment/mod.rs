@@ -19,6 +19,7 @@ mod error;
 mod exports;
 mod forecast;
 mod further_searches;
+mod held;
 mod helper;
 mod hooks;
 mod measured_variant;

@@ -2,6 +2,7 @@
 
 use super::baseline::{BaselineRun, ResolvedBaseline};
 use super::error::ExperimentError;
+use super::held::planned_holds;
 use super::observer::ExperimentObserver;
 use super::search::find_searched;
 use crate::model::Plan;
@@ -42,6 +43,7 @@ pub fn plan_from_settings(
     let (measured, chosen) = baseline.map(|found| (found.measured, found.chosen)).unzip();
     let around = PlanContext {
         baseline: measured,
+        held: planned_holds(&scenario)?,
         searched: find_searched(&scenario, &here, observer)?,
         ..PlanContext::of_this_process(here)
     };
@@ -93,6 +95,7 @@ fn context_of_scenario(
     let baseline = ResolvedBaseline::of_scenario(scenario)?;
     Ok(PlanContext {
         baseline: baseline.map(|found| found.measured),
+        held: planned_holds(scenario)?,
         searched: find_searched(scenario, base, observer)?,
         ..PlanContext::of_this_process(base.to_owned())
     })

@@ -40,6 +40,7 @@ impl Bench {
             base: self.path("base"),
             seed: 1,
             baseline: None,
+            held: None,
             searched: None,
         };
         let mut plan = scenario.to_plan(around).unwrap();

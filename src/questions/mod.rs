@@ -49,7 +49,7 @@ pub use confirm::{
     ConfirmPolicy, ConfirmProgress, Confirmation, MoreFailures, clean_needed, doubtful_failures,
     needed_by_default, seconds_of_a_pass,
 };
-pub use hunt::{HeldPlace, HuntPolicy, HuntReport, RaceReport, RaceSide, WindowLine};
+pub use hunt::{HeldPlace, HuntPolicy, HuntReport, RaceReport, RaceSide, WindowLine, found_holds};
 pub use policy::{HeldTrial, Policy, Step, StopRule, Verdict, rate_interval, untold_trials};
 pub use ramp::{LoadLevelReport, RampPolicy, Threshold};
 pub use rate::{RepeatPolicy, rate_bounds};

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// A trial that holds threads to explore schedules.
 #[derive(Clone, Debug)]
 pub struct HeldTrial {
-    /// What it does with its threads.
+    /// Its holds.
     pub plan: HoldPlan,
     /// Time after which it is hung.
     pub timeout: Duration,

@@ -350,6 +350,12 @@ fn collect_notes(
 ) -> Vec<String> {
     let grown = growth.iter().filter(|growth| growth.warns);
     let mut notes: Vec<String> = grown.map(ProcessGrowth::describe_growth).collect();
+    if let Some(held) = &state.plan.held {
+        notes.push(format!(
+            "threads were held as {} found: these are not natural rates",
+            held.run
+        ));
+    }
     notes.extend(describe_heap_damage(variants));
     for variant in variants {
         let of = if variant.name.is_empty() {

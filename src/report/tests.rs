@@ -49,6 +49,7 @@ fn plan(runs: u64) -> Plan {
         base: "/".into(),
         seed: 17,
         baseline: None,
+        held: None,
         searched: None,
     };
     scenario.to_plan(around).unwrap()

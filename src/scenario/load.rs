@@ -416,6 +416,7 @@ mod tests {
             seed: 1,
             searched: None,
             baseline: None,
+            held: None,
         }
     }
 

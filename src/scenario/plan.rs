@@ -5,7 +5,7 @@ use super::search::{MAKE_LIMIT, SearchSources};
 use super::{Actor, DurationValue, EnvValue, OnlyRule, QuestionSettings, Scenario, Variant};
 use crate::model::{
     ActorPlan, ActorRole, Alpha, BugFilter, CaptureMode, CoreSettings, EditPlan, ExpectedResult,
-    FileChange, Hooks, MeasuredBaseline, Plan, Question, Resource, ResourceLimit, Rules,
+    FileChange, HeldPlan, Hooks, MeasuredBaseline, Plan, Question, Resource, ResourceLimit, Rules,
     StopLimits, Text, Timeout, VariantPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +41,8 @@ pub struct PlanContext {
     pub searched: Option<SearchSources>,
     /// The counts of the baseline, if one was named.
     pub baseline: Option<MeasuredBaseline>,
+    /// The holds of every trial.
+    pub held: Option<HeldPlan>,
 }
 
 impl PlanContext {
@@ -54,6 +56,7 @@ impl PlanContext {
             base,
             seed,
             baseline: None,
+            held: None,
             searched: None,
         }
     }
@@ -202,6 +205,7 @@ impl Scenario {
             jobs,
             waves,
             warmup: self.trials.warmup.unwrap_or(0),
+            held: around.held.map(Box::new),
             delay: self.trials.delay.map_or(Duration::ZERO, |span| span.0),
             alpha: self
                 .stop

@@ -188,6 +188,14 @@ impl Scenario {
             let hint = format!("leave the variants out (`{}`, ...)", second.name);
             return Err(refuse_at(what, &["variant"], hint));
         }
+        if self.trials.held.is_some() {
+            let what = "`hunt` searches holds, so `held` has no effect";
+            return Err(refuse_at(
+                what,
+                &["held"],
+                "leave it out, or use `provoke run`",
+            ));
+        }
         let scope = match &*self.hunt.hold_in {
             [] => CodeScope::Own,
             parts => CodeScope::Named(parts.to_vec()),

@@ -53,6 +53,7 @@ impl Scenario {
             trials: TrialSettings {
                 jobs: NonZeroU32::new(plan.jobs),
                 wave: NonZeroU32::new(plan.jobs).filter(|_| plan.waves),
+                held: plan.held.as_ref().map(|held| held.run.clone()),
                 warmup: Some(plan.warmup).filter(|warmup| *warmup > 0),
                 delay: Some(DurationValue(plan.delay)).filter(|delay| delay.0 > Duration::ZERO),
                 ..TrialSettings::default()

@@ -129,6 +129,7 @@ mod tests {
             seed: 1,
             searched: None,
             baseline: None,
+            held: None,
         };
         scenario.to_plan(around).unwrap()
     }

@@ -226,7 +226,7 @@ pub struct TrialFacts {
     pub outcome: Outcome,
     /// Duration of its main processes.
     pub elapsed: Duration,
-    /// What was observed about its holds.
+    /// Points that it reached, and threads that were held in it.
     pub holds: Option<Box<HoldObservation>>,
     /// Leaked processes, and leaked objects of an engine.
     pub(crate) leaked: (u64, u64),

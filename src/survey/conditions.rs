@@ -12,6 +12,8 @@ pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Condi
     all.set_fact("jobs", plan.jobs.to_string());
     all.set_fact("waves", if plan.waves { "yes" } else { "no" });
     all.set_fact("load", describe_load(plan));
+    let held = plan.held.as_ref();
+    all.set_fact("held", or_none(held.map(|held| held.run.clone())));
     let traced = plan.capture == CaptureMode::Trace;
     all.set_fact("tracer", if traced { "attached" } else { "none" });
     // Core dumps do not affect a confirmation, which ends at its first crash.

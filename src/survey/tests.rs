@@ -58,6 +58,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
         jobs: 1,
         waves: false,
         warmup: 0,
+        held: None,
         delay: Duration::ZERO,
         alpha: Alpha::default(),
         expect: ExpectedResult::default(),

@@ -460,6 +460,10 @@ fn after_the_end(
                 format!("provoke explain {run}#{trial}"),
             ),
             SuggestedCommand::new(
+                "is it fixed?",
+                format!("provoke confirm --held {run} -- FIXED"),
+            ),
+            SuggestedCommand::new(
                 "hold the thread again",
                 format!("provoke replay {run}#{trial}"),
             ),

@@ -34,6 +34,7 @@ pub(crate) fn plan(toml: &str) -> Plan {
         base: PathBuf::from("/"),
         seed: 1,
         baseline: None,
+        held: None,
         searched: None,
     };
     scenario.to_plan(around).unwrap()

@@ -150,6 +150,7 @@ fn hold_at(point: &HoldPoint, occurrence: u32) -> Hold {
         end: HoldEnd::OthersBlocked,
         limit: Duration::from_millis(50),
         watches: false,
+        anchor: None,
     }
 }
 

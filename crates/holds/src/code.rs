@@ -6,8 +6,11 @@
 use crate::access::{is_shared, is_write};
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, LittleEndian, UnwindSection as _};
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic};
-use object::{Object as _, ObjectSection as _, ObjectSegment as _, SectionFlags, SegmentFlags};
-use provoke_model::CodePoint;
+use object::{
+    Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SectionFlags,
+    SegmentFlags, SymbolKind,
+};
+use provoke_model::{CodeAnchor, CodePoint};
 use provoke_sys::untrusted::Untrusted as _;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -39,8 +42,12 @@ pub enum CodeError {
 pub struct CodeFile {
     path: PathBuf,
     version: FileVersion,
+    /// Identity of its build.
+    build: String,
     /// Decoded when they are needed.
     functions: OnceCell<Vec<CodeFunction>>,
+    /// Symbols of functions with their addresses, read when they are needed.
+    symbols: OnceCell<Vec<(String, u64)>>,
     segments: Vec<LoadedSegment>,
 }
 
@@ -88,14 +95,22 @@ impl CodeFile {
     pub fn read(path: &Path) -> Result<Self, CodeError> {
         let version = FileVersion::of_file(path)?;
         let bytes = read_file(path)?;
-        let segments = parse_elf(path, &bytes)?
+        let file = parse_elf(path, &bytes)?;
+        let segments = file
             .segments()
             .map(|segment| loaded_segment(&segment))
             .collect();
+        let build = match file.build_id() {
+            Ok(Some(id)) => format!("{id:02x?}"),
+            // Without an identity, any change of the file makes another build.
+            _ => format!("{version:?}"),
+        };
         Ok(Self {
             path: path.to_owned(),
             version,
+            build,
             functions: OnceCell::new(),
+            symbols: OnceCell::new(),
             segments,
         })
     }
@@ -103,6 +118,47 @@ impl CodeFile {
     /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns what identifies the instruction at an address in another build, if its function has a symbol.
+    pub(crate) fn anchor_of(&self, address: u64) -> Option<CodeAnchor> {
+        let function = self
+            .functions()
+            .iter()
+            .find(|function| function.range.contains(&address))?;
+        let mut instructions = function.instructions.iter();
+        let instruction = instructions.position(|one| one.address == address)?;
+        let mut symbols = self.symbols().iter();
+        let (symbol, _) = symbols.find(|(_, start)| *start == function.range.start)?;
+        Some(CodeAnchor {
+            build: self.build.clone(),
+            symbol: symbol.clone(),
+            instruction: u32::try_from(instruction).ok()?,
+        })
+    }
+
+    /// Returns the address of the same instruction in this build: of its number in its function.
+    pub(crate) fn address_of_anchor(&self, anchor: &CodeAnchor) -> Option<u64> {
+        let mut symbols = self.symbols().iter();
+        let (_, start) = symbols.find(|(symbol, _)| *symbol == anchor.symbol)?;
+        let function = self
+            .functions()
+            .iter()
+            .find(|one| one.range.start == *start)?;
+        let number = usize::try_from(anchor.instruction).ok()?;
+        let last = function.instructions.last();
+        let instruction = function.instructions.get(number).or(last)?;
+        Some(instruction.address)
+    }
+
+    fn symbols(&self) -> &[(String, u64)] {
+        self.symbols
+            .get_or_init(|| read_symbols(&self.path).unwrap_or_default())
+    }
+
+    /// Returns whether the file is the build to which an address belongs.
+    pub(crate) fn is_build_of(&self, anchor: &CodeAnchor) -> bool {
+        self.build == anchor.build
     }
 
     /// Returns the functions, in the order of their addresses.
@@ -189,6 +245,18 @@ fn parse_elf<'data>(path: &Path, bytes: &'data [u8]) -> Result<object::File<'dat
 /// Returns whether a section has no code of the program, but jumps to functions of other files.
 fn is_linkage(section: &str) -> bool {
     section.starts_with(".plt") || matches!(section, ".init" | ".fini")
+}
+
+/// Reads the symbols of the functions of a file, with their addresses.
+fn read_symbols(path: &Path) -> Result<Vec<(String, u64)>, CodeError> {
+    let bytes = read_file(path)?;
+    let file = parse_elf(path, &bytes)?;
+    let symbols = file.symbols().chain(file.dynamic_symbols());
+    let functions =
+        symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
+    let named =
+        functions.filter_map(|symbol| Some((symbol.name().ok()?.to_owned(), symbol.address())));
+    Ok(named.collect())
 }
 
 /// Reads the functions of a file, and decodes their instructions.

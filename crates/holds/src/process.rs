@@ -1,7 +1,7 @@
 //! Breakpoints in the memory of one process.
 
 use crate::code::{CodeCache, CodeFile, CodeInstruction};
-use provoke_model::CodePoint;
+use provoke_model::{CodeAnchor, CodePoint};
 use provoke_sys::memory::read_mappings;
 use provoke_sys::tracee::{BREAKPOINT, WritableMemory};
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ pub(crate) struct TracedProcess {
     memory: WritableMemory,
     /// The breakpoints by address: the replaced byte, and the index of the point.
     breakpoints: BTreeMap<u64, (u8, usize)>,
+    /// The original bytes of breakpoints that were removed: a process that was copied before may still have them.
+    removed: BTreeMap<u64, u8>,
 }
 
 impl TracedProcess {
@@ -23,15 +25,23 @@ impl TracedProcess {
         Ok(Self {
             memory: WritableMemory::of_process(pid)?,
             breakpoints: BTreeMap::new(),
+            removed: BTreeMap::new(),
         })
     }
 
     /// Returns a process that was copied from this one, with its breakpoints.
     pub(crate) fn copy_to(&self, pid: i32) -> io::Result<Self> {
-        Ok(Self {
+        let copy = Self {
             memory: WritableMemory::of_process(pid)?,
             breakpoints: self.breakpoints.clone(),
-        })
+            removed: self.removed.clone(),
+        };
+        for (address, byte) in &copy.removed {
+            if copy.has_breakpoint_byte(*address) {
+                copy.memory.write_bytes(*address, &[*byte])?;
+            }
+        }
+        Ok(copy)
     }
 
     /// Sets breakpoints: addresses in memory with the indices of their points. Neighbours are written together.
@@ -62,6 +72,7 @@ impl TracedProcess {
     /// Restores the byte at an address, and forgets the breakpoint.
     pub(crate) fn remove_breakpoint(&mut self, address: u64) {
         if let Some((byte, _)) = self.breakpoints.remove(&address) {
+            self.removed.insert(address, byte);
             // The process may have ended.
             let _ = self.memory.write_bytes(address, &[byte]);
         }
@@ -108,6 +119,7 @@ impl TracedProcess {
     /// Restores all bytes.
     pub(crate) fn remove_all(&mut self) {
         for (address, (byte, _)) in std::mem::take(&mut self.breakpoints) {
+            self.removed.insert(address, byte);
             let _ = self.memory.write_bytes(address, &[byte]);
         }
     }
@@ -146,8 +158,35 @@ impl MappedCode {
         self.0.iter().map(|(file, bias)| (&**file, *bias))
     }
 
-    /// Returns the address in memory of a point.
-    pub(crate) fn address_of(&self, point: &CodePoint) -> Option<u64> {
+    /// Returns the address in memory of a point. If its file is another build, or is not mapped, the function is looked up
+    /// by its symbol in all files.
+    pub(crate) fn address_of_hold(
+        &self,
+        point: &CodePoint,
+        anchor: Option<&CodeAnchor>,
+    ) -> Option<u64> {
+        let Some(anchor) = anchor else {
+            return self.address_of(point);
+        };
+        let is_same = |file: &CodeFile| {
+            file.path().as_os_str() == point.object.as_os_str() && file.is_build_of(anchor)
+        };
+        if self.files().any(|(file, _)| is_same(file)) {
+            return self.address_of(point);
+        }
+        self.files()
+            .find_map(|(file, bias)| Some(bias.wrapping_add(file.address_of_anchor(anchor)?)))
+    }
+
+    /// Returns what identifies the instruction of a point in another build.
+    pub(crate) fn anchor_of(&self, point: &CodePoint) -> Option<CodeAnchor> {
+        let mut files = self.files();
+        let (file, _) =
+            files.find(|(file, _)| file.path().as_os_str() == point.object.as_os_str())?;
+        file.anchor_of(point.address)
+    }
+
+    fn address_of(&self, point: &CodePoint) -> Option<u64> {
         let mut files = self.files();
         let (_, bias) =
             files.find(|(file, _)| file.path().as_os_str() == point.object.as_os_str())?;

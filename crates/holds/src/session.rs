@@ -8,9 +8,10 @@ use crate::loader::find_loader_code;
 use crate::process::{MappedCode, TracedProcess, instruction_before};
 use crate::scope::is_in_scope;
 use provoke_model::{
-    AccessingThread, CodePoint, CreationSide, Hold, HoldEnd, HoldObservation, HoldPlan, HoldPoint,
-    LearnedPoint, RacingAccess,
+    AccessingThread, CodePoint, CodeScope, CreationSide, Hold, HoldEnd, HoldObservation, HoldPlan,
+    HoldPoint, LearnedPoint, RacingAccess,
 };
+use provoke_sys::call_filter::CLONE3;
 use provoke_sys::call_filter::{TRACED_CALLS, is_creation};
 use provoke_sys::ptrace::ThreadStop;
 use provoke_sys::threads::parse_call;
@@ -616,10 +617,7 @@ impl HoldSession {
         let writes = accessing
             .as_ref()
             .map(|(_, instruction)| instruction.writes_memory);
-        let point = match &self.plan.holds()[hold].point {
-            HoldPoint::Code(point) => Some(point.clone()),
-            HoldPoint::Call { .. } | HoldPoint::Start(_) | HoldPoint::Line { .. } => None,
-        };
+        let point = self.plan.holds()[hold].point.as_code().cloned();
         Some(RacingAccess {
             hold,
             held: AccessingThread {
@@ -674,21 +672,23 @@ impl HoldSession {
                 let mapped = MappedCode::of_process(pid, &mut self.files, in_scope);
                 self.learnable_breakpoints(&mapped)
             }
-            HoldPlan::Hold { holds, .. } => {
-                let is_held = |path: &Path| {
-                    holds.iter().any(|hold| {
-                        matches!(&hold.point, HoldPoint::Code(point) if point.object.as_os_str() == path)
-                    })
-                };
-                let mapped = MappedCode::of_process(pid, &mut self.files, is_held);
+            HoldPlan::Hold {
+                holds, evidence, ..
+            } => {
+                let evidence = *evidence;
+                let is_wanted = |path: &Path| holds.iter().any(|hold| may_have_point(hold, path));
+                let mapped = MappedCode::of_process(pid, &mut self.files, is_wanted);
+                if evidence && self.seen.anchors.is_empty() {
+                    let anchor_of = |hold: &Hold| mapped.anchor_of(hold.point.as_code()?);
+                    self.seen.anchors = holds.iter().map(anchor_of).collect();
+                }
                 let holds = holds.iter().enumerate().zip(&self.holds);
                 holds
                     .filter(|((_, hold), progress)| !hold.occurrence.is_over(progress.arrivals))
-                    .filter_map(|((index, hold), _)| match &hold.point {
-                        HoldPoint::Code(point) => Some((mapped.address_of(point)?, index)),
-                        HoldPoint::Call { .. } | HoldPoint::Start(_) | HoldPoint::Line { .. } => {
-                            None
-                        }
+                    .filter_map(|((index, hold), _)| {
+                        let point = hold.point.as_code()?;
+                        let address = mapped.address_of_hold(point, hold.anchor.as_ref())?;
+                        Some((address, index))
                     })
                     .collect()
             }
@@ -765,9 +765,19 @@ pub fn traced_calls(plan: &HoldPlan) -> Vec<u64> {
     }
     let calls = plan.holds().iter().filter_map(|hold| match hold.point {
         HoldPoint::Call { call, .. } => Some(call),
-        HoldPoint::Code(_) | HoldPoint::Start(_) | HoldPoint::Line { .. } => None,
+        // A new process has a copy of the breakpoints, so it must not start without the tracer.
+        HoldPoint::Code(_) => Some(CLONE3),
+        HoldPoint::Start(_) | HoldPoint::Line { .. } => None,
     });
     calls.collect::<BTreeSet<u64>>().into_iter().collect()
+}
+
+/// Returns whether a file may contain the instruction of a hold: its file, or a file of the program that may be another
+/// build of it.
+fn may_have_point(hold: &Hold, path: &Path) -> bool {
+    let is_its_file = |point: &CodePoint| point.object.as_os_str() == path.as_os_str();
+    hold.point.as_code().is_some_and(is_its_file)
+        || (hold.anchor.is_some() && is_in_scope(&CodeScope::Own, path))
 }
 
 /// Continues a thread that ran a breakpoint which was removed meanwhile, or one of the program itself.

@@ -116,6 +116,7 @@ fn plan_of(point: &HoldPoint, seed: u64) -> HoldPlan {
         end: HoldEnd::Time,
         limit: Duration::from_millis(3),
         watches: false,
+        anchor: None,
     };
     HoldPlan::Hold {
         holds: vec![hold],

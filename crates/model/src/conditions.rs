@@ -19,13 +19,14 @@ pub struct Conditions {
 const VARIABLE: &str = "variable.";
 
 /// The names of the facts in a report.
-const NAMES: [(&str, &str); 18] = [
+const NAMES: [(&str, &str); 19] = [
     ("jobs", "parallel trials"),
     ("waves", "trials start in waves"),
     ("copies", "copies of the command in a trial"),
     ("load", "load"),
     ("wrap", "command prefix"),
     ("tracer", "tracer"),
+    ("held", "holds of a hunt"),
     ("timeout", "timeout"),
     ("delay", "pause before a trial"),
     ("limits", "resource limits"),

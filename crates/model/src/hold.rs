@@ -74,6 +74,17 @@ pub enum HoldEnd {
     Time,
 }
 
+/// What identifies an instruction in another build of its file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CodeAnchor {
+    /// Identity of the file in which the address is valid.
+    pub build: String,
+    /// Symbol of the function.
+    pub symbol: String,
+    /// Number of the instruction in the function, from 0.
+    pub instruction: u32,
+}
+
 /// A thread that is held at a point.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Hold {
@@ -89,6 +100,9 @@ pub struct Hold {
     /// Whether to watch the memory that the instruction accesses, for accesses of other threads during the hold.
     #[serde(default, skip_serializing_if = "is_default")]
     pub watches: bool,
+    /// The same instruction in another build of the program.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub anchor: Option<CodeAnchor>,
 }
 
 /// What to do with the threads of a trial.
@@ -102,8 +116,7 @@ pub enum HoldPlan {
         /// Where and how long. Several threads may be held at once. When no other thread can run, they continue in this
         /// order.
         holds: Vec<Hold>,
-        /// No thread is held any more when threads were held for this long in all, so that the program does not seem to
-        /// hang.
+        /// The longest time of all holds together, so that the program does not seem to hang.
         #[serde(rename = "total_limit_us", with = "micros")]
         total_limit: Duration,
         /// Whether the stacks of a crash or a hang are recorded.
@@ -123,13 +136,16 @@ pub enum CodeScope {
     Named(Vec<String>),
 }
 
-/// What was observed about the points of a trial.
+/// Points that a trial reached, and threads that were held in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HoldObservation {
     /// For every hold, how many threads were held.
     #[serde(skip_serializing_if = "is_default")]
     pub times: Vec<u32>,
+    /// For every hold, what identifies its instruction in another build; only if evidence was wanted.
+    #[serde(skip_serializing_if = "is_default")]
+    pub anchors: Vec<Option<CodeAnchor>>,
     /// The points that were reached, if they were to be learned.
     #[serde(skip_serializing_if = "is_default")]
     pub learned: Vec<LearnedPoint>,
@@ -195,6 +211,16 @@ pub struct AccessingThread {
     /// The functions that it runs, the innermost first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stack: Vec<Frame>,
+}
+
+impl HoldPoint {
+    /// Returns the place in the code, if it is one.
+    pub fn as_code(&self) -> Option<&CodePoint> {
+        match self {
+            Self::Code(point) => Some(point),
+            Self::Call { .. } | Self::Start(_) | Self::Line { .. } => None,
+        }
+    }
 }
 
 impl Occurrence {

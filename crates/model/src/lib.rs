@@ -35,8 +35,8 @@ pub use evidence::{
 };
 pub use hang::{AbsentOwner, Hang, HungThread, ThreadActivity, WaitObject};
 pub use hold::{
-    AccessingThread, CodePoint, CodeScope, CreationSide, Hold, HoldEnd, HoldObservation, HoldPlan,
-    HoldPoint, LearnedPoint, Occurrence, RacingAccess,
+    AccessingThread, CodeAnchor, CodePoint, CodeScope, CreationSide, Hold, HoldEnd,
+    HoldObservation, HoldPlan, HoldPoint, LearnedPoint, Occurrence, RacingAccess,
 };
 pub use host::Host;
 pub use load::{
@@ -51,7 +51,8 @@ pub use observation::{
 pub use outcome::{Failure, FailureKind, InconclusiveReason, Outcome, SignalEvidence};
 pub use plan::{
     ActorPlan, ActorRole, Alpha, CaptureMode, CoreSettings, CoreSize, EditPlan, ExpectedResult,
-    FileChange, Hooks, KeepRule, Plan, Resource, ResourceLimit, StopLimits, Timeout, VariantPlan,
+    FileChange, HeldPlan, Hooks, KeepRule, Plan, Resource, ResourceLimit, StopLimits, Timeout,
+    VariantPlan,
 };
 pub use question::{
     Baseline, CompareGoal, CompareQuestion, ConfirmQuestion, EarlierTrials, ExcludedRun, Factor,

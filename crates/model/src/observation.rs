@@ -57,7 +57,7 @@ pub struct Observation {
     /// Whether provoke ended the trial because it was exiting.
     #[serde(skip_serializing_if = "is_default")]
     pub interrupted: bool,
-    /// What was observed about the holds of the trial.
+    /// Points that the trial reached, and threads that were held in it.
     #[serde(skip_serializing_if = "is_default")]
     pub holds: Option<Box<HoldObservation>>,
     /// Why the trial was lost with its slot.

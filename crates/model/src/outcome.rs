@@ -129,6 +129,8 @@ pub enum InconclusiveReason {
     Untold,
     /// The service did not become ready.
     NotReady,
+    /// No thread was held at a point where the run holds one.
+    NotHeld,
 }
 
 impl FailureKind {
@@ -263,7 +265,7 @@ impl Outcome {
 
 impl InconclusiveReason {
     /// All reasons, for reports that list them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NotStarted,
         Self::Unprepared,
         Self::Skipped,
@@ -272,6 +274,7 @@ impl InconclusiveReason {
         Self::Warmup,
         Self::Untold,
         Self::NotReady,
+        Self::NotHeld,
     ];
 }
 
@@ -286,6 +289,7 @@ impl fmt::Display for InconclusiveReason {
             Self::Warmup => "warm-up",
             Self::Untold => "not known which failure",
             Self::NotReady => "service not ready",
+            Self::NotHeld => "hold not reached",
         })
     }
 }

@@ -1,12 +1,21 @@
 //! Plan of a run: everything that is needed to resume it or to replay a trial.
 
 use super::{
-    BugFilter, Container, Factor, LoadPlan, ParallelSetting, Preparation, Question, ResumeLimits,
-    Rules, SearchSpace, Text, VariantChoice, is_default, micros,
+    BugFilter, Container, Factor, Hold, LoadPlan, ParallelSetting, Preparation, Question,
+    ResumeLimits, Rules, SearchSpace, Text, VariantChoice, is_default, micros,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
+
+/// Holds that a hunt has found, for every trial of another run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldPlan {
+    /// The hunt.
+    pub run: String,
+    /// Where threads are held.
+    pub holds: Vec<Hold>,
+}
 
 /// Everything the user asked for. It is complete: the run can be resumed and any of its trials replayed from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +83,9 @@ pub struct Plan {
     /// Number of trials at the beginning that are not counted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub warmup: u64,
+    /// Holds of every trial, which a hunt has found.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub held: Option<Box<HeldPlan>>,
     /// Pause of a slot before each trial.
     #[serde(default, skip_serializing_if = "is_default", with = "micros")]
     pub delay: Duration,

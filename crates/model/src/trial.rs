@@ -41,7 +41,7 @@ pub struct Trial {
     /// Whether the trial captures evidence with cores enabled; it is counted separately.
     #[serde(default, skip_serializing_if = "is_default")]
     pub capture: bool,
-    /// What is done with its threads, if they are held.
+    /// The holds of its threads, or the task to learn its points.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hold: Option<Box<HoldPlan>>,
     /// Whether its hold explores schedules; it is counted separately.

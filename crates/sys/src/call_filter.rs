@@ -87,7 +87,7 @@ const FIRST_ARGUMENT: u32 = 16;
 /// Creates a process; its flags are the first argument.
 pub(crate) const CLONE: u64 = 56;
 /// Creates a process; its flags are in memory, where a filter cannot read them.
-pub(crate) const CLONE3: u64 = 435;
+pub const CLONE3: u64 = 435;
 /// Creates a thread or a process without the tracer of its creator.
 pub(crate) const UNTRACED: u64 = 0x0080_0000;
 

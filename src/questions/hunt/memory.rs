@@ -2,7 +2,7 @@
 
 use super::points::HuntPoints;
 use crate::model::{
-    Hold, HoldPlan, HoldPoint, HuntQuestion, Outcome, RacingAccess, Trial, TrialId,
+    CodeAnchor, Hold, HoldPlan, HoldPoint, HuntQuestion, Outcome, RacingAccess, Trial, TrialId,
 };
 use crate::state::{Memory, State, TrialFacts};
 use provoke_stats::lower_one_sided;
@@ -43,7 +43,7 @@ impl HeldCounts {
         self.trials + self.unreached
     }
 
-    /// Returns whether more trials must show if a hold that failed once is promising, besides those that are open.
+    /// Returns whether more trials than the open ones must show if a hold that failed once is promising.
     pub(super) fn needs_verification(self, open: u64) -> bool {
         let passes = self.launched() - self.failures;
         self.launched() + open < VERIFYING_TRIALS
@@ -52,7 +52,7 @@ impl HeldCounts {
     }
 }
 
-/// What a hunt has learned.
+/// The data that a hunt has learned.
 #[derive(Debug)]
 pub(super) struct HuntMemory {
     asked: HuntQuestion,
@@ -62,7 +62,7 @@ pub(super) struct HuntMemory {
     pub(super) tried: BTreeMap<Vec<Hold>, HeldCounts>,
     /// The sets of holds under which a trial failed.
     pub(super) failing: BTreeSet<Vec<Hold>>,
-    /// The hold whose rate and surroundings are measured.
+    /// The hold whose rate and neighbouring points are measured.
     pub(super) examined: Option<Examination>,
     /// Earlier examinations, which found a low rate.
     earlier: Vec<Examination>,
@@ -76,7 +76,7 @@ pub(super) struct HuntMemory {
     pub(super) refused: Option<String>,
 }
 
-/// The hold whose rate and surroundings are measured.
+/// The hold whose rate and neighbouring points are measured.
 #[derive(Clone, Debug)]
 pub(super) struct Examination {
     pub(super) holds: Vec<Hold>,
@@ -84,6 +84,8 @@ pub(super) struct Examination {
     pub(super) fresh: HeldCounts,
     /// A failing trial, to repeat it.
     pub(super) example: Option<TrialId>,
+    /// For every hold, what identifies its instruction in another build.
+    pub(super) anchors: Vec<Option<CodeAnchor>>,
     /// The points around it, each at its place in the holds.
     pub(super) neighbours: Vec<HoldPoint>,
 }
@@ -123,6 +125,9 @@ impl HuntMemory {
         }
         if let Some(examined) = self.examined.as_mut().filter(|one| one.holds == holds) {
             count_trial(&mut examined.fresh, is_reached, failed);
+            if examined.anchors.is_empty() {
+                examined.anchors.clone_from(&seen.anchors);
+            }
             if failed && is_reached {
                 examined.example.get_or_insert(trial.id);
             }
@@ -157,7 +162,7 @@ impl HuntMemory {
             || budget.is_some_and(|budget| state.worked * TIME_PART > budget)
     }
 
-    /// Returns the hold with the highest failure rate of those that were not examined, if most of its trials failed.
+    /// Returns the hold that was not examined and has the highest failure rate, if most of its trials failed.
     fn most_promising_hold(&self) -> Option<Vec<Hold>> {
         let is_examined = |holds: &Vec<Hold>| {
             let mut known = self.examined.iter().chain(&self.earlier);
@@ -188,6 +193,7 @@ impl HuntMemory {
             holds,
             fresh: HeldCounts::default(),
             example: None,
+            anchors: Vec::new(),
         }
     }
 

@@ -13,8 +13,8 @@ mod progress;
 pub use answer::{HeldPlace, HuntReport, RaceReport, RaceSide, WindowLine};
 pub use policy::HuntPolicy;
 
-use super::{Answer, Policy, QuestionKind};
-use crate::model::{Plan, VariantId};
+use super::{Answer, FailureCounts, Policy, QuestionKind};
+use crate::model::{Hold, Plan, VariantId};
 use crate::state::{Memory, State};
 use memory::HuntMemory;
 
@@ -54,4 +54,18 @@ impl QuestionKind for HuntKind {
             .map(Box::new)
             .map(Answer::Hunt)
     }
+}
+
+/// Returns the best hold of a hunt, for trials of other runs and builds, with the failures of its fresh trials.
+pub fn found_holds(state: &State) -> Option<(Vec<Hold>, FailureCounts)> {
+    let memory: &HuntMemory = state.learned()?;
+    let best = memory.best_examination()?;
+    let anchors = best.anchors.iter().cloned().chain(std::iter::repeat(None));
+    let holds = best.holds.iter().cloned().zip(anchors);
+    let holds = holds.map(|(hold, anchor)| Hold { anchor, ..hold });
+    let counts = FailureCounts {
+        failures: best.fresh.failures,
+        trials: best.fresh.trials,
+    };
+    Some((holds.collect(), counts))
 }

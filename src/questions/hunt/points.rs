@@ -1,4 +1,4 @@
-//! Orders the points of a program: those that probably matter come first.
+//! Orders the points of a program, the most promising ones first.
 
 use crate::model::{CreationSide, HoldPoint, LearnedPoint};
 use std::collections::{BTreeMap, BTreeSet};

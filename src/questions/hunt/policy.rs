@@ -419,5 +419,6 @@ fn hold_at(point: &HoldPoint, attempt: u64) -> Hold {
         end,
         limit,
         watches: false,
+        anchor: None,
     }
 }

@@ -11,6 +11,7 @@ fn around(base: &Path) -> PlanContext {
         base: base.to_owned(),
         seed: 7,
         baseline: None,
+        held: None,
         searched: None,
     }
 }

@@ -7,6 +7,7 @@ fn around() -> PlanContext {
         base: PathBuf::from("/base"),
         seed: 7,
         baseline: None,
+        held: None,
         searched: None,
     }
 }

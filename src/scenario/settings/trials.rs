@@ -39,6 +39,12 @@ pub struct TrialSettings {
     /// Wait this long before each trial
     #[arg(long, value_name = "TIME", hide_short_help = true)]
     pub delay: Option<DurationValue>,
+    /// Hold threads in each trial as this hunt found; its trials are the baseline
+    ///
+    /// Instructions are found again in another build by the symbol of their function. A trial in which no thread reaches
+    /// the point is inconclusive.
+    #[arg(long, value_name = "RUN", hide_short_help = true)]
+    pub held: Option<String>,
     /// Derive the seeds of all trials from this number [default: random]
     ///
     /// The number is reported in either case.

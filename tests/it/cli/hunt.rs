@@ -10,7 +10,12 @@ use std::process::Command;
 fn compile(sandbox: &Sandbox, source: &str) {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/holds/tests");
     let name = Path::new(source).file_name().unwrap();
-    std::fs::copy(tests.join(source), sandbox.path(name.to_str().unwrap())).unwrap();
+    let name = name.to_str().unwrap();
+    std::fs::copy(tests.join(source), sandbox.path(name)).unwrap();
+    compile_here(sandbox, name);
+}
+
+fn compile_here(sandbox: &Sandbox, name: &str) {
     let compiled = Command::new("cc")
         .args(["-g", "-O1", "-pthread", "-o", "program"])
         .arg(name)
@@ -44,7 +49,7 @@ fn a_race_is_provoked_located_and_repeated() {
         .collect();
     assert!(failing.contains(&8), "{said}");
     assert!(failing.iter().all(|line| (7..=9).contains(line)), "{said}");
-    // The rate without holds is a rate of its own.
+    // Trials without holds are counted separately.
     let natural = answer["natural"]["trials"].as_u64().unwrap();
     assert!(natural > 5, "{said}");
 
@@ -91,6 +96,46 @@ fn a_race_of_python_threads_is_provoked_at_its_line() {
     // Between the test in line 7 and the removal in line 9.
     let line = answer["places"][0]["line"].as_u64().unwrap();
     assert!((8..=9).contains(&line), "{said}");
+}
+
+#[test]
+fn a_fix_is_confirmed_under_the_hold_in_a_few_trials() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    compile(&sandbox, "racy/refcount.c");
+    let hunted = sandbox.provoke(&["hunt", "-o", "hunt", "--seed", "1", "--", "./program"]);
+    assert_eq!(hunted.code, Some(1), "{hunted}");
+
+    let confirm = ["confirm", "--held", "hunt", "--progress=none"];
+    let not_fixed = sandbox.provoke(&confirm);
+    assert_eq!(not_fixed.code, Some(1), "{not_fixed}");
+    assert!(not_fixed.stdout.starts_with("NOT FIXED"), "{not_fixed}");
+
+    // The address of the instruction differs in the new build, and the program has the same name.
+    let racy = sandbox.read("refcount.c");
+    let fixed = racy
+        .replace("static void *drop", "static int unused(void) { return 7; }\nint (*used)(void) = unused;\nstatic void *drop")
+        .replace("int references = object->references;", "static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;\n    pthread_mutex_lock(&lock);\n    int references = object->references;")
+        .replace("if (references == 1) free(object);", "pthread_mutex_unlock(&lock);\n    if (references == 1) { volatile int *count = &object->references; *count = 1; }")
+        .replace("return object->references == 1;", "return object->references != 1;");
+    sandbox.write("refcount.c", &fixed);
+    compile_here(&sandbox, "refcount.c");
+    let (report, said) = sandbox.ask("confirm", &["--held", "hunt", "--exclude-half=false"]);
+    assert_eq!(said.code, Some(0), "{said}");
+    let trials = report["variants"][0]["trials"].as_u64().unwrap();
+    assert!(trials <= 10, "{said}");
+}
+
+#[test]
+fn a_point_that_is_not_reached_confirms_nothing() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    compile(&sandbox, "racy/refcount.c");
+    let hunted = sandbox.provoke(&["hunt", "-o", "hunt", "--seed", "1", "--", "./program"]);
+    assert_eq!(hunted.code, Some(1), "{hunted}");
+    let said = sandbox.provoke(&["confirm", "--held", "hunt", "--progress=none", "--", "true"]);
+    assert_eq!(said.code, Some(125), "{said}");
+    assert!(said.to_string().contains("hold not reached"), "{said}");
 }
 
 #[test]

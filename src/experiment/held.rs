@@ -1,0 +1,51 @@
+//! Reads the holds that a hunt has found, for the trials of another run.
+
+use super::measured_variant::{BaselineFilter, measure_held};
+use crate::model::{HeldPlan, MeasuredBaseline};
+use crate::questions;
+use crate::scenario::{PlanError, Scenario};
+use crate::state::State;
+use crate::store::{self, RunFolder, default_root};
+
+/// Returns the holds that a scenario names, if it names any.
+pub(super) fn planned_holds(scenario: &Scenario) -> Result<Option<HeldPlan>, PlanError> {
+    let Some(name) = &scenario.trials.held else {
+        return Ok(None);
+    };
+    let read = RunFolder::find_run(name, &default_root())
+        .and_then(|folder| folder.check_trust(scenario.trust))
+        .and_then(|folder| store::read_run(&folder.journal_path(), |_, _| {}));
+    let state = read.map_err(|error| {
+        let hint = error.hint();
+        let hint = hint.unwrap_or_else(|| "find a hold first: provoke hunt -- CMD".to_owned());
+        PlanError::of_field("held", format!("cannot read the hunt: {error}"), hint)
+    })?;
+    if let Some(held) = state.plan.held {
+        return Ok(Some(*held));
+    }
+    match questions::found_holds(&state) {
+        Some((holds, _)) => Ok(Some(HeldPlan {
+            run: state.run,
+            holds,
+        })),
+        None => Err(PlanError::of_field(
+            "held",
+            format!(
+                "the run {} found no hold under which the program fails",
+                state.run
+            ),
+            "find one first: provoke hunt -- CMD",
+        )),
+    }
+}
+
+/// Returns the failures under the hold that a hunt has found; `None` if the run is not such a hunt.
+pub(super) fn measure_hunt(state: &State, looked_for: &BaselineFilter) -> Option<MeasuredBaseline> {
+    let (_, counts) = questions::found_holds(state)?;
+    let mut measured = measure_held(state, looked_for);
+    (measured.failures, measured.trials) = (counts.failures, counts.trials);
+    if let Some(conditions) = &mut measured.conditions {
+        conditions.set_fact("held", state.run.clone());
+    }
+    Some(measured)
+}
