@@ -14,6 +14,9 @@ use std::time::Duration;
 pub(super) const LEARNING_TRIALS: u64 = 3;
 /// Number of trials after which holds that failed once are judged.
 const VERIFYING_TRIALS: u64 = 4;
+/// Number of trials of promising holds, before the best is examined; and the limit of these holds.
+const COMPARING_TRIALS: u64 = 8;
+const MOST_COMPARED: usize = 8;
 /// Number of failures among these trials from which a hold is examined.
 const PROMISING_FAILURES: u64 = 3;
 /// Number of fresh trials after which the examination of a hold may be given up.
@@ -41,6 +44,11 @@ pub(super) struct HeldCounts {
 impl HeldCounts {
     pub(super) fn launched(self) -> u64 {
         self.trials + self.unreached
+    }
+
+    /// Returns whether nearly all trials failed.
+    fn is_promising(self) -> bool {
+        self.failures >= PROMISING_FAILURES && self.launched() - self.failures <= 1
     }
 
     /// Returns whether more trials than the open ones must show if a hold that failed once is promising.
@@ -146,13 +154,30 @@ impl HuntMemory {
             }
             self.earlier.extend(self.examined.take());
         }
-        let is_unverified = |holds: &Vec<Hold>| self.counts_of(holds).needs_verification(0);
-        if self.failing.iter().any(is_unverified) || !self.has_tried_enough(state) {
+        if self.unverified_hold(|_| 0).is_some() || !self.has_tried_enough(state) {
             return;
         }
         if let Some(holds) = self.most_promising_hold() {
             self.examined = Some(self.begin_examination(holds));
         }
+    }
+
+    /// Returns a hold that failed and needs more trials, besides the open ones, to be compared with others.
+    pub(super) fn unverified_hold(&self, open: impl Fn(&[Hold]) -> u64) -> Option<&Vec<Hold>> {
+        let needs_first =
+            |holds: &&Vec<Hold>| self.counts_of(holds).needs_verification(open(holds));
+        let needs_more = |holds: &&Vec<Hold>| {
+            let counts = self.counts_of(holds);
+            counts.launched() + open(holds) < COMPARING_TRIALS
+        };
+        let promising = self
+            .failing
+            .iter()
+            .filter(|holds| self.counts_of(holds).is_promising());
+        self.failing
+            .iter()
+            .find(needs_first)
+            .or_else(|| promising.take(MOST_COMPARED).find(needs_more))
     }
 
     /// Returns whether each point was tried, or so many that a promising one is examined first.

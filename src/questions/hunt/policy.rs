@@ -203,9 +203,7 @@ fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
         return examination_holds(memory, examined, &open);
     }
     let under_way = |holds: &[Hold]| open.iter().filter(|one| **one == holds).count() as u64;
-    let mut failing = memory.failing.iter();
-    let unverified =
-        failing.find(|holds| memory.counts_of(holds).needs_verification(under_way(holds)));
+    let unverified = memory.unverified_hold(under_way);
     if let Some(holds) = unverified {
         return Some(holds.clone());
     }
