@@ -48,6 +48,12 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--docker", "--podman"], "--image IMAGE"),
 ];
 
+/// The commands whose flags are looked up, the most frequently used ones first.
+const COMMANDS_BY_USE: &[&str] = &[
+    "report", "run", "confirm", "compare", "bisect", "reduce", "explain", "replay", "resume",
+    "load", "hunt", "plan", "scenario", "diff", "doctor",
+];
+
 /// Flags of other tools for the format of a report.
 const FORMAT_FLAGS: &[&str] = &[
     "--format",
@@ -255,7 +261,10 @@ fn unknown_argument(argument: &str, args: &[OsString]) -> CliError {
     );
     let value = value_of(argument, args);
     let near = similar_flag(argument, &command);
-    let known = FLAGS.iter().find(|(flags, _)| flags.contains(&argument));
+    let known = FLAGS
+        .iter()
+        .find(|(flags, _)| flags.contains(&argument))
+        .or_else(|| near.is_none().then(|| similar_synonym(argument)).flatten());
     let hint = if let "--retry" | "--retries" = argument {
         "provoke does not retry: every trial counts; -n sets how many run".to_owned()
     } else if let "--good" | "--bad" = argument {
@@ -292,6 +301,8 @@ fn unknown_argument(argument: &str, args: &[OsString]) -> CliError {
             "did you mean `{}`?",
             flag.replacen('V', &value, usize::from(flag.ends_with(" V")))
         )
+    } else if let Some(hint) = hint_at_other_command(argument, args) {
+        hint
     } else if let Some(near) = near {
         match value.filter(|_| takes_value(&near)) {
             Some(value) => format!("did you mean `{near} {value}`?"),
@@ -346,6 +357,36 @@ fn similar_flag(flag: &str, command: &str) -> Option<String> {
             Some(format!("--{long}"))
         }
     }
+}
+
+/// Returns the entry of [`FLAGS`] that contains a similar spelling of this flag.
+fn similar_synonym(flag: &str) -> Option<&'static (&'static [&'static str], &'static str)> {
+    let flag = flag.strip_prefix("--")?;
+    let synonyms = || FLAGS.iter().flat_map(|(flags, _)| flags.iter());
+    let near = similar_field(flag, synonyms().filter_map(|one| one.strip_prefix("--")))?;
+    FLAGS
+        .iter()
+        .find(|(flags, _)| flags.iter().any(|one| one.strip_prefix("--") == Some(near)))
+}
+
+/// Names the command that has this flag, with the ready command line if the rest of the line fits that command.
+fn hint_at_other_command(flag: &str, args: &[OsString]) -> Option<String> {
+    let owners: Vec<&str> = COMMANDS_BY_USE
+        .iter()
+        .copied()
+        .filter(|command| flag.len() > 2 && has_flag(command, flag))
+        .collect();
+    let ready = owners.iter().find_map(|command| {
+        let mut line = args.to_vec();
+        *line.get_mut(1)? = (*command).into();
+        let is_accepted = super::build_command().try_get_matches_from(&line).is_ok();
+        line[0] = "provoke".into();
+        is_accepted.then(|| format!("did you mean `{}`?", shell_line(&line)))
+    });
+    ready.or_else(|| match owners.as_slice() {
+        [only] => Some(format!("`provoke {only}` has this flag")),
+        _ => None,
+    })
 }
 
 /// Returns whether a word is this flag, alone or with a value: `--runs`, `--runs=5`, `-n`, `-n5`.

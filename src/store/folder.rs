@@ -8,6 +8,10 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+/// Name of the root directory of runs in a working directory.
+const ROOT: &str = "provoke-out";
+/// Maximum number of entries of the working directory in which runs are looked for.
+const MOST_ENTRIES: usize = 1000;
 /// Name of the link to the newest run.
 const LAST: &str = "last";
 /// Name of the journal in its directory.
@@ -24,7 +28,7 @@ pub struct RunFolder {
 
 /// Returns the root directory of runs: `PROVOKE_HOME`, or `provoke-out` in the working directory.
 pub fn default_root() -> PathBuf {
-    std::env::var_os("PROVOKE_HOME").map_or_else(|| "provoke-out".into(), PathBuf::from)
+    std::env::var_os("PROVOKE_HOME").map_or_else(|| ROOT.into(), PathBuf::from)
 }
 
 impl RunFolder {
@@ -218,6 +222,31 @@ impl RunFolder {
     pub fn trials_path(&self) -> PathBuf {
         self.path.join("trials")
     }
+}
+
+/// Counts the runs of other working directories, which are directly below or above this one. Each is named as a path
+/// relative to this directory.
+pub fn runs_nearby() -> Vec<(PathBuf, usize)> {
+    if std::env::var_os("PROVOKE_HOME").is_some() {
+        return Vec::new();
+    }
+    let mut below: Vec<PathBuf> = fs::read_dir(".")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .take(MOST_ENTRIES)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.file_name().into())
+        .collect();
+    below.sort();
+    below
+        .into_iter()
+        .chain(["..".into()])
+        .filter_map(|folder| {
+            let runs = RunFolder::all_runs(&folder.join(ROOT)).ok()?;
+            (!runs.is_empty()).then_some((folder, runs.len()))
+        })
+        .collect()
 }
 
 /// Returns another spelling of a relative path that is empty or looks like an option.

@@ -19,7 +19,7 @@ mod secrets;
 mod sequence;
 mod trust;
 
-pub use folder::{RunFolder, default_root, let_through};
+pub use folder::{RunFolder, default_root, let_through, runs_nearby};
 pub use journal::{
     Journal, copy_to_share, first_event, for_each_event, masked_events, read_masked, read_run,
     read_trials,

@@ -176,6 +176,24 @@ fn mistyped_command_lines_are_answered_with_the_way_out() {
             "did you mean `--runs 3`?",
         ),
         (
+            "run --trails 100 -- ./prog",
+            2,
+            "`provoke run` has no flag `--trails`",
+            "did you mean `-n 100`?",
+        ),
+        (
+            "explain last --md=issue.md --junit=ci.xml",
+            2,
+            "`provoke explain` has no flag `--md`",
+            "did you mean `provoke report last --md=issue.md --junit=ci.xml`?",
+        ),
+        (
+            "run --baseline last -- ./prog",
+            2,
+            "`provoke run` has no flag `--baseline`",
+            "did you mean `provoke confirm --baseline last -- ./prog`?",
+        ),
+        (
             "run --cnt 3 true",
             2,
             "`provoke run` has no flag `--cnt`",
@@ -502,7 +520,10 @@ fn stored_runs_and_their_trials_are_found_or_named() {
     let here = fs::canonicalize(sandbox.path("")).unwrap();
     assert_eq!(
         listed,
-        format!("1 run in `{}/provoke-out`\n", here.to_str().unwrap())
+        format!(
+            "1 run in `{}/provoke-out`; `last` is {run}\n",
+            here.to_str().unwrap()
+        )
     );
 }
 
