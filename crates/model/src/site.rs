@@ -24,15 +24,17 @@ pub struct Site {
     /// Where the thread is that holds that lock, if it is known.
     #[serde(default, skip_serializing_if = "is_default")]
     pub holder: Option<Box<Self>>,
+    /// Where the thread is whose end this thread waits for, if it is known.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub joins: Option<Box<Self>>,
 }
 
 impl Site {
     /// Returns the line that names a failure in short: the innermost one. A deadlock has several.
     pub fn naming_site(sites: &[Self]) -> Option<&Self> {
-        match sites {
-            [first, ..] if sites.len() == 1 || first.lock.is_none() => Some(first),
-            _ => None,
-        }
+        let first = sites.first()?;
+        let locks = sites.iter().filter(|site| site.lock.is_some()).count();
+        (first.lock.is_none() || locks == 1).then_some(first)
     }
 
     /// Returns the name of the file without its directory.
@@ -45,6 +47,25 @@ impl Site {
         format!("{}:{}", self.file_name(), self.line)
     }
 
+    /// Returns whether a thread waits for another one there.
+    pub fn is_wait(&self) -> bool {
+        self.lock.is_some() || self.joins.is_some()
+    }
+
+    /// Names the thread by its function, or else by its line.
+    fn thread_name(&self) -> String {
+        match &self.function {
+            Some(function) => function.clone(),
+            None => format!("the thread at {}", self.file_and_line()),
+        }
+    }
+
+    /// Returns the thread and its line, such as `transfer waits at dead.c:7`.
+    fn describe_wait(&self) -> String {
+        let thread = self.function.as_deref().unwrap_or("a thread");
+        format!("{thread} waits at {}", self.file_and_line())
+    }
+
     /// Returns the function and its line, such as `transfer (dead.c:7)`.
     fn function_and_line(&self) -> String {
         match &self.function {
@@ -54,16 +75,20 @@ impl Site {
     }
 }
 
-/// Writes `crash.c:20 in sum, called by main (crash.c:30)`, or for a thread that waits for a lock `summary (dead.c:16)
-/// waits for audit, held by transfer (dead.c:7)`.
+/// Writes `crash.c:20 in sum, called by main (crash.c:30)`, or for a thread that waits `summary waits at dead.c:16
+/// for audit, which transfer holds`.
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(lock) = &self.lock {
-            write!(f, "{} waits for {lock}", self.function_and_line())?;
+            write!(f, "{} for {lock}", self.describe_wait())?;
             return match &self.holder {
-                Some(holder) => write!(f, ", held by {}", holder.function_and_line()),
+                Some(holder) => write!(f, ", which {} holds", holder.thread_name()),
                 None => Ok(()),
             };
+        }
+        if let Some(other) = &self.joins {
+            let (wait, other) = (self.describe_wait(), other.thread_name());
+            return write!(f, "{wait} for the end of {other}");
         }
         f.write_str(&self.file_and_line())?;
         if let Some(function) = &self.function {

@@ -226,8 +226,9 @@ fn a_deadlock_names_the_locks_that_have_symbols() {
     ];
     let said = sandbox.provoke(&args);
     for wait in [
-        "summary (dead.c:13) waits for audit, held by transfer (dead.c:8)",
-        "transfer (dead.c:8) waits for pool+0x8, held by summary (dead.c:13)",
+        "summary waits at dead.c:13 for audit, which transfer holds",
+        "transfer waits at dead.c:8 for pool+0x8, which summary holds",
+        "main waits at dead.c:21 for the end of transfer",
     ] {
         assert!(said.stdout.contains(wait), "{said}");
         let story = sandbox.provoke(&["explain", "last#1"]).stdout;
@@ -235,7 +236,7 @@ fn a_deadlock_names_the_locks_that_have_symbols() {
     }
     let report = sandbox.provoke(&["report", "last", "--md"]).stdout;
     assert!(
-        report.contains("waits for audit, held by transfer"),
+        report.contains("for audit, which transfer holds"),
         "{report}"
     );
 

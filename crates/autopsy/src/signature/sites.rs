@@ -4,7 +4,9 @@ use super::diagnosis::diagnose_hang;
 use super::frames::StackCall;
 use super::{find_crash, find_culprit, python};
 use crate::messages::bare_name;
-use provoke_model::{Crash, FailureKind, Frame, HungThread, Observation, Site, VariantPlan};
+use provoke_model::{
+    Crash, FailureKind, Frame, HungThread, Observation, Site, VariantPlan, WaitObject,
+};
 
 /// Folders with code that the user did not write.
 const NOT_OURS: [&str; 6] = [
@@ -73,6 +75,22 @@ fn of_hang(seen: &Observation, main: Option<i32>) -> Vec<Site> {
     }
     // The thread at which the cycle was found is random, so sort the lines.
     sites.sort_by(|a, b| (&a.function, &a.file, a.line).cmp(&(&b.function, &b.file, b.line)));
+    if !sites.is_empty() && !hang.cycle.is_empty() {
+        let is_main =
+            |thread: &&HungThread| thread.tid == thread.pid && !hang.cycle.contains(&thread.tid);
+        let joining = |thread: &HungThread| {
+            let other = match thread.waits_on {
+                Some(WaitObject::Join) => hang.find_thread(thread.waits_for?)?,
+                _ => return None,
+            };
+            Some(Site {
+                caller: None,
+                joins: Some(Box::new(of_thread(other)?)),
+                ..of_thread(thread)?
+            })
+        };
+        sites.extend(hang.threads.iter().filter(is_main).filter_map(joining));
+    }
     sites
 }
 
