@@ -10,8 +10,8 @@ use crate::exec::{
     Executor, ExecutorFuture, KeptCores, PreparationResult, STORY, StopUrgency, remove_cores,
 };
 use crate::model::{
-    Ending, Event, HoldPlan, InconclusiveReason, NoteLevel, Observation, Outcome, Plan, Signal,
-    SlotId, StopCause, Timeout, Trial, TrialId, VariantId, trial_seed,
+    Ending, Event, HoldPlan, InconclusiveReason, NoteLevel, Observation, Outcome, Plan,
+    RequestPace, Signal, SlotId, StopCause, Timeout, Trial, TrialId, VariantId, trial_seed,
 };
 use crate::oracle;
 use crate::questions::{CapturePolicy, Policy, QuestionKind, Step};
@@ -735,7 +735,6 @@ impl LoopState<'_, '_> {
                 None => "is still running",
             };
             let timeout = self.pace.hang_timeout(state);
-            let has_load = state.plan.load.is_some();
             let mut slow = Vec::new();
             for RunningTrial {
                 trial,
@@ -747,8 +746,15 @@ impl LoopState<'_, '_> {
                 if !*called_slow && since.elapsed() > long {
                     *called_slow = true;
                     let hung_after = trial.timeout.min(timeout).as_secs_f64();
-                    slow.push(if has_load {
-                        format!("{} {usual}", trial.id)
+                    let load = state.plan.load_of(state.plan.variant_plan(trial.variant));
+                    slow.push(if let Some(load) = load {
+                        match load.pace {
+                            RequestPace::Closed { clients } => {
+                                let noun = if clients == 1 { "client" } else { "clients" };
+                                format!("{} with {clients} {noun} {usual}", trial.id)
+                            }
+                            RequestPace::Open { .. } => format!("{} {usual}", trial.id),
+                        }
                     } else {
                         format!(
                             "{} {usual} (timeout: {hung_after:.0} s, -t); Ctrl-C ends the run and shows where it waits",

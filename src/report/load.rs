@@ -572,6 +572,18 @@ pub fn load_assumptions(state: &State) -> Vec<String> {
 /// Runs that take longer than this are announced, in seconds.
 const LONG: f64 = 30.0;
 
+/// Share of the time limit that a suggested load may need: levels differ in throughput.
+const SAFE_SHARE: f64 = 0.5;
+
+/// Rounds down to one significant digit; `None` below 1.
+fn round_down(number: f64) -> Option<u64> {
+    if number < 1.0 {
+        return None;
+    }
+    let unit = 10_f64.powf(number.log10().floor());
+    Some(stats::whole((number / unit).floor() * unit))
+}
+
 /// Measurements of the service trials so far.
 #[derive(Clone, Copy, Debug)]
 pub enum LoadMeasurements {
@@ -627,8 +639,26 @@ pub fn forecast_duration(state: &State, measured: Option<LoadMeasurements>) -> O
         Some(_) if left.is_none() => ", or less if more clients get more answers/s",
         _ => "",
     };
+    let limit = state.plan.stop.time_budget();
+    let exceeded = limit.filter(|limit| total > limit.as_secs_f64());
+    let fitting = exceeded.and_then(|limit| {
+        let rounds = real(runs.div_ceil(u64::from(state.plan.jobs)));
+        let fitting = limit.as_secs_f64() * SAFE_SHARE / rounds - around.as_secs_f64();
+        match load.amount {
+            LoadLimit::Requests(requests) => round_down(real(requests) * fitting / sending)
+                .map(|fits| format!("--requests {fits}")),
+            LoadLimit::Time(_) => round_down(fitting).map(|fits| format!("--time {fits}s")),
+        }
+    });
+    let advice = match (exceeded, fitting) {
+        (Some(limit), Some(flag)) => format!(
+            "that exceeds the limit of {} (-d): stop with Ctrl-C and repeat this with {flag}",
+            words::format_seconds(limit.as_secs_f64())
+        ),
+        _ => format!("{shorter} would take less time"),
+    };
     Some(format!(
-        "expected: {about}{} of {}{rate}: about {}{less}; {shorter} would take less time",
+        "expected: {about}{} of {}{rate}: about {}{less}; {advice}",
         words::format_count(runs, "trial"),
         words::format_seconds(each),
         words::format_seconds(total),
