@@ -1,7 +1,7 @@
 //! Collects the details that a bug report needs: stack, output, builds, and the commands to reproduce it.
 
 use super::output::read_stream_end;
-use super::{Report, derive, group_failures, load_assumptions, story};
+use super::{Report, derive, group_failures, load_assumptions, source_line, story};
 use crate::model::{Autopsy, Site, TrialId, VariantId};
 use crate::state::State;
 use crate::store::{self, RunFolder, Secrets, StoreError};
@@ -36,8 +36,12 @@ const VERSIONS: [(&str, &str); 9] = [
 pub(super) struct Issue {
     /// The title of the most frequent failure, its signature, and how many trials of all failing ones show it.
     pub(super) failure: Option<(String, String, u64, u64)>,
+    /// How those trials ended, and the number of trials of their variant.
+    pub(super) outcome: Option<(String, u64)>,
     /// The source lines that it points at.
     pub(super) sites: Vec<Site>,
+    /// The text of the source lines that can be read, with their numbers.
+    pub(super) source: Vec<String>,
     /// The calls of the crashed thread, one per line.
     pub(super) stack: Vec<String>,
     /// A trial, and the last lines of its output.
@@ -84,7 +88,20 @@ impl Issue {
                 group.trial_count(),
                 variant.failures,
             ));
+            issue.outcome = Some((group.is.outcome.clone(), variant.trials));
             issue.sites.clone_from(&group.is.sites);
+            issue.source = (group.is.sites.iter())
+                .filter_map(|site| {
+                    let text = source_line(site)?;
+                    // The beginning of a secret in a line that was cut is not recognized.
+                    if text.ends_with('…') && !secrets.is_empty() {
+                        return None;
+                    }
+                    let text = secrets.mask_text(text.as_bytes());
+                    let text = String::from_utf8_lossy(&text);
+                    Some(format!("{:>4} | {text}", site.line))
+                })
+                .collect();
             let trials = || {
                 group
                     .is

@@ -6,7 +6,7 @@
 
 use super::issue::Issue;
 use super::{FailureKindReport, LoadTotals, Report, VariantReport, bars, headlines};
-use crate::model::EvidenceDepth;
+use crate::model::{EvidenceDepth, Site};
 use crate::questions::{Answer, VariantResult};
 use crate::words;
 use std::collections::BTreeMap;
@@ -25,6 +25,7 @@ pub(super) fn write_markdown(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let several = report.variants.len() > 1;
+    writeln!(out, "# {}\n", describe_title(report, issue))?;
     let so_far = if report.finished { "" } else { " so far" };
     let verdict = format!("**{}{so_far}.**", headlines::verdict_text(report.verdict));
     match report.variants.as_slice() {
@@ -101,19 +102,48 @@ pub(super) fn write_markdown(
     writeln!(out, "{}", describe_origin(report))
 }
 
+/// Maximum length of the command in the title.
+const TITLE_COMMAND: usize = 60;
+
+/// Returns the command and its most frequent failure: `./crash`: SIGSEGV at crash.c:28, 3 of 100 trials.
+fn describe_title(report: &Report, issue: &Issue) -> String {
+    let command = inline_code(&words::shorten_text(&issue.command, TITLE_COMMAND));
+    let Some(((title, _, count, _), (outcome, trials))) =
+        issue.failure.as_ref().zip(issue.outcome.as_ref())
+    else {
+        return format!("{command}: {}", headlines::verdict_text(report.verdict));
+    };
+    let failure = match Site::naming_site(&issue.sites) {
+        Some(site) => escape_markdown(&format!("{outcome} at {}", site.file_and_line())),
+        None => escape_markdown(title),
+    };
+    match report.variants.as_slice() {
+        [_] => format!(
+            "{command}: {failure}, {count} of {}",
+            words::format_count(*trials, "trial")
+        ),
+        _ => format!("{command}: {failure}"),
+    }
+}
+
 /// Writes the most frequent failure and its source lines.
 fn write_failure_source(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     let Some((title, id, count, all)) = &issue.failure else {
         return Ok(());
     };
     let of = match (*count, *all) {
-        (1, 1) => "The only failure".to_owned(),
-        (count, all) if count == all => format!("All {all} failures"),
-        (count, all) => format!("{count} of {all} failures"),
+        (1, 1) => "The only failed trial".to_owned(),
+        (count, all) if count == all => format!("All {all} failed trials"),
+        (count, all) => format!("{count} of {all} failed trials"),
     };
     writeln!(
         out,
-        "### Most frequent failure\n\n{of}: {} (`{id}`)\n",
+        "### {}\n\n{of}: {} (`{id}`)\n",
+        if count == all {
+            "Failure"
+        } else {
+            "Most frequent failure"
+        },
         escape_markdown(title)
     )?;
     for site in &issue.sites {
@@ -121,6 +151,9 @@ fn write_failure_source(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()
     }
     if !issue.sites.is_empty() {
         writeln!(out)?;
+    }
+    if !issue.source.is_empty() {
+        writeln!(out, "{}", fence_code("text", &issue.source.join("\n")))?;
     }
     if !issue.stack.is_empty() {
         writeln!(out, "{}", fence_code("text", &issue.stack.join("\n")))?;
@@ -273,8 +306,15 @@ fn write_kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::R
     } else {
         ("", "")
     };
-    writeln!(out, "{head}| outcome | evidence | count | trials |")?;
-    writeln!(out, "{line}| --- | --- | ---: | --- |")?;
+    let mut kinds = report.variants.iter().flat_map(|variant| &variant.kinds);
+    let has_labels = kinds.any(|kind| kind.label.as_deref().is_some_and(|it| !it.is_empty()));
+    let (label_head, label_line) = if has_labels {
+        (" evidence |", " --- |")
+    } else {
+        ("", "")
+    };
+    writeln!(out, "{head}| outcome |{label_head} count | trials |")?;
+    writeln!(out, "{line}| --- |{label_line} ---: | --- |")?;
     for variant in &report.variants {
         for kind in &variant.kinds {
             let of = if several {
@@ -295,11 +335,15 @@ fn write_kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::R
             } else {
                 " (not the bug looked for)"
             };
-            let label = label.as_deref().unwrap_or_default();
+            let label = if has_labels {
+                format!(" {} |", label.as_deref().unwrap_or_default())
+            } else {
+                String::new()
+            };
             let list = words::trial_list(trials, LISTED);
             writeln!(
                 out,
-                "{of}| **{outcome}**: {meaning}{aside} | {label} | {count} | {list} |"
+                "{of}| **{outcome}**: {meaning}{aside} |{label} {count} | {list} |"
             )?;
         }
     }
@@ -337,8 +381,8 @@ fn write_signatures(report: &Report, several: bool, out: &mut dyn io::Write) -> 
     for variant in &report.variants {
         let captured = variant.captured.iter();
         let captured = captured.flat_map(|captured| &captured.signatures);
-        let measured = variant.signatures.iter().map(|seen| (seen, "measured"));
-        for (seen, how) in measured.chain(captured.map(|seen| (seen, "extra"))) {
+        let measured = variant.signatures.iter().map(|seen| (seen, "counted"));
+        for (seen, how) in measured.chain(captured.map(|seen| (seen, "extra, not counted"))) {
             if seen.depth == EvidenceDepth::Status && seen.same_as.is_empty() {
                 continue;
             }
@@ -353,11 +397,11 @@ fn write_signatures(report: &Report, several: bool, out: &mut dyn io::Write) -> 
             );
             let same = match seen.same_as.as_slice() {
                 [] => String::new(),
-                same => format!(", the same as `{}`", same.join("`, `")),
+                same => format!(", also `{}`", same.join("`, `")),
             };
             rows.push(format!(
-                "{of}| {title} | `{}` ({}){same} | {how} | {} | {list} |",
-                seen.id, seen.depth, seen.count
+                "{of}| {title} | `{}`{same} | {how} | {} | {list} |",
+                seen.id, seen.count
             ));
         }
     }

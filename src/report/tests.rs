@@ -412,11 +412,13 @@ fn rows_of_a_class_are_as_many_as_the_report_counts() {
 #[test]
 fn markdown_says_what_a_reader_of_an_issue_needs() {
     insta::assert_snapshot!(zoo().export(Format::Md), @r"
+    # `./neighbors.py '--all of it'`: SIGSEGV, 2 of 8 trials
+
     **Failures seen.** 6 of 8 trials failed: 75 % (95 % interval 34 to 97 %).
 
     ### Most frequent failure
 
-    2 of 6 failures: SIGSEGV (`00002393`)
+    2 of 6 failed trials: SIGSEGV (`00002393`)
 
     ### Last output (trial 2)
 
@@ -599,6 +601,8 @@ fn without_a_failure_there_is_a_bound_and_no_rate() {
     let headline = super::headlines::rate_headline(&report.variants[0], report.confidence);
     insta::assert_snapshot!(headline, @"0 of 427 trials failed: rate below 0.87 % (95 % interval)");
     insta::assert_snapshot!(run.export(Format::Md), @r"
+    # `./neighbors.py '--all of it'`: No failure seen
+
     **No failure seen.** 0 of 427 trials failed: rate below 0.87 % (95 % interval).
 
     ### Reproduce
@@ -741,14 +745,16 @@ fn several_variants_are_told_apart() {
     }
     run.finish();
     insta::assert_snapshot!(run.export(Format::Md), @r"
+    # `./neighbors.py '--all of it'`: SIGSEGV
+
     **Failures seen.**
 
     - `plain`: 0 of 2 trials failed: rate below 85 % (95 % interval)
     - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: SIGSEGV in 1 of 2 trials: 50 % (95 % interval 1.2 to 99 %)
 
-    ### Most frequent failure
+    ### Failure
 
-    The only failure: SIGSEGV (`00002393`)
+    The only failed trial: SIGSEGV (`00002393`)
 
     ### Reproduce
 
