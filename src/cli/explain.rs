@@ -21,7 +21,7 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ExplainArgs {
-    /// A trial (last#17), a run (its failure with the best evidence), or a core file
+    /// A trial (last#17), a run (the failure with the most evidence), or a core file
     #[arg(value_name = "CORE|RUN[#TRIAL]")]
     what: PathBuf,
     /// The program, if it is no longer at its original path
@@ -49,7 +49,7 @@ pub(super) struct ExplainArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  Explain the failure of the last run that has the best evidence:
+  Explain the failure of the last run with the most evidence:
     provoke explain last
   Explain trial 17 of the last run:
     provoke explain last#17

@@ -58,7 +58,7 @@ macro_rules! examples {
 Examples:
   Run a program 100 times, 4 trials in parallel:
     provoke run -n 100 -j 4 -- ./program --arg
-  Explain the failure with the best evidence:
+  Explain a failure of the last run:
     provoke explain last
   Try it:
     provoke run -n 30 -- provoke victim segv --rate 10%"
@@ -70,12 +70,13 @@ const EXAMPLES: &str = examples!();
 const EXIT_CODES_AND_EXAMPLES: &str = concat!(
     "\
 Exit codes:
-  0      the hoped-for answer: no failure, the fix is confirmed, no difference,
-         or the search found what it was looking for
-  1      the other answer: failures, the fix is refuted, variants differ, or
-         the search found nothing
+  0      the good answer: no failure, PASS, (PROBABLY) FIXED; a search found
+         its answer; diff: no difference that matters
+  1      the other answer: failures, FAIL, NOT FIXED; a search found nothing;
+         compare: variants differ; diff: runs differ
   2      wrong usage, or an error in a scenario file
-  3      no answer within the limits of the run
+  3      not decided: UNDECIDED, NOT YET, NOT KNOWN; compare: no difference
+         found, which more trials may change
   125    could not test: nothing could start, setup failed, or every trial was
          inconclusive
   128+n  stopped by signal n; results are saved, `provoke resume` continues

@@ -138,10 +138,6 @@ impl RateMismatchReport {
 impl BaselineReport {
     /// Lists the runs of a baseline, if there are several.
     pub(super) fn say_runs(&self) -> Vec<String> {
-        let differ = self
-            .rates_differ
-            .iter()
-            .map(RateMismatchReport::to_sentence);
         let counts = self.runs.split_first().map(|(named, others)| {
             let all = (self.failures - named.failures, self.trials - named.trials);
             format!(
@@ -154,12 +150,18 @@ impl BaselineReport {
                 other_runs(others.len() as u64),
             )
         });
-        counts.into_iter().chain(differ).collect()
+        counts.into_iter().chain(self.say_mismatches()).collect()
     }
 
-    /// Lists before the start which runs count and which do not.
+    fn say_mismatches(&self) -> impl Iterator<Item = String> {
+        self.rates_differ
+            .iter()
+            .map(RateMismatchReport::to_sentence)
+    }
+
+    /// Lists before the start which runs do not count; the result says which do.
     pub(super) fn runs_beforehand(&self) -> Vec<String> {
-        let mut lines = self.say_runs();
+        let mut lines: Vec<String> = self.say_mismatches().collect();
         lines.extend(excluded_runs(&self.left_out));
         lines
     }

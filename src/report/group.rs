@@ -63,27 +63,38 @@ impl FailureGroup<'_> {
     pub fn describe_evidence(&self, most: usize) -> Vec<String> {
         let is_itself = |seen: &&&SignatureReport| seen.id == self.is.id;
         let count = |all: &[&SignatureReport]| all.iter().map(|seen| seen.count).sum::<u64>();
+        let total = self.trial_count();
         let mut known = Vec::new();
         if !self.measured.iter().any(|seen| is_itself(&seen)) {
             let caught = words::trial_list(&self.is.trials, most);
-            known.push(format!("stack from extra trials {caught}"));
+            known.push(format!(
+                "stack from extra trials {caught}, which do not count"
+            ));
             if !self.measured.is_empty() {
-                let count = count(&self.measured);
                 known.push(format!(
-                    "{count} of them identified by the crash address in the kernel log"
+                    "{} the same crash address in the kernel log",
+                    subject_and_verb(count(&self.measured), total, ["has", "have"])
                 ));
             }
         }
         if !self.probable.is_empty() {
-            let count = count(&self.probable);
             let outcome = &self.probable[0].outcome;
-            known.push(match count {
-                1 => format!("1 of them has no stack, only {outcome}: probably the same crash"),
-                _ => format!(
-                    "{count} of them have no stack, only {outcome}: probably the same crash"
-                ),
-            });
+            known.push(format!(
+                "{} only {outcome}, without a stack: probably this crash",
+                subject_and_verb(count(&self.probable), total, ["shows", "show"])
+            ));
         }
         known
+    }
+}
+
+/// Returns `all 3 failures have`, `both failures have`, `1 of 3 failures has`.
+fn subject_and_verb(count: u64, total: u64, [one, many]: [&str; 2]) -> String {
+    match count {
+        1 if total == 1 => format!("the failure {one}"),
+        2 if total == 2 => format!("both failures {many}"),
+        _ if count == total => format!("all {total} failures {many}"),
+        1 => format!("1 of {total} failures {one}"),
+        _ => format!("{count} of {total} failures {many}"),
     }
 }

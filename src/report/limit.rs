@@ -80,7 +80,7 @@ impl MaxRateCheck {
         let bound = if is_planned {
             format!("{confidence} %, one-sided")
         } else {
-            format!("{confidence} % interval")
+            format!("{confidence} % interval, wider because the run could stop early")
         };
         match verdict {
             Verdict::BelowMaxRate => format!(

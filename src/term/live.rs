@@ -176,7 +176,9 @@ impl LiveDisplay {
             *shown += 1;
             let shown = *shown;
             if shown == SHOWN_PER_KIND + 1 {
-                self.print_line(&format!("  ...    more {name}: counted, not shown"));
+                self.print_line(&format!(
+                    "  ...    {name}: further trials are counted, but not listed"
+                ));
             }
             if shown > SHOWN_PER_KIND {
                 return;

@@ -282,7 +282,8 @@ fn write_sites(screen: &mut Screen, sites: &[Site]) {
     let mut is_shown = false;
     for site in sites {
         screen.push_text(8, &words::sanitize_line(&site.to_string()));
-        if let Some(text) = source_line(site).filter(|_| !is_shown) {
+        let text = source_line(site).filter(|_| site.is_wait() || !is_shown);
+        if let Some(text) = text {
             is_shown = true;
             let text = words::sanitize_line(&text);
             let number = style(format!("{:>4} |", site.line)).dim();
@@ -440,10 +441,18 @@ fn explain_command(report: &Report, run: &SafeText) -> SuggestedCommand {
     let in_flight = loads.flat_map(|load| &load.in_flight_at_death);
     let what = if in_flight.sum::<u64>() > 0 {
         "the crash, and the requests in flight"
-    } else {
+    } else if report.variants.iter().any(has_crash) {
         "details of the crash"
+    } else {
+        "details of the failure"
     };
     SuggestedCommand::new(what, format!("provoke explain {run}"))
+}
+
+/// Returns whether a signal ended a trial of a variant.
+fn has_crash(variant: &VariantReport) -> bool {
+    let mut kinds = variant.kinds.iter();
+    kinds.any(|kind| kind.is_the_bug && kind.outcome.starts_with("SIG"))
 }
 
 fn after_the_end(
@@ -583,7 +592,8 @@ fn confirm_command(
     });
     let trials = words::format_count(needed, "passing trial");
     let counted = pooled.map_or(String::new(), |pooled| {
-        format!("; baseline: {}", words::format_count(pooled.runs, "run"))
+        let others = words::format_count(pooled.runs.saturating_sub(1), "earlier run");
+        format!("; baseline: this run and {others}")
     });
     Some(
         SuggestedCommand::new("is it fixed?", line).with_remark(format!("{trials}{time}{counted}")),

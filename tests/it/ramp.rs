@@ -129,7 +129,7 @@ fn the_answer_names_both_sides_and_what_is_excluded() {
       8x    SIGSEGV, in parse: the program reported failure
             trials 7, 20, 22, 25, 31, 37, 43, 49
 
-      assumes: a level below one that passes passes, too
+      assumes: a level passes if a higher level passes
 
     continue   provoke resume last
     saved in   x

@@ -451,7 +451,7 @@ impl AnswerText for Bisection {
         }
         if !self.culprits.is_empty() {
             lines.push(format!(
-                "bad versions fail in {} of the trials",
+                "failure rate of bad versions: {} (one interval for all of them)",
                 words::format_interval(self.rate)
             ));
         }

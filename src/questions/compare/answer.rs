@@ -390,7 +390,7 @@ impl Comparison {
         let level = stats::race_alpha(self.variants.len() as u64 + 1, self.error_rate);
         let trials = stats::clean_runs_at_known_rate(rate, level)?;
         Some(format!(
-            "to show that a variant fails in less than {} % of its trials: --floor {written}, {} of each",
+            "add --floor {written} to show that a variant fails in less than {} % of its trials; this takes {} of each",
             words::format_percent(rate),
             words::format_count(trials, "passing trial"),
         ))
@@ -621,7 +621,7 @@ pub(super) fn lines_before_start(state: &State, asked: &CompareQuestion) -> Vec<
             lines
         }
         (CompareGoal::Failing, None, None) => vec![format!(
-            "{variants} variants; each runs until it fails, or until its passing trials show that it fails less often than the first variant that failed, which goes on until its rate is known well enough"
+            "{variants} variants; each runs until it fails, or until its passes show that it fails less often than the first failing variant; that variant continues, to measure its rate"
         )],
         (CompareGoal::Different, ..) => vec![describe_detectable(state)],
     }

@@ -407,12 +407,12 @@ fn write_sentence(state: &State, asked: &ConfirmQuestion, progress: &ConfirmProg
     match questions::ConfirmPolicy.verdict_of(state) {
         Verdict::Fixed => {
             let (fixed, doubted) = if progress.excludes_half {
-                ("FIXED", "the fix only halved the failure rate")
+                ("FIXED", "half that failure rate")
             } else {
-                ("PROBABLY FIXED", "nothing was fixed")
+                ("PROBABLY FIXED", "that failure rate")
             };
             format!(
-                "{fixed} ({}): {clean}; before, {against} failed. If {doubted}, this result would occur in at most {} cases",
+                "{fixed} ({}): {clean}; before, {against} failed. With {doubted}, as many passes would occur in at most {} cases",
                 format_confidence(&state.plan),
                 one_of(state.plan.alpha.to_probability()),
             )
@@ -523,7 +523,7 @@ fn list_assumptions(
                 let one = stats::clean_runs_to_exclude_half(failures, trials, effect, alpha);
                 let needed = one.map_or(String::new(), |needed| {
                     format!(
-                        "; if a single event, such as a full disk, caused them all, FIXED would need {}",
+                        "; only if a single event, such as a full disk, caused them all, FIXED needs {}",
                         words::format_count(needed, "passing trial")
                     )
                 });

@@ -370,7 +370,7 @@ fn not_monotone(state: &State, known: &Known) -> Option<String> {
 
 fn list_assumptions(state: &State) -> Vec<String> {
     let mut all = independence_assumptions(state);
-    all.push("a level below one that passes passes, too".to_owned());
+    all.push("a level passes if a higher level passes".to_owned());
     all
 }
 
@@ -381,11 +381,16 @@ pub(super) fn lines_before_start(state: &State, asked: &RampQuestion) -> Vec<Str
     let last = plan.variants.len().saturating_sub(1);
     let guard: Option<&Known> = state.learned();
     let guard = guard.map_or(0, |known| known.guard_runs(plan.alpha.to_probability()));
-    vec![format!(
-        "searching {count} for the lowest number of clients ({} to {}) at which {} % or more of the trials fail; the next lower level must pass {guard} trials in a row ({})",
-        clients_of_level(state, 0),
-        clients_of_level(state, last),
-        words::format_percent(f64::from(asked.detect) / 1e6),
-        format_confidence(plan)
-    )]
+    vec![
+        format!(
+            "searching {count} ({} to {} clients) for the lowest at which {} % or more of the trials fail",
+            clients_of_level(state, 0),
+            clients_of_level(state, last),
+            words::format_percent(f64::from(asked.detect) / 1e6),
+        ),
+        format!(
+            "the level below it must pass {guard} trials in a row ({} confidence)",
+            format_confidence(plan)
+        ),
+    ]
 }

@@ -238,19 +238,19 @@ impl AnswerText for Reduction {
         match self.required.as_slice() {
             [] => {}
             [one] => lines.push(format!(
-                "{one} must stay: the program does not run without it, or fails in another way"
+                "{one} must stay for another reason: without it, the program does not run or fails differently"
             )),
             few if few.len() <= FEW => lines.push(format!(
-                "{} must stay: the program does not run without each of them, or fails in another way",
+                "{} must stay for another reason: without any one of them, the program does not run or fails differently",
                 few.join(", ")
             )),
             many => lines.push(format!(
-                "{} others must stay: the program does not run without each of them, or fails in another way",
+                "{} others must stay for another reason: without any one of them, the program does not run or fails differently",
                 many.len()
             )),
         }
         lines.push(format!(
-            "only the needed items: {} failed; all items: {}",
+            "with only the needed items, {} trials failed; with all items, {} (each set ran until it was decided)",
             self.alone.in_words(),
             self.everything.in_words()
         ));
@@ -325,7 +325,7 @@ pub(super) fn lines_before_start(state: &State) -> Vec<String> {
     let things = state.plan.space.as_ref().map_or(0, SearchSpace::len);
     let (seen, until) = reproduction_needed(state);
     let mut lines = vec![format!(
-        "minimizing {} ({}); first, all items must fail {until}",
+        "minimizing {} at {} confidence; first, the command with all items must fail {until}",
         words::format_count(things as u64, "item"),
         format_confidence(&state.plan)
     )];

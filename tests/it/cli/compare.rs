@@ -158,7 +158,8 @@ fn a_variant_is_clean_only_below_a_floor_that_was_given() {
     assert!(below.as_f64() > Some(0.1), "{below}");
     for wanted in [
         "less often, if at all, at 95 % (0 of",
-        "--floor 5%, 80 passing trials",
+        "add --floor 5% to show",
+        "this takes 80 passing trials of each",
     ] {
         assert!(all.1.stdout.contains(wanted), "{}", all.1);
     }

@@ -108,7 +108,7 @@ fn the_first_failure_ends_it() {
 fn the_whole_screen_of_a_fix() {
     let said = Sandbox::new().provoke(&["confirm", "--baseline", "1/10", "--", "true"]);
     insta::assert_snapshot!(said, @"
-    FIXED (95 %): 390 passing trials; before, 1 of 10 failed. If the fix only halved the failure rate, this result would occur in at most 1 of 20 cases
+    FIXED (95 %): 390 passing trials; before, 1 of 10 failed. With half that failure rate, as many passes would occur in at most 1 of 20 cases
 
       assumes: the trials of the baseline were independent (requests to one server are not) and ran under the same conditions
 
@@ -603,7 +603,7 @@ fn a_scenario_may_ask_whether_it_is_fixed() {
     assert_eq!(said.code, Some(0), "{said}");
     assert!(
         said.stdout
-            .contains("passing trials; before, 3 of 8 failed. If the fix only halved"),
+            .contains("passing trials; before, 3 of 8 failed. With half that failure rate"),
         "{said}"
     );
     let all = sandbox.confirm(&["--file", "fix.toml", "--baseline", "3/30", "--", "false"]);
@@ -845,7 +845,7 @@ fn failures_in_one_clump_are_worth_one_failure() {
       #121   exit 1   TIME  victim: about to exit with code 1
       #122   exit 1   TIME  victim: about to exit with code 1
       #123   exit 1   TIME  victim: about to exit with code 1
-      ...    more exit 1: counted, not shown
+      ...    exit 1: further trials are counted, but not listed
     [exit status: Some(1)]
     ");
     let said = sandbox.provoke(&["confirm", "--baseline", "before", "-n", "3", "--", "true"]);
@@ -911,7 +911,7 @@ fn after_a_changing_rate_a_fix_is_held_against_the_quieter_half() {
       #1     exit 1   TIME  victim: about to exit with code 1
       #7     exit 1   TIME  victim: about to exit with code 1
       #12    exit 1   TIME  victim: about to exit with code 1
-      ...    more exit 1: counted, not shown
+      ...    exit 1: further trials are counted, but not listed
     [exit status: Some(1)]
     ");
     let said = sandbox.provoke(&["confirm", "--baseline", "before", "-n", "3", "--", "true"]);
@@ -954,10 +954,10 @@ fn attempts_against_one_baseline_are_counted() {
     }
     let said = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
     insta::assert_snapshot!(said, @"
-    FIXED (95 %): 49 passing trials; before, 3 of 14 failed. If the fix only halved the failure rate, this result would occur in at most 1 of 20 cases
+    FIXED (95 %): 49 passing trials; before, 3 of 14 failed. With half that failure rate, as many passes would occur in at most 1 of 20 cases
       this baseline is used for 3 tests of fixes: the risk that any of them wrongly says FIXED is up to 15 % in total; --conf 98.34 keeps it below 5 %
 
-      assumes: the 3 failures of the baseline occurred independently of each other (too few to test this); if a single event, such as a full disk, caused them all, FIXED would need 564 passing trials
+      assumes: the 3 failures of the baseline occurred independently of each other (too few to test this); only if a single event, such as a full disk, caused them all, FIXED needs 564 passing trials
 
     saved in   provoke-out/RUN
     ------- stderr -------

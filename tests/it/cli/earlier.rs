@@ -54,7 +54,11 @@ fn all_runs_of_the_program_are_the_baseline_whether_they_failed_or_not() {
     // The summary shows how many trials `confirm` will need.
     let needed = "provoke confirm --baseline last   # 388 passing trials, about ";
     assert!(said.stdout.contains(needed), "{said}");
-    assert!(said.stdout.contains("; baseline: 3 runs\n"), "{said}");
+    assert!(
+        said.stdout
+            .contains("; baseline: this run and 2 earlier runs\n"),
+        "{said}"
+    );
     let report = sandbox.provoke(&["report", "last"]);
     assert!(report.stdout.contains(needed), "{report}");
     let (answer, said) = sandbox.confirmed(&[]);
@@ -64,7 +68,7 @@ fn all_runs_of_the_program_are_the_baseline_whether_they_failed_or_not() {
     assert_eq!(counts(&base["runs"]), [(3, 100), (3, 100), (0, 100)]);
     assert_eq!(base["runs"][0]["run"], base["run"]);
     insta::assert_snapshot!(said, @"
-    FIXED (95 %): 388 passing trials; before, 6 of 300 in 3 runs failed. If the fix only halved the failure rate, this result would occur in at most 1 of 20 cases
+    FIXED (95 %): 388 passing trials; before, 6 of 300 in 3 runs failed. With half that failure rate, as many passes would occur in at most 1 of 20 cases
       baseline: 3 of 100 failed in RUN, 3 of 200 in 2 other runs of the same program (--ignore-earlier-runs ignores the others)
 
       assumes: the runs of the baseline do not differ in anything that is not recorded, such as an external database
@@ -72,7 +76,6 @@ fn all_runs_of_the_program_are_the_baseline_whether_they_failed_or_not() {
     saved in   provoke-out/RUN
     ------- stderr -------
       before: 6 of 300 in 3 runs failed; FIXED needs 388 passing trials, about TIME; the first failure means NOT FIXED
-      baseline: 3 of 100 failed in RUN, 3 of 200 in 2 other runs of the same program (--ignore-earlier-runs ignores the others)
       the bug: exit 1; other failures with its exit status count, too
     wrote report.json
     [exit status: Some(0)]
@@ -389,6 +392,6 @@ fn failures_of_an_interrupted_run_count_though_their_stacks_are_unknown() {
     assert_eq!(child.end().code, Some(130));
     sandbox.provoke(&[&["run", "-n", "30", "--progress=none"], &victim[..]].concat());
     let said = sandbox.provoke(&["confirm", "--baseline", "last", "-n", "1"]);
-    assert!(said.stderr.contains(" in 1 other run"), "{said}");
-    assert!(!said.stderr.contains(" 0 of "), "{said}");
+    assert!(said.stdout.contains(" in 1 other run"), "{said}");
+    assert!(!said.stdout.contains(" 0 of "), "{said}");
 }
