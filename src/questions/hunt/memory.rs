@@ -27,6 +27,8 @@ const OVERHEAD: Duration = Duration::from_millis(1);
 const MOST_TRIED_FIRST: usize = 1000;
 /// Part of the time limit after which a promising hold is examined in any case: one of this many parts.
 const TIME_PART: u32 = 3;
+/// Why a program without points cannot be held.
+const NOTHING_TO_HOLD: &str = "it has a single thread";
 /// Limit of races that are kept.
 const MOST_RACES: usize = 200;
 
@@ -270,6 +272,10 @@ impl Memory for HuntMemory {
             HoldPlan::Learn(_) => {
                 self.learning_trials += 1;
                 self.points.add_reached(&seen.learned, &self.asked.first);
+                if self.learning_trials >= LEARNING_TRIALS && self.points.in_order().is_empty() {
+                    self.refused
+                        .get_or_insert_with(|| NOTHING_TO_HOLD.to_owned());
+                }
             }
             HoldPlan::Hold { .. } if matches!(facts.outcome, Outcome::Void(_)) => {}
             HoldPlan::Hold { holds, .. } if plan.watches() => {

@@ -187,3 +187,19 @@ fn only_one_variant_is_examined() {
         "{said}"
     );
 }
+
+#[test]
+fn a_program_with_one_thread_has_nothing_to_hold() {
+    let sandbox = Sandbox::new();
+    let said = sandbox.provoke(&["hunt", "-n", "10", "--progress=none", "--", "true"]);
+    assert!(
+        said.stdout
+            .contains("its threads cannot be held (it has a single thread)"),
+        "{said}"
+    );
+    assert!(
+        said.stdout
+            .contains("without a hold it failed in 0 of 7 trials"),
+        "{said}"
+    );
+}
