@@ -37,8 +37,6 @@ const STARTS_OF_A_SERVICE: u64 = 3;
 const SKIPS_IN_VAIN: u64 = 100;
 /// The same for skipped trials of a search: there, a skip means that the candidate is not testable, as in `git bisect`.
 const SKIPS_OF_A_PLACE: u64 = 3;
-/// Part of the timeout for which the threads of a trial may be held.
-const HELD_PART: u32 = 5;
 /// Maximum number of trials that are reported as slow; the live line names the slowest.
 const SLOW_NOTES: u32 = 3;
 /// Interval at which the loop checks the time and redraws the screen.
@@ -432,11 +430,9 @@ impl LoopState<'_, '_> {
                 };
                 let timeout = held.as_ref().map_or(timeout, |held| held.timeout);
                 let explores = held.is_some();
-                let planned = state.plan.held.as_ref().map(|held| HoldPlan::Hold {
-                    holds: held.holds.clone(),
-                    total_limit: timeout / HELD_PART,
-                    evidence: true,
-                });
+                let planned = state.plan.held.as_ref();
+                let planned =
+                    planned.map(|held| HoldPlan::within_timeout(held.holds.clone(), timeout, true));
                 let trial = Trial {
                     id,
                     variant,

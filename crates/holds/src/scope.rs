@@ -65,7 +65,7 @@ mod tests {
         let own = |path: &str| is_in_scope(&CodeScope::Own, Path::new(path));
         for path in [
             "/home/me/server",
-            "/work/libfast.so.1",
+            "/home/me/libfast.so.1",
             "/usr/local/bin/tool",
             "/x/site-packages/a/_core.so",
         ] {

@@ -4,6 +4,8 @@ use super::{CoreObservation, Frame, Text, is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+/// Part of a trial's timeout for which its threads may be held: one of this many parts.
+const HELD_PART: u32 = 5;
 /// Limit of the arrivals that count with [`Occurrence::Half`]: each arrival costs two stops.
 const MOST_ARRIVALS: u32 = 1000;
 
@@ -246,6 +248,15 @@ impl Occurrence {
 }
 
 impl HoldPlan {
+    /// Returns a plan that holds threads for at most a fifth of the trial's timeout.
+    pub fn within_timeout(holds: Vec<Hold>, timeout: Duration, evidence: bool) -> Self {
+        Self::Hold {
+            holds,
+            total_limit: timeout / HELD_PART,
+            evidence,
+        }
+    }
+
     /// Returns the holds.
     pub fn holds(&self) -> &[Hold] {
         match self {

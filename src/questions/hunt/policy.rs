@@ -31,8 +31,6 @@ const CALLS: u64 = 0x6361_6c6c_7321_2121;
 const CODE_LIMIT: Duration = Duration::from_millis(50);
 const CALL_LIMIT: Duration = Duration::from_millis(5);
 const LINE_LIMIT: Duration = Duration::from_millis(3);
-/// Part of the timeout for which threads are held in all.
-const HELD_PART: u32 = 5;
 /// Timeout of a held trial before the program's duration is known.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Shortest timeout of a held trial.
@@ -103,13 +101,9 @@ impl Policy for HuntPolicy {
             .as_ref()
             .is_some_and(|one| one.holds == holds);
         let timeout = hang_timeout(state, is_examined);
-        let total_limit = timeout / HELD_PART;
+        let evidence = needs_evidence(memory, &holds);
         Some(HeldTrial {
-            plan: HoldPlan::Hold {
-                evidence: needs_evidence(memory, &holds),
-                holds,
-                total_limit,
-            },
+            plan: HoldPlan::within_timeout(holds, timeout, evidence),
             timeout,
         })
     }
