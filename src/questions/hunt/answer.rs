@@ -7,7 +7,7 @@ use crate::questions::FailureCounts;
 use crate::questions::answer::{AnswerText, independence_assumptions};
 use crate::state::State;
 use crate::words;
-use provoke_stats::{clopper_pearson, confidence_sequence, lower_one_sided, upper_one_sided};
+use provoke_stats::{clopper_pearson, confidence_sequence, upper_one_sided};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -198,7 +198,7 @@ impl HuntReport {
                 "It fails in {} trials ({}) if a thread is held {}; without a hold in {natural}",
                 held.in_words(),
                 words::format_interval(interval),
-                places.join(", and another one "),
+                places.join(", and a thread "),
             );
         }
         if let Some(reason) = &self.refused {
@@ -368,7 +368,8 @@ fn ratio_of_rates(held: HeldCounts, natural: FailureCounts, alpha: f64) -> Optio
     if natural.trials == 0 {
         return None;
     }
-    let held = lower_one_sided(held.failures, held.trials, alpha / 2.0);
+    // The number of trials under the hold depends on their failures.
+    let held = confidence_sequence(held.failures, held.trials, alpha).lo;
     let natural = upper_one_sided(natural.failures, natural.trials, alpha / 2.0);
     Some(held / natural)
 }
@@ -385,20 +386,24 @@ fn describe_place(memory: &HuntMemory, hold: &Hold) -> HeldPlace {
         Occurrence::Nth(number) => Some(number),
         Occurrence::Half(_) => None,
     };
-    let which = match occurrence {
-        Some(1) => String::new(),
-        Some(number) => format!(", at arrival {number}"),
-        None => ", at about every second arrival".to_owned(),
+    let which = match (&hold.point, occurrence) {
+        (HoldPoint::Start(_), _) | (_, Some(1)) => String::new(),
+        (_, Some(number)) => format!(", at arrival {number}"),
+        (_, None) => ", at about every second arrival".to_owned(),
+    };
+    let created = match occurrence {
+        Some(1) | None => "the first thread or process".to_owned(),
+        Some(number) => format!("thread or process number {number}"),
     };
     let (object, address) = match &hold.point {
         HoldPoint::Code(point) => (Some(point.object.to_string()), Some(point.address)),
         _ => (None, None),
     };
     let place = match &hold.point {
-        HoldPoint::Start(CreationSide::Creator) => {
-            "right after it created a thread or a process".to_owned()
+        HoldPoint::Start(CreationSide::Creator) => format!("right after it created {created}"),
+        HoldPoint::Start(CreationSide::Created) => {
+            format!("before its first instruction ({created} that was created)")
         }
-        HoldPoint::Start(CreationSide::Created) => "before its first instruction".to_owned(),
         HoldPoint::Call { process, .. } => format!(
             "before {} in process {}",
             function.as_deref().unwrap_or("a system call"),

@@ -1,8 +1,10 @@
 //! Learns from held trials: the points, the failures under each hold, and the hold that is examined.
 
 use super::points::HuntPoints;
+use super::policy::hold_at;
 use crate::model::{
-    CodeAnchor, Hold, HoldPlan, HoldPoint, HuntQuestion, Outcome, RacingAccess, Trial, TrialId,
+    CodeAnchor, Hold, HoldPlan, HoldPoint, HuntQuestion, LearnedPoint, Occurrence, Outcome,
+    RacingAccess, Trial, TrialId,
 };
 use crate::state::{Memory, State, TrialFacts};
 use provoke_stats::lower_one_sided;
@@ -19,6 +21,10 @@ const COMPARING_TRIALS: u64 = 8;
 const MOST_COMPARED: usize = 8;
 /// Number of failures among these trials from which a hold is examined.
 const PROMISING_FAILURES: u64 = 3;
+/// Number of failures under a hold, after which pairs with a hold of a new thread are tried.
+const PAIRED_FAILURES: u64 = 2;
+/// New threads, in the order of creation, which are held together with the best single hold.
+const MOST_PAIRED_STARTS: u32 = 4;
 /// Number of fresh trials after which the examination of a hold may be given up.
 const FIRST_FRESH_TRIALS: u64 = 8;
 /// Time of a trial that no process of the program uses.
@@ -96,8 +102,8 @@ pub(super) struct Examination {
     pub(super) example: Option<TrialId>,
     /// For every hold, what identifies its instruction in another build.
     pub(super) anchors: Vec<Option<CodeAnchor>>,
-    /// The points around it, each at its place in the holds.
-    pub(super) neighbours: Vec<HoldPoint>,
+    /// The points around each hold, with the index of the hold.
+    pub(super) neighbours: Vec<(usize, HoldPoint)>,
 }
 
 impl HuntMemory {
@@ -156,7 +162,10 @@ impl HuntMemory {
             }
             self.earlier.extend(self.examined.take());
         }
-        if self.unverified_hold(|_| 0).is_some() || !self.has_tried_enough(state) {
+        if self.unverified_hold(|_| 0).is_some()
+            || self.untried_pair_with_start(|_| 0).is_some()
+            || !self.has_tried_enough(state)
+        {
             return;
         }
         if let Some(holds) = self.most_promising_hold() {
@@ -182,6 +191,32 @@ impl HuntMemory {
             .or_else(|| promising.take(MOST_COMPARED).find(needs_more))
     }
 
+    /// Returns the most promising single hold together with a hold of a new thread or of its creator, if its trials do not
+    /// fail nearly always. Often the reason is that the other thread is too early or too late.
+    pub(super) fn untried_pair_with_start(
+        &self,
+        open: impl Fn(&[Hold]) -> u64,
+    ) -> Option<Vec<Hold>> {
+        let singles = self.failing.iter().filter(|holds| holds.len() == 1);
+        let best =
+            singles.max_by(|a, b| self.plausible_rate(a).total_cmp(&self.plausible_rate(b)))?;
+        let counts = self.counts_of(best);
+        if counts.failures < PAIRED_FAILURES || 10 * counts.failures >= 9 * counts.launched() {
+            return None;
+        }
+        let starts = self.points.start_points();
+        let arrivals = (0..MOST_PAIRED_STARTS).flat_map(|arrival| {
+            starts.clone().map(move |point| Hold {
+                occurrence: Occurrence::Nth(arrival + 1),
+                ..hold_at(point, 0)
+            })
+        });
+        let pairs = arrivals.map(|start| vec![start, best[0].clone()]);
+        pairs
+            .filter(|pair| !best.contains(&pair[0]))
+            .find(|pair| self.counts_of(pair).launched() + open(pair) < 1)
+    }
+
     /// Returns whether each point was tried, or so many that a promising one is examined first.
     fn has_tried_enough(&self, state: &State) -> bool {
         let budget = state.plan.stop.time_budget();
@@ -201,22 +236,35 @@ impl HuntMemory {
                 && 2 * counts.failures > counts.launched()
                 && !is_examined(holds)
         });
-        let plausible_rate = |holds: &Vec<Hold>| {
-            let counts = self.counts_of(holds);
-            lower_one_sided(counts.failures, counts.launched(), 0.25)
-        };
+        // Of equally good ones, the one with fewer holds is easier to understand.
         promising
-            .max_by(|a, b| plausible_rate(a).total_cmp(&plausible_rate(b)))
+            .max_by(|a, b| {
+                let by_rate = self.plausible_rate(a).total_cmp(&self.plausible_rate(b));
+                by_rate.then(b.len().cmp(&a.len()))
+            })
             .cloned()
     }
 
+    /// Returns a lower bound for the failure rate under a set of holds, so that few trials count less.
+    fn plausible_rate(&self, holds: &[Hold]) -> f64 {
+        let counts = self.counts_of(holds);
+        lower_one_sided(counts.failures, counts.launched(), 0.25)
+    }
+
     fn begin_examination(&self, holds: Vec<Hold>) -> Examination {
-        let around = holds
-            .first()
-            .map(|hold| self.points.neighbours(&hold.point));
-        let neighbours = around.unwrap_or_default().into_iter();
+        let neighbours = holds.iter().enumerate().flat_map(|(index, hold)| {
+            let others = holds.iter().filter(move |other| *other != hold);
+            let is_free = move |learned: &&LearnedPoint| {
+                let mut others = others.clone();
+                !others.any(|other| other.point == learned.point)
+            };
+            let around = self.points.neighbours(&hold.point).into_iter();
+            around
+                .filter(is_free)
+                .map(move |learned| (index, learned.point.clone()))
+        });
         Examination {
-            neighbours: neighbours.map(|one| one.point.clone()).collect(),
+            neighbours: neighbours.collect(),
             holds,
             fresh: HeldCounts::default(),
             example: None,

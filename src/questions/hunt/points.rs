@@ -48,6 +48,13 @@ impl HuntPoints {
         &self.order
     }
 
+    /// Returns the points at which threads and processes are created.
+    pub(super) fn start_points(&self) -> impl Iterator<Item = &HoldPoint> + Clone {
+        self.order
+            .iter()
+            .filter(|point| matches!(point, HoldPoint::Start(_)))
+    }
+
     /// Returns the points of each kind that pairs can have.
     pub(super) fn by_kind(&self) -> Vec<Vec<&HoldPoint>> {
         let of_kind = |kind: PointKind| {
@@ -68,7 +75,8 @@ impl HuntPoints {
         self.points.get(point)
     }
 
-    /// Returns the points of the same function, or of the same kind, in the order of their addresses.
+    /// Returns the points of the same function, or of the same kind, in the order of their addresses. The creation of a
+    /// thread has none.
     pub(super) fn neighbours(&self, point: &HoldPoint) -> Vec<&LearnedPoint> {
         let Some(here) = self.get(point) else {
             return Vec::new();
@@ -78,8 +86,7 @@ impl HuntPoints {
                 other_point.object == point.object && other.function == here.learned.function
             }
             (HoldPoint::Line { file: other, .. }, HoldPoint::Line { file, .. }) => other == file,
-            (HoldPoint::Call { .. }, HoldPoint::Call { .. })
-            | (HoldPoint::Start(_), HoldPoint::Start(_)) => true,
+            (HoldPoint::Call { .. }, HoldPoint::Call { .. }) => true,
             _ => false,
         };
         let reached = self.points.values().map(|one| &one.learned);

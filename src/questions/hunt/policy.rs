@@ -201,6 +201,9 @@ fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
     if let Some(holds) = unverified {
         return Some(holds.clone());
     }
+    if let Some(holds) = memory.untried_pair_with_start(under_way) {
+        return Some(holds);
+    }
     let number = state.next_id().0;
     let repeated = || {
         memory
@@ -281,19 +284,17 @@ fn untried_neighbour(
     untried.min_by_key(launched)
 }
 
-/// Returns the examined hold moved to each point around it.
+/// Returns the examined holds, one of them moved to each point around it.
 pub(super) fn neighbour_holds(
     examined: &Examination,
 ) -> impl Iterator<Item = (&HoldPoint, Vec<Hold>)> {
-    let points = examined.neighbours.iter().take(MOST_NEIGHBOURS);
-    points.filter_map(|point| {
-        let (first, rest) = examined.holds.split_first()?;
-        let moved = Hold {
-            point: point.clone(),
-            ..first.clone()
-        };
-        let rest = rest.iter().cloned();
-        Some((point, [moved].into_iter().chain(rest).collect()))
+    let neighbours = examined.neighbours.iter().take(MOST_NEIGHBOURS);
+    neighbours.map(|(moved, point)| {
+        let mut holds = examined.holds.clone();
+        if let Some(hold) = holds.get_mut(*moved) {
+            hold.point.clone_from(point);
+        }
+        (point, holds)
     })
 }
 
@@ -391,7 +392,7 @@ fn are_of_different_threads(memory: &HuntMemory, first: &HoldPoint, second: &Hol
 
 /// Returns the attempt with this number, from 0, to hold a thread at a point. A program passes calls and lines often and in
 /// varying numbers, so each arrival there is held with probability one half.
-fn hold_at(point: &HoldPoint, attempt: u64) -> Hold {
+pub(super) fn hold_at(point: &HoldPoint, attempt: u64) -> Hold {
     let (end, limit) = match point {
         HoldPoint::Code(_) | HoldPoint::Start(_) => (HoldEnd::OthersBlocked, CODE_LIMIT),
         HoldPoint::Call { .. } => {
