@@ -14,7 +14,7 @@ use provoke_model::{
 use provoke_sys::call_filter::CLONE3;
 use provoke_sys::call_filter::{TRACED_CALLS, is_creation};
 use provoke_sys::ptrace::ThreadStop;
-use provoke_sys::threads::parse_call;
+use provoke_sys::timed_wait::longest_wait;
 use provoke_sys::tracee::{self, Creation, GeneralRegisters, StopReason, WatchedAccess};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -29,8 +29,8 @@ const LOOKS: u32 = 2;
 /// Signals that usually end a process: its memory must be unchanged then.
 const FATAL: [i32; 9] = [3, 4, 5, 6, 7, 8, 11, 24, 31];
 const SIGTRAP: i32 = 5;
-/// The system calls that sleep for a time: `nanosleep` and `clock_nanosleep`.
-const SLEEPS: [i64; 2] = [35, 230];
+/// A thread that continues by itself within this time counts as running.
+const SHORT_WAIT: Duration = Duration::from_millis(50);
 
 /// Holds threads of one trial.
 #[derive(Debug)]
@@ -233,8 +233,7 @@ impl HoldSession {
     /// Looks at the other threads, and releases a held thread if its hold is over.
     pub fn look(&mut self) {
         let now = Instant::now();
-        // Whether the others are blocked, without and with sleeping threads that count as running.
-        let mut blocked = [None; 2];
+        let mut others_are_blocked = None;
         for index in 0..self.holds.len() {
             let Some(held) = &self.holds[index].held else {
                 continue;
@@ -245,9 +244,8 @@ impl HoldSession {
                 HoldEnd::Time => false,
                 HoldEnd::OthersBlocked | HoldEnd::OthersProgressed(_) => {
                     now.duration_since(held.last_look) >= LOOK_INTERVAL && {
-                        let sleepers_run = matches!(end, HoldEnd::OthersProgressed(_));
-                        let blocked = *blocked[usize::from(sleepers_run)]
-                            .get_or_insert_with(|| self.others_are_blocked(sleepers_run));
+                        let blocked =
+                            *others_are_blocked.get_or_insert_with(|| self.others_are_blocked());
                         self.note_look(index, now, blocked)
                     }
                 }
@@ -309,15 +307,14 @@ impl HoldSession {
         self.has_time() && progress.held.is_none() && occurrence.includes(progress.arrivals)
     }
 
-    /// Returns whether no thread that is not held can run. A thread that sleeps for a time counts as running if
-    /// `sleepers_run`.
-    fn others_are_blocked(&self, sleepers_run: bool) -> bool {
+    /// Returns whether no thread that is not held can run, now or soon.
+    fn others_are_blocked(&self) -> bool {
         let others = self.threads.iter();
         let mut others = others.filter(|(_, thread)| thread.activity != ThreadActivity::Held);
         // A stop that is not handled yet counts as running.
         others.all(|(tid, _)| match thread_state(*tid) {
             Some('R' | 't' | 'D') => false,
-            Some('S') => !(sleepers_run && is_sleeping(*tid)),
+            Some('S') => longest_wait(*tid).is_none_or(|wait| wait > SHORT_WAIT),
             _ => true,
         })
     }
@@ -801,13 +798,6 @@ fn thread_state(tid: i32) -> Option<char> {
     let stat = fs::read(format!("/proc/{tid}/stat")).ok()?;
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     stat.get(name_end + 2).map(|byte| char::from(*byte))
-}
-
-/// Returns whether a thread sleeps for a time.
-fn is_sleeping(tid: i32) -> bool {
-    let call = fs::read_to_string(format!("/proc/{tid}/syscall"));
-    let call = call.ok().and_then(|text| parse_call(&text));
-    call.is_some_and(|call| SLEEPS.contains(&call.number))
 }
 
 /// Returns the process of a thread.

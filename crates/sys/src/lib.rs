@@ -27,6 +27,7 @@ pub mod snapshot;
 pub mod sockets;
 pub mod spawn;
 pub mod threads;
+pub mod timed_wait;
 pub mod tool;
 pub mod tracee;
 pub mod untrusted;

@@ -23,8 +23,13 @@ const MOST_COMPARED: usize = 8;
 const PROMISING_FAILURES: u64 = 3;
 /// Number of failures under a hold, after which pairs with a hold of a new thread are tried.
 const PAIRED_FAILURES: u64 = 2;
-/// New threads, in the order of creation, which are held together with the best single hold.
+/// New threads, in the order of creation, which are held together with the best single hold; and points near it.
 const MOST_PAIRED_STARTS: u32 = 4;
+const MOST_PAIRED_POINTS: usize = 64;
+/// Part of the time limit after which no further pairs are tried with the best single hold: one of this many parts.
+const PAIRING_TIME_PART: u32 = 2;
+/// Number of examinations that are given up for a more promising hold.
+const MOST_EXAMINED: usize = 4;
 /// Number of fresh trials after which the examination of a hold may be given up.
 const FIRST_FRESH_TRIALS: u64 = 8;
 /// Time of a trial that no process of the program uses.
@@ -52,6 +57,16 @@ pub(super) struct HeldCounts {
 impl HeldCounts {
     pub(super) fn launched(self) -> u64 {
         self.trials + self.unreached
+    }
+
+    /// Returns whether at least 90 % of the trials failed.
+    pub(super) fn fails_nearly_always(self) -> bool {
+        10 * self.failures >= 9 * self.launched()
+    }
+
+    /// Returns a lower bound for the failure rate, so that few trials count less.
+    fn plausible_rate(self) -> f64 {
+        lower_one_sided(self.failures, self.launched(), 0.25)
     }
 
     /// Returns whether nearly all trials failed.
@@ -151,26 +166,31 @@ impl HuntMemory {
     }
 
     /// Begins the examination of the most promising hold, when enough others were tried. Gives an examination up if
-    /// the hold fails rarely, and another one is more promising.
+    /// another hold is more promising.
     fn choose_examined(&mut self, state: &State) {
-        if let Some(examined) = &self.examined {
-            let fresh = examined.fresh;
-            let is_rare =
-                fresh.launched() >= FIRST_FRESH_TRIALS && 2 * fresh.failures < fresh.launched();
-            if !is_rare || self.most_promising_hold().is_none() {
-                return;
-            }
-            self.earlier.extend(self.examined.take());
-        }
         if self.unverified_hold(|_| 0).is_some()
-            || self.untried_pair_with_start(|_| 0).is_some()
+            || self.untried_pair(state, |_| 0).is_some()
             || !self.has_tried_enough(state)
         {
             return;
         }
-        if let Some(holds) = self.most_promising_hold() {
-            self.examined = Some(self.begin_examination(holds));
+        let Some(holds) = self.most_promising_hold() else {
+            return;
+        };
+        if let Some(examined) = &self.examined {
+            let fresh = examined.fresh;
+            let is_better = self.plausible_rate(&holds) > fresh.plausible_rate();
+            let is_rare = 2 * fresh.failures < fresh.launched();
+            if fresh.launched() < FIRST_FRESH_TRIALS
+                || fresh.fails_nearly_always()
+                || self.earlier.len() >= MOST_EXAMINED
+                || !(is_rare || is_better)
+            {
+                return;
+            }
+            self.earlier.extend(self.examined.take());
         }
+        self.examined = Some(self.begin_examination(holds));
     }
 
     /// Returns a hold that failed and needs more trials, besides the open ones, to be compared with others.
@@ -191,30 +211,70 @@ impl HuntMemory {
             .or_else(|| promising.take(MOST_COMPARED).find(needs_more))
     }
 
-    /// Returns the most promising single hold together with a hold of a new thread or of its creator, if its trials do not
-    /// fail nearly always. Often the reason is that the other thread is too early or too late.
-    pub(super) fn untried_pair_with_start(
+    /// Returns the most promising single hold together with another one, if no set of holds fails nearly always. Often
+    /// the other thread is too early or too late: it is held when it is created, or at a point near the first one.
+    pub(super) fn untried_pair(
         &self,
+        state: &State,
         open: impl Fn(&[Hold]) -> u64,
     ) -> Option<Vec<Hold>> {
-        let singles = self.failing.iter().filter(|holds| holds.len() == 1);
-        let best =
-            singles.max_by(|a, b| self.plausible_rate(a).total_cmp(&self.plausible_rate(b)))?;
-        let counts = self.counts_of(best);
-        if counts.failures < PAIRED_FAILURES || 10 * counts.failures >= 9 * counts.launched() {
+        let is_good = |counts: HeldCounts| {
+            counts.failures >= PROMISING_FAILURES && counts.fails_nearly_always()
+        };
+        if let Some(examined) = &self.examined
+            && (examined.fresh.launched() < FIRST_FRESH_TRIALS
+                || examined.fresh.fails_nearly_always())
+        {
             return None;
         }
-        let starts = self.points.start_points();
-        let arrivals = (0..MOST_PAIRED_STARTS).flat_map(|arrival| {
+        let budget = state.plan.stop.time_budget();
+        if budget.is_some_and(|budget| state.worked * PAIRING_TIME_PART > budget)
+            || self
+                .failing
+                .iter()
+                .any(|holds| !self.was_examined(holds) && is_good(self.counts_of(holds)))
+        {
+            return None;
+        }
+        let singles = self.failing.iter().filter(|holds| holds.len() == 1);
+        let best = singles
+            .max_by(|a, b| self.plausible_rate(a).total_cmp(&self.plausible_rate(b)))?
+            .first()?;
+        if self.counts_of(std::slice::from_ref(best)).failures < PAIRED_FAILURES {
+            return None;
+        }
+        let (starts, nearest) = (self.points.start_points(), self.points.nearest(&best.point));
+        let arrivals = (1..=MOST_PAIRED_STARTS).flat_map(|arrival| {
             starts.clone().map(move |point| Hold {
-                occurrence: Occurrence::Nth(arrival + 1),
+                occurrence: Occurrence::Nth(arrival),
                 ..hold_at(point, 0)
             })
         });
-        let pairs = arrivals.map(|start| vec![start, best[0].clone()]);
-        pairs
-            .filter(|pair| !best.contains(&pair[0]))
-            .find(|pair| self.counts_of(pair).launched() + open(pair) < 1)
+        let pairs_with_start = arrivals.map(|start| vec![start, best.clone()]);
+        // The thread of the first hold continues first.
+        let pairs_with_nearest =
+            nearest
+                .iter()
+                .take(MOST_PAIRED_POINTS)
+                .enumerate()
+                .map(|(at, point)| {
+                    let other = hold_at(point, 0);
+                    if at % 2 == 0 {
+                        vec![best.clone(), other]
+                    } else {
+                        vec![other, best.clone()]
+                    }
+                });
+        pairs_with_start
+            .chain(pairs_with_nearest)
+            .filter(|pair| pair[0].point != pair[1].point)
+            .find(|pair| self.counts_of(pair).launched() + open(pair) == 0)
+    }
+
+    /// Returns whether a set of holds is or was examined.
+    fn was_examined(&self, holds: &[Hold]) -> bool {
+        let mut examinations = self.examined.iter().chain(&self.earlier);
+        examinations.any(|examination| examination.holds == holds)
     }
 
     /// Returns whether each point was tried, or so many that a promising one is examined first.
@@ -226,15 +286,11 @@ impl HuntMemory {
 
     /// Returns the hold that was not examined and has the highest failure rate, if most of its trials failed.
     fn most_promising_hold(&self) -> Option<Vec<Hold>> {
-        let is_examined = |holds: &Vec<Hold>| {
-            let mut known = self.examined.iter().chain(&self.earlier);
-            known.any(|one| one.holds == *holds)
-        };
         let promising = self.failing.iter().filter(|holds| {
             let counts = self.counts_of(holds);
             counts.failures >= PROMISING_FAILURES
                 && 2 * counts.failures > counts.launched()
-                && !is_examined(holds)
+                && !self.was_examined(holds)
         });
         // Of equally good ones, the one with fewer holds is easier to understand.
         promising
@@ -247,8 +303,7 @@ impl HuntMemory {
 
     /// Returns a lower bound for the failure rate under a set of holds, so that few trials count less.
     fn plausible_rate(&self, holds: &[Hold]) -> f64 {
-        let counts = self.counts_of(holds);
-        lower_one_sided(counts.failures, counts.launched(), 0.25)
+        self.counts_of(holds).plausible_rate()
     }
 
     fn begin_examination(&self, holds: Vec<Hold>) -> Examination {
@@ -274,8 +329,7 @@ impl HuntMemory {
 
     /// Returns the examined hold with the highest failure rate.
     pub(super) fn best_examination(&self) -> Option<&Examination> {
-        let rate =
-            |one: &&Examination| lower_one_sided(one.fresh.failures, one.fresh.launched(), 0.25);
+        let rate = |one: &&Examination| one.fresh.plausible_rate();
         let examined = self.examined.iter().chain(&self.earlier);
         let failing = examined.filter(|one| one.fresh.failures > 0);
         failing.max_by(|a, b| rate(a).total_cmp(&rate(b)))

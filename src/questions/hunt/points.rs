@@ -55,6 +55,35 @@ impl HuntPoints {
             .filter(|point| matches!(point, HoldPoint::Start(_)))
     }
 
+    /// Returns the points of the same kind that the first thread is not alone to reach, the nearest in the code first.
+    pub(super) fn nearest(&self, point: &HoldPoint) -> Vec<&HoldPoint> {
+        let distance = |other: &HoldPoint| match (other, point) {
+            (HoldPoint::Code(other), HoldPoint::Code(point)) => Some((
+                other.object != point.object,
+                other.address.abs_diff(point.address),
+            )),
+            (
+                HoldPoint::Line {
+                    line: other,
+                    file: other_file,
+                },
+                HoldPoint::Line { line, file },
+            ) => Some((other_file != file, u64::from(other.abs_diff(*line)))),
+            (HoldPoint::Call { process: other, .. }, HoldPoint::Call { process, .. }) => {
+                (other != process).then_some((false, 0))
+            }
+            _ => None,
+        };
+        let mut nearest: Vec<(_, &HoldPoint)> = self
+            .order
+            .iter()
+            .filter(|other| *other != point)
+            .filter_map(|other| Some((distance(other)?, other)))
+            .collect();
+        nearest.sort_by_key(|(distance, _)| *distance);
+        nearest.into_iter().map(|(_, other)| other).collect()
+    }
+
     /// Returns the points of each kind that pairs can have.
     pub(super) fn by_kind(&self) -> Vec<Vec<&HoldPoint>> {
         let of_kind = |kind: PointKind| {

@@ -92,7 +92,9 @@ impl Policy for HuntPolicy {
                 timeout: hang_timeout(state, true),
             });
         }
-        if memory.plain_time * (PLAIN_SHARE - 1) < memory.held_time || is_hold_examined(memory) {
+        if memory.plain_time * (PLAIN_SHARE - 1) < memory.held_time
+            || is_hold_examined(state, memory)
+        {
             return None;
         }
         let holds = next_holds(state, memory)?;
@@ -167,12 +169,14 @@ fn knows_natural_rate(state: &State, memory: &HuntMemory) -> bool {
 /// Returns whether the examination of a hold is complete, and nothing is left to do.
 fn is_examined(state: &State) -> bool {
     let memory: Option<&HuntMemory> = state.learned();
-    memory.is_some_and(|memory| is_hold_examined(memory) && knows_natural_rate(state, memory))
+    memory
+        .is_some_and(|memory| is_hold_examined(state, memory) && knows_natural_rate(state, memory))
 }
 
-fn is_hold_examined(memory: &HuntMemory) -> bool {
+fn is_hold_examined(state: &State, memory: &HuntMemory) -> bool {
     memory.examined.as_ref().is_some_and(|examined| {
         has_fresh_trials(examined.fresh)
+            && better_holds(state, memory, |_| 0).is_none()
             && untried_neighbour(memory, examined, &[]).is_none()
             && unwatched_hold(memory, examined, &[]).is_none()
     })
@@ -193,16 +197,12 @@ fn needs_evidence(memory: &HuntMemory, holds: &[Hold]) -> bool {
 /// Returns the holds of the next trial.
 fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
     let open: Vec<&[Hold]> = state.open_holds().map(HoldPlan::holds).collect();
+    let under_way = |holds: &[Hold]| open.iter().filter(|one| **one == holds).count() as u64;
+    if let Some(holds) = better_holds(state, memory, under_way) {
+        return Some(holds);
+    }
     if let Some(examined) = &memory.examined {
         return examination_holds(memory, examined, &open);
-    }
-    let under_way = |holds: &[Hold]| open.iter().filter(|one| **one == holds).count() as u64;
-    let unverified = memory.unverified_hold(under_way);
-    if let Some(holds) = unverified {
-        return Some(holds.clone());
-    }
-    if let Some(holds) = memory.untried_pair_with_start(under_way) {
-        return Some(holds);
     }
     let number = state.next_id().0;
     let repeated = || {
@@ -230,6 +230,16 @@ fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
     }
     next_pair(state, memory)
         .or_else(|| Some(most_promising(memory, memory.failing.iter())?.clone()))
+}
+
+/// Returns holds that may make more trials fail than those that are known.
+fn better_holds(
+    state: &State,
+    memory: &HuntMemory,
+    under_way: impl Fn(&[Hold]) -> u64 + Copy,
+) -> Option<Vec<Hold>> {
+    let unverified = memory.unverified_hold(under_way).cloned();
+    unverified.or_else(|| memory.untried_pair(state, under_way))
 }
 
 /// Returns the number of points that were not tried alone.
