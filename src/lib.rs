@@ -25,7 +25,7 @@
 //! | `words` | formats numbers, durations, lists and text from outside | model, untrusted | |
 //! | `holds` | holds threads at instructions, to provoke rare schedules | model, sys, untrusted | gimli, iced_x86, object, rustix, serde_json, thiserror |
 //! | `survey` | records the environment: facts that may change how often a program fails | model, sys, words | object, provoke_stats, regex, schemars, serde, serde_json |
-//! | `doctor` | reports what a machine can capture, and what to change | survey, sys, untrusted | serde, serde_json |
+//! | `doctor` | reports what a machine can capture, and what to change | model, survey, sys, holds, untrusted | serde, serde_json |
 //! | `messages` | recognizes crash messages | model | |
 //! | `signature` | names failures: the same bug has the same name in every trial | model, messages | |
 //! | `oracle` | judges an observation | model, messages, signature | |

@@ -2,15 +2,16 @@
 
 use super::error::CliError;
 use super::exit::Exit;
-use crate::doctor::{MachineFacts, crash_victim, run_checkup};
+use crate::doctor::{MachineFacts, crash_victim, hold_victim, run_checkup};
 use crate::term;
 use clap::Args;
 
 /// Check whether this machine can capture crashes and hangs
 ///
-/// Checks limits, kernel settings, permissions and tools, and crashes a test program to see whether its
-/// core can be captured. Changes nothing; where a change would help, it shows the command. Exits with 0 if
-/// cores can be captured, and with 1 if not.
+/// Checks limits, kernel settings, permissions and tools, crashes a test program to see whether its core
+/// can be captured, and holds a thread of another one to see whether `provoke hunt` works. Changes nothing;
+/// where a change would help, it shows the command. Exits with 0 if cores can be captured, and with 1 if
+/// not.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  provoke doctor")]
 pub(super) struct DoctorArgs {
@@ -23,7 +24,9 @@ impl DoctorArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let here = std::env::current_dir().map_err(CliError::could_not)?;
         let ourselves = std::env::current_exe().map_err(CliError::could_not)?;
-        let found = run_checkup(&MachineFacts::look_from(&here, crash_victim(&ourselves)));
+        let crash = crash_victim(&ourselves);
+        let hold = hold_victim(&ourselves, provoke_victim::racing_function());
+        let found = run_checkup(&MachineFacts::look_from(&here, crash, hold));
         let printed = if self.json {
             term::print_result(&found.to_json())
         } else {

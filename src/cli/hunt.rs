@@ -15,13 +15,18 @@ use clap::Args;
 /// for comparison. The program is not changed, and no privileges are needed. Linux on x86-64 only.
 #[derive(Args)]
 #[command(
-    override_usage = "provoke hunt [OPTIONS] [--] CMD...",
+    override_usage = "provoke hunt [OPTIONS] [--] [CMD]...",
     after_help = HUNT_EXAMPLES,
     mut_args(without_stop_rules),
 )]
 pub(super) struct HuntArgs {
     #[command(flatten, next_help_heading = "Holds")]
     hunt: Given<HuntSettings>,
+    /// Hold threads first in the functions where this run crashed
+    ///
+    /// provoke uses the command and the flags of that run; flags given here override them.
+    #[arg(long, value_name = "RUN", help_heading = "Holds")]
+    baseline: Option<String>,
     #[command(flatten)]
     rest: ExperimentArgs,
 }
@@ -30,6 +35,8 @@ const HUNT_EXAMPLES: &str = "\
 Examples:
   Make a program fail that fails once in thousands of runs:
     provoke hunt -- ./program
+  Make a failure that was seen before happen more often:
+    provoke hunt --baseline last
   Hold threads in a library, too, for at most 5 minutes:
     provoke hunt --hold-in program --hold-in libqueue -d 5m -- ./program";
 
@@ -38,6 +45,9 @@ impl HuntArgs {
         self.rest.ask_question(|scenario: &mut Scenario| {
             scenario.outline.ask = Some(QuestionSettings::Hunt);
             self.hunt.apply_to(&mut scenario.hunt);
+            if let Some(baseline) = &self.baseline {
+                scenario.baseline.baseline = Some(baseline.clone());
+            }
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Collects facts about a machine, without judging them.
 
-use super::CaptureProof;
+use super::{CaptureProof, HoldProof};
 use crate::survey::{self, CommandEnvironment};
 use crate::sys::cgroup::{self, CgroupVersion, MemoryGroup, SlotGroup};
 use crate::sys::core_pattern::{self, CoreDestination};
@@ -37,6 +37,8 @@ pub struct MachineFacts {
     pub helper_exists: bool,
     /// Result of a real crash.
     pub proof: CaptureProof,
+    /// Result of holding a thread.
+    pub hold_proof: HoldProof,
     /// The kind of container in which provoke runs.
     pub container: Option<String>,
     /// Name of PID 1.
@@ -81,8 +83,8 @@ pub struct CoreFolder {
 }
 
 impl MachineFacts {
-    /// Examines this machine from this directory. `proof` is the result of a real crash.
-    pub fn look_from(cwd: &Path, proof: CaptureProof) -> Self {
+    /// Examines this machine from this directory. `proof` is the result of a real crash, `hold_proof` that of a hold.
+    pub fn look_from(cwd: &Path, proof: CaptureProof, hold_proof: HoldProof) -> Self {
         let destination = core_pattern::read_destination().ok();
         let core_folder = destination.as_ref().map(|destination| {
             let template = destination.core_template();
@@ -102,6 +104,7 @@ impl MachineFacts {
             core_pattern: read_trimmed("/proc/sys/kernel/core_pattern"),
             helper_exists,
             proof,
+            hold_proof,
             container: survey::detect_container(),
             init: read_trimmed("/proc/1/comm"),
             space: space.and_then(host::free_space),

@@ -6,9 +6,11 @@
 mod checks;
 mod machine;
 mod test_crash;
+mod test_hold;
 
 pub use machine::{CoreFolder, MachineFacts};
 pub use test_crash::{CaptureProof, crash_victim};
+pub use test_hold::{HoldProof, hold_victim};
 
 use serde::Serialize;
 
@@ -48,6 +50,8 @@ pub struct CaptureAbilities {
     pub kernel_lines: bool,
     /// Whether a kill was an OOM kill, with certainty.
     pub oom_for_certain: bool,
+    /// Threads can be held by `hunt`: one was.
+    pub holds: bool,
 }
 
 /// Results of all checks; `provoke doctor --json` prints them.
@@ -81,6 +85,7 @@ pub fn run_checkup(machine: &MachineFacts) -> DoctorReport {
             stacks_of_hangs: machine.may_trace(),
             kernel_lines: machine.kernel_log,
             oom_for_certain: machine.memory_group,
+            holds: matches!(machine.hold_proof, HoldProof::Held { .. }),
         },
         checks: checks::ALL.iter().map(|check| check(machine)).collect(),
     }

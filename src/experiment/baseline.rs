@@ -64,6 +64,13 @@ impl ResolvedBaseline {
                 format!("the counts `{text}` have no variants"),
                 "leave `of` out, or give a run as the baseline",
             )),
+            Some(_) if scenario.outline.ask == Some(QuestionSettings::Hunt) => {
+                Err(PlanError::of_field(
+                    "baseline",
+                    format!("the counts `{text}` have no stacks that show where to hold threads"),
+                    "give a run with failures as the baseline, or leave it out",
+                ))
+            }
             Some(counts) => Ok(Some(Self {
                 measured: counts?,
                 ..Self::default()

@@ -53,6 +53,9 @@ impl ForecastRows {
     }
 }
 
+/// Failures and trials under a hold that a hunt finds, assumed for the forecast: half of the trials fail.
+const HELD_BASELINE: (u64, u64) = (30, 60);
+
 impl TrialForecast {
     /// Begins a forecast for an assumed rate or a measured baseline.
     pub fn new(
@@ -148,6 +151,11 @@ impl TrialForecast {
         };
         rows.add_exact("confirm a fix: PROBABLY FIXED after", clean);
         rows.add_exact("  FIXED (also excludes half the rate) after", half);
+        let (failures, trials) = HELD_BASELINE;
+        let held = stats::clean_runs_to_exclude_half(failures, trials, 1.0, alpha);
+        if held.zip(half).is_none_or(|(held, plain)| held < plain) {
+            rows.add_exact("  FIXED if a hold of `hunt` fails in half", held);
+        }
         for (what, other) in [
             ("compare with a variant that never fails", 0.0),
             ("  that fails a tenth as often", rate / 10.0),

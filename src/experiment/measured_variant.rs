@@ -2,11 +2,12 @@
 
 use crate::model::{
     BugFilter, EvidenceDepth, Failure, FailureKind, KnownBug, MeasuredBaseline, Signature,
-    SignatureId, VariantId,
+    SignatureId, Site, VariantId,
 };
 use crate::questions;
 use crate::state::{SignatureFailures, State, Tally};
 use crate::survey;
+use std::collections::BTreeSet;
 
 /// The failures of a baseline that are the bug.
 #[derive(Clone)]
@@ -86,8 +87,20 @@ fn measure_tally(
             .flat_map(|group| all_names(&group.signature))
             .collect(),
         bugs: bugs.iter().map(|group| as_a_bug(group)).collect(),
+        functions: functions_of_sites(bugs.iter().flat_map(|group| &group.sites)),
         ..questions::measure_variant(state, variant, failures)
     }
+}
+
+/// Returns the functions of lines and of their callers.
+fn functions_of_sites<'a>(sites: impl Iterator<Item = &'a Site>) -> Vec<String> {
+    let with_callers =
+        sites.flat_map(|site| std::iter::successors(Some(site), |site| site.caller.as_deref()));
+    let functions = with_callers.filter_map(|site| site.function.clone());
+    functions
+        .collect::<BTreeSet<String>>()
+        .into_iter()
+        .collect()
 }
 
 /// Returns whether two failures share a name. If only the exit status of one is known, they count as the same: an

@@ -4,7 +4,7 @@ use super::plan::{DEFAULT_DURATION, DEFAULT_RUNS, PlanError, refuse_at};
 use super::{BisectSettings, QuestionSettings, RateValue, Scenario};
 use crate::model::{
     Baseline, BugFilter, CodeScope, CompareGoal, CompareQuestion, ConfirmQuestion, HuntQuestion,
-    MeasuredBaseline, Question, RampQuestion, SearchQuestion, VariantId, VariantPlan,
+    KnownCrash, MeasuredBaseline, Question, RampQuestion, SearchQuestion, VariantId, VariantPlan,
 };
 use crate::untrusted::shell_word;
 use serde::Serialize;
@@ -56,7 +56,7 @@ impl Scenario {
             }
             QuestionSettings::Bisect => Ok(Question::Bisect(search())),
             QuestionSettings::Reduce => Ok(Question::Reduce(search())),
-            QuestionSettings::Hunt => self.plan_hunt(variants).map(Question::Hunt),
+            QuestionSettings::Hunt => self.plan_hunt(variants, measured).map(Question::Hunt),
             QuestionSettings::Ramp => Ok(Question::Ramp(RampQuestion {
                 detect: self.detection_rate(),
                 above: false,
@@ -159,7 +159,7 @@ impl Scenario {
             let what = format!("`{name}` never counts earlier runs");
             return Err(refuse_at(what, &["ignore-earlier-runs"], "leave it out"));
         }
-        if !matches!(ask, Confirm | Compare) && self.baseline.baseline.is_some() {
+        if !matches!(ask, Confirm | Compare | Hunt) && self.baseline.baseline.is_some() {
             let hint = "use `provoke confirm` to check a fix, or `provoke compare`";
             let what = format!("`{name}` does not use a baseline");
             return Err(refuse_at(what, &["baseline"], hint));
@@ -179,7 +179,11 @@ impl Scenario {
         Ok(())
     }
 
-    fn plan_hunt(&self, variants: &[VariantPlan]) -> Result<HuntQuestion, PlanError> {
+    fn plan_hunt(
+        &self,
+        variants: &[VariantPlan],
+        measured: Option<MeasuredBaseline>,
+    ) -> Result<HuntQuestion, PlanError> {
         if let [_, second, ..] = variants {
             let what = format!(
                 "`hunt` examines one variant, and there are {}",
@@ -200,9 +204,17 @@ impl Scenario {
             [] => CodeScope::Own,
             parts => CodeScope::Named(parts.to_vec()),
         };
+        let functions = measured.as_ref().map(|measured| measured.functions.clone());
+        let known = measured.and_then(|measured| {
+            Some(Box::new(KnownCrash {
+                run: measured.run?,
+                bugs: measured.bugs,
+            }))
+        });
         Ok(HuntQuestion {
             scope,
-            first: Vec::new(),
+            first: functions.unwrap_or_default(),
+            known,
         })
     }
 

@@ -15,16 +15,17 @@ pub fn format_checkup(checkup: &DoctorReport) -> String {
 
 fn laid_out(checkup: &DoctorReport, width: Option<usize>) -> String {
     let mut screen = Screen::new(width);
-    screen.push_text(0, &style("This machine can capture").bold().to_string());
+    screen.push_text(0, &style("This machine can").bold().to_string());
     let can = checkup.can;
     for (it, what) in [
-        (can.cores, "cores of crashes, with stacks"),
-        (can.stacks_of_hangs, "stacks of hung processes"),
+        (can.cores, "capture cores of crashes, with stacks"),
+        (can.stacks_of_hangs, "capture stacks of hung processes"),
         (
             can.kernel_lines,
-            "the kernel's log of crashes and OOM kills",
+            "read the kernel's log of crashes and OOM kills",
         ),
-        (can.oom_for_certain, "OOM kills with certainty"),
+        (can.oom_for_certain, "recognize OOM kills with certainty"),
+        (can.holds, "hold threads, for `provoke hunt`"),
     ] {
         // Colour repeats what the text says.
         let mark = if it {
@@ -117,6 +118,7 @@ mod tests {
                 stacks_of_hangs: true,
                 kernel_lines: true,
                 oom_for_certain: false,
+                holds: true,
             },
             checks: vec![
                 check(
@@ -142,11 +144,12 @@ mod tests {
             ],
         };
         insta::assert_snapshot!(console::strip_ansi_codes(&laid_out(&found, Some(60))), @"
-        This machine can capture
-          no   cores of crashes, with stacks
-          yes  stacks of hung processes
-          yes  the kernel's log of crashes and OOM kills
-          no   OOM kills with certainty
+        This machine can
+          no   capture cores of crashes, with stacks
+          yes  capture stacks of hung processes
+          yes  read the kernel's log of crashes and OOM kills
+          no   recognize OOM kills with certainty
+          yes  hold threads, for `provoke hunt`
 
         1 check failed: evidence is lost
           core-limit     the hard limit for core files is 0

@@ -123,7 +123,7 @@ impl Layers {
 
     /// Returns the modules that a module uses.
     fn modules_used(&self, layer: &Layer) -> BTreeSet<String> {
-        let path = Regex::new(r"\b(?:super::)*(crate|super|provoke_\w+)::(\w+)").unwrap();
+        let path = Regex::new(r"\b(?:super::)*(crate|super|provoke_\w+)::(\w+|\{)").unwrap();
         let code = self.code(layer);
         let used = path.captures_iter(&code).filter_map(|found| {
             let target = self.target(layer, &found[1], &found[2])?;

@@ -1,7 +1,7 @@
 //! Breakpoints in the memory of one process.
 
 use crate::code::{CodeCache, CodeFile, CodeInstruction};
-use provoke_model::{CodeAnchor, CodePoint};
+use provoke_model::{CodeAnchor, CodePoint, Hold};
 use provoke_sys::memory::read_mappings;
 use provoke_sys::tracee::{BREAKPOINT, WritableMemory};
 use std::collections::BTreeMap;
@@ -176,6 +176,15 @@ impl MappedCode {
         }
         self.files()
             .find_map(|(file, bias)| Some(bias.wrapping_add(file.address_of_anchor(anchor)?)))
+    }
+
+    /// Returns the addresses in memory of the instructions of holds.
+    pub(crate) fn addresses_of_holds(&self, holds: &[Hold]) -> Vec<u64> {
+        let address_of = |hold: &Hold| {
+            let point = hold.point.as_code()?;
+            self.address_of_hold(point, hold.anchor.as_ref())
+        };
+        holds.iter().filter_map(address_of).collect()
     }
 
     /// Returns what identifies the instruction of a point in another build.

@@ -1,6 +1,8 @@
 //! Holds threads of Python programs before chosen lines, by a module that the interpreter imports at its start.
 
-use provoke_model::{Hold, HoldObservation, HoldPlan, HoldPoint, LearnedPoint, Occurrence};
+use provoke_model::{
+    CodeScope, Hold, HoldObservation, HoldPlan, HoldPoint, LearnedPoint, Occurrence,
+};
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -18,7 +20,12 @@ const INSTRUCTIONS: &str = "PROVOKE_HOLD_LINES";
 /// Returns whether a plan has points in Python files, or learns them.
 pub fn has_lines(plan: &HoldPlan) -> bool {
     let is_line = |hold: &Hold| matches!(hold.point, HoldPoint::Line { .. });
-    matches!(plan, HoldPlan::Learn(_)) || plan.holds().iter().any(is_line)
+    match plan {
+        HoldPlan::Learn(CodeScope::Own | CodeScope::Named(_)) => true,
+        HoldPlan::Learn(CodeScope::Around(holds)) | HoldPlan::Hold { holds, .. } => {
+            holds.iter().any(is_line)
+        }
+    }
 }
 
 /// Writes a folder for one trial, and returns the variables that the environment of its programs needs. The folder must

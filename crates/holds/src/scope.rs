@@ -1,6 +1,6 @@
 //! Decides which files of a program can have points.
 
-use provoke_model::CodeScope;
+use provoke_model::{CodePoint, CodeScope, Hold};
 use std::path::Path;
 
 /// Folders with files of the system.
@@ -53,7 +53,16 @@ pub(crate) fn is_in_scope(scope: &CodeScope, path: &Path) -> bool {
             let path = path.to_string_lossy();
             parts.iter().any(|part| path.contains(&**part))
         }
+        CodeScope::Around(holds) => holds.iter().any(|hold| may_have_point(hold, path)),
     }
+}
+
+/// Returns whether a file may contain the instruction of a hold: its file, or a file of the program that may be another
+/// build of it.
+pub(crate) fn may_have_point(hold: &Hold, path: &Path) -> bool {
+    let is_its_file = |point: &CodePoint| point.object.as_os_str() == path.as_os_str();
+    hold.point.as_code().is_some_and(is_its_file)
+        || (hold.anchor.is_some() && is_in_scope(&CodeScope::Own, path))
 }
 
 #[cfg(test)]

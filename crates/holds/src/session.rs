@@ -6,7 +6,7 @@ use crate::access::{LONGEST, accessed_memory};
 use crate::code::CodeCache;
 use crate::loader::find_loader_code;
 use crate::process::{MappedCode, TracedProcess, instruction_before};
-use crate::scope::is_in_scope;
+use crate::scope::{is_in_scope, may_have_point};
 use provoke_model::{
     AccessingThread, CodePoint, CodeScope, CreationSide, Hold, HoldEnd, HoldObservation, HoldPlan,
     HoldPoint, LearnedPoint, RacingAccess,
@@ -667,7 +667,11 @@ impl HoldSession {
                 let scope = scope.clone();
                 let in_scope = |path: &Path| is_in_scope(&scope, path);
                 let mapped = MappedCode::of_process(pid, &mut self.files, in_scope);
-                self.learnable_breakpoints(&mapped)
+                let around = match &scope {
+                    CodeScope::Own | CodeScope::Named(_) => None,
+                    CodeScope::Around(holds) => Some(mapped.addresses_of_holds(holds)),
+                };
+                self.learnable_breakpoints(&mapped, around.as_deref())
             }
             HoldPlan::Hold {
                 holds, evidence, ..
@@ -692,11 +696,20 @@ impl HoldSession {
         }
     }
 
-    /// Returns the points of a process that can be learned.
-    fn learnable_breakpoints(&mut self, mapped: &MappedCode) -> Vec<(u64, usize)> {
+    /// Returns the points of a process that can be learned: all, or those of the functions with these addresses.
+    fn learnable_breakpoints(
+        &mut self,
+        mapped: &MappedCode,
+        around: Option<&[u64]>,
+    ) -> Vec<(u64, usize)> {
         let mut breakpoints = Vec::new();
         for (file, bias) in mapped.files() {
-            for function in file.functions() {
+            let is_wanted = |range: &Range<u64>| {
+                let has = |address: &u64| range.contains(&address.wrapping_sub(bias));
+                around.is_none_or(|addresses| addresses.iter().any(has))
+            };
+            let functions = file.functions().iter();
+            for function in functions.filter(|function| is_wanted(&function.range)) {
                 for instruction in &function.instructions {
                     let point = CodePoint {
                         object: file.path().as_os_str().into(),
@@ -722,7 +735,10 @@ impl HoldSession {
 
     /// Records a point that is not in the code, when it is reached for the first time.
     fn learn_event(&mut self, tid: i32, point: &HoldPoint) {
-        if !matches!(self.plan, HoldPlan::Learn(_)) || self.known_events.contains(point) {
+        let HoldPlan::Learn(scope) = &self.plan else {
+            return;
+        };
+        if !scope.includes_kind(point) || self.known_events.contains(point) {
             return;
         }
         self.known_events.insert(point.clone());
@@ -767,14 +783,6 @@ pub fn traced_calls(plan: &HoldPlan) -> Vec<u64> {
         HoldPoint::Start(_) | HoldPoint::Line { .. } => None,
     });
     calls.collect::<BTreeSet<u64>>().into_iter().collect()
-}
-
-/// Returns whether a file may contain the instruction of a hold: its file, or a file of the program that may be another
-/// build of it.
-fn may_have_point(hold: &Hold, path: &Path) -> bool {
-    let is_its_file = |point: &CodePoint| point.object.as_os_str() == path.as_os_str();
-    hold.point.as_code().is_some_and(is_its_file)
-        || (hold.anchor.is_some() && is_in_scope(&CodeScope::Own, path))
 }
 
 /// Continues a thread that ran a breakpoint which was removed meanwhile, or one of the program itself.

@@ -136,6 +136,8 @@ pub enum CodeScope {
     Own,
     /// Files whose path contains one of these texts.
     Named(Vec<String>),
+    /// Only the functions with these holds. Lines and system calls become points if one of the holds is of their kind.
+    Around(Vec<Hold>),
 }
 
 /// Points that a trial reached, and threads that were held in it.
@@ -273,6 +275,18 @@ impl HoldPlan {
     /// Returns whether memory is watched, which may interrupt system calls of the program.
     pub fn watches(&self) -> bool {
         self.holds().iter().any(|hold| hold.watches)
+    }
+}
+
+impl CodeScope {
+    /// Returns whether points of the same kind as this one are learned.
+    pub fn includes_kind(&self, point: &HoldPoint) -> bool {
+        match self {
+            Self::Own | Self::Named(_) => true,
+            Self::Around(holds) => holds
+                .iter()
+                .any(|hold| std::mem::discriminant(&hold.point) == std::mem::discriminant(point)),
+        }
     }
 }
 

@@ -56,8 +56,8 @@ pub use plan::{
 };
 pub use question::{
     Baseline, CompareGoal, CompareQuestion, ConfirmQuestion, EarlierTrials, ExcludedRun, Factor,
-    HuntQuestion, KnownBug, MeasuredBaseline, Question, RampQuestion, RateDrift, RateMismatch,
-    RunCounts, SearchQuestion, ShrinkQuestion,
+    HuntQuestion, KnownBug, KnownCrash, MeasuredBaseline, Question, RampQuestion, RateDrift,
+    RateMismatch, RunCounts, SearchQuestion, ShrinkQuestion,
 };
 pub use rules::{BugFilter, LeakRule, Rules};
 pub use secret::is_secret;

@@ -1,6 +1,8 @@
 //! Questions that a run answers, and baselines.
 
-use super::{CodeScope, Conditions, Plan, SignatureId, VariantChoices, VariantId, is_default};
+use super::{
+    CodeScope, Conditions, Plan, Signature, SignatureId, VariantChoices, VariantId, is_default,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -36,6 +38,18 @@ pub struct HuntQuestion {
     /// Functions that are tried first, because a known crash has them on its stack.
     #[serde(skip_serializing_if = "is_default")]
     pub first: Vec<String>,
+    /// The crash that is looked for, if an earlier run has it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub known: Option<Box<KnownCrash>>,
+}
+
+/// The crashes of an earlier run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownCrash {
+    /// Name of the run.
+    pub run: String,
+    /// Its bugs.
+    pub bugs: Vec<KnownBug>,
 }
 
 /// A search for less load that still crashes the service.
@@ -327,6 +341,9 @@ pub struct MeasuredBaseline {
     /// Signatures of other failures of the run that are not the bug.
     #[serde(skip_serializing_if = "is_default")]
     pub others: Vec<SignatureId>,
+    /// The functions at which the stacks of the bugs point.
+    #[serde(skip)]
+    pub functions: Vec<String>,
     /// Whether the run was interrupted, or was still running when it was read.
     #[serde(skip_serializing_if = "is_default")]
     pub unfinished: bool,
@@ -386,6 +403,16 @@ pub struct KnownBug {
     pub by_core: bool,
     /// The signature from the exit status alone, which other bugs may share.
     pub widest: SignatureId,
+}
+
+impl KnownBug {
+    /// Returns whether a failure with this signature is the bug.
+    pub fn has_signature(&self, signature: &Signature) -> bool {
+        let weaker = signature.also.iter().map(|(_, id)| *id);
+        std::iter::once(signature.id)
+            .chain(weaker)
+            .any(|id| self.names.contains(&id))
+    }
 }
 
 /// The question which variants fail, and whether they differ.

@@ -44,7 +44,7 @@ fn time_limit(call: SystemCall) -> Option<TimeLimit> {
     let [first, second, third, fourth, fifth, _] = call.arguments;
     // The argument is an `int` in a wider word.
     let milliseconds =
-        |argument: u64| TimeLimit::Milliseconds((argument & 0xffff_ffff) as u32 as i32);
+        |argument: u64| TimeLimit::Milliseconds(((argument & 0xffff_ffff) as u32).cast_signed());
     Some(match call.number {
         libc::SYS_nanosleep => TimeLimit::Relative(first),
         libc::SYS_clock_nanosleep if second & ABSOLUTE == 0 => TimeLimit::Relative(third),
@@ -98,7 +98,7 @@ fn duration_since_epoch(time: Timespec) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Read;
+    use std::io::Read as _;
     use std::process::{Child, Command, Stdio};
 
     const TEN_SECONDS: Duration = Duration::from_secs(10);

@@ -223,6 +223,24 @@ pub fn watch(tid: i32, access: Option<WatchedAccess>) -> io::Result<()> {
     write_user(tid, DEBUG_REGISTERS + 8 * CONTROL, control)
 }
 
+/// Traces a process, and sets a watchpoint in its first thread, to find out whether that is possible. The process is to
+/// be killed afterwards.
+pub fn try_to_watch(pid: i32) -> io::Result<()> {
+    request(libc::PTRACE_SEIZE, pid, 0, 0)?;
+    interrupt_thread(pid)?;
+    let mut status = 0;
+    // SAFETY: waits for a child of this process, and writes to a variable of this function.
+    if unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let anywhere = WatchedAccess {
+        address: 0x1000,
+        size: 8,
+        writes_only: true,
+    };
+    watch(pid, Some(anywhere))
+}
+
 /// Memory of a traced process that can be changed, even if the process may not change it.
 #[derive(Debug)]
 pub struct WritableMemory(File);

@@ -9,13 +9,17 @@
 //! | `parse` | values of options: durations, sizes, signals (pure) |
 //! | `crash` | faults, signals, and exits that hide or translate them |
 //! | `linger` | processes left behind |
+//! | `race` | a race between two threads |
 //! | `resource` | memory, output, processor time |
 
 mod chance;
 mod crash;
 mod linger;
 mod parse;
+mod race;
 mod resource;
+
+pub use race::racing_function;
 
 use std::env;
 use std::io::{self, Write as _};
@@ -55,6 +59,8 @@ pub enum Kind {
     PythonSegv,
     /// Let a child die of SIGSEGV and exit with 0
     Masked,
+    /// Count in two threads without a lock: exits with 1 under a rare schedule (see `provoke hunt`)
+    Race,
     /// Block forever
     Hang,
     /// Block forever and ignore SIGTERM
@@ -229,6 +235,7 @@ fn misbehave(args: &VictimArgs) -> io::Result<ExitCode> {
         Kind::ShellSegv => crash::shell_segv(),
         Kind::PythonSegv => crash::child_segv(245),
         Kind::Masked => crash::child_segv(0),
+        Kind::Race => Ok(race::count_in_threads()),
         Kind::Hang | Kind::HangStubborn => loop {
             thread::park();
         },
@@ -261,6 +268,7 @@ impl VictimArgs {
             Kind::Bus => "about to read a mapped file past its end".into(),
             Kind::Overflow => "about to overflow the stack".into(),
             Kind::Kill => "about to send itself SIGKILL".into(),
+            Kind::Race => "about to count in two threads".into(),
             Kind::Stop => "about to send itself SIGSTOP".into(),
             Kind::Signal => match self.signal {
                 Some(signal) => format!("about to send itself {signal}"),

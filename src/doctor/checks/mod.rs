@@ -11,10 +11,13 @@ use cores::{
     check_crash, core_limit, core_names, core_pattern, core_space, core_suid, shared_memory,
 };
 use environment::{check_children, check_container, check_init, check_variables, memory_group};
-use tools::{check_gdb, check_ptrace, check_pystack, check_symbols, eu_stack, kernel_log, py_spy};
+use tools::{
+    check_gdb, check_holds, check_ptrace, check_pystack, check_symbols, eu_stack, kernel_log,
+    py_spy,
+};
 
 /// All checks, in the order in which they are shown.
-pub(super) const ALL: [fn(&MachineFacts) -> CheckResult; 19] = [
+pub(super) const ALL: [fn(&MachineFacts) -> CheckResult; 20] = [
     check_crash,
     core_limit,
     core_pattern,
@@ -24,6 +27,7 @@ pub(super) const ALL: [fn(&MachineFacts) -> CheckResult; 19] = [
     shared_memory,
     kernel_log,
     check_ptrace,
+    check_holds,
     check_gdb,
     eu_stack,
     py_spy,

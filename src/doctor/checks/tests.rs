@@ -2,7 +2,7 @@
 
 use super::ALL;
 use crate::doctor::machine::TOOLS;
-use crate::doctor::{CaptureProof, CheckState, CoreFolder, MachineFacts, run_checkup};
+use crate::doctor::{CaptureProof, CheckState, CoreFolder, HoldProof, MachineFacts, run_checkup};
 use crate::sys::cgroup::CgroupVersion;
 use crate::sys::core_pattern::parse_pattern;
 use std::path::PathBuf;
@@ -25,6 +25,7 @@ fn well() -> MachineFacts {
         space: Some(100 << 30),
         shared_space: Some(100 << 30),
         suid_dumpable: Some("0".to_owned()),
+        hold_proof: HoldProof::Held { watches: true },
         ptrace_scope: Some(1),
         cap_ptrace: false,
         kernel_log: true,

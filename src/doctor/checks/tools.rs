@@ -2,7 +2,7 @@
 
 use super::{failed_check, passed_check};
 use crate::doctor::machine::TOOLS;
-use crate::doctor::{CheckResult, CheckState, MachineFacts};
+use crate::doctor::{CheckResult, CheckState, HoldProof, MachineFacts};
 
 pub(super) fn kernel_log(machine: &MachineFacts) -> CheckResult {
     let name = "kernel-log";
@@ -37,6 +37,34 @@ pub(super) fn check_ptrace(machine: &MachineFacts) -> CheckResult {
         _ => passed_check(
             name,
             "processes of trials may be traced: stacks of hangs can be taken",
+        ),
+    }
+}
+
+pub(super) fn check_holds(machine: &MachineFacts) -> CheckResult {
+    let name = "holds";
+    match &machine.hold_proof {
+        HoldProof::Held { watches: true } => passed_check(
+            name,
+            "a thread of a test program was held, and memory can be watched: `provoke hunt` works",
+        ),
+        HoldProof::Held { watches: false } => failed_check(
+            CheckState::Better,
+            name,
+            "a thread was held, but no debug register can be set: `provoke hunt` works without the other side of a race",
+            "use a machine or a virtual machine with debug registers",
+        ),
+        HoldProof::NotHeld(reason) => failed_check(
+            CheckState::Better,
+            name,
+            format!("no thread of a test program could be held: {reason}"),
+            match (machine.may_trace(), &machine.container) {
+                (false, _) => "sysctl kernel.yama.ptrace_scope=1",
+                (true, Some(_)) => {
+                    "docker run --cap-add SYS_PTRACE --security-opt seccomp=unconfined"
+                }
+                (true, None) => "use Linux on x86-64, without a sandbox that forbids ptrace",
+            },
         ),
     }
 }

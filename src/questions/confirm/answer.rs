@@ -1,5 +1,6 @@
 //! Answer of `confirm`: whether the bug is fixed.
 
+use super::sweep::{SweepMemory, SweepReport, is_never_reached};
 use crate::model::{
     Baseline, BugFilter, ConditionDifference, ConfirmQuestion, MeasuredBaseline, RateDrift,
     VariantId,
@@ -52,6 +53,8 @@ pub struct Confirmation {
     pub earlier_attempts: u64,
     /// The probability that one of all attempts is called FIXED if none of them changed anything.
     pub error_rate_of_attempts: f64,
+    /// Trials at the points around the hold; null without `--held`.
+    pub sweep: Option<SweepReport>,
     /// Conditions that differ from the baseline.
     pub differences: Vec<ConditionDifference>,
     /// The command that compares both programs in turns, if the rate may have changed without the fix; null if there is
@@ -127,6 +130,9 @@ impl Confirmation {
             other_failures: tally.other,
             earlier_attempts: asked.earlier_attempts,
             error_rate_of_attempts: error_of_attempts(asked, alpha),
+            sweep: state
+                .learned::<SweepMemory>()
+                .and_then(|memory| memory.report(state)),
             compare: may_change.then(|| in_turns(state)),
             assumptions: list_assumptions(state, asked, baseline, &differences),
             differences,
@@ -183,6 +189,7 @@ impl AnswerText for Confirmation {
                 "the rate may have changed without the fix; an interleaved comparison excludes that: {compare}"
             ));
         }
+        lines.extend(self.sweep.map(describe_sweep));
         if self.other_failures > 0 {
             lines.push(format!(
                 "{} of another kind: still present, and not counted for or against the fix",
@@ -194,6 +201,29 @@ impl AnswerText for Confirmation {
 
     fn assumptions(&self) -> &[String] {
         &self.assumptions
+    }
+}
+
+/// Describes the trials at the points around a hold, and what they show.
+fn describe_sweep(sweep: SweepReport) -> String {
+    let SweepReport {
+        failures, trials, ..
+    } = sweep;
+    let points = words::format_count(sweep.points, "point");
+    let around = if sweep.of_whole_program {
+        "of the program"
+    } else {
+        "around it"
+    };
+    match sweep.failing_trial.filter(|_| failures > 0) {
+        Some(trial) => format!(
+            "with a thread held at {points} {around} instead, {failures} of {} failed (#{trial})",
+            words::format_count(trials, "trial"),
+        ),
+        None => format!(
+            "with a thread held at {points} {around} instead, none of {} failed; other schedules were not tried",
+            words::format_count(trials, "trial"),
+        ),
     }
 }
 
@@ -418,14 +448,19 @@ fn write_sentence(state: &State, asked: &ConfirmQuestion, progress: &ConfirmProg
             )
         }
         Verdict::NotFixed => {
-            let first = tally.early_failures.first();
-            let trial = first.map_or(String::new(), |(trial, _)| trial.to_string());
+            let first = tally.early_failures.first().map(|(trial, _)| *trial);
+            let of_sweep = || state.learned::<SweepMemory>()?.failing_trial();
+            let first = first.or_else(of_sweep);
+            let trial = first.map_or(String::new(), |trial| trial.to_string());
             let after = match progress.clean {
                 0 => String::new(),
                 _ => format!(" after {clean}"),
             };
             format!("NOT FIXED: trial {trial} failed{after}; before, {against} failed")
         }
+        _ if is_never_reached(state) => format!(
+            "NOT KNOWN: no trial reached the hold, so the fix may have removed that code; before, {against} failed"
+        ),
         Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
         _ if progress.one_life => "NOT KNOWN: all trials share what `setup` started, so they may count as a single one; start it in `prepare`, or pass --independent if trials cannot influence each other through it".to_owned(),
         _ if progress.doubtful > 0 => describe_doubt(state, asked, &clean),

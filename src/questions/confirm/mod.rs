@@ -2,6 +2,7 @@
 
 mod answer;
 mod policy;
+mod sweep;
 
 pub use answer::{Confirmation, MoreFailures};
 pub use policy::{
@@ -11,7 +12,8 @@ pub use policy::{
 
 use super::{Answer, Policy, QuestionKind};
 use crate::model::{Plan, VariantId};
-use crate::state::State;
+use crate::state::{Memory, State};
+use sweep::SweepMemory;
 
 /// Is it fixed?
 pub(super) struct ConfirmKind;
@@ -23,6 +25,13 @@ impl QuestionKind for ConfirmKind {
 
     fn policy(&self, _: &Plan) -> &'static dyn Policy {
         &ConfirmPolicy
+    }
+
+    fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
+        match &plan.held {
+            Some(held) => Box::new(SweepMemory::new(&held.holds)),
+            None => Box::new(()),
+        }
     }
 
     fn lines_before_start(&self, state: &State) -> Vec<String> {

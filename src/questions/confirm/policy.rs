@@ -1,7 +1,8 @@
 //! `confirm`: runs until the bug occurs again, or has been absent often enough.
 
+use super::sweep::{SweepMemory, is_never_reached};
 use crate::model::{Baseline, ConfirmQuestion as Asked, SignatureId, VariantId};
-use crate::questions::{Policy, Step, StopRule, Verdict, untold_trials};
+use crate::questions::{HeldTrial, Policy, Step, StopRule, Verdict, untold_trials};
 use crate::state::{SignatureFailures, State};
 use provoke_stats::{
     chance_to_see, clean_runs_at_known_rate, clean_runs_needed_effective,
@@ -154,13 +155,16 @@ impl Policy for ConfirmPolicy {
         let Some(progress) = ConfirmProgress::of_state(state) else {
             return Step::Done;
         };
-        // No number of trials is enough if all of them are worth one.
-        if progress.failures > 0
+        let is_decided = progress.failures > 0
             || progress.one_life
             || progress.doubtful > 0
-            || progress.is_clean()
             || given_up(state, &progress)
-        {
+            || sweep_failures(state) > 0;
+        if !is_decided && (progress.is_clean() || is_never_reached(state)) {
+            return sweep_step(state);
+        }
+        // No number of trials is enough if all of them are worth one.
+        if is_decided {
             return Step::Done;
         }
         if state.budget_spent || !state.is_testable(FIXED_SIDE) {
@@ -179,9 +183,19 @@ impl Policy for ConfirmPolicy {
         }
     }
 
+    fn next_held_trial(&self, state: &State) -> Option<HeldTrial> {
+        let progress = ConfirmProgress::of_state(state)?;
+        let memory: &SweepMemory = state.learned()?;
+        if progress.is_clean() || is_never_reached(state) {
+            memory.next_trial(state)
+        } else {
+            None
+        }
+    }
+
     fn verdict_of(&self, state: &State) -> Verdict {
         match ConfirmProgress::of_state(state) {
-            Some(progress) if progress.failures > 0 => Verdict::NotFixed,
+            Some(progress) if progress.failures + sweep_failures(state) > 0 => Verdict::NotFixed,
             // Each of these trials may have shown the bug.
             Some(_) if untold_trials(state) > 0 => Verdict::Undecided,
             Some(progress) if progress.one_life || progress.doubtful > 0 => Verdict::Undecided,
@@ -195,7 +209,7 @@ impl Policy for ConfirmPolicy {
         let ran = state.tally_of(FIXED_SIDE).finished_trials();
         let all = state.plan.stop.trials;
         match ConfirmProgress::of_state(state) {
-            Some(progress) if progress.failures > 0 => StopRule::KthFailure,
+            Some(progress) if progress.failures + sweep_failures(state) > 0 => StopRule::KthFailure,
             Some(progress) if progress.is_clean() => StopRule::PlannedN,
             Some(progress) if progress.one_life || progress.doubtful > 0 => StopRule::Decision,
             _ if all.is_some_and(|all| ran >= all) => StopRule::at_the_limit(state),
@@ -232,6 +246,26 @@ pub fn doubtful_failures<'a>(
             && names.clone().any(|id| asked.doubts.contains(id))
             && !names.any(|id| known.contains(id))
     })
+}
+
+/// Returns the number of trials around the hold that showed the bug.
+fn sweep_failures(state: &State) -> u64 {
+    let has_sweep = state.learned::<SweepMemory>().is_some();
+    if has_sweep {
+        state.held_tally(FIXED_SIDE).failures
+    } else {
+        0
+    }
+}
+
+/// Returns the next step of the trials around the hold.
+fn sweep_step(state: &State) -> Step {
+    let memory: Option<&SweepMemory> = state.learned();
+    let is_complete = memory.is_none_or(|memory| memory.next_trial(state).is_none());
+    if is_complete || state.budget_spent {
+        return Step::wait_or_done(state);
+    }
+    Step::Launch(FIXED_SIDE)
 }
 
 /// Returns whether most trials showed other failures, so that enough clean trials are out of reach.

@@ -2,7 +2,9 @@
 
 use super::memory::{Examination, HeldCounts, HuntMemory};
 use super::policy::neighbour_holds;
-use crate::model::{AccessingThread, CreationSide, Frame, Hold, HoldPoint, Occurrence, VariantId};
+use crate::model::{
+    AccessingThread, CreationSide, Frame, Hold, HoldPoint, KnownBug, Occurrence, VariantId,
+};
 use crate::questions::FailureCounts;
 use crate::questions::answer::{AnswerText, independence_assumptions};
 use crate::state::State;
@@ -49,6 +51,8 @@ pub struct HuntReport {
     pub places: Vec<HeldPlace>,
     /// The failure that happens under the hold, by its signature's title.
     pub crash: Option<String>,
+    /// The run of `--baseline`, if it has the same failure.
+    pub same_as: Option<String>,
     /// A failing trial, to repeat it.
     pub example: Option<u64>,
     /// The lines around the held point, with the trials in which a thread was held there.
@@ -156,6 +160,11 @@ impl HuntReport {
             .filter(|group| group.is_the_bug)
             .max_by_key(|group| (group.signature.depth, group.trials.len()));
         let held_crash = most_frequent.map(|group| group.signature.title.clone());
+        let known = memory.asked.known.as_ref();
+        let same_as = known.zip(most_frequent).and_then(|(known, group)| {
+            let is_same = |bug: &KnownBug| bug.has_signature(&group.signature);
+            known.bugs.iter().any(is_same).then(|| known.run.clone())
+        });
         let mut new = Self {
             sentence: String::new(),
             natural,
@@ -174,6 +183,7 @@ impl HuntReport {
                 let holds = one.holds.iter();
                 holds.map(|hold| describe_place(memory, hold)).collect()
             }),
+            same_as,
             crash: held_crash.or_else(|| name_crash(VariantId(0))),
             example: examined.and_then(|one| one.example).map(|trial| trial.0),
             window: examined.map_or_else(Vec::new, |one| window_lines(memory, one)),
@@ -236,7 +246,9 @@ impl AnswerText for HuntReport {
     fn detail_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(crash) = self.crash.as_ref().filter(|_| self.held.is_some()) {
-            lines.push(format!("failure: {crash}"));
+            let same_as = self.same_as.as_ref();
+            let same_as = same_as.map_or_else(String::new, |run| format!(" (as in run {run})"));
+            lines.push(format!("failure: {crash}{same_as}"));
         }
         if let Some(ratio) = self.times_as_often.filter(|ratio| *ratio >= 1.1) {
             let ratio = words::format_number(ratio.floor().max(1.0));

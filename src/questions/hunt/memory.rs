@@ -1,7 +1,7 @@
 //! Learns from held trials: the points, the failures under each hold, and the hold that is examined.
 
+use super::attempts::{hold_at, without_watches};
 use super::points::HuntPoints;
-use super::policy::hold_at;
 use crate::model::{
     CodeAnchor, Hold, HoldPlan, HoldPoint, HuntQuestion, LearnedPoint, Occurrence, Outcome,
     RacingAccess, Trial, TrialId,
@@ -86,7 +86,7 @@ impl HeldCounts {
 /// The data that a hunt has learned.
 #[derive(Debug)]
 pub(super) struct HuntMemory {
-    asked: HuntQuestion,
+    pub(super) asked: HuntQuestion,
     pub(super) points: HuntPoints,
     pub(super) learning_trials: u64,
     /// The trials under each set of holds; the holds do not watch memory.
@@ -340,16 +340,6 @@ fn count_trial(counts: &mut HeldCounts, is_reached: bool, failed: bool) {
     counts.trials += u64::from(is_reached);
     counts.failures += u64::from(is_reached && failed);
     counts.unreached += u64::from(!is_reached);
-}
-
-/// Returns holds without watches.
-pub(super) fn without_watches(holds: &[Hold]) -> Vec<Hold> {
-    let holds = holds.iter().cloned();
-    let unwatched = holds.map(|hold| Hold {
-        watches: false,
-        ..hold
-    });
-    unwatched.collect()
 }
 
 impl Memory for HuntMemory {

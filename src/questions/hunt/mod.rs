@@ -5,12 +5,14 @@
 //! fresh trials, and the points around it show the window. Plain trials run alongside: they give the natural rate.
 
 mod answer;
+mod attempts;
 mod memory;
 mod points;
 mod policy;
 mod progress;
 
 pub use answer::{HeldPlace, HuntReport, RaceReport, RaceSide, WindowLine};
+pub(super) use points::HuntPoints;
 pub use policy::HuntPolicy;
 
 use super::{Answer, FailureCounts, Policy, QuestionKind};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The points that the program reached, in the order in which they are tried.
 #[derive(Debug, Default)]
-pub(super) struct HuntPoints {
+pub(in crate::questions) struct HuntPoints {
     points: BTreeMap<HoldPoint, ReachedPoint>,
     /// The points in the order in which they are tried.
     order: Vec<HoldPoint>,
@@ -21,7 +21,7 @@ pub(super) struct ReachedPoint {
 
 impl HuntPoints {
     /// Adds the points that a trial reached. The functions of `first` come first.
-    pub(super) fn add_reached(&mut self, learned: &[LearnedPoint], first: &[String]) {
+    pub(in crate::questions) fn add_reached(&mut self, learned: &[LearnedPoint], first: &[String]) {
         for one in learned {
             let reached = self.points.entry(one.point.clone());
             let reached = reached.or_insert_with(|| ReachedPoint {
@@ -44,7 +44,7 @@ impl HuntPoints {
     }
 
     /// Returns the points in the order in which they are tried.
-    pub(super) fn in_order(&self) -> &[HoldPoint] {
+    pub(in crate::questions) fn in_order(&self) -> &[HoldPoint] {
         &self.order
     }
 

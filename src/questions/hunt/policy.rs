@@ -3,10 +3,9 @@
 //! The plan of a trial follows from the memory and the open trials. Plain trials get a fifth of the time. The others
 //! learn the points, then repeat holds that failed, then examine the best hold, then try new holds.
 
-use super::memory::{Examination, HeldCounts, HuntMemory, LEARNING_TRIALS, without_watches};
-use crate::model::{
-    Hold, HoldEnd, HoldPlan, HoldPoint, Occurrence, Timeout, TrialId, VariantId, trial_seed,
-};
+use super::attempts::{hold_at, without_watches};
+use super::memory::{Examination, HeldCounts, HuntMemory, LEARNING_TRIALS};
+use crate::model::{Hold, HoldPlan, HoldPoint, Timeout, TrialId, VariantId, trial_seed};
 use crate::questions::{HeldTrial, Policy, Step, StopRule, Verdict, nothing_counts};
 use crate::state::State;
 use provoke_stats::{confidence_sequence, upper_one_sided};
@@ -23,14 +22,6 @@ const FIRST_PLAIN_TRIALS: u64 = 2;
 const ATTEMPTS: u64 = 3;
 /// Number of ways in which a pair of calls or lines is tried.
 const PAIR_ATTEMPTS: usize = 8;
-/// A thread that is held before a call continues after at most this many calls of other processes.
-const MOST_PROGRESS: u64 = 6;
-/// Makes the number of these calls independent of the seeds of trials.
-const CALLS: u64 = 0x6361_6c6c_7321_2121;
-/// Longest time of one hold, by the kind of its point.
-const CODE_LIMIT: Duration = Duration::from_millis(50);
-const CALL_LIMIT: Duration = Duration::from_millis(5);
-const LINE_LIMIT: Duration = Duration::from_millis(3);
 /// Timeout of a held trial before the program's duration is known.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Shortest timeout of a held trial.
@@ -398,30 +389,4 @@ fn are_of_different_threads(memory: &HuntMemory, first: &HoldPoint, second: &Hol
         threads.is_some_and(|threads| threads.iter().any(|thread| *thread > 0))
     };
     has_other_thread(first) || has_other_thread(second)
-}
-
-/// Returns the attempt with this number, from 0, to hold a thread at a point. A program passes calls and lines often and in
-/// varying numbers, so each arrival there is held with probability one half.
-pub(super) fn hold_at(point: &HoldPoint, attempt: u64) -> Hold {
-    let (end, limit) = match point {
-        HoldPoint::Code(_) | HoldPoint::Start(_) => (HoldEnd::OthersBlocked, CODE_LIMIT),
-        HoldPoint::Call { .. } => {
-            let drawn = trial_seed(CALLS, TrialId(attempt)) % MOST_PROGRESS;
-            let calls = u32::try_from(drawn).unwrap_or(0) + 1;
-            (HoldEnd::OthersProgressed(calls), CALL_LIMIT)
-        }
-        HoldPoint::Line { .. } => (HoldEnd::Time, LINE_LIMIT),
-    };
-    let occurrence = match point {
-        HoldPoint::Code(_) | HoldPoint::Start(_) => Occurrence::Nth(1 << attempt.min(10)),
-        HoldPoint::Call { .. } | HoldPoint::Line { .. } => Occurrence::Half(attempt),
-    };
-    Hold {
-        point: point.clone(),
-        occurrence,
-        end,
-        limit,
-        watches: false,
-        anchor: None,
-    }
 }

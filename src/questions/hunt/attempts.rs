@@ -1,0 +1,49 @@
+//! Makes the holds that are tried at a point.
+
+use crate::model::{Hold, HoldEnd, HoldPoint, Occurrence, TrialId, trial_seed};
+use std::time::Duration;
+
+/// A thread that is held before a call continues after at most this many calls of other processes.
+const MOST_PROGRESS: u64 = 6;
+/// Makes the number of these calls independent of the seeds of trials.
+const CALLS: u64 = 0x6361_6c6c_7321_2121;
+/// Longest time of one hold, by the kind of its point.
+const CODE_LIMIT: Duration = Duration::from_millis(50);
+const CALL_LIMIT: Duration = Duration::from_millis(5);
+const LINE_LIMIT: Duration = Duration::from_millis(3);
+
+/// Returns the attempt with this number, from 0, to hold a thread at a point. A program passes calls and lines often and in
+/// varying numbers, so each arrival there is held with probability one half.
+pub(super) fn hold_at(point: &HoldPoint, attempt: u64) -> Hold {
+    let (end, limit) = match point {
+        HoldPoint::Code(_) | HoldPoint::Start(_) => (HoldEnd::OthersBlocked, CODE_LIMIT),
+        HoldPoint::Call { .. } => {
+            let drawn = trial_seed(CALLS, TrialId(attempt)) % MOST_PROGRESS;
+            let calls = u32::try_from(drawn).unwrap_or(0) + 1;
+            (HoldEnd::OthersProgressed(calls), CALL_LIMIT)
+        }
+        HoldPoint::Line { .. } => (HoldEnd::Time, LINE_LIMIT),
+    };
+    let occurrence = match point {
+        HoldPoint::Code(_) | HoldPoint::Start(_) => Occurrence::Nth(1 << attempt.min(10)),
+        HoldPoint::Call { .. } | HoldPoint::Line { .. } => Occurrence::Half(attempt),
+    };
+    Hold {
+        point: point.clone(),
+        occurrence,
+        end,
+        limit,
+        watches: false,
+        anchor: None,
+    }
+}
+
+/// Returns holds without watches.
+pub(super) fn without_watches(holds: &[Hold]) -> Vec<Hold> {
+    let holds = holds.iter().cloned();
+    let unwatched = holds.map(|hold| Hold {
+        watches: false,
+        ..hold
+    });
+    unwatched.collect()
+}
