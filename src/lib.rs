@@ -24,15 +24,16 @@
 //! | `autopsy` | analyses core files | model, sys, untrusted | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
 //! | `words` | formats numbers, durations, lists and text from outside | model, untrusted | |
 //! | `holds` | holds threads at instructions, to provoke rare schedules | model, sys, untrusted | gimli, iced_x86, object, rustix, serde_json, thiserror |
+//! | `suggest` | suggests corrections of mistyped names and command lines | untrusted, words | clap, strsim |
 //! | `survey` | records the environment: facts that may change how often a program fails | model, sys, words | object, provoke_stats, regex, schemars, serde, serde_json |
 //! | `doctor` | reports what a machine can capture, and what to change | model, survey, sys, holds, untrusted | serde, serde_json |
 //! | `messages` | recognizes crash messages | model | |
 //! | `signature` | names failures: the same bug has the same name in every trial | model, messages | |
 //! | `oracle` | judges an observation | model, messages, signature | |
-//! | `scenario` | settings from flags or a file, made into a plan | model, untrusted | serde, serde_json, schemars, clap, toml, annotate_snippets, jiff, regex, shlex, strsim, thiserror |
+//! | `scenario` | settings from flags or a file, made into a plan | model, untrusted, suggest | serde, serde_json, schemars, clap, toml, annotate_snippets, jiff, regex, shlex, thiserror |
 //! | `source` | finds the parts of a source file that can be left out | model | tree_sitter, tree_sitter_c, tree_sitter_cpp, tree_sitter_javascript, tree_sitter_julia, tree_sitter_python, tree_sitter_r, tree_sitter_rust, tree_sitter_typescript, similar, thiserror |
 //! | `prepare` | prepares variants before their trials | model, source, untrusted | object, ring, thiserror |
-//! | `packages` | lists the versions of a package, and makes environments with one of them | untrusted | serde_json, strsim, thiserror |
+//! | `packages` | lists the versions of a package, and makes environments with one of them | untrusted, suggest | serde_json, thiserror |
 //! | `slot` | the small process that runs trials, one at a time | model, messages, sys, holds, untrusted | serde, serde_json, regex, rustix |
 //! | `state` | the state of a run: the fold of its events | model | hdrhistogram |
 //! | `questions` | chooses the trials of each question, learns from them, and writes its answer | model, state, survey, untrusted, words | provoke_stats, schemars, serde |
@@ -41,7 +42,7 @@
 //! | `driver` | the loop that runs all trials | model, state, questions, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, sys, state, questions, untrusted | serde, serde_json, regex, rustix, jiff, thiserror |
 //! | `report` | reports of a run, in every format | model, messages, oracle, state, questions, store, survey, untrusted, words | csv, jiff, provoke_stats, quick_junit, schemars, serde, serde_json, thiserror |
-//! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | model, sys, untrusted, words, autopsy, survey, oracle, scenario, source, prepare, packages, slot, state, questions, load, exec, driver, store, report | flate2, jiff, provoke_stats, serde_json, shlex, tar, thiserror, tokio |
+//! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | model, sys, untrusted, words, suggest, autopsy, survey, oracle, scenario, source, prepare, packages, slot, state, questions, load, exec, driver, store, report | flate2, jiff, provoke_stats, serde_json, shlex, tar, thiserror, tokio |
 //! | `term` | output on the terminal | model, oracle, scenario, state, questions, load, store, report, experiment, survey, doctor, untrusted, words | console, indicatif, provoke_stats |
 //! | `cli` | the command line | all | clap, clap_complete, clap_mangen, anyhow, console, provoke_stats, provoke_victim, serde, serde_json, tokio, jiff, shlex |
 //!
@@ -69,6 +70,7 @@ pub mod slot;
 pub mod source;
 pub mod state;
 pub mod store;
+pub mod suggest;
 pub mod survey;
 pub mod term;
 pub mod words;

@@ -4,11 +4,11 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::{ExperimentArgs, at_most, without_stop_rules};
-use super::typed_line::{retyped_line, shell_line};
 use crate::scenario::{
     BaselineSettings, ConfirmSettings, CountSettings, QuestionSettings, Scenario,
 };
 use crate::store::{RunFolder, default_root};
+use crate::suggest::{retyped_line, shell_line};
 use crate::sys::spawn;
 use crate::words;
 use clap::Args;

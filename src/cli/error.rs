@@ -1,10 +1,10 @@
 //! Error type of the command line: message, cause, hint and exit code.
 
 use super::exit::Exit;
-use super::typed_line::{file_of_flag, retyped_line};
 use crate::experiment::{ErrorCategory, ErrorHint, ExperimentError};
 use crate::scenario::PlanError;
 use crate::store::StoreError;
+use crate::suggest::{Correction, file_of_flag, retyped_line};
 use crate::term::{print_message, say_as_it_is};
 use crate::untrusted::SafeText;
 use console::style;
@@ -74,10 +74,15 @@ impl CliError {
             }
         }
         if let Some(hint) = &self.hint {
-            let hint = SafeText::from_lines(hint);
-            print_message(&format!("\n{} {hint}", style("hint:").green().bold()));
+            print_hint(hint);
         }
     }
+}
+
+/// Prints a hint below an error to stderr.
+pub(super) fn print_hint(hint: &str) {
+    let hint = SafeText::from_lines(hint);
+    print_message(&format!("\n{} {hint}", style("hint:").green().bold()));
 }
 
 impl From<ExperimentError> for CliError {
@@ -115,6 +120,12 @@ fn with_typed_words(hint: &ErrorHint) -> String {
     match &hint.command {
         Some(command) => format!("{}{}", hint.text, retyped_line(&command.from, &command.end)),
         None => hint.text.clone(),
+    }
+}
+
+impl From<Correction> for CliError {
+    fn from(correction: Correction) -> Self {
+        Self::usage(anyhow::Error::msg(correction.what)).with_hint(correction.hint)
     }
 }
 

@@ -14,7 +14,6 @@ mod given;
 mod hunt;
 mod list;
 mod load;
-mod misplaced;
 mod plan;
 mod question_flags;
 mod reduce;
@@ -24,9 +23,8 @@ mod resume;
 mod run;
 mod scenario;
 mod signals;
-mod typed_line;
-mod typo;
 
+use crate::suggest;
 use crate::untrusted::Untrusted as _;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use error::CliError;
@@ -120,22 +118,23 @@ enum Command {
 /// Runs the program.
 pub fn main() -> ExitCode {
     crate::experiment::serve_if_helper();
-    let args: Vec<OsString> = std::env::args_os().collect();
+    let commands = build_command();
     // A command line that begins with a program is a `run`.
-    let args = typo::with_run(&args, &build_command()).unwrap_or(args);
-    match parse_arguments(&args) {
+    let args = suggest::with_run(std::env::args_os().collect(), &commands);
+    let parsed = commands.clone().try_get_matches_from(&args);
+    match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => dispatch_command(cli.command),
         Err(error) => {
-            match typo::explain_refusal(&error, &args) {
-                Some(explained) => explained.print_to_stderr(),
-                None => show_message(&error, &args),
+            match suggest::explain_refusal(&error, &args, &commands) {
+                Some(correction) => CliError::from(correction).print_to_stderr(),
+                None => show_message(&error, &args, &commands),
             }
-            let code = if error.use_stderr() {
+            let exit = if error.use_stderr() {
                 Exit::Usage
             } else {
                 Exit::Hoped
             };
-            code.into()
+            exit.into()
         }
     }
 }
@@ -146,38 +145,33 @@ const MAX_WIDTH: usize = 100;
 const DEFAULT_WIDTH: u16 = 80;
 
 /// Returns the parser, for help texts as wide as the terminal.
-fn build_command() -> clap::Command {
+pub(crate) fn build_command() -> clap::Command {
     let terminal = console::Term::stdout().size_checked();
     let width = terminal.map_or(DEFAULT_WIDTH, |(_, width)| width);
     let width = usize::from(width).min(MAX_WIDTH);
     Cli::command().term_width(width)
 }
 
-fn parse_arguments(args: &[OsString]) -> Result<Cli, clap::Error> {
-    let matches = build_command().try_get_matches_from(args)?;
-    Cli::from_arg_matches(&matches)
-}
-
 /// Prints the help, or the error in the command line, which quotes it.
-fn show_message(message: &clap::Error, args: &[OsString]) {
-    let text = message.render();
-    let plain = args
+fn show_message(message: &clap::Error, args: &[OsString], commands: &clap::Command) {
+    let has_escapes = args
         .iter()
         .any(|argument| argument.as_bytes().contains(&b'\x1b'));
-    let laid_out = |colours: bool| {
-        let text = if colours && !plain {
+    let render = |has_colours: bool| {
+        let text = message.render();
+        if has_colours && !has_escapes {
             text.ansi().to_string()
         } else {
             text.to_string()
-        };
-        typo::plain_message(message, text)
+        }
     };
     if message.use_stderr() {
-        let text = typo::with_own_closing(&laid_out(console::colors_enabled_stderr()), args);
-        crate::term::print_message(&text);
+        let text = render(console::colors_enabled_stderr());
+        crate::term::print_message(&suggest::plain_message(message, &text));
+        error::print_hint(&suggest::closing_hint(args, commands));
     } else {
         // An error in printing help cannot be reported.
-        let _ = crate::term::print_result(&laid_out(console::colors_enabled()));
+        let _ = crate::term::print_result(&render(console::colors_enabled()));
     }
 }
 
@@ -240,6 +234,6 @@ fn utf8_words(command: Vec<OsString>) -> Result<Vec<String>, CliError> {
         .into_iter()
         .map(text)
         .collect::<Result<Vec<_>, _>>()?;
-    misplaced::refuse_misplaced_flags(&words)?;
+    suggest::refuse_misplaced_flags(&words)?;
     Ok(words)
 }

@@ -3,11 +3,11 @@
 use super::args::{ExportFlags, RESULT};
 use super::error::CliError;
 use super::exit::Exit;
-use super::typed_line::file_of_flag;
 use crate::experiment::{self, ExperimentError};
 use crate::questions::Answer;
 use crate::report::{Format, Report};
 use crate::store::{self, RunFolder, SharedData, default_root};
+use crate::suggest::file_of_flag;
 use crate::term;
 use crate::untrusted::{Untrusted as _, shell_word};
 use crate::words;

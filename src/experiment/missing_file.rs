@@ -1,7 +1,7 @@
 //! Finds scripts that do not exist, and suggests files with similar names.
 
 use crate::model::Text;
-use crate::scenario::nearest_name;
+use crate::suggest::nearest_name;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};

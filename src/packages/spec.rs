@@ -1,6 +1,7 @@
 //! Parses a package specification, `NAME[EXTRA]==A..B`, and selects the versions that match.
 
 use super::{PackageError, PackageManager, VersionList, refuse_with_hint};
+use crate::suggest::nearest_names;
 use std::cmp::Ordering;
 
 /// A package and its selected versions.
@@ -197,16 +198,12 @@ pub(super) fn list_first(all: &[String]) -> String {
     }
 }
 
-/// Returns known names with a small edit distance to this name, the nearest first.
+/// Quotes known names that this name may mean.
 pub(super) fn similar_names(name: &str, known: impl IntoIterator<Item = String>) -> String {
-    let slips = |other: &String| strsim::osa_distance(name, other);
-    let few = |other: &String| slips(other) <= name.len().max(other.len()) / 3;
-    let mut near: Vec<_> = known.into_iter().filter(few).collect();
-    near.sort_by_key(|other| (slips(other), other.clone()));
-    near.dedup();
-    near.truncate(3);
-    let near: Vec<_> = near.iter().map(|name| format!("`{name}`")).collect();
-    near.join(" or ")
+    let quoted = nearest_names(name, known)
+        .into_iter()
+        .map(|near| format!("`{near}`"));
+    quoted.collect::<Vec<_>>().join(" or ")
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use super::check::{find_first_fault, schema_advice};
 use super::error::{Finding, ScenarioError};
 use super::schema::scenario_schema;
-use super::suggest::nearest_name;
 use super::syntax::explain_error;
 use super::{PlanContext, PlanError, Scenario};
 use crate::model::Plan;
+use crate::suggest::nearest_name;
 use crate::untrusted::Untrusted as _;
 use std::fs::File;
 use std::io::{self, Read as _};

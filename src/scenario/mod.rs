@@ -18,7 +18,6 @@ mod schema;
 mod search;
 mod settings;
 mod shrink;
-mod suggest;
 mod syntax;
 mod value;
 mod write;
@@ -40,7 +39,6 @@ pub use settings::{
     TrafficSettings, TrialSettings, Variables,
 };
 pub use shrink::shrink_plan;
-pub use suggest::{intended_name as similar_field, nearest_name};
 pub use value::{
     Codes, Concurrency, Confidence, DurationValue, EnvValue, Expectation, Frequency, IntegerRange,
     LimitValue, OnlyRule, Pattern, RateValue, ReadyWhen, ResourceName, TimeoutValue,

@@ -1,8 +1,8 @@
 //! Values of flags and fields. Each has one parser from text, whose error says what was expected.
 
 use super::load::AttachedProcess;
-use super::suggest::nearest_name;
 use crate::model::{Alpha, BugFilter, ExpectedResult, ReadyCondition, Resource, Signal, Timeout};
+use crate::suggest::nearest_name;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::num::NonZeroU32;

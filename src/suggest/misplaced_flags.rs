@@ -1,30 +1,22 @@
 //! Refuses flags of provoke after the program, where they would be arguments of the program.
 
-use super::error::CliError;
-use super::typo;
+use super::Correction;
+use super::flags::is_flag;
+use super::rules::{OFTEN_MISPLACED, has_word};
 use crate::words::quote_word;
 use std::ffi::OsString;
 
-/// Flags that are often typed after the program, each with its names.
-const FLAGS: [&[&str]; 5] = [
-    &["--runs", "-n"],
-    &["--jobs", "-j"],
-    &["--duration", "-d"],
-    &["--max-fail"],
-    &["--max-rate"],
-];
-
 /// Refuses a command with flags that were probably meant for provoke. A flag is not refused after `--`, or if it is also
 /// given before the program: then the second one belongs to the program.
-pub(super) fn refuse_misplaced_flags(command: &[String]) -> Result<(), CliError> {
+pub fn refuse_misplaced_flags(command: &[String]) -> Result<(), Correction> {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let before = args.len().saturating_sub(command.len());
-    let (before, _) = args.split_at(before);
-    let is_explicit = args.iter().any(|word| word == "--");
-    let Some((program, arguments)) = command.split_first().filter(|_| !is_explicit) else {
+    let Some((program, arguments)) = command.split_first() else {
         return Ok(());
     };
-    let before: Vec<String> = before
+    if args.iter().any(|word| word == "--") {
+        return Ok(());
+    }
+    let before: Vec<String> = args[..args.len().saturating_sub(command.len())]
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
@@ -33,23 +25,25 @@ pub(super) fn refuse_misplaced_flags(command: &[String]) -> Result<(), CliError>
         return Ok(());
     };
     let flag = first.split('=').next().unwrap_or(first);
-    let with_command = match before.first().map(String::as_str) {
+    let with_command = match before.first() {
         Some(first) if !first.starts_with('-') => before,
         _ => [vec!["run".to_owned()], before].concat(),
     };
     let line = |flags: &[String], arguments: &[String]| {
-        let end = [vec!["--".to_owned(), program.clone()], arguments.to_vec()].concat();
-        let words = [&with_command, flags, &end].concat();
-        let words = words.iter().map(|word| quote_word(word.as_ref()));
-        format!("provoke {}", words.collect::<Vec<_>>().join(" "))
+        let end = ["--".to_owned(), program.clone()];
+        let words = [&with_command, flags, &end, arguments].concat();
+        let quoted = words.iter().map(|word| quote_word(word.as_ref()));
+        format!("provoke {}", quoted.collect::<Vec<_>>().join(" "))
     };
     let program_word = quote_word(program.as_ref());
-    let error = anyhow::anyhow!("the flag `{flag}` comes after the program `{program_word}`");
-    Err(CliError::usage(error).with_hint(format!(
-        "if it is a flag of provoke: {}\n      if it belongs to `{program_word}`: {}",
-        line(&moved, &kept),
-        line(&[], arguments),
-    )))
+    Err(Correction {
+        what: format!("the flag `{flag}` comes after the program `{program_word}`"),
+        hint: format!(
+            "if it is a flag of provoke: {}\n      if it belongs to `{program_word}`: {}",
+            line(&moved, &kept),
+            line(&[], arguments),
+        ),
+    })
 }
 
 /// Splits the arguments of a program into the flags of provoke with their values, and the rest.
@@ -57,15 +51,14 @@ fn split_flags(arguments: &[String], before: &[String]) -> (Vec<String>, Vec<Str
     let (mut moved, mut kept) = (Vec::new(), Vec::new());
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
-        let is_named = |names: &&&[&str]| names.iter().any(|name| typo::is_flag(word, name));
-        let names = FLAGS.iter().find(is_named).filter(|names| {
-            let mut earlier = before.iter();
-            !earlier.any(|word| names.iter().any(|name| typo::is_flag(word, name)))
+        let is_one_of = |word: &str, names: &str| names.split(' ').any(|name| is_flag(word, name));
+        let names = OFTEN_MISPLACED.iter().find(|names| {
+            is_one_of(word, names) && !before.iter().any(|word| is_one_of(word, names))
         });
         match names {
             Some(names) => {
                 moved.push(word.clone());
-                if names.contains(&word.as_str()) {
+                if has_word(names, word) {
                     moved.extend(words.next().cloned());
                 }
             }

@@ -1,0 +1,26 @@
+//! Suggests corrections of mistyped names and command lines.
+
+mod command_line;
+mod flags;
+mod message;
+mod misplaced_flags;
+mod missing_run;
+mod names;
+mod refusal;
+mod rules;
+
+pub use command_line::{file_of_flag, retyped_line, shell_line};
+pub use message::{closing_hint, plain_message};
+pub use misplaced_flags::refuse_misplaced_flags;
+pub use missing_run::with_run;
+pub use names::{intended_name, known_name, nearest_name, nearest_names};
+pub use refusal::explain_refusal;
+
+/// What is wrong with a command line, and how to correct it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Correction {
+    /// The error.
+    pub what: String,
+    /// The hint, often with the corrected line.
+    pub hint: String,
+}
