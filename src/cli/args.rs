@@ -1,13 +1,17 @@
 //! Flags of `run`, and their effect on a [`Scenario`].
 
 use super::error::CliError;
+use super::export_flags::{ExportFlags, RESULT};
 use super::given::Given;
 use super::signals::signal_came;
 use crate::scenario::{
     EvidenceSettings, JudgeSettings, ProgramSettings, Scenario, StopSettings, TrialSettings,
 };
+use crate::suggest::refuse_misplaced_flags;
 use crate::term::{ObserverSettings, ProgressDisplay, TerminalObserver};
+use crate::untrusted::Untrusted as _;
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Flags that describe the trials of an experiment.
@@ -36,8 +40,6 @@ pub(super) struct ExperimentFlags {
     #[arg(short = 'p', hide = true, num_args = 0..=1, value_name = "N")]
     p: Option<Option<String>>,
 }
-
-pub(super) const RESULT: &str = "Results";
 
 /// Flags for the output of a run.
 #[derive(Args, Clone, Debug, Default)]
@@ -92,44 +94,6 @@ pub(super) enum ProgressKind {
     None,
 }
 
-/// Flags for the files of reports.
-#[derive(Args, Clone, Debug, Default)]
-pub(super) struct ExportFlags {
-    /// Write the report as JSON to FILE [default: stdout]
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
-    pub(super) json: Option<PathBuf>,
-    /// Write JSON Lines, one line per trial
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT, hide_short_help = true)]
-    pub(super) jsonl: Option<PathBuf>,
-    /// Write CSV, one row per trial
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT, hide_short_help = true)]
-    pub(super) csv: Option<PathBuf>,
-    /// Write JUnit XML for CI servers
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT)]
-    pub(super) junit: Option<PathBuf>,
-    /// Write Markdown for a bug report
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = RESULT, hide_short_help = true)]
-    pub(super) md: Option<PathBuf>,
-    #[command(flatten)]
-    pub(super) earlier: EarlierFlagNames,
-}
-
-/// Earlier names of the flags for reports.
-#[derive(Args, Clone, Debug, Default)]
-#[expect(clippy::struct_field_names, reason = "the names of the flags")]
-pub(super) struct EarlierFlagNames {
-    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "json")]
-    pub(super) export_json: Option<PathBuf>,
-    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "jsonl")]
-    pub(super) export_jsonl: Option<PathBuf>,
-    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "csv")]
-    pub(super) export_csv: Option<PathBuf>,
-    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "junit")]
-    pub(super) export_junit: Option<PathBuf>,
-    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "md")]
-    pub(super) export_md: Option<PathBuf>,
-}
-
 impl OutputFlags {
     /// Returns an observer that shows an experiment.
     pub(super) fn observer(&self) -> TerminalObserver {
@@ -158,16 +122,21 @@ impl VerbosityFlags {
 }
 
 impl ExperimentFlags {
-    /// Refuses a flag that means different things in other tools.
-    pub(super) fn refuse_ambiguous(&self) -> Result<(), CliError> {
-        let Some(value) = &self.p else {
-            return Ok(());
-        };
-        let jobs = value.as_deref().unwrap_or("4");
-        let error = anyhow::anyhow!("there is no flag `-p` here");
-        Err(CliError::usage(error).with_hint(format!(
-            "did you mean `-j {jobs}` (parallel trials) or `--prepare CMD` (before each trial)?"
-        )))
+    /// Returns a function that overrides a scenario with the flags and a command. Refuses a flag that means different
+    /// things in other tools, and a command that cannot be recorded.
+    pub(super) fn with_command(
+        &self,
+        command: Vec<OsString>,
+    ) -> Result<impl Fn(&mut Scenario), CliError> {
+        if let Some(value) = &self.p {
+            let jobs = value.as_deref().unwrap_or("4");
+            let error = anyhow::anyhow!("there is no flag `-p` here");
+            return Err(CliError::usage(error).with_hint(format!(
+                "did you mean `-j {jobs}` (parallel trials) or `--prepare CMD` (before each trial)?"
+            )));
+        }
+        let command = command_as_text(command)?;
+        Ok(move |scenario: &mut Scenario| self.overlay_scenario(&command, scenario))
     }
 
     /// Returns whether no flag sets the number of trials, or the expected failure rate.
@@ -181,24 +150,23 @@ impl ExperimentFlags {
 
     /// Returns a flag that does not apply to a service under load, and the alternative.
     pub(super) fn not_for_service(&self) -> Option<(&'static str, &'static str)> {
-        if self.stop.alone().timeout.is_some() {
-            return Some((
-                "-t",
-                "--requests or --time ends a trial; --hang-after says when the service is hung",
-            ));
-        }
-        let judge = self.judge.alone();
-        let codes = "leave it out: a service that ends under load fails, whatever its exit code";
-        let given = [
-            ("--ok", judge.ok.is_some()),
-            ("--skip", judge.skip.is_some()),
-        ];
-        let given = given.iter().find(|(_, given)| *given);
-        given.map(|(flag, _)| (*flag, codes))
+        const ENDS: &str =
+            "--requests or --time ends a trial; --hang-after says when the service is hung";
+        const CODES: &str =
+            "leave it out: a service that ends under load fails, whatever its exit code";
+        let (stop, judge) = (self.stop.alone(), self.judge.alone());
+        [
+            (stop.timeout.is_some(), "-t", ENDS),
+            (judge.ok.is_some(), "--ok", CODES),
+            (judge.skip.is_some(), "--skip", CODES),
+        ]
+        .into_iter()
+        .find(|(is_given, ..)| *is_given)
+        .map(|(_, flag, hint)| (flag, hint))
     }
 
     /// Overrides a scenario with the command and the flags of the command line.
-    pub(super) fn overlay_scenario(&self, command: &[String], scenario: &mut Scenario) {
+    fn overlay_scenario(&self, command: &[String], scenario: &mut Scenario) {
         if !command.is_empty() || self.program.alone().shell.is_some() {
             scenario.program.command = (!command.is_empty()).then(|| command.to_vec());
             scenario.program.shell = None;
@@ -210,4 +178,18 @@ impl ExperimentFlags {
         self.evidence.apply_to(&mut scenario.evidence);
         scenario.trust |= self.trust;
     }
+}
+
+/// Returns the arguments of a command as text. A plan is human-readable, so it contains only UTF-8.
+fn command_as_text(command: Vec<OsString>) -> Result<Vec<String>, CliError> {
+    let words = command
+        .into_iter()
+        .map(OsString::into_string)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|word| {
+            let error = anyhow::anyhow!("the argument `{}` is not UTF-8", word.to_safe());
+            CliError::usage(error).with_hint("pass it in a file or an environment variable")
+        })?;
+    refuse_misplaced_flags(&words)?;
+    Ok(words)
 }

@@ -8,9 +8,9 @@ use crate::scenario::{
     BaselineSettings, ComparisonSettings, CountSettings, QuestionSettings, Scenario,
 };
 use crate::store::{RunFolder, default_root};
-use crate::untrusted::shell_word;
+use crate::suggest::runs_as_programs;
 use clap::Args;
-use std::ffi::OsString;
+use std::ffi::OsStr;
 
 /// Find out which variants fail, or whether their rates differ
 ///
@@ -57,26 +57,12 @@ impl CompareArgs {
             self.count.apply_to(&mut scenario.count);
         };
         let done = self.rest.ask_question(overlay);
-        done.map_err(|error| stored_runs(&command).unwrap_or(error))
+        let is_run = |word: &OsStr| {
+            let name = word.to_str();
+            name.is_some_and(|name| RunFolder::find_run(name, &default_root()).is_ok())
+        };
+        done.map_err(|error| runs_as_programs(&command, is_run).map_or(error, Into::into))
     }
-}
-
-/// Explains that stored runs are not programs to compare.
-fn stored_runs(command: &[OsString]) -> Option<CliError> {
-    let is_run = |word: &OsString| {
-        let word = word.to_str();
-        word.is_some_and(|word| RunFolder::find_run(word, &default_root()).is_ok())
-    };
-    if command.len() < 2 || !command.iter().all(is_run) {
-        return None;
-    }
-    let runs = command
-        .iter()
-        .map(|run| shell_word(run).to_string())
-        .collect::<Vec<_>>()
-        .join(" ");
-    let error = anyhow::anyhow!("`provoke compare` compares programs, and these are stored runs");
-    Some(CliError::usage(error).with_hint(format!("to compare stored runs: provoke diff {runs}")))
 }
 
 /// Describes `-n` for a comparison.

@@ -65,11 +65,7 @@ impl DiffArgs {
             };
             (term::print_result(&text), !compared.by.is_empty())
         };
-        printed.map_err(CliError::could_not)?;
-        Ok(if is_different {
-            Exit::OtherWay
-        } else {
-            Exit::Hoped
-        })
+        printed?;
+        Ok(Exit::hoped_if(!is_different))
     }
 }

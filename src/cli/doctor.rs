@@ -22,8 +22,8 @@ pub(super) struct DoctorArgs {
 
 impl DoctorArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
-        let here = std::env::current_dir().map_err(CliError::could_not)?;
-        let ourselves = std::env::current_exe().map_err(CliError::could_not)?;
+        let here = std::env::current_dir()?;
+        let ourselves = std::env::current_exe()?;
         let crash = crash_victim(&ourselves);
         let hold = hold_victim(&ourselves, provoke_victim::racing_function());
         let found = run_checkup(&MachineFacts::look_from(&here, crash, hold));
@@ -32,11 +32,7 @@ impl DoctorArgs {
         } else {
             term::print_page(&term::format_checkup(&found))
         };
-        printed.map_err(CliError::could_not)?;
-        Ok(if found.can.cores {
-            Exit::Hoped
-        } else {
-            Exit::OtherWay
-        })
+        printed?;
+        Ok(Exit::hoped_if(found.can.cores))
     }
 }

@@ -2,8 +2,7 @@
 
 use super::exit::Exit;
 use crate::experiment::{ErrorCategory, ErrorHint, ExperimentError};
-use crate::scenario::PlanError;
-use crate::store::StoreError;
+use crate::model::Text;
 use crate::suggest::{Correction, file_of_flag, retyped_line};
 use crate::term::{print_message, say_as_it_is};
 use crate::untrusted::SafeText;
@@ -43,15 +42,6 @@ impl CliError {
         }
     }
 
-    /// An error with its own layout.
-    pub(super) fn already_rendered(text: String) -> Self {
-        Self {
-            exit: Exit::Usage,
-            what: ErrorText::Rendered(text),
-            hint: None,
-        }
-    }
-
     /// Adds a hint.
     pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -85,34 +75,36 @@ pub(super) fn print_hint(hint: &str) {
     print_message(&format!("\n{} {hint}", style("hint:").green().bold()));
 }
 
-impl From<ExperimentError> for CliError {
-    fn from(error: ExperimentError) -> Self {
-        match &error {
-            ExperimentError::ScenarioFile(error) => {
-                return Self::already_rendered(
-                    error.render_message(console::colors_enabled_stderr()),
-                );
-            }
-            ExperimentError::Check(check) => {
-                if let Some(name) = &check.missing_program
-                    && let Some(flag) = file_of_flag(name.as_os_str())
-                {
-                    let error = anyhow::anyhow!("cannot run `{name}`: it is not a program");
-                    return Self::could_not(error).with_hint(format!("did you mean `{flag}`?"));
-                }
-            }
-            _ => {}
-        }
-        Self {
-            exit: match error.category() {
-                ErrorCategory::Usage => Exit::Usage,
-                ErrorCategory::Undecided => Exit::Undecided,
-                ErrorCategory::CouldNotTest => Exit::CouldNotTest,
-            },
-            hint: error.hint().map(|hint| with_typed_words(&hint)),
-            what: ErrorText::Chain(error.into()),
-        }
+impl<E: Into<ExperimentError>> From<E> for CliError {
+    fn from(error: E) -> Self {
+        let error: ExperimentError = error.into();
+        let exit = match error.category() {
+            ErrorCategory::Usage => Exit::Usage,
+            ErrorCategory::Undecided => Exit::Undecided,
+            ErrorCategory::CouldNotTest => Exit::CouldNotTest,
+        };
+        let (what, hint) = if let ExperimentError::ScenarioFile(error) = &error {
+            let text = error.render_message(console::colors_enabled_stderr());
+            (ErrorText::Rendered(text), None)
+        } else if let Some((name, flag)) = file_as_program(&error) {
+            let error = anyhow::anyhow!("cannot run `{name}`: it is not a program");
+            let hint = format!("did you mean `{flag}`?");
+            (ErrorText::Chain(error), Some(hint))
+        } else {
+            let hint = error.hint().map(|hint| with_typed_words(&hint));
+            (ErrorText::Chain(error.into()), hint)
+        };
+        Self { exit, what, hint }
     }
+}
+
+/// Returns the missing program that is the file of a flag, and that flag.
+fn file_as_program(error: &ExperimentError) -> Option<(&Text, String)> {
+    let ExperimentError::Check(check) = error else {
+        return None;
+    };
+    let name = check.missing_program.as_ref()?;
+    Some((name, file_of_flag(name.as_os_str())?))
 }
 
 /// Returns a hint with the words of the command line that it keeps.
@@ -126,17 +118,5 @@ fn with_typed_words(hint: &ErrorHint) -> String {
 impl From<Correction> for CliError {
     fn from(correction: Correction) -> Self {
         Self::usage(anyhow::Error::msg(correction.what)).with_hint(correction.hint)
-    }
-}
-
-impl From<StoreError> for CliError {
-    fn from(error: StoreError) -> Self {
-        ExperimentError::from(error).into()
-    }
-}
-
-impl From<PlanError> for CliError {
-    fn from(error: PlanError) -> Self {
-        ExperimentError::from(error).into()
     }
 }

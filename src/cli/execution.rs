@@ -27,7 +27,7 @@ pub(super) fn run_experiment(
     mut observer: TerminalObserver,
 ) -> Result<Exit, CliError> {
     let outcome = build_runtime()?.block_on(async {
-        let mut signals = listen_for_signals().map_err(CliError::could_not)?;
+        let mut signals = listen_for_signals()?;
         let outcome = experiment.run_to_end(&mut signals, &mut observer).await?;
         Ok::<_, CliError>(outcome)
     })?;
@@ -45,11 +45,11 @@ pub(super) fn run_experiment(
 pub(super) fn settings_of_flags(output: &OutputFlags) -> ExperimentSettings {
     ExperimentSettings {
         out: output.out.clone(),
-        report_files: output.exports.files().map(ToOwned::to_owned).collect(),
+        report_files: output.exports.files().cloned().collect(),
     }
 }
 
 pub(super) fn build_runtime() -> Result<Runtime, CliError> {
     let mut builder = Builder::new_current_thread();
-    builder.enable_all().build().map_err(CliError::could_not)
+    Ok(builder.enable_all().build()?)
 }

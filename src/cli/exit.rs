@@ -39,6 +39,15 @@ impl Exit {
         }
     }
 
+    /// Returns the exit of an answer that is as expected, or not.
+    pub(super) fn hoped_if(is_expected: bool) -> Self {
+        if is_expected {
+            Self::Hoped
+        } else {
+            Self::OtherWay
+        }
+    }
+
     fn code(self) -> u8 {
         match self {
             Self::Hoped => 0,

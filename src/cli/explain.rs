@@ -5,7 +5,7 @@ use super::exit::Exit;
 use crate::autopsy::cpu_features::flags_of_model;
 use crate::autopsy::tools::Tool;
 use crate::experiment::{CoreAnalysis, StoredTrial, best_trial};
-use crate::report::story::{TrialDetails, crash_story, trial_story};
+use crate::report::story::crash_story;
 use crate::store::{RunFolder, StoreError, default_root};
 use crate::term;
 use crate::untrusted::safe_json;
@@ -81,23 +81,9 @@ impl ExplainArgs {
     fn explain_trial(&self, name: &str) -> Result<Exit, CliError> {
         let stored = StoredTrial::read(name)?;
         let autopsies = stored.autopsies(&self.core_analysis())?;
-        let seeming_hang = stored.seeming_hang();
-        let details = TrialDetails {
-            trial: stored.id,
-            is_captured: stored.is_captured,
-            outcome: &stored.outcome,
-            seeming_hang: seeming_hang.as_ref(),
-            seen: &stored.seen,
-            limits: &stored.state.plan.limits,
-            load: stored.state.plan.load.as_ref(),
-            in_flight: &stored.requests_in_flight(),
-            stories: &autopsies,
-            output: &stored.last_output(),
-            better: stored.better.as_ref(),
-            verbose: self.verbose,
-            width: term::page_width(),
-        };
-        self.print_story(&autopsies, || trial_story(&details))
+        self.print_story(&autopsies, || {
+            stored.to_story(&autopsies, self.verbose, term::page_width())
+        })
     }
 
     fn core_analysis(&self) -> CoreAnalysis {
@@ -121,7 +107,7 @@ impl ExplainArgs {
         } else {
             term::print_page(&story())
         };
-        printed.map_err(CliError::could_not)?;
+        printed?;
         Ok(Exit::Hoped)
     }
 }

@@ -2,13 +2,12 @@
 
 use super::error::CliError;
 use super::exit::Exit;
-use crate::report::{RunListing, relative_time};
-use crate::store::{self, RunFolder, StoreError, default_root};
-use crate::term::{self, StoredRun};
-use crate::untrusted::{Untrusted as _, shell_word};
+use crate::experiment::list_runs;
+use crate::store::{self, RunFolder, default_root};
+use crate::term;
+use crate::untrusted::Untrusted as _;
 use crate::words;
 use clap::Args;
-use jiff::{Timestamp, Zoned, tz::TimeZone};
 use std::path;
 
 /// List the stored runs, the newest last
@@ -23,29 +22,13 @@ impl ListArgs {
     #[expect(clippy::unused_self, reason = "every command is executed alike")]
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let root = default_root();
-        let folders = RunFolder::all_runs(&root).unwrap_or_default();
-        if folders.is_empty() {
+        let (runs, errors) = list_runs(&root);
+        if runs.is_empty() {
             term::print_message(&format!("there are no runs in `{}`", root.to_safe()));
             print_runs_nearby();
             return Ok(Exit::Hoped);
         }
-        let references = RunFolder::shortest_references(&folders, &root);
-        let now = Zoned::now();
-        let mut errors: Vec<StoreError> = Vec::new();
-        let mut runs = Vec::new();
-        for (folder, reference) in folders.iter().zip(references) {
-            let state = store::read_run(&folder.journal_path(), |_, _| {})
-                .map_err(|error| errors.push(error))
-                .ok();
-            runs.push(StoredRun {
-                reference: shell_word(reference.as_ref()).into_string(),
-                when: state
-                    .as_ref()
-                    .map_or(String::new(), |state| format_start_time(state.begun, &now)),
-                listing: state.as_ref().map(RunListing::new),
-            });
-        }
-        term::print_result(&term::format_runs(&runs)).map_err(CliError::could_not)?;
+        term::print_result(&term::format_runs(&runs))?;
         let count = words::format_count(runs.len() as u64, "run");
         let last = RunFolder::find_run("last", &root).map_or(String::new(), |last| {
             format!("; `last` is {}", last.run_name().to_safe())
@@ -60,34 +43,9 @@ impl ListArgs {
     }
 }
 
-/// Maximum number of other directories that are named.
-const NAMED: usize = 5;
-
 /// Names the directories directly below and above this one that contain runs.
 fn print_runs_nearby() {
-    let nearby = store::runs_nearby();
-    let Some((first, _)) = nearby.first() else {
-        return;
-    };
-    let count: usize = nearby.iter().map(|(_, runs)| runs).sum();
-    let mut names: Vec<String> = nearby
-        .iter()
-        .take(NAMED)
-        .map(|(folder, _)| format!("{}/", folder.to_safe()))
-        .collect();
-    if nearby.len() > NAMED {
-        names.push("…".to_owned());
+    if let Some(line) = term::format_runs_nearby(&store::runs_nearby()) {
+        term::print_message(&line);
     }
-    term::print_message(&format!(
-        "{} in {}: cd {} && provoke list",
-        words::plural_of(count as u64, "more run", "more runs"),
-        names.join(", "),
-        shell_word(first.as_os_str())
-    ));
-}
-
-/// Formats the start of a run, given in seconds since 1970.
-fn format_start_time(seconds: i64, now: &Zoned) -> String {
-    let at = Timestamp::from_second(seconds).unwrap_or_default();
-    relative_time(&at.to_zoned(TimeZone::system()), now)
 }

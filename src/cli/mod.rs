@@ -10,6 +10,7 @@ mod error;
 mod execution;
 mod exit;
 mod explain;
+mod export_flags;
 mod given;
 mod hunt;
 mod list;
@@ -25,11 +26,11 @@ mod scenario;
 mod signals;
 
 use crate::suggest;
-use crate::untrusted::Untrusted as _;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use error::CliError;
 use exit::Exit;
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
 
@@ -194,18 +195,11 @@ fn dispatch_command(command: Command) -> ExitCode {
         Command::Doctor(doctor) => doctor.execute_command(),
         Command::Plan(planner) => planner.execute_command(),
         Command::Victim(args) => return provoke_victim::run(args),
-        Command::Completions { shell } => {
-            let mut out = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "provoke", &mut out);
-            print_bytes(&out)
-        }
-        Command::Man => {
-            let mut out = Vec::new();
-            let page = clap_mangen::Man::new(Cli::command());
-            page.render(&mut out)
-                .map_err(CliError::could_not)
-                .and_then(|()| print_bytes(&out))
-        }
+        Command::Completions { shell } => print_generated(|out| {
+            clap_complete::generate(shell, &mut Cli::command(), "provoke", out);
+            Ok(())
+        }),
+        Command::Man => print_generated(|out| clap_mangen::Man::new(Cli::command()).render(out)),
     };
     match done {
         Ok(exit) => exit.into(),
@@ -216,24 +210,9 @@ fn dispatch_command(command: Command) -> ExitCode {
     }
 }
 
-fn print_bytes(text: &[u8]) -> Result<Exit, CliError> {
-    crate::term::print_result(&String::from_utf8_lossy(text)).map_err(CliError::could_not)?;
+fn print_generated(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Exit, CliError> {
+    let mut text = Vec::new();
+    write(&mut text)?;
+    crate::term::print_result(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Hoped)
-}
-
-/// Returns the arguments of a command as text. A plan is human-readable, so it contains only UTF-8.
-fn utf8_words(command: Vec<OsString>) -> Result<Vec<String>, CliError> {
-    let text = |word: OsString| {
-        word.into_string().map_err(|word| {
-            let what = format!("the argument `{}` is not UTF-8", word.to_safe());
-            CliError::usage(anyhow::Error::msg(what))
-                .with_hint("pass it in a file or an environment variable")
-        })
-    };
-    let words = command
-        .into_iter()
-        .map(text)
-        .collect::<Result<Vec<_>, _>>()?;
-    suggest::refuse_misplaced_flags(&words)?;
-    Ok(words)
 }

@@ -4,13 +4,8 @@ use super::args::{ExperimentFlags, OutputFlags};
 use super::error::CliError;
 use super::execution::begin_experiment;
 use super::exit::Exit;
-use crate::experiment::{BaselineRun, plan_from_file, plan_from_settings, plan_shrinking};
-use crate::model::VariantId;
-use crate::report;
+use crate::experiment::{plan_from_file, plan_from_settings, plan_shrinking};
 use crate::scenario::Scenario;
-use crate::term;
-use crate::untrusted::Untrusted as _;
-use crate::words;
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -33,22 +28,15 @@ pub(super) struct ExperimentArgs {
 impl ExperimentArgs {
     /// Runs a question with the command line, or with a scenario file.
     pub(super) fn ask_question(self, question: impl Fn(&mut Scenario)) -> Result<Exit, CliError> {
-        self.flags.refuse_ambiguous()?;
-        let command = super::utf8_words(self.command)?;
+        let add_flags = self.flags.with_command(self.command)?;
         let overlay = |scenario: &mut Scenario| {
             question(scenario);
-            self.flags.overlay_scenario(&command, scenario);
+            add_flags(scenario);
         };
         let mut observer = self.output.observer();
         let plan = match self.file {
             Some(file) => plan_from_file(&file, overlay, &mut observer)?,
-            None => {
-                let (plan, chosen) = plan_from_settings(overlay, &mut observer)?;
-                if let Some(chosen) = chosen.filter(|_| !self.output.talk.quiet) {
-                    print_baseline(&chosen, &report::command_line(&plan, VariantId(0)));
-                }
-                plan
-            }
+            None => plan_from_settings(overlay, &mut observer)?,
         };
         begin_experiment(plan, &self.output, observer)
     }
@@ -59,40 +47,13 @@ impl ExperimentArgs {
         run: &str,
         more: impl Fn(&mut Scenario),
     ) -> Result<Exit, CliError> {
-        self.flags.refuse_ambiguous()?;
-        let command = super::utf8_words(self.command)?;
+        let add_flags = self.flags.with_command(self.command)?;
         let plan = plan_shrinking(run, |scenario| {
             more(scenario);
-            self.flags.overlay_scenario(&command, scenario);
+            add_flags(scenario);
         })?;
         begin_experiment(plan, &self.output, self.output.observer())
     }
-}
-
-/// Prints the baseline of a fix, unless the user named it and the command is the same.
-fn print_baseline(baseline: &BaselineRun, command: &str) {
-    if !baseline.is_newest && baseline.command == command {
-        return;
-    }
-    let other = if baseline.is_newest {
-        " (--baseline changes it)"
-    } else {
-        ""
-    };
-    let more = match baseline.other_runs {
-        0 => String::new(),
-        runs => format!(
-            " and {} of the program",
-            words::format_count(runs, "other run")
-        ),
-    };
-    term::print_message(&format!(
-        "  baseline: run {}{more}, {} of {} trials failed{other}\n    {}",
-        baseline.run.to_safe(),
-        baseline.failures,
-        baseline.trials,
-        baseline.command.to_safe(),
-    ));
 }
 
 /// Hides the flags that these questions refuse, because their answer ends the run.

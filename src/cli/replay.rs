@@ -5,12 +5,12 @@ use super::execution::build_runtime;
 use super::exit::Exit;
 use super::signals::listen_for_signals;
 use crate::experiment::{
-    ReplayEnding, ReplayResult, RerunLimits, SeedEffect, SelectedTrial, TrialReplay, replay_seeds,
+    ReplayEnding, RerunLimits, SeedEffect, SelectedTrial, TrialReplay, replay_seeds,
 };
 use crate::scenario::{DEFAULT_DURATION, DEFAULT_RUNS, DurationValue};
 use crate::store::{RunFolder, default_root};
-use crate::term::{self, ProgressLine, Screen, SuggestedCommand};
-use crate::untrusted::{Untrusted as _, shell_word};
+use crate::term::{self, ProgressLine};
+use crate::untrusted::Untrusted as _;
 use crate::words;
 use clap::Args;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -91,11 +91,11 @@ impl ReplayArgs {
             ));
         }
         if self.show {
-            term::print_result(&selected.shell_line()).map_err(CliError::could_not)?;
+            term::print_result(&selected.shell_line())?;
             return Ok(Exit::Hoped);
         }
         let selected = selected.check_trust(self.trust)?;
-        let scratch = selected.scratch_folder().map_err(CliError::could_not)?;
+        let scratch = selected.scratch_folder()?;
         match &self.wrap {
             Some(wrap) => run_wrapped(&selected, wrap, scratch.path()),
             None => self.replay_trial(&selected, scratch.path()),
@@ -105,8 +105,8 @@ impl ReplayArgs {
     fn replay_trial(&self, selected: &SelectedTrial, scratch: &Path) -> Result<Exit, CliError> {
         let replay = TrialReplay::new(selected);
         let runtime = build_runtime()?;
-        let result = if self.until_fail {
-            let limits = self.limits();
+        let limits = self.limits();
+        let result = if let Some(limits) = &limits {
             term::print_message(&format!(
                 "  repeating {}, at most {} times or {} (-n and -d change this)",
                 selected.trial.id,
@@ -117,7 +117,7 @@ impl ReplayArgs {
             let each = |count, passed| {
                 counter.show_text(&format!("{count} of {}   {passed} passed", limits.trials));
             };
-            let repeating = replay.run_until_it_fails(scratch, &limits, listen_for_signals, each);
+            let repeating = replay.run_until_it_fails(scratch, limits, listen_for_signals, each);
             runtime.block_on(repeating)?
         } else {
             runtime.block_on(replay.run_once(scratch))?
@@ -125,8 +125,8 @@ impl ReplayArgs {
         for line in &result.output {
             term::say_as_it_is(line);
         }
-        let next = self.suggest_next(&result, &replay, selected);
-        print_replay(&result, next.as_ref())?;
+        let reference = selected.reference();
+        term::print_result(&term::format_replay(&result, &reference, limits.as_ref()))?;
         Ok(match result.ending {
             ReplayEnding::Passed => Exit::Hoped,
             ReplayEnding::Failed => Exit::OtherWay,
@@ -135,56 +135,13 @@ impl ReplayArgs {
         })
     }
 
-    fn limits(&self) -> RerunLimits {
-        RerunLimits {
+    /// Returns the limits of the repetitions; `None` without `--until-fail`.
+    fn limits(&self) -> Option<RerunLimits> {
+        self.until_fail.then(|| RerunLimits {
             trials: self.runs.map_or(DEFAULT_RUNS, NonZeroU64::get),
             time: self.duration.map_or(DEFAULT_DURATION, |span| span.0),
-        }
+        })
     }
-
-    /// Suggests a debugger after a failure, and otherwise more repetitions.
-    fn suggest_next(
-        &self,
-        result: &ReplayResult,
-        replay: &TrialReplay,
-        selected: &SelectedTrial,
-    ) -> Option<SuggestedCommand> {
-        let run = shell_word(run_of(&self.trial).as_ref());
-        let command = format!("provoke replay {run}#{}", selected.trial.id.0);
-        match result.ending {
-            ReplayEnding::Failed if replay.is_in_container() => None,
-            ReplayEnding::Failed => Some(SuggestedCommand::new(
-                "in a debugger",
-                format!("{command} --wrap 'gdb --args'"),
-            )),
-            ReplayEnding::Inconclusive if !self.until_fail => None,
-            _ => {
-                let limit = if self.until_fail {
-                    format!(" -n {}", self.limits().trials.saturating_mul(10))
-                } else {
-                    String::new()
-                };
-                Some(SuggestedCommand::new(
-                    "until it fails",
-                    format!("{command} --until-fail{limit}"),
-                ))
-            }
-        }
-    }
-}
-
-fn print_replay(result: &ReplayResult, next: Option<&SuggestedCommand>) -> Result<(), CliError> {
-    let mut screen = Screen::on_stdout();
-    screen.push_text(0, &result.sentence);
-    for other in &result.others {
-        screen.push_text(2, other);
-    }
-    if let Some(rate) = &result.rate {
-        screen.push_text(0, rate);
-    }
-    screen.push_gap();
-    screen.push_commands(next.map_or(&[], std::slice::from_ref));
-    term::print_result(&screen.into_text()).map_err(CliError::could_not)
 }
 
 /// Runs the main command of a trial in this terminal, for example under a debugger.
@@ -195,31 +152,18 @@ fn run_wrapped(selected: &SelectedTrial, wrap: &str, scratch: &Path) -> Result<E
         CliError::could_not(anyhow::Error::new(error).context(what))
     })?;
     term::print_message(&format!("{} under `{wrap}`: {status}", selected.trial.id));
-    Ok(if status.success() {
-        Exit::Hoped
-    } else {
-        Exit::OtherWay
-    })
+    Ok(Exit::hoped_if(status.success()))
 }
 
 /// Tests whether the seed determines the outcome.
 fn compare_seeds(folder: &RunFolder, most: usize) -> Result<Exit, CliError> {
     let each = |line: &str| term::print_message(&format!("  {line}"));
     let (effect, sentence) = build_runtime()?.block_on(replay_seeds(folder, most, each))?;
-    term::print_result(&format!("{sentence}\n")).map_err(CliError::could_not)?;
+    term::print_result(&format!("{sentence}\n"))?;
     Ok(match effect {
         SeedEffect::Found => Exit::Hoped,
         SeedEffect::NotFound => Exit::OtherWay,
         SeedEffect::Undecided => Exit::Undecided,
         SeedEffect::CouldNotTest => Exit::CouldNotTest,
     })
-}
-
-/// Returns the part that names the run.
-fn run_of(text: &str) -> &str {
-    match text.rsplit_once('#') {
-        Some(("", _)) => "last",
-        Some((run, _)) => run,
-        None => text,
-    }
 }

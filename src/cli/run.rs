@@ -5,7 +5,6 @@ use super::error::CliError;
 use super::execution::begin_experiment;
 use super::exit::Exit;
 use crate::experiment::plan_from_settings;
-use crate::scenario::Scenario;
 use clap::Args;
 use std::ffi::OsString;
 
@@ -44,12 +43,10 @@ Examples:
 
 impl RunArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
-        self.flags.refuse_ambiguous()?;
-        let command = super::utf8_words(self.command)?;
         let stops_early = self.flags.may_stop_early() && !self.keep_going;
-        let overlay = |scenario: &mut Scenario| self.flags.overlay_scenario(&command, scenario);
+        let overlay = self.flags.with_command(self.command)?;
         let mut observer = self.output.observer();
-        let (mut plan, _) = plan_from_settings(overlay, &mut observer)?;
+        let mut plan = plan_from_settings(overlay, &mut observer)?;
         plan.stop.all_alike = stops_early && plan.variants.len() == 1;
         begin_experiment(plan, &self.output, observer)
     }

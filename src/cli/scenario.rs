@@ -5,7 +5,6 @@ use super::error::CliError;
 use super::execution::begin_experiment;
 use super::exit::Exit;
 use crate::experiment::plan_from_file;
-use crate::scenario::Scenario;
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -36,9 +35,7 @@ Examples:
 
 impl ScenarioArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
-        self.flags.refuse_ambiguous()?;
-        let command = super::utf8_words(self.command)?;
-        let overlay = |scenario: &mut Scenario| self.flags.overlay_scenario(&command, scenario);
+        let overlay = self.flags.with_command(self.command)?;
         let mut observer = self.output.observer();
         let plan = plan_from_file(&self.file, overlay, &mut observer)?;
         begin_experiment(plan, &self.output, observer)

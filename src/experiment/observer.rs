@@ -18,6 +18,8 @@ pub enum ExperimentMessage {
     Note(String),
     /// What the experiment does, or does next.
     Step(String),
+    /// The run that is the baseline.
+    Baseline(String),
 }
 
 /// Shows what happens in an experiment; the events of its trials come to it as an [`EventSink`].

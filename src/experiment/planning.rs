@@ -3,18 +3,20 @@
 use super::baseline::{BaselineRun, ResolvedBaseline};
 use super::error::ExperimentError;
 use super::held::planned_holds;
-use super::observer::ExperimentObserver;
+use super::observer::{ExperimentMessage, ExperimentObserver};
 use super::search::find_searched;
-use crate::model::Plan;
+use crate::model::{Plan, VariantId};
+use crate::report;
 use crate::scenario::{self, Actor, PlanContext, PlanError, QuestionSettings, Scenario};
+use crate::untrusted::Untrusted as _;
+use crate::words;
 use std::path::Path;
 
-/// Makes a plan from settings, based on the scenario of the baseline's run. Also returns the run of the baseline, if the
-/// baseline is a run.
+/// Makes a plan from settings, based on the scenario of the baseline's run.
 pub fn plan_from_settings(
     overlay: impl Fn(&mut Scenario),
     observer: &mut dyn ExperimentObserver,
-) -> Result<(Plan, Option<BaselineRun>), ExperimentError> {
+) -> Result<Plan, ExperimentError> {
     let here = std::env::current_dir()?;
     let mut scenario = Scenario::default();
     overlay(&mut scenario);
@@ -57,7 +59,35 @@ pub fn plan_from_settings(
             "add the program and its arguments: -- ./program argument"
         })
     })?;
-    Ok((plan, chosen.flatten()))
+    // A run that the user named needs no message, unless its command is another one.
+    if let Some(run) = chosen.flatten()
+        && (run.is_newest || run.command != report::command_line(&plan, VariantId(0)))
+    {
+        observer.on_message(ExperimentMessage::Baseline(describe_baseline(&run)));
+    }
+    Ok(plan)
+}
+
+fn describe_baseline(baseline: &BaselineRun) -> String {
+    let hint = if baseline.is_newest {
+        " (--baseline changes it)"
+    } else {
+        ""
+    };
+    let other_runs = match baseline.other_runs {
+        0 => String::new(),
+        runs => {
+            let others = words::format_count(runs, "other run");
+            format!(" and {others} of the program")
+        }
+    };
+    format!(
+        "baseline: run {}{other_runs}, {} of {} trials failed{hint}\n    {}",
+        baseline.run.to_safe(),
+        baseline.failures,
+        baseline.trials,
+        baseline.command.to_safe(),
+    )
 }
 
 /// Replaces the command of the main process by the typed command.

@@ -52,6 +52,8 @@ pub struct ReplayResult {
     pub rate: Option<String>,
     /// The lines that the program printed in the last repetition.
     pub output: Vec<String>,
+    /// The trial runs in a container.
+    pub is_in_container: bool,
 }
 
 impl TrialReplay {
@@ -71,7 +73,7 @@ impl TrialReplay {
     }
 
     /// Returns whether the trial runs in a container.
-    pub fn is_in_container(&self) -> bool {
+    fn is_in_container(&self) -> bool {
         let variant = self.plan.variant_plan(self.trial.variant);
         variant.actors.iter().any(|actor| actor.container.is_some())
     }
@@ -101,6 +103,7 @@ impl TrialReplay {
             others: Vec::new(),
             rate: self.rate.clone(),
             output: kept_output(scratch),
+            is_in_container: self.is_in_container(),
         })
     }
 
@@ -165,6 +168,7 @@ impl TrialReplay {
             } else {
                 Vec::new()
             },
+            is_in_container: self.is_in_container(),
         })
     }
 

@@ -8,7 +8,7 @@ use crate::slot::{CommandLine, PlaceholderValues, words_by_hand};
 use crate::state::State;
 use crate::store::{self, RunFolder, StoreError, default_root, let_through};
 use crate::sys::files::PrivateFolder;
-use crate::untrusted::shell_lines;
+use crate::untrusted::{shell_lines, shell_word};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -20,6 +20,7 @@ use std::process::{Command, Stdio};
 #[derive(Debug)]
 pub struct SelectedTrial {
     folder: RunFolder,
+    run_name: String,
     /// The state of the run.
     pub state: State,
     /// The trial.
@@ -70,10 +71,16 @@ impl SelectedTrial {
         };
         Ok(Self {
             folder,
+            run_name: run.to_owned(),
             state,
             trial,
             outcome,
         })
+    }
+
+    /// Returns the reference of the trial as a word for a shell: `last#17`.
+    pub fn reference(&self) -> String {
+        format!("{}#{}", shell_word(self.run_name.as_ref()), self.trial.id.0)
     }
 
     /// Refuses a run that belongs to another user or was copied, unless `trust` is set.

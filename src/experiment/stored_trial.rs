@@ -9,9 +9,8 @@ use crate::model::{
     Autopsy, Crash, Event, Failure, InconclusiveReason, Observation, Outcome, TrialId, VariantId,
 };
 use crate::oracle;
-use crate::questions::Answer;
 use crate::report::Report;
-use crate::report::story::{BetterTrial, RequestInFlight};
+use crate::report::story::{BetterTrial, TrialDetails, trial_story};
 use crate::state::State;
 use crate::store::{self, RunFolder, default_root};
 use crate::untrusted::shell_word;
@@ -26,17 +25,17 @@ const LISTED: usize = 12;
 #[derive(Debug)]
 pub struct StoredTrial {
     /// Its number.
-    pub id: TrialId,
+    id: TrialId,
     /// Whether it captured evidence after the measurement.
-    pub is_captured: bool,
+    is_captured: bool,
     /// What was seen.
-    pub seen: Box<Observation>,
+    seen: Box<Observation>,
     /// Its outcome.
-    pub outcome: Outcome,
+    outcome: Outcome,
     /// The state of its run.
-    pub state: State,
+    state: State,
     /// A trial of the same failure with better evidence.
-    pub better: Option<BetterTrial>,
+    better: Option<BetterTrial>,
     variant: VariantId,
     directory: PathBuf,
 }
@@ -129,24 +128,33 @@ impl StoredTrial {
         }))
     }
 
+    /// Describes the trial with these analyses of its cores.
+    pub fn to_story(&self, autopsies: &[Autopsy], verbose: bool, width: usize) -> String {
+        trial_story(&TrialDetails {
+            trial: self.id,
+            is_captured: self.is_captured,
+            outcome: &self.outcome,
+            seeming_hang: self.seeming_hang().as_ref(),
+            seen: &self.seen,
+            limits: &self.state.plan.limits,
+            load: self.state.plan.load.as_ref(),
+            in_flight: &in_flight(&self.directory),
+            stories: autopsies,
+            output: &last_output(&self.directory),
+            better: self.better.as_ref(),
+            verbose,
+            width,
+        })
+    }
+
     /// Returns the hang that a trial seems to be that was stopped by the user.
-    pub fn seeming_hang(&self) -> Option<Failure> {
+    fn seeming_hang(&self) -> Option<Failure> {
         let was_stopped = self.outcome == Outcome::Void(InconclusiveReason::Interrupted);
         if was_stopped {
             oracle::seeming_hang(self.state.plan.variant_plan(self.variant), &self.seen)
         } else {
             None
         }
-    }
-
-    /// Returns the requests that were in flight when its service crashed.
-    pub fn requests_in_flight(&self) -> Vec<RequestInFlight> {
-        in_flight(&self.directory)
-    }
-
-    /// Returns its last lines of output.
-    pub fn last_output(&self) -> Vec<String> {
-        last_output(&self.directory)
     }
 }
 
@@ -169,12 +177,7 @@ pub fn best_trial(folder: &RunFolder) -> Result<String, ExperimentError> {
 
 /// Suggests which run to explain instead of one without failures.
 fn hint_without_failures(report: &Report) -> String {
-    let baseline = match &report.answer {
-        Some(Answer::Confirm(answer)) => answer.baseline.as_ref(),
-        _ => None,
-    };
-    let run = baseline.and_then(|baseline| baseline.run.as_deref());
-    match run.map(|run| shell_word(run.as_ref())) {
+    match report.confirmed_run().map(|run| shell_word(run.as_ref())) {
         Some(run) => format!("to explain a failure before the fix: provoke explain {run}"),
         None => "`provoke list` shows which of the stored runs failed".to_owned(),
     }

@@ -69,6 +69,14 @@ impl Report {
         }
     }
 
+    /// Returns the run whose failure `confirm` checks, if its baseline is a run.
+    pub fn confirmed_run(&self) -> Option<&str> {
+        match &self.answer {
+            Some(Answer::Confirm(answer)) => answer.baseline.as_ref()?.run.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Returns the failing trial with the most detailed evidence, if any trial has more than an exit status.
     pub fn known_best(&self) -> Option<u64> {
         let variants = self.variants.iter();

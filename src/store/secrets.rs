@@ -259,6 +259,19 @@ pub struct SharedData {
 }
 
 impl SharedData {
+    /// Returns the names of the data that are not shared.
+    pub fn left_out(self) -> Vec<&'static str> {
+        [
+            ("environment", self.environment),
+            ("cores", self.cores),
+            ("requests", self.requests),
+        ]
+        .into_iter()
+        .filter(|(_, is_shared)| !is_shared)
+        .map(|(name, _)| name)
+        .collect()
+    }
+
     /// Removes from an event the data that are not shared.
     pub(super) fn strip_event(self, mut event: Event) -> Event {
         if let Event::RunStarted { plan, .. } = &mut event {

@@ -8,6 +8,7 @@ mod missing_run;
 mod names;
 mod refusal;
 mod rules;
+mod stored_runs;
 
 pub use command_line::{file_of_flag, retyped_line, shell_line};
 pub use message::{closing_hint, plain_message};
@@ -15,6 +16,7 @@ pub use misplaced_flags::refuse_misplaced_flags;
 pub use missing_run::with_run;
 pub use names::{intended_name, known_name, nearest_name, nearest_names};
 pub use refusal::explain_refusal;
+pub use stored_runs::runs_as_programs;
 
 /// What is wrong with a command line, and how to correct it.
 #[derive(Clone, Debug, PartialEq, Eq)]

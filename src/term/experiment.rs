@@ -102,11 +102,14 @@ impl ExperimentObserver for TerminalObserver {
     fn on_message(&mut self, message: ExperimentMessage) {
         match message {
             ExperimentMessage::Warning(text) => print_message(&format!("warning: {text}")),
-            ExperimentMessage::RecordedNote(_) if self.settings.quiet => {}
+            ExperimentMessage::RecordedNote(_) | ExperimentMessage::Baseline(_)
+                if self.settings.quiet => {}
             ExperimentMessage::RecordedNote(text) | ExperimentMessage::Note(text) => {
                 print_message(&format!("note: {text}"));
             }
-            ExperimentMessage::Step(text) => print_message(&format!("  {text}")),
+            ExperimentMessage::Step(text) | ExperimentMessage::Baseline(text) => {
+                print_message(&format!("  {text}"));
+            }
         }
     }
 

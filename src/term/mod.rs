@@ -10,6 +10,7 @@ mod doctor;
 mod experiment;
 mod live;
 mod load_progress;
+mod replay;
 mod runs;
 mod screen;
 mod summary;
@@ -21,7 +22,8 @@ pub use differences::format_differences;
 pub use distinguishing::format_distinguishing_facts;
 pub use doctor::format_checkup;
 pub use experiment::{ObserverSettings, ProgressDisplay, TerminalObserver};
-pub use runs::{StoredRun, format_runs};
+pub use replay::format_replay;
+pub use runs::{format_runs, format_runs_nearby};
 pub use screen::{Screen, SuggestedCommand, page_width, stdout_width};
 pub use summary::{format_summary, format_verdict};
 

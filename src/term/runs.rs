@@ -1,31 +1,45 @@
 //! Shows the stored runs as a table, one line each.
 
 use super::screen::stdout_width;
+use crate::experiment::StoredRun;
 use crate::questions::Verdict;
-use crate::report::RunListing;
+use crate::untrusted::{Untrusted as _, shell_word};
 use crate::words;
 use console::{measure_text_width, pad_str, style, truncate_str};
-
-/// A stored run in the list.
-pub struct StoredRun {
-    /// The shortest text that names it in commands.
-    pub reference: String,
-    /// Its start, in words.
-    pub when: String,
-    /// Its summary; `None` if it cannot be read.
-    pub listing: Option<RunListing>,
-}
+use std::path::PathBuf;
 
 /// Width in columns without a terminal.
 const DEFAULT_WIDTH: usize = 80;
 const HEADS: [&str; 6] = ["RUN", "WHEN", "WHAT", "RESULT", "CRASH", "COMMAND"];
 /// Columns that are cut if a line is too long, in this order, with their minimum widths.
 const CUT: [(usize, usize); 7] = [(4, 20), (5, 12), (3, 22), (5, 8), (4, 8), (3, 8), (1, 8)];
+/// Maximum number of other directories that are named.
+const MAX_NEARBY: usize = 5;
 const GAP: &str = "  ";
 
 /// Returns the table of stored runs.
 pub fn format_runs(runs: &[StoredRun]) -> String {
     format_run_table(runs, stdout_width().unwrap_or(DEFAULT_WIDTH))
+}
+
+/// Names other directories that contain runs, with the numbers of their runs; `None` without any.
+pub fn format_runs_nearby(nearby: &[(PathBuf, usize)]) -> Option<String> {
+    let (first, _) = nearby.first()?;
+    let count: usize = nearby.iter().map(|(_, runs)| runs).sum();
+    let mut names: Vec<String> = nearby
+        .iter()
+        .take(MAX_NEARBY)
+        .map(|(folder, _)| format!("{}/", folder.to_safe()))
+        .collect();
+    if nearby.len() > MAX_NEARBY {
+        names.push("…".to_owned());
+    }
+    Some(format!(
+        "{} in {}: cd {} && provoke list",
+        words::plural_of(count as u64, "more run", "more runs"),
+        names.join(", "),
+        shell_word(first.as_os_str())
+    ))
 }
 
 fn format_run_table(runs: &[StoredRun], width: usize) -> String {
@@ -100,6 +114,7 @@ fn colour_result(result: String, verdict: Option<Verdict>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::RunListing;
 
     fn run(
         reference: &str,

@@ -1,0 +1,75 @@
+//! Reads the results of stored runs: a list of all, or the report of one.
+
+use super::error::ExperimentError;
+use crate::report::{Report, RunListing, relative_time};
+use crate::state::State;
+use crate::store::{self, RunFolder, StoreError, default_root};
+use crate::untrusted::shell_word;
+use jiff::{Timestamp, Zoned, tz::TimeZone};
+use std::path::Path;
+
+/// A stored run in the list.
+pub struct StoredRun {
+    /// The shortest text that names it in commands.
+    pub reference: String,
+    /// Its start, in words.
+    pub when: String,
+    /// Its summary; `None` if it cannot be read.
+    pub listing: Option<RunListing>,
+}
+
+/// A stored run with its report.
+pub struct StoredReport {
+    /// Its directory.
+    pub folder: RunFolder,
+    /// Its state.
+    pub state: State,
+    /// Its report.
+    pub report: Report,
+}
+
+/// Lists the runs in a directory, the newest last, and the errors of runs that cannot be read.
+pub fn list_runs(root: &Path) -> (Vec<StoredRun>, Vec<StoreError>) {
+    let folders = RunFolder::all_runs(root).unwrap_or_default();
+    let references = RunFolder::shortest_references(&folders, root);
+    let now = Zoned::now();
+    let mut errors = Vec::new();
+    let runs = folders.iter().zip(references).map(|(folder, reference)| {
+        let state = store::read_run(&folder.journal_path(), |_, _| {})
+            .map_err(|error| errors.push(error))
+            .ok();
+        StoredRun {
+            reference: shell_word(reference.as_ref()).into_string(),
+            when: state
+                .as_ref()
+                .map_or(String::new(), |state| format_start_time(state.begun, &now)),
+            listing: state.as_ref().map(RunListing::new),
+        }
+    });
+    (runs.collect(), errors)
+}
+
+/// Formats the start of a run, given in seconds since 1970.
+fn format_start_time(seconds: i64, now: &Zoned) -> String {
+    let at = Timestamp::from_second(seconds).unwrap_or_default();
+    relative_time(&at.to_zoned(TimeZone::system()), now)
+}
+
+impl StoredReport {
+    /// Reads a run by its name.
+    pub fn read(name: &str) -> Result<Self, ExperimentError> {
+        let folder = RunFolder::find_run(name, &default_root())?;
+        let state = store::read_run(&folder.journal_path(), |_, _| {})?;
+        // A complete journal records how its run ended.
+        let is_complete = state.finished || state.stopped.is_some();
+        let report = Report {
+            reference: folder.run_reference(&default_root()),
+            ..Report::new(&state, is_complete)
+        };
+        Ok(Self {
+            folder,
+            state,
+            report,
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! Shows the result of a replayed trial, and suggests what to do next.
+
+use super::screen::{Screen, SuggestedCommand};
+use crate::experiment::{ReplayEnding, ReplayResult, RerunLimits};
+
+/// Returns the result of a replay of the trial with this reference; `limits` are those of its repetitions, if it was
+/// repeated.
+pub fn format_replay(
+    result: &ReplayResult,
+    reference: &str,
+    limits: Option<&RerunLimits>,
+) -> String {
+    let mut screen = Screen::on_stdout();
+    screen.push_text(0, &result.sentence);
+    for other in &result.others {
+        screen.push_text(2, other);
+    }
+    if let Some(rate) = &result.rate {
+        screen.push_text(0, rate);
+    }
+    screen.push_gap();
+    screen.push_commands(suggest_next(result, reference, limits).as_slice());
+    screen.into_text()
+}
+
+/// Suggests a debugger after a failure, and otherwise more repetitions.
+fn suggest_next(
+    result: &ReplayResult,
+    reference: &str,
+    limits: Option<&RerunLimits>,
+) -> Option<SuggestedCommand> {
+    let command = format!("provoke replay {reference}");
+    match (result.ending, limits) {
+        (ReplayEnding::Failed, _) if result.is_in_container => None,
+        (ReplayEnding::Failed, _) => Some(SuggestedCommand::new(
+            "in a debugger",
+            format!("{command} --wrap 'gdb --args'"),
+        )),
+        (ReplayEnding::Inconclusive, None) => None,
+        (_, limits) => {
+            let more = limits.map_or(String::new(), |limits| {
+                format!(" -n {}", limits.trials.saturating_mul(10))
+            });
+            Some(SuggestedCommand::new(
+                "until it fails",
+                format!("{command} --until-fail{more}"),
+            ))
+        }
+    }
+}
