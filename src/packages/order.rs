@@ -2,23 +2,25 @@
 //!
 //! Invalid versions come before all valid ones; no tool would list them.
 
+use pep440_rs::Version as PythonVersion;
+use semver::Version as SemanticVersion;
 use std::cmp::Ordering;
+use std::str::FromStr as _;
 
 /// Compares versions of Python packages by PEP 440.
 pub(super) fn compare_python(a: &str, b: &str) -> Ordering {
-    PythonVersion::parse(a).cmp(&PythonVersion::parse(b))
+    let parse = |version: &str| PythonVersion::from_str(version).ok();
+    parse(a).cmp(&parse(b))
 }
 
 /// Returns whether a version is a pre-release or a development release.
 pub(super) fn is_python_pre(version: &str) -> bool {
-    PythonVersion::parse(version)
-        .is_some_and(|version| version.pre != PreRelease::None || version.dev != DevRelease::None)
+    PythonVersion::from_str(version).is_ok_and(|version| version.any_prerelease())
 }
 
-/// Compares versions of crates and Node.js packages by Semantic Versioning. Build metadata after
-/// `+`, which it does not order, is compared as text.
+/// Compares versions of crates and Node.js packages by Semantic Versioning.
 pub(super) fn compare_semantic(a: &str, b: &str) -> Ordering {
-    SemanticVersion::parse(a).cmp(&SemanticVersion::parse(b))
+    parse_semantic(a).cmp(&parse_semantic(b))
 }
 
 /// Returns whether a version is a pre-release.
@@ -27,6 +29,13 @@ pub(super) fn is_semantic_pre(version: &str) -> bool {
         .split('+')
         .next()
         .is_some_and(|core| core.contains('-'))
+}
+
+/// Parses a version, in which a range may omit the last numbers: `1.2` means `1.2.0`.
+fn parse_semantic(version: &str) -> Option<SemanticVersion> {
+    let (core, rest) = version.split_at(version.find(['-', '+']).unwrap_or(version.len()));
+    let zeros = ".0".repeat(2_usize.saturating_sub(core.matches('.').count()));
+    SemanticVersion::parse(&format!("{core}{zeros}{rest}")).ok()
 }
 
 /// Compares versions of Debian packages like `dpkg --compare-versions`.
@@ -86,179 +95,6 @@ fn parse_digits(digits: &str) -> u64 {
         return 0;
     }
     digits.parse().unwrap_or(u64::MAX)
-}
-
-/// Removes trailing zeros: `1.0` equals `1.0.0`.
-fn without_zeros(mut release: Vec<u64>) -> Vec<u64> {
-    while release.last() == Some(&0) {
-        release.pop();
-    }
-    release
-}
-
-/// Fields in the order of their significance; smaller values are older.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct PythonVersion {
-    epoch: u64,
-    release: Vec<u64>,
-    pre: PreRelease,
-    post: Option<u64>,
-    dev: DevRelease,
-    local: Option<Vec<LocalSegment>>,
-}
-
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum PreRelease {
-    /// A development release of the release itself is older than its first alpha.
-    OnlyDev,
-    Some(char, u64),
-    None,
-}
-
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum DevRelease {
-    Some(u64),
-    None,
-}
-
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum LocalSegment {
-    Word(String),
-    Number(u64),
-}
-
-impl PythonVersion {
-    fn parse(version: &str) -> Option<Self> {
-        let version = version.trim().to_ascii_lowercase();
-        let version = version.strip_prefix('v').unwrap_or(&version);
-        let (public, local) = match version.split_once('+') {
-            Some((public, local)) => (public, Some(local)),
-            None => (version, None),
-        };
-        let (epoch, mut rest) = match public.split_once('!') {
-            Some((epoch, rest)) => (epoch.parse().ok()?, rest),
-            None => (0, public),
-        };
-        let mut release = vec![parse_digits(take_digits(&mut rest)?)];
-        while let Some(mut after) = rest.strip_prefix('.') {
-            let Some(next) = take_digits(&mut after) else {
-                break;
-            };
-            release.push(parse_digits(next));
-            rest = after;
-        }
-        let names = [
-            ("alpha", 'a'),
-            ("beta", 'b'),
-            ("preview", 'r'),
-            ("pre", 'r'),
-            ("rc", 'r'),
-            ("a", 'a'),
-            ("b", 'b'),
-            ("c", 'r'),
-        ];
-        let pre = names
-            .into_iter()
-            .find_map(|(name, kind)| Some((kind, take_part(&mut rest, name)?)));
-        let bare = rest.strip_prefix('-').and_then(|mut after| {
-            let post = parse_digits(take_digits(&mut after)?);
-            rest = after;
-            Some(post)
-        });
-        let names = ["post", "rev", "r"];
-        let post = bare.or_else(|| {
-            names
-                .into_iter()
-                .find_map(|name| take_part(&mut rest, name))
-        });
-        let dev = take_part(&mut rest, "dev");
-        let local = local.map(|local| {
-            let parts = local.split(['.', '-', '_']);
-            let part = |part: &str| {
-                part.parse()
-                    .map_or(LocalSegment::Word(part.to_owned()), LocalSegment::Number)
-            };
-            parts.map(part).collect()
-        });
-        rest.is_empty().then(|| Self {
-            epoch,
-            release: without_zeros(release),
-            pre: match pre {
-                Some((kind, number)) => PreRelease::Some(kind, number),
-                None if post.is_none() && dev.is_some() => PreRelease::OnlyDev,
-                None => PreRelease::None,
-            },
-            post,
-            dev: dev.map_or(DevRelease::None, DevRelease::Some),
-            local,
-        })
-    }
-}
-
-/// Splits digits off the start of a text.
-fn take_digits<'a>(rest: &mut &'a str) -> Option<&'a str> {
-    let end = rest
-        .find(|sign: char| !sign.is_ascii_digit())
-        .unwrap_or(rest.len());
-    let (found, after) = rest.split_at(end);
-    (end > 0).then(|| *rest = after)?;
-    Some(found)
-}
-
-/// Splits `.name1`, `name-1`, or `name`, which means zero, off the start of a text.
-fn take_part(rest: &mut &str, name: &str) -> Option<u64> {
-    let sign = ['.', '-', '_'];
-    let mut after = rest.strip_prefix(sign).unwrap_or(rest).strip_prefix(name)?;
-    let mut behind = after.strip_prefix(sign).unwrap_or(after);
-    let found = take_digits(&mut behind);
-    if found.is_some() {
-        after = behind;
-    }
-    *rest = after;
-    Some(found.map_or(0, parse_digits))
-}
-
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct SemanticVersion {
-    core: Vec<u64>,
-    pre: SemanticPreRelease,
-    build: String,
-}
-
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum SemanticPreRelease {
-    Some(Vec<PreReleaseIdentifier>),
-    None,
-}
-
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum PreReleaseIdentifier {
-    Number(u64),
-    Word(String),
-}
-
-impl SemanticVersion {
-    fn parse(version: &str) -> Option<Self> {
-        let (rest, build) = version.split_once('+').unwrap_or((version, ""));
-        let (core, pre) = match rest.split_once('-') {
-            Some((core, pre)) => (core, Some(pre)),
-            None => (rest, None),
-        };
-        let core: Result<_, _> = core.split('.').map(str::parse).collect();
-        let identifier = |part: &str| {
-            part.parse().map_or(
-                PreReleaseIdentifier::Word(part.to_owned()),
-                PreReleaseIdentifier::Number,
-            )
-        };
-        Some(Self {
-            core: without_zeros(core.ok()?),
-            pre: pre.map_or(SemanticPreRelease::None, |pre| {
-                SemanticPreRelease::Some(pre.split('.').map(identifier).collect())
-            }),
-            build: build.to_owned(),
-        })
-    }
 }
 
 #[cfg(test)]

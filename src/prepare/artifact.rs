@@ -6,12 +6,11 @@
 //! different, which costs trials, but does not affect the answer.
 
 use super::{PreparationError, refuse_at};
-use crate::model::Preparation;
+use crate::model::{Preparation, encode_hex};
 use crate::untrusted::Untrusted as _;
 use object::elf::SHF_ALLOC;
 use object::{Object as _, ObjectSection as _, SectionFlags};
 use ring::digest::{Context, SHA256};
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -54,11 +53,7 @@ fn of_files(folder: &Path, files: &[PathBuf]) -> Result<String, (PathBuf, io::Er
             all.update(&part);
         }
     }
-    let mut name = String::new();
-    for byte in all.finish().as_ref() {
-        let _ = write!(name, "{byte:02x}");
-    }
-    Ok(name)
+    Ok(encode_hex(all.finish().as_ref()))
 }
 
 /// Returns the parts of a file that are compared.

@@ -1,6 +1,6 @@
 //! Masks secrets in all shared data: variables and request headers with secret names.
 
-use crate::model::{Event, Plan, RequestBody, RequestPlan, is_secret};
+use crate::model::{Event, Plan, RequestBody, RequestPlan, encode_hex, is_secret};
 use regex::bytes::{NoExpand, Regex, RegexBuilder};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -66,7 +66,7 @@ impl Secrets {
         values.dedup();
         let forms = values
             .iter()
-            .flat_map(|value| [json_quoted(value), encode_hex(value)]);
+            .flat_map(|value| [json_quoted(value), encode_hex(value).into_bytes()]);
         let in_json = forms.flat_map(|form| {
             let length = SHORTEST_PART.min(form.len());
             [
@@ -217,14 +217,6 @@ fn json_quoted(value: &[u8]) -> Vec<u8> {
         .strip_prefix('"')
         .and_then(|rest| rest.strip_suffix('"'));
     inside.unwrap_or_default().as_bytes().to_vec()
-}
-
-/// Returns the form of bytes that are not UTF-8 in the journal.
-fn encode_hex(value: &[u8]) -> Vec<u8> {
-    value
-        .iter()
-        .flat_map(|byte| format!("{byte:02x}").into_bytes())
-        .collect()
 }
 
 fn any_of(values: impl Iterator<Item = Vec<u8>>) -> Option<Regex> {

@@ -2,13 +2,13 @@
 //!
 //! Reading is limited to the headers, a page or two, however large the file is.
 
+use crate::model::encode_hex;
 use object::elf::{
     DT_NEEDED, DT_NULL, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, ELFCLASS64, FileHeader32,
     FileHeader64, NT_GNU_BUILD_ID, NT_GO_BUILD_ID, PT_LOAD,
 };
 use object::read::elf::{Dyn as _, FileHeader, ProgramHeader as _};
 use object::{Endianness, ReadCache, ReadRef as _};
-use std::fmt::Write as _;
 use std::fs::File;
 use std::path::Path;
 
@@ -128,14 +128,6 @@ fn read_dynamic<H: FileHeader<Endian = Endianness>>(
         }
     }
     Some(())
-}
-
-fn encode_hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 #[cfg(test)]

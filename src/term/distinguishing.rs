@@ -1,13 +1,11 @@
 //! Shows several runs as columns, and the facts that distinguish the failing ones.
 
+use super::columns::Columns;
 use crate::survey::{ComparedRun, RunsWithDistinguishingFacts, describe_odds, fact_lines};
 use crate::words;
-use console::{Alignment, measure_text_width, pad_str, style};
+use console::style;
 use provoke_stats::real;
 use std::fmt::Write as _;
-
-/// Number of cells of a run in its row.
-const CELLS: usize = 6;
 
 /// Shows several runs and the distinguishing facts.
 pub fn format_distinguishing_facts(parted: &RunsWithDistinguishingFacts) -> String {
@@ -55,27 +53,10 @@ fn write_run_table(out: &mut String, runs: &[ComparedRun]) {
             format!("{} %", words::format_percent(rate)),
         ]
     });
-    let rows: Vec<[String; CELLS]> = std::iter::once(heads).chain(rows).collect();
-    let widest = |column: usize| {
-        rows.iter()
-            .map(|row| measure_text_width(&row[column]))
-            .max()
-    };
-    let widths: [usize; CELLS] = std::array::from_fn(|column| widest(column).unwrap_or(0));
+    let rows: Vec<[String; 6]> = std::iter::once(heads).chain(rows).collect();
+    let columns = Columns::fit_to(rows.iter(), 4);
     for (number, row) in rows.iter().enumerate() {
-        let cells = row
-            .iter()
-            .zip(widths)
-            .enumerate()
-            .map(|(column, (cell, width))| {
-                let side = if column < 4 {
-                    Alignment::Left
-                } else {
-                    Alignment::Right
-                };
-                pad_str(cell, width, side, None).into_owned()
-            });
-        let line = cells.collect::<Vec<_>>().join("  ");
+        let line = columns.line(row);
         let line = line.trim_end();
         let _ = match number {
             0 => writeln!(out, "  {}", style(line).dim()),

@@ -3,6 +3,7 @@
 //! This module is the only user of `indicatif` and `console`. Results go to stdout, messages to stderr. Errors in
 //! writing to stderr are ignored.
 
+mod columns;
 mod counter;
 mod differences;
 mod distinguishing;

@@ -1,11 +1,12 @@
 //! Shows the stored runs as a table, one line each.
 
+use super::columns::Columns;
 use super::screen::stdout_width;
 use crate::experiment::StoredRun;
 use crate::questions::Verdict;
 use crate::untrusted::{Untrusted as _, shell_word};
 use crate::words;
-use console::{measure_text_width, pad_str, style, truncate_str};
+use console::style;
 use std::path::PathBuf;
 
 /// Width in columns without a terminal.
@@ -15,7 +16,6 @@ const HEADS: [&str; 6] = ["RUN", "WHEN", "WHAT", "RESULT", "CRASH", "COMMAND"];
 const CUT: [(usize, usize); 7] = [(4, 20), (5, 12), (3, 22), (5, 8), (4, 8), (3, 8), (1, 8)];
 /// Maximum number of other directories that are named.
 const MAX_NEARBY: usize = 5;
-const GAP: &str = "  ";
 
 /// Returns the table of stored runs.
 pub fn format_runs(runs: &[StoredRun]) -> String {
@@ -44,28 +44,19 @@ pub fn format_runs_nearby(nearby: &[(PathBuf, usize)]) -> Option<String> {
 
 fn format_run_table(runs: &[StoredRun], width: usize) -> String {
     let cells: Vec<[String; 6]> = runs.iter().map(run_cells).collect();
-    let mut widths: [usize; 6] = std::array::from_fn(|column| {
-        let cells = cells.iter().map(|row| measure_text_width(&row[column]));
-        cells.max().unwrap_or(0).max(HEADS[column].len())
-    });
+    let heads = HEADS.map(str::to_owned);
+    let mut columns = Columns::fit_to(std::iter::once(&heads).chain(&cells), HEADS.len());
     for (column, least) in CUT {
-        let used = widths.iter().sum::<usize>() + GAP.len() * (widths.len() - 1);
-        let excess = used.saturating_sub(width);
-        widths[column] = widths[column].min(widths[column].saturating_sub(excess).max(least));
+        let excess = columns.line_width().saturating_sub(width);
+        let cut = &mut columns.widths[column];
+        *cut = (*cut).min(cut.saturating_sub(excess).max(least));
     }
-    let line = |cells: [String; 6], colour: &dyn Fn(usize, String) -> String| {
-        let cells = (0..).zip(cells).map(|(column, cell)| {
-            let cell = truncate_str(&cell, widths[column], "…").into_owned();
-            let cell = pad_str(&cell, widths[column], console::Alignment::Left, None).into_owned();
-            colour(column, cell)
-        });
-        let line = cells.collect::<Vec<_>>().join(GAP);
+    let line = |cells: &[String; 6], colour: &dyn Fn(usize, String) -> String| {
+        let line = columns.coloured_line(cells, colour);
         format!("{}\n", line.trim_end())
     };
-    let mut out = line(HEADS.map(str::to_owned), &|_, head| {
-        style(head).dim().to_string()
-    });
-    for (run, cells) in runs.iter().zip(cells) {
+    let mut out = line(&heads, &|_, head| style(head).dim().to_string());
+    for (run, cells) in runs.iter().zip(&cells) {
         let verdict = run.listing.as_ref().map(|listing| listing.verdict);
         out.push_str(&line(cells, &|column, cell| match column {
             0 => style(cell).bold().to_string(),
@@ -115,6 +106,7 @@ fn colour_result(result: String, verdict: Option<Verdict>) -> String {
 mod tests {
     use super::*;
     use crate::report::RunListing;
+    use console::measure_text_width;
 
     fn run(
         reference: &str,

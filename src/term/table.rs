@@ -1,12 +1,13 @@
 //! Draws tables of variants, candidates and load levels: one line each.
 
+use super::columns::Columns;
 use crate::model::CompareGoal;
 use crate::questions::{
     Answer, Bisection, CandidateReport, LoadLevelReport, Threshold, VariantVerdict,
 };
 use crate::report::{Report, VariantReport, group_failures, headlines};
 use crate::words;
-use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
+use console::{measure_text_width, style, truncate_str};
 use provoke_stats as stats;
 use std::fmt::Write as _;
 
@@ -41,51 +42,34 @@ pub(super) fn variant_table(report: &Report, terminal: Option<usize>) -> String 
         heads.map(|head| style(head).dim().to_string()),
         style(if named { SIGNATURE } else { "" }).dim().to_string(),
     );
-    let width = |column: usize| {
-        let cells = rows
-            .iter()
-            .map(|(cells, _)| measure_text_width(&cells[column]));
+    let mut full = Columns::fit_to(rows.iter().map(|(cells, _)| cells), 2);
+    for (width, head) in full.widths.iter_mut().zip(heads) {
         // An empty column has no head.
-        match cells.max() {
-            None | Some(0) => 0,
-            Some(widest) => widest.max(heads[column].len()),
+        if *width > 0 {
+            *width = head.len().max(*width);
         }
-    };
-    let full: [usize; CELLS] = std::array::from_fn(width);
-    let used = |widths: &[usize]| -> usize {
-        let shown = widths.iter().filter(|width| **width > 0);
-        shown.map(|width| width + 2).sum()
-    };
+    }
     let longest = rows.iter().map(|(_, what)| measure_text_width(what));
     let least = longest.max().map_or(0, |longest| longest.min(TITLE));
-    let without = |columns: &[usize]| {
-        let mut widths = full;
-        for column in columns {
-            widths[*column] = 0;
+    let without = |left_out: &[usize]| {
+        let mut columns = full;
+        for column in left_out {
+            columns.widths[*column] = 0;
         }
-        widths
+        columns
     };
-    let fits = |widths: &[usize; CELLS]| {
-        terminal.is_none_or(|terminal| used(widths) + 2 + least <= terminal)
+    let fits = |columns: &Columns<CELLS>| {
+        terminal.is_none_or(|terminal| columns.line_width() + 4 + least <= terminal)
     };
     let [choices @ .., narrowest] = LEFT_OUT.map(without);
-    let widths = choices.into_iter().find(fits).unwrap_or(narrowest);
-    let used = used(&widths);
-    let room = terminal.map(|width| width.saturating_sub(used + 2).max(TITLE));
+    let columns = choices.into_iter().find(fits).unwrap_or(narrowest);
+    let used = columns.line_width() + 4;
+    let room = terminal.map_or(usize::MAX, |width| width.saturating_sub(used).max(TITLE));
     let mut out = String::new();
     for (cells, what) in std::iter::once(&head).chain(&rows) {
-        let mut line = String::new();
-        let shown = (0..).zip(cells.iter().zip(widths));
-        for (column, (cell, width)) in shown.filter(|(_, (_, width))| *width > 0) {
-            let side = if column < 2 {
-                Alignment::Left
-            } else {
-                Alignment::Right
-            };
-            let _ = write!(line, "  {}", pad_str(cell, width, side, None));
-        }
-        let what = room.map_or_else(|| what.into(), |room| truncate_str(what, room, "…"));
-        let _ = writeln!(out, "{}", format!("{line}  {what}").trim_end());
+        let what = truncate_str(what, room, "…");
+        let line = format!("  {}  {what}", columns.line(cells));
+        let _ = writeln!(out, "{}", line.trim_end());
     }
     out
 }
@@ -97,40 +81,16 @@ pub(super) fn candidate_table(answer: &Bisection, terminal: Option<usize>) -> St
         .iter()
         .map(|point| candidate_cells(answer, point))
         .collect();
-    let heads = ["", "", "failed", "", "likely"];
-    let widths: [usize; 5] = std::array::from_fn(|column| {
-        let cells = rows.iter().map(|row| measure_text_width(&row[column]));
-        cells.max().unwrap_or(0).max(heads[column].len())
-    });
-    let used: usize = widths.iter().map(|width| width + 2).sum();
+    let head = ["", "", "failed", "", "likely"].map(|head| style(head).dim().to_string());
+    let columns = Columns::fit_to(std::iter::once(&head).chain(&rows), 2);
+    let used = columns.line_width() + 2;
+    let room = terminal.map_or(TITLE * 2, |width| width.saturating_sub(used).max(TITLE));
     let line = |cells: &[String; 5], about: &str| {
-        let mut line = String::new();
-        for ((column, cell), width) in cells
-            .iter()
-            .enumerate()
-            .zip(widths)
-            .filter(|(_, width)| *width > 0)
-        {
-            let side = if column == 1 {
-                Alignment::Left
-            } else {
-                Alignment::Right
-            };
-            let _ = write!(
-                line,
-                "{}{}",
-                if column == 0 { "" } else { "  " },
-                pad_str(cell, width, side, None)
-            );
-        }
-        let room = terminal.map_or(TITLE * 2, |width| width.saturating_sub(used).max(TITLE));
-        let about = truncate_str(about, room, "…");
-        format!("{line}  {}", style(about).dim())
-            .trim_end()
-            .to_owned()
+        let about = style(truncate_str(about, room, "…")).dim();
+        let line = format!("{}  {about}", columns.line(cells));
+        line.trim_end().to_owned()
     };
     let mut out = String::new();
-    let head = heads.map(|head| style(head).dim().to_string());
     let _ = writeln!(out, "{}", line(&head, ""));
     let mut before = None;
     for (point, row) in answer.points.iter().zip(&rows) {
@@ -222,27 +182,20 @@ pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<
     if rows.is_empty() {
         return String::new();
     }
-    let fill = |column: usize, cell: &str| {
-        let cells = rows.iter().map(|(row, _)| row[column].len());
-        let width = cells.max().unwrap_or(0).max(heads[column].len());
-        pad_str(cell, width, Alignment::Right, None).into_owned()
-    };
-    let line = |cells: [&str; 5]| {
-        let cells: Vec<String> = (0..).zip(cells).map(|(at, cell)| fill(at, cell)).collect();
-        cells.join("  ")
-    };
     let named = rows.iter().any(|(_, crashes)| !crashes.is_empty());
     let head = heads.map(str::to_owned);
+    let numbers = rows.iter().map(|(row, _)| row);
+    let columns = Columns::fit_to(std::iter::once(&head).chain(numbers), 0);
+    let used = columns.line_width() + 4;
+    let room = terminal.map_or(usize::MAX, |width| width.saturating_sub(used));
     let full = |row: &[String; 5], crashes: &str| {
-        let numbers = line(row.each_ref().map(String::as_str));
-        let used = measure_text_width(&numbers) + 4;
-        let room = terminal.map_or(usize::MAX, |width| width.saturating_sub(used));
         let crashes = if room < TITLE {
             "".into()
         } else {
             truncate_str(crashes, room, "…")
         };
-        format!("  {numbers}  {crashes}").trim_end().to_owned()
+        let line = format!("  {}  {crashes}", columns.line(row));
+        line.trim_end().to_owned()
     };
     let head = full(&head, if named { SIGNATURE } else { "" });
     let mut out = format!("{}\n", style(head).dim());

@@ -1,7 +1,8 @@
 //! Finds separate files with debug information.
 
-use super::elf::{ElfObject, Layout, encode_hex};
+use super::elf::{ElfObject, Layout};
 use object::Object as _;
+use provoke_model::encode_hex;
 use provoke_sys::files;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

@@ -143,12 +143,3 @@ pub(super) fn section_content(elf: &ElfObject, name: &str) -> Option<&'static [u
     };
     (!bytes.is_empty()).then_some(bytes)
 }
-
-/// Formats a build id in hexadecimal.
-pub(super) fn encode_hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}

@@ -3,8 +3,9 @@
 use super::ExaminerSettings;
 use super::cfi::Cfi;
 use super::debug;
-use super::elf::{ElfObject, Layout, encode_hex};
+use super::elf::{ElfObject, Layout};
 use super::symbols::Symbols;
+use provoke_model::encode_hex;
 use provoke_sys::files;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

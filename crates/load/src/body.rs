@@ -1,7 +1,7 @@
 //! Request bodies that are too long for memory: they are read while they are sent.
 
-use super::check::encode_hex;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
+use provoke_model::encode_hex;
 use ring::digest::{Context as Digest, SHA256};
 use std::fs::File;
 use std::io;

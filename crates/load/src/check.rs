@@ -2,7 +2,7 @@
 
 use super::response::ResponseObserver;
 use super::{LoadError, LoadPlaceholders, target};
-use provoke_model::ResponseRules;
+use provoke_model::{ResponseRules, decode_hex};
 use regex::bytes::Regex;
 use ring::digest::{Context, SHA256};
 
@@ -178,24 +178,6 @@ impl ResponseObserver for ResponseChecker<'_> {
             self.seen.body.extend_from_slice(bytes);
         }
     }
-}
-
-/// Formats bytes as hexadecimal digits.
-pub(super) fn encode_hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}"); // writing to a string cannot fail
-        text
-    })
-}
-
-fn decode_hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
-    let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
-    let bytes = digits.chunks(2);
-    bytes
-        .map(|pair| u8::try_from(pair[0] << 4 | pair[1]).ok())
-        .collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! Writes the requests in flight at a crash, and those before it, to files of the trial.
 
 use super::body::{BodySource, FileBody, RequestTail};
-use super::check::encode_hex;
 use super::event::{RequestRecord, code};
 use super::phase::LoadPhase;
 use super::request::{DrawnRequest, Requests};
-use provoke_model::LoadPlan;
+use provoke_model::{LoadPlan, encode_hex};
 use provoke_sys::files::create_private;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};

@@ -8,6 +8,7 @@ mod container;
 mod event;
 mod evidence;
 mod hang;
+mod hex;
 mod hold;
 mod host;
 mod load;
@@ -34,6 +35,7 @@ pub use evidence::{
     KernelLine, Module, ProcessPhase, Signature, SignatureId, Thread,
 };
 pub use hang::{AbsentOwner, Hang, HungThread, ThreadActivity, WaitObject};
+pub use hex::{decode_hex, encode_hex};
 pub use hold::{
     AccessingThread, CodeAnchor, CodePoint, CodeScope, CreationSide, Hold, HoldEnd,
     HoldObservation, HoldPlan, HoldPoint, LearnedPoint, Occurrence, RacingAccess,

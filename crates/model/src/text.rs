@@ -1,5 +1,6 @@
 //! Arguments and values of environment variables, which may contain any bytes but NUL.
 
+use super::hex::{decode_hex, encode_hex};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -90,15 +91,10 @@ impl fmt::Display for Text {
 
 impl Serialize for Text {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        use fmt::Write as _;
-        if let Some(text) = self.0.to_str() {
-            return to.serialize_str(text);
+        match self.0.to_str() {
+            Some(text) => to.serialize_str(text),
+            None => to.serialize_str(&format!("{HEX}{}", encode_hex(self.as_bytes()))),
         }
-        let mut hex = String::from(HEX);
-        for byte in self.as_bytes() {
-            write!(hex, "{byte:02x}").map_err(serde::ser::Error::custom)?;
-        }
-        to.serialize_str(&hex)
     }
 }
 
@@ -108,23 +104,9 @@ impl<'de> Deserialize<'de> for Text {
         let Some(hex) = text.strip_prefix(HEX) else {
             return Ok(Self(text.into()));
         };
-        let digits: Option<Vec<u8>> = hex
-            .chars()
-            .map(|digit| {
-                digit
-                    .to_digit(16)
-                    .and_then(|value| u8::try_from(value).ok())
-            })
-            .collect();
-        match digits {
-            Some(digits) if digits.len().is_multiple_of(2) => Ok(Self(OsString::from_vec(
-                digits
-                    .chunks_exact(2)
-                    .map(|pair| pair[0] << 4 | pair[1])
-                    .collect(),
-            ))),
-            _ => Err(D::Error::custom("broken hexadecimal text")),
-        }
+        decode_hex(hex)
+            .map(|bytes| Self(OsString::from_vec(bytes)))
+            .ok_or_else(|| D::Error::custom("broken hexadecimal text"))
     }
 }
 
