@@ -1,15 +1,28 @@
 //! Tests whether the processes that `setup` left running grow during a run.
 
-use super::load::GrownQuantity;
 use super::{GrowingQuantity, ProcessGrowth};
 use crate::model::TotalUsage;
 use crate::state::{RequestTotals, UsageSeries};
 use crate::words;
 use provoke_stats::{self as stats, real};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Growth of memory below this, in KiB, is not reported: allocators and file caches grow by a few pages long after
 /// their warm-up.
 const LITTLE: u64 = 256;
+
+/// A quantity that grew during trials.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct GrownQuantity {
+    /// What.
+    pub what: GrowingQuantity,
+    /// In how many trials.
+    #[serde(rename = "trials")]
+    pub lives: u64,
+    /// By how much per second, in the median one.
+    pub per_second: f64,
+}
 
 /// Returns a quantity of a measurement.
 type QuantityReader = fn(&TotalUsage) -> u64;

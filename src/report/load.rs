@@ -1,7 +1,7 @@
 //! Results of the clients of a service, as numbers and as text.
 
 use super::GrowingQuantity;
-use super::growth::{median_growth, service_growth};
+use super::growth::{GrownQuantity, median_growth, service_growth};
 use crate::model::{
     Latencies, LoadLimit, LoadObservation, LoadPlan, LoadStage, ReadyCondition, RequestPace,
     RequestResult, RequestsAtFailure, ServiceOwner,
@@ -103,18 +103,6 @@ pub struct RequestKindReport {
     pub at_random: u64,
     /// The probability of such a difference if the kind is irrelevant; null with one kind.
     pub p_value: Option<f64>,
-}
-
-/// A quantity that grew during trials.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct GrownQuantity {
-    /// What.
-    pub what: GrowingQuantity,
-    /// In how many trials.
-    #[serde(rename = "trials")]
-    pub lives: u64,
-    /// By how much per second, in the median one.
-    pub per_second: f64,
 }
 
 impl LatencyReport {

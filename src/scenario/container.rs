@@ -1,7 +1,7 @@
 //! Container settings of a scenario.
 
 use super::matrix::MatrixSubstitution;
-use super::plan::{PlanError, refuse_at};
+use super::plan_error::{PlanError, refuse_at};
 use super::{QuestionSettings, Scenario, Variant};
 use crate::model::{Container, Resource, Text};
 use std::path::Path;

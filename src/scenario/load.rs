@@ -1,6 +1,6 @@
 //! HTTP load of a scenario, and its conversion into the load of a plan.
 
-use super::plan::{PlanError, refuse_at};
+use super::plan_error::{PlanError, refuse_at};
 use super::{
     Concurrency, ConnectionSettings, DurationValue, ReadyWhen, Request, Scenario, ServiceSettings,
     TrafficSettings,

@@ -1,6 +1,6 @@
 //! Expands variables with several values: every combination is a variant.
 
-use super::plan::{PlanError, refuse_at};
+use super::plan_error::{PlanError, refuse_at};
 use super::{EnvValue, Scenario};
 use crate::model::{Factor, Text};
 use schemars::JsonSchema;

@@ -2,15 +2,20 @@
 //!
 //! A [`Scenario`] holds only the settings that the user gave. [`Scenario::to_plan`] adds the defaults.
 
+mod actors;
 mod check;
 mod container;
+mod context;
 mod deserialize;
+mod edits;
 mod error;
 mod expected_value;
 mod file;
+mod hooks;
 mod load;
 mod matrix;
 mod plan;
+mod plan_error;
 mod question;
 mod request;
 mod restore;
@@ -22,16 +27,17 @@ mod syntax;
 mod value;
 mod write;
 
+pub use context::{PlanContext, SearchSources};
 pub use error::ScenarioError;
 pub use file::{complain_about, load_scenario, plan_file};
 pub use load::{AttachedProcess, Load};
 pub use matrix::{Matrix, MatrixValue, MatrixVariable};
-pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS, PlanContext, PlanError};
+pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS};
+pub use plan_error::PlanError;
 pub use question::MEASURE_FIRST;
 pub use request::Request;
 pub use restore::NonUtf8Argument;
 pub use schema::scenario_schema;
-pub use search::SearchSources;
 pub use settings::{
     BaselineSettings, BisectSettings, CandidateSettings, ComparisonSettings, ConfirmSettings,
     ConnectionSettings, CountSettings, EvidenceSettings, HuntSettings, ItemSettings, JudgeSettings,

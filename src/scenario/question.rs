@@ -1,6 +1,7 @@
 //! Makes the question of a plan from a scenario.
 
-use super::plan::{DEFAULT_DURATION, DEFAULT_RUNS, PlanError, refuse_at};
+use super::plan::{DEFAULT_DURATION, DEFAULT_RUNS};
+use super::plan_error::{PlanError, refuse_at};
 use super::{BisectSettings, QuestionSettings, RateValue, Scenario};
 use crate::model::{
     Baseline, BugFilter, CodeScope, CompareGoal, CompareQuestion, ConfirmQuestion, HuntQuestion,

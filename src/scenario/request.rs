@@ -1,7 +1,7 @@
 //! Kind of request in a scenario, and its conversion into that of a plan.
 
 use super::LimitValue;
-use super::plan::{PlanError, refuse_at};
+use super::plan_error::{PlanError, refuse_at};
 use crate::model::{self, FilePick, RequestBody, RequestPlan, Text};
 use crate::untrusted::Untrusted as _;
 use schemars::JsonSchema;

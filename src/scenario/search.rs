@@ -1,11 +1,11 @@
 //! Search of a scenario: an ordered list of candidates, or a set of items.
 
+use super::context::{PlanContext, SearchSources};
 use super::matrix::Combination;
-use super::plan::{PlanContext, PlanError, refuse_at};
+use super::plan_error::{PlanError, refuse_at};
 use super::{IntegerRange, QuestionSettings, Scenario, Variant};
 use crate::model::{
-    ActorPlan, Candidate, CandidateFacts, Item, ItemKind, Preparation, ReducedSource, SearchSpace,
-    Text, VariantChoices, VariantPlan,
+    ActorPlan, Candidate, Item, ItemKind, SearchSpace, Text, VariantChoices, VariantPlan,
 };
 use crate::untrusted::Untrusted as _;
 use std::collections::BTreeSet;
@@ -23,68 +23,6 @@ const ROOM: u64 = 10 << 30;
 pub(super) const MAKE_LIMIT: Duration = Duration::from_secs(3600);
 /// Variables that a shell sets for itself, and `PATH`, without which commands are not found.
 const NOT_MEANT: [&str; 5] = ["PATH", "PWD", "OLDPWD", "SHLVL", "_"];
-
-/// The candidates or items that a scenario refers to: commits, packages, parts of files.
-#[derive(Clone, Debug)]
-pub struct SearchSources {
-    /// The set of possible choices.
-    pub choices: VariantChoices,
-    /// The files of which pieces are left out.
-    pub sources: Vec<ReducedSource>,
-    /// How a variant is prepared.
-    pub make: Option<Preparation>,
-    /// A directory, and its replacement for a variant, which contains `{made}`.
-    pub moved: Option<(PathBuf, String)>,
-    /// The repository of the commits.
-    pub repository: Option<Text>,
-    /// Directories that are put before PATH.
-    pub path: Vec<String>,
-    /// Variables to set.
-    pub env: Vec<(String, String)>,
-    /// Default number of variants that are prepared at the same time.
-    pub makers: Option<u32>,
-    /// Weight of each candidate as the first that fails.
-    pub weights: Vec<u64>,
-    /// Known counts of candidates.
-    pub known: Vec<CandidateFacts>,
-}
-
-impl From<VariantChoices> for SearchSources {
-    fn from(choices: VariantChoices) -> Self {
-        Self {
-            choices,
-            sources: Vec::new(),
-            make: None,
-            moved: None,
-            repository: None,
-            path: Vec::new(),
-            env: Vec::new(),
-            makers: None,
-            weights: Vec::new(),
-            known: Vec::new(),
-        }
-    }
-}
-
-impl SearchSources {
-    /// Reverses a list whose first candidate is bad, so that the first is always good.
-    fn reverse_list(&mut self) {
-        if let VariantChoices::Places(places) = &mut self.choices {
-            places.reverse();
-            let last = u32::try_from(places.len())
-                .unwrap_or(u32::MAX)
-                .saturating_sub(1);
-            for known in &mut self.known {
-                known.place = last - known.place.min(last);
-            }
-        }
-        // The weights are for the fix: in this order, for the candidate before the one that fails.
-        self.weights.reverse();
-        if !self.weights.is_empty() {
-            self.weights.rotate_right(1);
-        }
-    }
-}
 
 impl Scenario {
     /// Returns whether variants are prepared when they are chosen.

@@ -1,6 +1,6 @@
 //! Makes the question of `load --shrink` from a plan that puts a service under load.
 
-use super::plan::{PlanError, refuse_at};
+use super::plan_error::{PlanError, refuse_at};
 use crate::model::{
     LoadLimit, LoadPart, LoadPlan, Plan, Question, ReducibleLoad, RequestBody, RequestKindSizes,
     RequestPace, RequestPlan, SearchSpace, ShrinkQuestion, StopLimits, Subset, Text,

@@ -1,25 +1,19 @@
 //! Collects facts about one main command: its build, its libraries, and the packages of its language.
 
 use super::build::{LARGEST_OF_LIBRARIES, build_of, format_size, hash_file, version_of_libc};
+use super::file_names::{LAUNCHERS, NOT_FOUND, is_one_of};
 use super::loader::{self, Library};
 use super::{CommandEnvironment, cargo, node, python, shell, warnings};
 use crate::model::{Survey, Text};
 use crate::sys::emulator::Emulator;
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// Suffix of the name of a program that does not exist, or not yet.
-pub(super) const NOT_FOUND: &str = " (not found)";
 /// Limit of nested interpreters.
 const DEEP: usize = 4;
-/// Programs that only start another program, which is one of their arguments.
-pub(super) const LAUNCHERS: [&str; 12] = [
-    "chrt", "env", "ionice", "nice", "nohup", "numactl", "setarch", "setsid", "stdbuf", "taskset",
-    "time", "timeout",
-];
 /// Programs that run their first argument that is a file.
 const INTERPRETERS: [&str; 12] = [
     "bash", "bun", "dash", "deno", "node", "nodejs", "perl", "php", "python", "pypy", "ruby", "sh",
@@ -190,16 +184,6 @@ fn find_script(cwd: &Path, arguments: &[Text]) -> Option<PathBuf> {
     file.is_file().then_some(file)
 }
 
-/// Returns whether a file has one of these names, ignoring a version in its name.
-pub(super) fn is_one_of(file: &Path, names: &[&str]) -> bool {
-    let name = file
-        .file_name()
-        .and_then(OsStr::to_str)
-        .unwrap_or_default()
-        .trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    names.contains(&name)
-}
-
 /// Adds the builds of a program and its interpreters.
 fn identify_all(all: &mut Survey, name: &str, chain: &[PathBuf]) {
     for (depth, file) in chain.iter().enumerate() {
@@ -235,32 +219,5 @@ fn add_libraries(all: &mut Survey, program: &Path, around: &CommandEnvironment<'
             (None, None) => "(missing)".to_owned(),
         };
         all.set_fact(format!("library.{name}"), known);
-    }
-}
-
-/// Returns the names in a folder in alphabetical order, up to `at_most`.
-pub(super) fn names_in(folder: &Path, at_most: usize) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.file_name())
-        .filter_map(|name: OsString| name.into_string().ok())
-        .take(at_most)
-        .collect();
-    names.sort();
-    names
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_in_names_do_not_matter() {
-        for name in ["python", "python3", "/usr/bin/python3.11"] {
-            assert!(is_one_of(Path::new(name), &["python"]), "{name}");
-        }
-        for name in ["pythonw", "ipython3", ""] {
-            assert!(!is_one_of(Path::new(name), &["python"]), "{name}");
-        }
     }
 }

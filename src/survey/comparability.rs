@@ -1,11 +1,11 @@
 //! Decides whether two runs tried the same program in the same way, so that their trials may count
 //! together. An unknown fact counts as different.
 
-use super::command::NOT_FOUND;
 use super::conditions::variant_conditions;
+use super::file_names::NOT_FOUND;
 use super::files::{FILES, UNKNOWN};
+use super::main_facts::of_main;
 use super::ranking::{FactGroup, group_of, group_of_variable};
-use super::variants::of_main;
 use super::{CommandEnvironment, RunFacts, mains_of};
 use crate::model::{ActorPlan, CaptureMode, Hooks, Plan, Rules, Text, VariantId, VariantPlan};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Compares the environments of two runs, the most suspicious difference first.
 
-use super::files::is_digest;
+use super::main_facts::is_digest;
 use super::ranking::{FactGroup, group_of, group_of_variable, is_used};
 use super::{CommandEnvironment, main_name};
 use crate::model::is_secret;

@@ -7,7 +7,7 @@
 //! is represented by its size and modification time.
 
 use super::build::{hash_file, update_hash};
-use super::variants::of_main;
+use super::main_facts::of_main;
 use super::{CommandEnvironment, MAINS, mains_of, name_of_variant};
 use crate::model::{ActorPlan, Plan, Survey, Text, VariantPlan};
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,11 +89,6 @@ pub fn add_files(all: &mut Survey, plan: &Plan, ours: &[PathBuf]) {
             Some(_) => all.set_fact(name_of_variant(FILES, &name), value.clone()),
         }
     }
-}
-
-/// Returns whether the fact is a digest of any command.
-pub(super) fn is_digest(name: &str) -> bool {
-    name.starts_with("files.") || name.starts_with("files[")
 }
 
 /// Returns the folders and files that a main command may read; folders stand for all their files.

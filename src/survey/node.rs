@@ -1,7 +1,7 @@
 //! Collects the packages that a Node.js program can load.
 
 use super::CommandEnvironment;
-use super::command::{is_one_of, names_in};
+use super::file_names::{is_one_of, names_in};
 use crate::model::Survey;
 use serde::Deserialize;
 use std::fs;

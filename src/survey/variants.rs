@@ -4,12 +4,12 @@
 //! commands, and the program itself where commands or files differ. Their consequences are not: other
 //! libraries and packages, another build of the same command, another processor.
 
-use super::command::NOT_FOUND;
 use super::distinguishing::{DistinguishingFact, FactValues, distinguishing_facts_of, flags_apart};
-use super::files::is_digest;
+use super::file_names::NOT_FOUND;
+use super::main_facts::{is_digest, of_main};
 use super::ranking::{FactGroup, group_of};
-use super::{ABSENT, MAINS, mains_of};
-use crate::model::{ActorPlan, Plan, Survey, VariantId, VariantPlan};
+use super::{MAINS, mains_of};
+use crate::model::{Plan, Survey, VariantId, VariantPlan};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -131,40 +131,6 @@ fn of_variant(variant: &VariantPlan, survey: &Survey) -> FactValues {
         .into_iter()
         .map(|(name, value)| ((group_of(&name), name), value.to_owned()));
     facts.collect()
-}
-
-/// Returns the facts about a main command under the names of the first command's facts.
-pub(super) fn of_main<'a>(
-    main: &ActorPlan,
-    name: &str,
-    survey: &'a Survey,
-) -> BTreeMap<String, &'a str> {
-    let mut facts: BTreeMap<String, &str> = BTreeMap::new();
-    for (key, value) in &survey.0 {
-        // Facts about the CPU are only comparable if they come from the same source.
-        let shared = !key.contains('[') && group_of(key) != FactGroup::Processor;
-        // The files in an image are unknown.
-        if shared && main.container.is_none() {
-            facts.insert(key.clone(), value.as_str());
-        }
-    }
-    for (key, value) in &survey.0 {
-        if let Some(key) = without_variant_name(key, name) {
-            if value == ABSENT {
-                facts.remove(&key);
-            } else {
-                facts.insert(key, value);
-            }
-        }
-    }
-    facts
-}
-
-/// Returns `program.path` for `program[NAME].path`; `None` for a fact of another command.
-fn without_variant_name(key: &str, name: &str) -> Option<String> {
-    let (section, rest) = key.split_once('[')?;
-    let rest = rest.strip_prefix(name)?.strip_prefix(']')?;
-    (rest.is_empty() || rest.starts_with('.')).then(|| format!("{section}{rest}"))
 }
 
 /// Removes the CPU flags that all variants have.

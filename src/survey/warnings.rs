@@ -1,6 +1,6 @@
 //! Warns about commands and variables that hide crashes, or change how often they happen.
 
-use super::command::{LAUNCHERS, is_one_of};
+use super::file_names::{LAUNCHERS, is_one_of};
 use super::influential_variables::variable_effect;
 use super::shell::{Pipeline, ShellOperator, outline_line};
 use super::{CommandEnvironment, mains_of};

@@ -1,5 +1,8 @@
 use super::*;
-use crate::model::{CaptureMode, KeepRule, LeakRule, Resource};
+use crate::model::{
+    ActorPlan, ActorRole, CaptureMode, EditPlan, FileChange, KeepRule, LeakRule, Resource,
+};
+use std::path::PathBuf;
 
 fn around() -> PlanContext {
     PlanContext {
