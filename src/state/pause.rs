@@ -1,6 +1,7 @@
 //! Pauses a measurement that the user stopped, while extra trials capture evidence of its crashes.
 
-use super::{OpenTrial, State};
+use super::State;
+use super::open_trials::OpenTrial;
 use crate::model::TrialId;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,0 +1,157 @@
+//! Judges a finished trial, and keeps or removes its evidence.
+
+use super::{LoopState, RunningTrial};
+use crate::exec::{STORY, remove_cores};
+use crate::model::{Ending, Event, InconclusiveReason, KeepRule, Observation, Outcome, Trial};
+use crate::oracle;
+use std::fs;
+use std::path::Path;
+
+impl LoopState<'_, '_> {
+    pub(super) async fn finish_trial(&mut self, task: tokio::task::Id, mut seen: Observation) {
+        let found = self
+            .under_way
+            .values()
+            .find(|one| one.task == task)
+            .map(|one| one.trial.id);
+        let Some(RunningTrial { trial, .. }) = found.and_then(|id| self.under_way.remove(&id))
+        else {
+            return;
+        };
+        let state = &*self.driver.state;
+        let mut outcome = oracle::judge_trial(
+            &state.plan.rules,
+            state.plan.variant_plan(trial.variant),
+            &seen,
+        );
+        if trial.id.0 <= state.plan.warmup
+            && !matches!(outcome, Outcome::Void(InconclusiveReason::Interrupted))
+        {
+            outcome = Outcome::Void(InconclusiveReason::Warmup);
+        }
+        if state.plan.held.is_some() && !is_held(&trial, &seen) && !is_inconclusive(&outcome) {
+            outcome = Outcome::Void(InconclusiveReason::NotHeld);
+        }
+        if let Outcome::Fail(failure) = &outcome
+            && !self.driver.question.is_the_bug(state, &trial, failure)
+        {
+            outcome = Outcome::Other(failure.clone());
+        }
+        let folder = self.driver.evidence.join(trial.id.0.to_string());
+        if self.worth_keeping(&trial, &seen, &outcome) {
+            self.limit_cores(&outcome, &mut seen);
+            self.driver.executor.keep_output(trial.lane, folder).await;
+        } else {
+            drop_evidence(&folder, &mut seen);
+        }
+        self.free.push(trial.lane);
+        if let Some(hook) = &seen.conclude {
+            let text = format!("the `conclude` command failed: {:?}", hook.ending);
+            self.emit_warning(text);
+        }
+        if self.looks_for_alike
+            && let Some(words) = oracle::last_words(&seen)
+        {
+            self.first_words.insert(trial.id, words);
+        }
+        self.cannot_start |= cannot_start(&seen);
+        if outcome == Outcome::Pass {
+            self.pace.add_pass(trial.variant, seen.elapsed);
+        }
+        if let Outcome::Void(void) = outcome {
+            self.last_void
+                .insert(trial.variant, inconclusive_reason(void, &seen));
+        }
+        let at = self.working_time();
+        self.emit_event(&Event::TrialFinished {
+            trial: trial.id,
+            at,
+            seen: Box::new(seen),
+            outcome,
+        });
+    }
+
+    /// Removes the cores of a failure if the run keeps enough of them.
+    fn limit_cores(&mut self, outcome: &Outcome, seen: &mut Observation) {
+        let signature = outcome.any_failure().map(|failure| failure.signature.id);
+        let Some(why) = signature.and_then(|id| self.kept_cores.add_failure(id, seen)) else {
+            return;
+        };
+        remove_cores(seen);
+        if !std::mem::replace(&mut self.told_of_cores, true) {
+            self.emit_warning(format!("further cores are read and removed: {why}"));
+        }
+    }
+
+    fn worth_keeping(&self, trial: &Trial, seen: &Observation, outcome: &Outcome) -> bool {
+        let state = &*self.driver.state;
+        if matches!(
+            outcome,
+            Outcome::Void(InconclusiveReason::Interrupted | InconclusiveReason::Lost)
+        ) {
+            return seen.hang.is_some() && state.plan.keep != KeepRule::None;
+        }
+        match (state.plan.keep, outcome) {
+            (KeepRule::All, _) => true,
+            (KeepRule::Fail, Outcome::Fail(failure) | Outcome::Other(failure)) => {
+                let known = state.arrived_failures(trial.variant, failure.signature.id);
+                known < state.plan.keep_per_sig
+            }
+            (KeepRule::Fail, Outcome::Pass | Outcome::Void(_)) | (KeepRule::None, _) => false,
+        }
+    }
+}
+
+/// Returns whether the kernel refused a program of a trial for a permanent reason.
+fn cannot_start(seen: &Observation) -> bool {
+    let reasons = [
+        "No such file",
+        "Exec format error",
+        "Permission denied",
+        "Not a directory",
+    ];
+    seen.actors.iter().any(|actor| match &actor.ending {
+        Ending::NotStarted(why) => reasons.iter().any(|reason| why.contains(reason)),
+        _ => false,
+    })
+}
+
+/// Returns why a trial was inconclusive.
+fn inconclusive_reason(void: InconclusiveReason, seen: &Observation) -> String {
+    let not_started = seen.actors.iter().find_map(|actor| match &actor.ending {
+        Ending::NotStarted(why) => Some(why.clone()),
+        _ => None,
+    });
+    let more = match void {
+        InconclusiveReason::Unprepared => seen.prepare.as_ref().map(|hook| hook.ending.to_string()),
+        InconclusiveReason::NotStarted => not_started,
+        InconclusiveReason::Lost => seen.lost.clone(),
+        InconclusiveReason::NotReady => seen.not_ready(),
+        InconclusiveReason::NotHeld => seen.holds.as_ref().and_then(|holds| holds.refused.clone()),
+        _ => None,
+    };
+    match more {
+        Some(more) => format!("{void}: {more}"),
+        None => void.to_string(),
+    }
+}
+
+/// Removes the evidence of a trial that is not kept; its results remain in the observation.
+fn drop_evidence(folder: &Path, seen: &mut Observation) {
+    if remove_cores(seen) {
+        let _ = fs::remove_file(folder.join(STORY));
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+/// Returns whether every hold of a trial held a thread.
+fn is_held(trial: &Trial, seen: &Observation) -> bool {
+    let plan = trial.hold.as_deref();
+    let seen = seen.holds.as_deref();
+    plan.zip(seen)
+        .is_some_and(|(plan, seen)| seen.reached_all(plan))
+}
+
+fn is_inconclusive(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Void(_))
+}

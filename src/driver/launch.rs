@@ -1,0 +1,217 @@
+//! Launches trials, and prepares their variants.
+
+use super::{Driver, LoopState, RunningTrial, TaskResult};
+use crate::exec::{ExecutorFuture, PreparationResult, StopUrgency};
+use crate::model::{Event, HoldPlan, Observation, Plan, Trial, VariantId, trial_seed};
+use crate::questions::{CapturePolicy, Step};
+use crate::state::State;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+impl LoopState<'_, '_> {
+    /// Fills the free slots, and prepares variants that will probably be tried next.
+    pub(super) fn launch_trials(&mut self) {
+        self.choose_setting();
+        let Plan { waves, jobs, .. } = self.driver.state.plan;
+        if self.under_way.is_empty() {
+            self.wave = jobs;
+        }
+        while !self.driver.state.decided && (!waves || self.wave > 0) && self.has_free_lane() {
+            let Some(trial) = self.next_trial() else {
+                break;
+            };
+            self.wave -= u32::from(waves);
+            self.free.retain(|lane| *lane != trial.lane);
+            self.emit_event(&Event::TrialStarted(trial.clone()));
+            let delay = self.driver.state.plan.delay;
+            let halt = watch::Sender::new(self.halt);
+            let running = self
+                .driver
+                .executor
+                .run_trial(trial.clone(), halt.subscribe());
+            let attempt = run_after_delay(delay, halt.subscribe(), running);
+            let task = self
+                .tasks
+                .spawn(async { TaskResult::Trial(Box::new(attempt.await)) });
+            let since = Instant::now() + delay;
+            let under_way = RunningTrial {
+                task: task.id(),
+                since,
+                called_slow: false,
+                halt,
+                trial,
+            };
+            self.under_way.insert(under_way.trial.id, under_way);
+        }
+        while !self.driver.state.decided
+            && !self.driver.state.capturing
+            && let Some(step) = self.policy().step_ahead(self.driver.state)
+            && self.get_ready(&step)
+        {}
+    }
+
+    /// Begins the search under the setting that the policy chose.
+    fn choose_setting(&mut self) {
+        let state = &*self.driver.state;
+        if state.undecided_raise().is_none() || state.decided || state.has_open_trials() {
+            return;
+        }
+        let step = self.policy().next_step(state);
+        if let Step::Use(_) = step {
+            self.get_ready(&step);
+        }
+    }
+
+    /// Returns whether another trial may be launched. While settings are tried, the policy limits the parallel trials.
+    fn has_free_lane(&self) -> bool {
+        let state = &*self.driver.state;
+        let lanes = match state.undecided_raise() {
+            Some(_) => state.plan.most_jobs(),
+            None => state.plan.jobs,
+        };
+        !self.free.is_empty() && self.under_way.len() < lanes as usize
+    }
+
+    fn next_trial(&mut self) -> Option<Trial> {
+        // The lowest free slot, because `{slot}` is below the number of parallel trials.
+        let lane = *self.free.iter().min()?;
+        loop {
+            let state = &*self.driver.state;
+            let timeout = self.pace.hang_timeout(state);
+            if let Some(trial) = state.to_repeat()
+                && !self.stops_service_runs()
+            {
+                let trial = Trial {
+                    lane,
+                    timeout,
+                    ..trial.clone()
+                };
+                return self.is_ready(trial.variant).then_some(trial);
+            }
+            let capturing = state.capturing;
+            let step = if capturing {
+                CapturePolicy.next_step(state)
+            } else {
+                self.policy().next_step(state)
+            };
+            if let Step::Launch(variant) = step {
+                let id = state.next_id();
+                let held = if capturing {
+                    None
+                } else {
+                    self.policy().next_held_trial(state)
+                };
+                let timeout = held.as_ref().map_or(timeout, |held| held.timeout);
+                let explores = held.is_some();
+                let planned = state.plan.held.as_ref();
+                let planned =
+                    planned.map(|held| HoldPlan::within_timeout(held.holds.clone(), timeout, true));
+                let trial = Trial {
+                    id,
+                    variant,
+                    lane,
+                    seed: trial_seed(state.plan.seed, id),
+                    timeout,
+                    capture: capturing,
+                    explores,
+                    hold: held.map(|held| held.plan).or(planned).map(Box::new),
+                };
+                return self.is_ready(variant).then_some(trial);
+            }
+            if !self.get_ready(&step) {
+                return None;
+            }
+        }
+    }
+
+    /// Returns whether a variant can be tried now. After a resumption it is prepared again first.
+    fn is_ready(&mut self, variant: VariantId) -> bool {
+        let state = &*self.driver.state;
+        let variant = state.runs_as(variant);
+        let (ready, making) = (state.is_ready(variant), state.making.contains(&variant));
+        if !ready && !making {
+            self.get_ready(&Step::Make(variant));
+        }
+        ready
+    }
+
+    /// Performs a step that precedes a trial; returns false for any other step.
+    fn get_ready(&mut self, step: &Step) -> bool {
+        match step {
+            Step::Choose(choice) => {
+                self.emit_event(&Event::VariantChosen(choice.clone()));
+                let Driver {
+                    state, executor, ..
+                } = &*self.driver;
+                if let Some(id) = state.find_variant(choice) {
+                    executor.learn_variant(id, state.plan.variant_plan(id));
+                }
+                true
+            }
+            Step::Make(id) => {
+                self.emit_event(&Event::MakingBegun(*id));
+                let halt = self.halt_making.subscribe();
+                let making = self.driver.executor.make_variant(*id, halt);
+                let task = self.tasks.spawn(async { TaskResult::Making(making.await) });
+                self.making.insert(task.id(), (*id, Instant::now()));
+                true
+            }
+            Step::Use(variant) => {
+                self.emit_event(&Event::SettingChosen(*variant));
+                let Driver {
+                    state, executor, ..
+                } = &*self.driver;
+                executor.learn_variant(State::FAILING, state.plan.variant_plan(State::FAILING));
+                true
+            }
+            Step::Launch(_) | Step::Wait | Step::Done => false,
+        }
+    }
+
+    pub(super) fn variant_made(
+        &mut self,
+        variant: VariantId,
+        since: Instant,
+        made: PreparationResult,
+    ) {
+        let at = self.working_time();
+        match made {
+            PreparationResult::Ready { build } => {
+                let gone = self.driver.executor.make_room();
+                let took = since.elapsed();
+                self.emit_event(&Event::VariantMade {
+                    variant,
+                    took,
+                    gone,
+                    build,
+                    at,
+                });
+            }
+            PreparationResult::Failed(why) => self.give_up(variant, why),
+            PreparationResult::Broken(why) => {
+                let name = &self.driver.state.plan.variant_plan(variant).name;
+                self.emit_warning(format!("cannot build `{name}`: {why}"));
+                self.cannot_make = true;
+            }
+            PreparationResult::Halted => {}
+        }
+    }
+}
+
+/// Runs a trial after a delay, unless its end is requested before.
+async fn run_after_delay(
+    delay: Duration,
+    mut halt: watch::Receiver<StopUrgency>,
+    running: ExecutorFuture<Observation>,
+) -> Observation {
+    if !delay.is_zero() {
+        tokio::select! {
+            () = tokio::time::sleep(delay) => {}
+            _ = halt.wait_for(|halt| *halt != StopUrgency::No) => {
+                return Observation { interrupted: true, ..Observation::default() };
+            }
+        }
+    }
+    running.await
+}

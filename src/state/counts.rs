@@ -1,0 +1,160 @@
+//! Counts of each variant: its measured, captured and held trials.
+
+use super::{State, Tally};
+use crate::model::{FailureKind, SignatureId, Trial, VariantId};
+
+/// Number of trials of a candidate that may show other failures in any case before it is given up.
+const OTHERS: u64 = 20;
+/// The same if no trial ended in another way.
+const ONLY_OTHERS: u64 = 5;
+
+#[derive(Debug, Default)]
+pub(super) struct VariantState {
+    pub(super) measured: CountedTrials,
+    /// Extra trials that capture evidence: they run under another setting, so their rate may differ.
+    pub(super) captured: CountedTrials,
+    /// Trials with held threads, unless all trials of the run hold them: their rate is another one.
+    pub(super) held: CountedTrials,
+    /// Whether its preparation is complete, or not needed.
+    pub(super) made: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct CountedTrials {
+    pub(super) tally: Tally,
+    /// Launched trials that are neither counted nor known to be inconclusive.
+    pub(super) pending: u64,
+    /// All launched trials, with any outcome.
+    pub(super) launched: u64,
+    /// Consecutive inconclusive trials of the variant, in launch order.
+    pub(super) in_vain: u64,
+}
+
+impl VariantState {
+    pub(super) fn new(lanes: u32) -> Self {
+        let counted = || CountedTrials {
+            tally: Tally::new(lanes),
+            ..CountedTrials::default()
+        };
+        Self {
+            measured: counted(),
+            captured: counted(),
+            held: counted(),
+            made: false,
+        }
+    }
+
+    pub(super) fn counted_for(&mut self, trial: &Trial) -> &mut CountedTrials {
+        if trial.capture {
+            &mut self.captured
+        } else if trial.explores {
+            &mut self.held
+        } else {
+            &mut self.measured
+        }
+    }
+}
+
+/// Failures of one signature in the order in which they came.
+#[derive(Debug)]
+pub(super) struct SignatureCounts {
+    pub(super) kind: FailureKind,
+    /// Failures of all trials.
+    pub(super) all: u64,
+    /// Failures of the measurement.
+    pub(super) measured: u64,
+}
+
+impl SignatureCounts {
+    pub(super) fn new(kind: FailureKind) -> Self {
+        Self {
+            kind,
+            all: 0,
+            measured: 0,
+        }
+    }
+}
+
+impl State {
+    /// Returns the tally of a variant: all its trials before the first open trial.
+    pub fn tally_of(&self, variant: VariantId) -> &Tally {
+        &self.variants[variant.index()].measured.tally
+    }
+
+    /// Returns the tally of the captured trials of a variant.
+    pub fn captured_tally(&self, variant: VariantId) -> &Tally {
+        &self.variants[variant.index()].captured.tally
+    }
+
+    /// Returns the tally of the trials of a variant in which threads were held to find a schedule.
+    pub fn held_tally(&self, variant: VariantId) -> &Tally {
+        &self.variants[variant.index()].held.tally
+    }
+
+    /// Returns every variant with its tally.
+    pub fn all_tallies(&self) -> impl Iterator<Item = (VariantId, &Tally)> {
+        (0..)
+            .map(VariantId)
+            .zip(self.variants.iter().map(|variant| &variant.measured.tally))
+    }
+
+    /// Returns the variants that show nothing but other failures: a search learns nothing from such a variant and would
+    /// choose it forever.
+    pub fn failing_otherwise(&self) -> impl Iterator<Item = VariantId> {
+        let searched = self.plan.space.is_some() || self.plan.question.as_ramp().is_some();
+        let useless = |tally: &Tally| match tally.counted_trials() {
+            0 => tally.other >= ONLY_OTHERS,
+            some => tally.other >= OTHERS.max(2 * some),
+        };
+        let all = self
+            .all_tallies()
+            .filter(move |_| searched && !self.capturing);
+        let those = all.filter(move |(id, tally)| useless(tally) && self.is_testable(*id));
+        those.map(|(id, _)| id)
+    }
+
+    /// Returns the number of trials of a variant that run, or have ended and are not counted yet.
+    pub fn in_flight(&self, variant: VariantId) -> u64 {
+        self.variants[variant.index()].measured.pending
+    }
+
+    /// Returns the number of trials of a variant that are counted or may still be counted.
+    pub fn expected_trials(&self, variant: VariantId) -> u64 {
+        let CountedTrials { tally, pending, .. } = &self.variants[variant.index()].measured;
+        tally.finished_trials() + pending
+    }
+
+    /// Returns the number of trials of a variant that were ever launched.
+    pub fn launched_trials(&self, variant: VariantId) -> u64 {
+        self.variants[variant.index()].measured.launched
+    }
+
+    /// Returns the number of captured trials of a variant that are counted or may still be counted.
+    pub fn captures_underway(&self, variant: VariantId) -> u64 {
+        let CountedTrials { tally, pending, .. } = &self.variants[variant.index()].captured;
+        tally.finished_trials() + pending
+    }
+
+    /// Returns the number of failures with this signature so far, whether counted or not.
+    pub fn arrived_failures(&self, variant: VariantId, signature: SignatureId) -> u64 {
+        let known = self.arrived.get(&(variant, signature));
+        known.map_or(0, |arrived| arrived.all)
+    }
+
+    /// Returns every kind of failure that measured trials have shown so far, in any order, with its number.
+    pub fn arrivals_by_kind(&self) -> impl Iterator<Item = (&FailureKind, u64)> {
+        let measured = self
+            .arrived
+            .values()
+            .map(|arrived| (&arrived.kind, arrived.measured));
+        measured.filter(|(_, count)| *count > 0)
+    }
+
+    /// Returns the number of inconclusive trials.
+    pub fn inconclusive_trials(&self) -> u64 {
+        self.variants
+            .iter()
+            .map(|variant| variant.measured.tally.void_total())
+            .sum()
+    }
+}

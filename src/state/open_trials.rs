@@ -1,0 +1,272 @@
+//! Trials that were launched and are not counted yet: they run, wait for a retry, or wait for an earlier trial.
+
+use super::counts::{CountedTrials, SignatureCounts};
+use super::trial_facts::TrialFacts;
+use super::{FirstFailure, State};
+use crate::model::{HoldPlan, InconclusiveReason, Observation, Outcome, Trial, TrialId};
+
+/// Number of attempts of a trial whose slot is lost, under the same number.
+const ATTEMPTS: u32 = 2;
+
+/// Returns whether a trial is retried under its number after this outcome of this attempt.
+pub(crate) fn is_repeated(outcome: &Outcome, attempts: u32) -> bool {
+    match outcome {
+        Outcome::Void(InconclusiveReason::Interrupted) => true,
+        Outcome::Void(InconclusiveReason::Lost) => attempts < ATTEMPTS,
+        _ => false,
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum OpenTrial {
+    Running(Trial, u32),
+    /// To be retried under the same number, with the number of attempts so far.
+    Again(Trial, u32),
+    Finished(Trial, TrialFacts),
+}
+
+impl OpenTrial {
+    fn trial(&self) -> &Trial {
+        match self {
+            Self::Running(trial, _) | Self::Again(trial, _) | Self::Finished(trial, _) => trial,
+        }
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        matches!(self, Self::Finished(..))
+    }
+}
+
+impl State {
+    pub(super) fn trial_started(&mut self, trial: Trial) {
+        // A trial that no plan contains comes from a damaged file.
+        if trial.id.0 == 0 || trial.variant.index() >= self.variants.len() {
+            return;
+        }
+        if trial.id.0 > self.launched {
+            self.launched = trial.id.0;
+            self.last_launched = Some(trial.variant);
+        }
+        let attempts = match self.open.get(&trial.id) {
+            Some(OpenTrial::Again(_, attempts) | OpenTrial::Running(_, attempts)) => *attempts,
+            Some(OpenTrial::Finished(..)) => return,
+            None => {
+                let counted = self.variants[trial.variant.index()].counted_for(&trial);
+                counted.pending += 1;
+                counted.launched += 1;
+                0
+            }
+        };
+        self.again.remove(&trial.id);
+        self.open
+            .insert(trial.id, OpenTrial::Running(trial, attempts + 1));
+    }
+
+    pub(super) fn trial_ended(&mut self, id: TrialId, seen: &Observation, outcome: Outcome) {
+        if let Outcome::Void(InconclusiveReason::NotReady) = outcome {
+            self.last_void = seen.not_ready();
+        }
+        let Some(OpenTrial::Running(trial, attempts)) = self.open.get(&id) else {
+            return;
+        };
+        let (trial, attempts) = (trial.clone(), *attempts);
+        if outcome == Outcome::Void(InconclusiveReason::Interrupted) && seen.hang.is_some() {
+            self.late.push((trial.clone(), Box::new(seen.clone())));
+        }
+        if self.decided {
+            self.after_decision += 1;
+            self.open.remove(&id);
+            return;
+        }
+        if is_repeated(&outcome, attempts) && self.is_testable(trial.variant) {
+            self.repeated += 1;
+            self.again.insert(id);
+            self.open.insert(id, OpenTrial::Again(trial, attempts));
+            return;
+        }
+        match &outcome {
+            Outcome::Void(_) => {
+                self.variants[trial.variant.index()]
+                    .counted_for(&trial)
+                    .pending -= 1;
+            }
+            Outcome::Fail(failure) | Outcome::Other(failure) => {
+                let group = (trial.variant, failure.signature.id);
+                let known = self.arrived.entry(group);
+                let arrived = known.or_insert_with(|| SignatureCounts::new(failure.kind.clone()));
+                arrived.all += 1;
+                arrived.measured += u64::from(trial.is_measured());
+            }
+            Outcome::Pass => {}
+        }
+        let ended = TrialFacts::new(&self.plan, &trial, seen, outcome);
+        self.open.insert(id, OpenTrial::Finished(trial, ended));
+    }
+
+    /// Drops retries of variants that are no longer launched: later trials would wait for them forever.
+    pub(super) fn abandon_retries(&mut self) {
+        let untestable = &self.untestable;
+        for (id, open) in &mut self.open {
+            if let OpenTrial::Again(trial, _) = open
+                && untestable.contains_key(&trial.variant)
+            {
+                self.variants[trial.variant.index()]
+                    .counted_for(trial)
+                    .pending -= 1;
+                let nothing = Observation::default();
+                let outcome = Outcome::Void(InconclusiveReason::Interrupted);
+                let ended = TrialFacts::new(&self.plan, trial, &nothing, outcome);
+                self.again.remove(id);
+                *open = OpenTrial::Finished(trial.clone(), ended);
+            }
+        }
+    }
+
+    /// Moves finished trials into the tally, in launch order, until the decision.
+    pub(super) fn advance_tally(&mut self, decided: impl Fn(&Self) -> bool) {
+        // If no variant is testable, the run is interrupted instead of decided.
+        let decided = |state: &Self| state.any_testable() && decided(state);
+        while !self.decided
+            && let Some(first) = self.open.first_entry()
+            && first.get().is_finished()
+            && let OpenTrial::Finished(trial, ended) = first.remove()
+        {
+            self.lost_streak = match ended.outcome {
+                Outcome::Void(InconclusiveReason::Lost) => self.lost_streak + 1,
+                _ => 0,
+            };
+            let counted = self.variants[trial.variant.index()].counted_for(&trial);
+            match ended.outcome {
+                Outcome::Void(InconclusiveReason::Warmup) => {}
+                Outcome::Void(_) => {
+                    counted.in_vain += 1;
+                    self.void_streak += 1;
+                }
+                _ => {
+                    counted.pending -= 1;
+                    counted.in_vain = 0;
+                    self.void_streak = 0;
+                }
+            }
+            counted.tally.add_trial(trial.id, &ended);
+            if let Some(raise) = self.raise.as_mut().filter(|_| trial.is_measured()) {
+                raise.add_trial(trial.variant, &ended);
+            }
+            if trial.explores {
+                self.update_memory(|memory, state| memory.add_held_trial(state, &trial, &ended));
+            }
+            if trial.is_measured() {
+                self.update_memory(|memory, state| {
+                    memory.add_trial(state, &trial, &ended.outcome, ended.elapsed);
+                });
+                if matches!(ended.outcome, Outcome::Fail(_)) && self.first_failure.is_none() {
+                    let tallies = self.variants.iter().map(|one| &one.measured.tally);
+                    self.first_failure = Some(FirstFailure {
+                        variant: trial.variant,
+                        passes: tallies.map(|tally| tally.passes).collect(),
+                    });
+                }
+            }
+            if let Some(around) = ended.around.filter(|_| trial.is_measured()) {
+                self.around.add_point(trial.id, around);
+            }
+            self.last_counted = trial.id;
+            self.decided = decided(self);
+        }
+        if self.decided {
+            let all = self.open.len();
+            self.open.retain(|_, open| !open.is_finished());
+            self.after_decision += (all - self.open.len()) as u64;
+        }
+    }
+
+    /// Returns for every variant the number of its consecutive inconclusive trials, in launch order, and whether any of
+    /// them requested to be skipped. Trials that wait for a trial of another variant, which may take long, are
+    /// included.
+    pub fn in_vain(&self) -> Vec<(u64, bool)> {
+        let counted = self.variants.iter().map(|variant| {
+            let CountedTrials { tally, in_vain, .. } = &variant.measured;
+            (
+                *in_vain,
+                tally.void.contains_key(&InconclusiveReason::Skipped),
+            )
+        });
+        let mut all: Vec<(u64, bool)> = counted.collect();
+        let mut known = vec![true; all.len()];
+        for open in self.open.values() {
+            let variant = open.trial().variant.index();
+            let known = &mut known[variant];
+            let (streak, skipped) = &mut all[variant];
+            match open {
+                OpenTrial::Finished(_, ended) if *known => match ended.outcome {
+                    Outcome::Void(InconclusiveReason::Warmup) => {}
+                    Outcome::Void(void) => {
+                        *streak += 1;
+                        *skipped |= void == InconclusiveReason::Skipped;
+                    }
+                    _ => *streak = 0,
+                },
+                _ => *known = false,
+            }
+        }
+        all
+    }
+
+    /// Returns what is done with the threads of the exploring trials that are not counted yet.
+    pub fn open_holds(&self) -> impl Iterator<Item = &HoldPlan> {
+        self.open
+            .values()
+            .map(OpenTrial::trial)
+            .filter(|trial| trial.explores)
+            .filter_map(|trial| trial.hold.as_deref())
+    }
+
+    /// Returns the trials that run now.
+    pub fn running_trials(&self) -> impl Iterator<Item = &Trial> {
+        self.open.values().filter_map(|open| match open {
+            OpenTrial::Running(trial, _) => Some(trial),
+            _ => None,
+        })
+    }
+
+    /// Returns whether any launched trial is not counted yet.
+    pub fn has_open_trials(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Returns the finished trials that wait for one launched before them.
+    pub fn waiting_trials(&self) -> impl Iterator<Item = (TrialId, &Outcome)> {
+        self.open.iter().filter_map(|(id, open)| match open {
+            OpenTrial::Finished(_, ended) => Some((*id, &ended.outcome)),
+            _ => None,
+        })
+    }
+
+    /// Returns the first trial that must be retried under its old number.
+    pub fn to_repeat(&self) -> Option<&Trial> {
+        match self.open.get(self.again.first()?) {
+            Some(OpenTrial::Again(trial, _)) => Some(trial),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of the next new trial.
+    pub fn next_id(&self) -> TrialId {
+        TrialId(self.launched.saturating_add(1))
+    }
+
+    /// Returns how many trials of the measurement have finished conclusively so far, in any order.
+    pub fn completed_trials(&self) -> u64 {
+        let waiting = self.open.values().filter(|open| match open {
+            OpenTrial::Finished(trial, ended) => {
+                trial.is_measured() && !matches!(ended.outcome, Outcome::Void(_))
+            }
+            _ => false,
+        });
+        self.variants
+            .iter()
+            .map(|variant| variant.measured.tally.finished_trials())
+            .sum::<u64>()
+            + waiting.count() as u64
+    }
+}

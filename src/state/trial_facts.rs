@@ -1,0 +1,51 @@
+//! Facts of an observation that the tally needs.
+
+use crate::model::{
+    HoldObservation, LoadObservation, Observation, Outcome, Plan, TotalUsage, Trial,
+};
+use std::time::Duration;
+
+/// The facts of an observation that the tally needs.
+#[derive(Debug)]
+pub struct TrialFacts {
+    /// The judgement.
+    pub outcome: Outcome,
+    /// Duration of its main processes.
+    pub elapsed: Duration,
+    /// Points that it reached, and threads that were held in it.
+    pub holds: Option<Box<HoldObservation>>,
+    /// Leaked processes, and leaked objects of an engine.
+    pub(crate) leaked: (u64, u64),
+    pub(crate) unkillable: u64,
+    pub(crate) settled: bool,
+    pub(crate) helper_ended_early: bool,
+    pub(crate) around: Option<TotalUsage>,
+    pub(crate) load: Option<Box<LoadObservation>>,
+}
+
+impl TrialFacts {
+    pub(super) fn new(plan: &Plan, trial: &Trial, seen: &Observation, outcome: Outcome) -> Self {
+        use crate::model::{ActorRole, Ending};
+        let actors = &plan.variant_plan(trial.variant).actors;
+        let helper_ended_early = seen.actors.iter().any(|actor| {
+            let helper = actors
+                .get(actor.actor as usize)
+                .is_some_and(|plan| plan.role == ActorRole::Helper);
+            helper && actor.ending != Ending::Stopped
+        });
+        Self {
+            outcome,
+            elapsed: seen.elapsed,
+            holds: seen.holds.clone(),
+            leaked: (
+                seen.residue.process_count(),
+                seen.residue.objects.len() as u64,
+            ),
+            unkillable: seen.residue.unkillable.len() as u64,
+            settled: !seen.residue.settled.is_zero(),
+            helper_ended_early,
+            around: seen.around,
+            load: seen.load.clone(),
+        }
+    }
+}
