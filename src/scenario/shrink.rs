@@ -29,20 +29,8 @@ pub fn shrink_plan(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Res
         return Err(refuse_at(what, &["load", "clients"], hint));
     };
     let cuts = cuts_of_load(load, requests)?;
-    let space = SearchSpace {
-        template: plan.variants.remove(0),
-        choices: VariantChoices::Cuts(Box::new(cuts)),
-        sources: Vec::new(),
-        known: Vec::new(),
-        weights: Vec::new(),
-        apply: false,
-        repository: None,
-        first_parent: false,
-        merge: None,
-        stretch: None,
-        makers: 1,
-        room: 0,
-    };
+    let choices = VariantChoices::Cuts(Box::new(cuts));
+    let space = SearchSpace::new(plan.variants.remove(0), choices);
     plan.variants
         .push(space.variant_of_choice(&space.failing_choice()));
     plan.space = Some(space);

@@ -233,6 +233,24 @@ pub struct Preparation {
 }
 
 impl SearchSpace {
+    /// Creates a space whose variants need no preparation and have equal weights.
+    pub fn new(template: VariantPlan, choices: VariantChoices) -> Self {
+        Self {
+            template,
+            choices,
+            sources: Vec::new(),
+            known: Vec::new(),
+            weights: Vec::new(),
+            apply: false,
+            repository: None,
+            first_parent: false,
+            merge: None,
+            stretch: None,
+            makers: 1,
+            room: 0,
+        }
+    }
+
     /// Returns the number of candidates or items.
     pub fn len(&self) -> usize {
         match &self.choices {
@@ -645,24 +663,12 @@ mod tests {
             artifacts: Vec::new(),
             shared: false,
         };
-        SearchSpace {
-            template: VariantPlan {
-                actors: vec![actor],
-                make: Some(make),
-                ..VariantPlan::default()
-            },
-            choices,
-            sources: Vec::new(),
-            known: Vec::new(),
-            weights: Vec::new(),
-            apply: false,
-            repository: None,
-            first_parent: false,
-            merge: None,
-            stretch: None,
-            makers: 1,
-            room: 0,
-        }
+        let template = VariantPlan {
+            actors: vec![actor],
+            make: Some(make),
+            ..VariantPlan::default()
+        };
+        SearchSpace::new(template, choices)
     }
 
     fn item(name: &str) -> Item {

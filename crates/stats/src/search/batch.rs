@@ -8,9 +8,10 @@
 use std::ops::Range;
 
 use super::super::convert::real;
-use super::posterior::{Bisection, SegmentLikelihoods, sum_in_lanes};
+use super::posterior::{Bisection, SegmentLikelihoods};
 use super::query::{LITTLE, NOTHING, QueryGains};
 use super::stop::{MissingEvidence, StopConditions};
+use super::sums::sum_in_lanes;
 
 const WORLDS: u64 = 4;
 /// Cells with less probability than this are left out of the worlds.

@@ -17,8 +17,9 @@
 //! little more than the runs that the posterior needs anyway (`benches/search/shipped.rs`).
 
 use super::super::{clean_runs_at_known_rate, clean_runs_needed, convert::real, fisher};
-use super::posterior::{Bisection, TestedVersion};
+use super::posterior::Bisection;
 use super::stop::{HypothesisGroup, SearchVerdict, StopConditions};
+use super::tested::TestedVersion;
 
 /// Required failures of the culprit.
 const FAILURES: u64 = 3;

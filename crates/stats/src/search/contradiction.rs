@@ -10,7 +10,9 @@
 //! every second version, 20 % are detected at most. The test is for runs that were requested elsewhere in the list.
 
 use super::super::convert::real;
-use super::posterior::{Bisection, TestedVersion};
+use super::posterior::Bisection;
+use super::sums::ln_sum;
+use super::tested::TestedVersion;
 
 /// Logarithm of the ratio that counts as a contradiction: 10 to 1.
 const ENOUGH: f64 = std::f64::consts::LN_10;
@@ -24,20 +26,6 @@ pub struct Contradiction {
     pub fails: usize,
     /// A later version that seems good.
     pub passes: usize,
-}
-
-/// Returns the logarithm of a sum from the logarithms of its terms.
-pub(super) fn ln_sum(terms: &[f64]) -> f64 {
-    let most = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if most.is_finite() {
-        most + terms
-            .iter()
-            .map(|term| (term - most).exp())
-            .sum::<f64>()
-            .ln()
-    } else {
-        most
-    }
 }
 
 fn ln_likelihood(tested: &TestedVersion, rate: f64) -> f64 {

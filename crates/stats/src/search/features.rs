@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 
 use super::super::convert::real;
 use super::super::special::ln_rising;
-use super::contradiction::ln_sum;
-use super::posterior::TestedVersion;
+use super::sums::ln_sum;
+use super::tested::TestedVersion;
 
 /// Number of kinds of a feature that are distinguished; all further kinds count as the last.
 pub(super) const KINDS: usize = 8;

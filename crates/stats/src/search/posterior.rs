@@ -11,49 +11,11 @@ use std::sync::Arc;
 use super::super::convert::real;
 use super::features::{Features, ObservedFeatures};
 use super::grid::{Cell, Grid, SearchPrior};
+use super::sums::sum_in_lanes;
+use super::tested::TestedVersion;
 
 /// A product below this share of its former value is computed again from logarithms.
 const UNDERFLOW: f64 = 1e-200;
-
-/// A tested version with its counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TestedVersion {
-    pub version: usize,
-    pub failures: u64,
-    pub runs: u64,
-}
-
-/// Returns the sum of some values, and their sums of products with two others, in four lanes that the compiler can
-/// vectorize.
-pub(super) fn sums_of_products(values: &[f64], a: &[f64], b: &[f64]) -> [f64; 3] {
-    let mut lanes = [[0.0; 4]; 3];
-    let mut add = |values: &[f64], a: &[f64], b: &[f64]| {
-        for (i, ((value, a), b)) in values.iter().zip(a).zip(b).enumerate() {
-            lanes[0][i] += value;
-            lanes[1][i] += value * a;
-            lanes[2][i] += value * b;
-        }
-    };
-    let (values, a, b) = (values.chunks_exact(4), a.chunks_exact(4), b.chunks_exact(4));
-    add(values.remainder(), a.remainder(), b.remainder());
-    for ((values, a), b) in values.zip(a).zip(b) {
-        add(values, a, b);
-    }
-    lanes.map(|lanes| (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]))
-}
-
-/// Returns the sum, in four lanes.
-pub(super) fn sum_in_lanes(a: &[f64]) -> f64 {
-    let mut lanes = [0.0; 4];
-    let a = a.chunks_exact(4);
-    let rest: f64 = a.remainder().iter().sum();
-    for a in a {
-        for i in 0..4 {
-            lanes[i] += a[i];
-        }
-    }
-    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
-}
 
 /// The likelihoods of each segment between tested versions, times the weight of the cell.
 #[derive(Debug, Clone)]

@@ -13,7 +13,8 @@ use std::ops::Range;
 
 use super::super::convert::real;
 use super::grid::{BLOCKS, Blocks};
-use super::posterior::{Bisection, SegmentLikelihoods, sum_in_lanes, sums_of_products};
+use super::posterior::{Bisection, SegmentLikelihoods};
+use super::sums::{sum_in_lanes, sums_of_products};
 
 /// Costs of a query, in any unit.
 #[derive(Debug, Clone, Copy)]

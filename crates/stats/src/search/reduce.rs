@@ -28,11 +28,11 @@ use super::super::interval::{Interval, confidence_sequence};
 use super::super::{cheapest_baseline, clean_runs_needed, fisher};
 use super::batch::{BatchOptions, draw_uniform};
 use super::capacity::{Channel, bisect_runs};
-use super::contradiction::ln_sum;
 use super::grid::{Cell, Grid, SearchPrior, background_weights};
 use super::posterior::{Bisection, times_ln};
 use super::query::Costs;
 use super::stop::{SearchVerdict, StopConditions};
+use super::sums::ln_sum;
 
 /// Number of set sizes in the prior.
 const SIZES: u32 = 8;

@@ -7,8 +7,9 @@
 //! probability of the class: in wrong searches, an improbable class that was entirely for another answer took
 //! background failures for the bug. (64 versions, p = .03, q = .01: .058 wrong; if a class below .02 is ignored, .08.)
 
-use super::posterior::{Bisection, sum_in_lanes};
+use super::posterior::Bisection;
 use super::query::{Costs, Query};
+use super::sums::sum_in_lanes;
 use std::ops::Range;
 
 /// Share of the error that an ignored class of the model may hold against the answer.

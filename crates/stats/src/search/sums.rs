@@ -1,0 +1,47 @@
+//! Sums of many terms: from their logarithms, and in a form that the compiler can vectorize.
+
+/// Returns the logarithm of a sum from the logarithms of its terms.
+pub(super) fn ln_sum(terms: &[f64]) -> f64 {
+    let most = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if most.is_finite() {
+        most + terms
+            .iter()
+            .map(|term| (term - most).exp())
+            .sum::<f64>()
+            .ln()
+    } else {
+        most
+    }
+}
+
+/// Returns the sum of some values, and their sums of products with two others, in four lanes that the compiler can
+/// vectorize.
+pub(super) fn sums_of_products(values: &[f64], a: &[f64], b: &[f64]) -> [f64; 3] {
+    let mut lanes = [[0.0; 4]; 3];
+    let mut add = |values: &[f64], a: &[f64], b: &[f64]| {
+        for (i, ((value, a), b)) in values.iter().zip(a).zip(b).enumerate() {
+            lanes[0][i] += value;
+            lanes[1][i] += value * a;
+            lanes[2][i] += value * b;
+        }
+    };
+    let (values, a, b) = (values.chunks_exact(4), a.chunks_exact(4), b.chunks_exact(4));
+    add(values.remainder(), a.remainder(), b.remainder());
+    for ((values, a), b) in values.zip(a).zip(b) {
+        add(values, a, b);
+    }
+    lanes.map(|lanes| (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]))
+}
+
+/// Returns the sum, in four lanes.
+pub(super) fn sum_in_lanes(a: &[f64]) -> f64 {
+    let mut lanes = [0.0; 4];
+    let a = a.chunks_exact(4);
+    let rest: f64 = a.remainder().iter().sum();
+    for a in a {
+        for i in 0..4 {
+            lanes[i] += a[i];
+        }
+    }
+    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
+}
