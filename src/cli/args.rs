@@ -161,8 +161,7 @@ impl ExperimentFlags {
             (judge.skip.is_some(), "--skip", CODES),
         ]
         .into_iter()
-        .find(|(is_given, ..)| *is_given)
-        .map(|(_, flag, hint)| (flag, hint))
+        .find_map(|(is_given, flag, hint)| is_given.then_some((flag, hint)))
     }
 
     /// Overrides a scenario with the command and the flags of the command line.

@@ -25,27 +25,22 @@ impl ListArgs {
         let (runs, errors) = list_runs(&root);
         if runs.is_empty() {
             term::print_message(&format!("there are no runs in `{}`", root.to_safe()));
-            print_runs_nearby();
-            return Ok(Exit::Hoped);
+        } else {
+            term::print_result(&term::format_runs(&runs))?;
+            let count = words::format_count(runs.len() as u64, "run");
+            let last = RunFolder::find_run("last", &root).map_or(String::new(), |last| {
+                format!("; `last` is {}", last.run_name().to_safe())
+            });
+            let folder = path::absolute(&root).unwrap_or(root);
+            term::print_message(&format!("{count} in `{}`{last}", folder.to_safe()));
         }
-        term::print_result(&term::format_runs(&runs))?;
-        let count = words::format_count(runs.len() as u64, "run");
-        let last = RunFolder::find_run("last", &root).map_or(String::new(), |last| {
-            format!("; `last` is {}", last.run_name().to_safe())
-        });
-        let folder = path::absolute(&root).unwrap_or(root);
-        term::print_message(&format!("{count} in `{}`{last}", folder.to_safe()));
-        print_runs_nearby();
+        // Other directories, below and above this one.
+        if let Some(line) = term::format_runs_nearby(&store::runs_nearby()) {
+            term::print_message(&line);
+        }
         for error in errors {
             term::print_message(&format!("warning: {}", error.to_string().to_safe()));
         }
         Ok(Exit::Hoped)
-    }
-}
-
-/// Names the directories directly below and above this one that contain runs.
-fn print_runs_nearby() {
-    if let Some(line) = term::format_runs_nearby(&store::runs_nearby()) {
-        term::print_message(&line);
     }
 }
