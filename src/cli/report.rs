@@ -83,11 +83,7 @@ impl ReportArgs {
     }
 
     fn report_run(&self, stored: &StoredReport) -> Result<(), CliError> {
-        let StoredReport {
-            folder,
-            state,
-            report,
-        } = stored;
+        let (folder, report) = (&stored.folder, &stored.report);
         if let Some(file) = &self.bundle {
             let shared = SharedData {
                 environment: self.with.contains(&BundleExtra::Environment),
@@ -111,7 +107,7 @@ impl ReportArgs {
                 report,
                 folder.path(),
                 &folder.shortest_reference(&default_root()),
-                experiment::pooled_baseline(state, folder),
+                experiment::pooled_baseline(&stored.state, folder),
                 Vec::new(),
                 term::stdout_width(),
             )
