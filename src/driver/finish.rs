@@ -2,10 +2,13 @@
 
 use super::{LoopState, RunningTrial};
 use crate::exec::{STORY, remove_cores};
-use crate::model::{Ending, Event, InconclusiveReason, KeepRule, Observation, Outcome, Trial};
+use crate::model::{
+    Ending, Event, FailureKind, HoldPlan, InconclusiveReason, KeepRule, Observation, Outcome, Trial,
+};
 use crate::oracle;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 impl LoopState<'_, '_> {
     pub(super) async fn finish_trial(&mut self, task: tokio::task::Id, mut seen: Observation) {
@@ -28,6 +31,9 @@ impl LoopState<'_, '_> {
             && !matches!(outcome, Outcome::Void(InconclusiveReason::Interrupted))
         {
             outcome = Outcome::Void(InconclusiveReason::Warmup);
+        }
+        if was_stopped_early(&trial, &seen, &outcome, self.pace.hang_timeout(state)) {
+            outcome = Outcome::Void(InconclusiveReason::StoppedEarly);
         }
         if state.plan.held.is_some() && !is_held(&trial, &seen) && !is_inconclusive(&outcome) {
             outcome = Outcome::Void(InconclusiveReason::NotHeld);
@@ -150,6 +156,23 @@ fn is_held(trial: &Trial, seen: &Observation) -> bool {
     let seen = seen.holds.as_deref();
     plan.zip(seen)
         .is_some_and(|(plan, seen)| seen.reached_all(plan))
+}
+
+/// Returns whether a trial that explores schedules may only be slow: it did not end in a shorter time than plain trials have,
+/// or while it learned, and one of its threads can continue.
+fn was_stopped_early(
+    trial: &Trial,
+    seen: &Observation,
+    outcome: &Outcome,
+    plain_timeout: Duration,
+) -> bool {
+    let hangs = matches!(outcome, Outcome::Fail(failure) if matches!(failure.kind, FailureKind::Hang { .. }));
+    let is_proved = seen
+        .hang
+        .as_ref()
+        .is_some_and(|hang| !hang.ended_before.is_zero());
+    let learns = matches!(trial.hold.as_deref(), Some(HoldPlan::Learn(_)));
+    trial.explores && hangs && !is_proved && (learns || trial.timeout < plain_timeout)
 }
 
 fn is_inconclusive(outcome: &Outcome) -> bool {

@@ -102,7 +102,10 @@ impl LoopState<'_, '_> {
                 } else {
                     self.policy().next_held_trial(state)
                 };
-                let timeout = held.as_ref().map_or(timeout, |held| held.timeout);
+                let timeout = held
+                    .as_ref()
+                    .and_then(|held| held.timeout)
+                    .unwrap_or(timeout);
                 let explores = held.is_some();
                 let planned = state.plan.held.as_ref();
                 let planned =

@@ -8,13 +8,13 @@ use super::image::ImageFolders;
 use crate::autopsy::cpu_features::flags_of_model;
 use crate::autopsy::{self, Examiner, tools};
 use crate::model::{
-    ActorObservation, Autopsy, CodePoint, CoreObservation, Ending, HoldPoint, HungThread,
-    KernelLine, Observation, Trial, VariantPlan,
+    ActorObservation, Autopsy, CoreObservation, Ending, HungThread, KernelLine, Observation, Trial,
+    VariantPlan,
 };
 use crate::oracle;
 use crate::sys::core_pattern::{self, CoreDestination, CorePathTemplate};
 use crate::sys::emulator::Emulator;
-use crate::sys::{calls, files, host, spawn, tool};
+use crate::sys::{files, host, spawn, tool};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -46,7 +46,7 @@ const COARSE: Duration = Duration::from_secs(2);
 pub(super) struct CoreCollector {
     /// Folder with a folder for each trial.
     trials: PathBuf,
-    examiner: Mutex<Examiner>,
+    pub(super) examiner: Mutex<Examiner>,
     images: Mutex<ImageFolders>,
 }
 
@@ -241,56 +241,6 @@ impl CoreCollector {
         let names = examiner.variables_at(Path::new(core.file.as_os_str()), &addresses);
         for (thread, name) in waiting.iter_mut().zip(names) {
             thread.lock = name;
-        }
-    }
-
-    /// Names the points that a trial reached, and both sides of the races that were seen in it.
-    pub(super) fn name_hold_points(&self, seen: &mut Observation) {
-        let Some(holds) = &mut seen.holds else {
-            return;
-        };
-        let mut examiner = self.examiner.lock().expect("no panic");
-        examiner.set_origin(None, Path::new(""), None);
-        let mut frame_of = |point: &CodePoint| {
-            examiner.frame_at(Path::new(point.object.as_os_str()), point.address)
-        };
-        for learned in &mut holds.learned {
-            match &learned.point {
-                HoldPoint::Code(point) => {
-                    if let Some(frame) = frame_of(point) {
-                        (learned.name, learned.line) = (frame.function, frame.line);
-                    }
-                }
-                HoldPoint::Call { call, .. } => {
-                    learned.name = i64::try_from(*call).ok().map(calls::syscall_name);
-                }
-                HoldPoint::Start(_) | HoldPoint::Line { .. } => {}
-            }
-        }
-        for race in &mut holds.races {
-            for side in [&mut race.held, &mut race.other] {
-                side.stack = side.point.iter().filter_map(&mut frame_of).collect();
-            }
-        }
-        for race in &mut holds.races {
-            let Some(core) = race.core.take() else {
-                continue;
-            };
-            let file = Path::new(core.file.as_os_str());
-            let threads = examiner.examine_core(file).map(|autopsy| autopsy.threads);
-            let _ = std::fs::remove_file(file);
-            for side in [&mut race.held, &mut race.other] {
-                let known = threads.iter().flatten().find(|one| one.tid == side.tid);
-                // The instruction of the access is known; the stack is that of the instruction behind it.
-                if let Some(thread) = known {
-                    let callers = thread
-                        .frames
-                        .iter()
-                        .skip_while(|frame| frame.inlined)
-                        .skip(1);
-                    side.stack.extend(callers.take(FRAMES).cloned());
-                }
-            }
         }
     }
 

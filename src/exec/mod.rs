@@ -4,6 +4,7 @@ mod attached;
 mod engine_proxy;
 mod evidence;
 mod fake;
+mod hold_names;
 mod image;
 mod kept_cores;
 mod local;

@@ -14,8 +14,9 @@ use std::time::Duration;
 pub struct HeldTrial {
     /// Its holds.
     pub plan: HoldPlan,
-    /// Time after which it is hung.
-    pub timeout: Duration,
+    /// Time after which it is stopped; `None` for that of plain trials. If it is stopped earlier than a plain trial, and
+    /// one of its threads can continue, it does not count as hung.
+    pub timeout: Option<Duration>,
 }
 
 /// Decides which trials are launched, and when the question is answered.

@@ -137,7 +137,7 @@ impl State {
             };
             let counted = self.variants[trial.variant.index()].counted_for(&trial);
             match ended.outcome {
-                Outcome::Void(InconclusiveReason::Warmup) => {}
+                Outcome::Void(InconclusiveReason::Warmup | InconclusiveReason::StoppedEarly) => {}
                 Outcome::Void(_) => {
                     counted.in_vain += 1;
                     self.void_streak += 1;
@@ -199,7 +199,7 @@ impl State {
             let (streak, skipped) = &mut all[variant];
             match open {
                 OpenTrial::Finished(_, ended) if *known => match ended.outcome {
-                    Outcome::Void(InconclusiveReason::Warmup) => {}
+                    Outcome::Void(InconclusiveReason::Warmup | InconclusiveReason::StoppedEarly) => {}
                     Outcome::Void(void) => {
                         *streak += 1;
                         *skipped |= void == InconclusiveReason::Skipped;

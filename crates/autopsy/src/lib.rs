@@ -129,12 +129,14 @@ impl Examiner {
         book.symbols.function_at(book.layout.address_of(offset)?)
     }
 
-    /// Returns the function and the line at an address of a program or a library, as linked. If functions were inlined
-    /// there, the innermost one.
-    pub fn frame_at(&mut self, file: &Path, address: u64) -> Option<Frame> {
-        let number = self.shelf.find_file(&self.settings, file)?;
+    /// Returns the function and the line at an address of a program or a library, as linked. Functions that were inlined
+    /// there come before their callers.
+    pub fn frames_at(&mut self, file: &Path, address: u64) -> Vec<Frame> {
+        let Some(number) = self.shelf.find_file(&self.settings, file) else {
+            return Vec::new();
+        };
         let book = self.shelf.book_mut(number);
-        book.symbols.frames_at(address).first().cloned()
+        book.symbols.frames_at(address).to_vec()
     }
 
     /// Returns the variable at each of these addresses in the process of a core, by the symbols of

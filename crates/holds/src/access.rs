@@ -1,6 +1,9 @@
 //! Finds the memory that an instruction accesses.
 
-use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, OpAccess, Register, UsedMemory};
+use iced_x86::{
+    Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register, UsedMemory,
+};
 use provoke_sys::tracee::{GeneralRegisters, WatchedAccess};
 
 /// Longest instruction.
@@ -19,8 +22,15 @@ pub(crate) fn is_write(memory: &UsedMemory) -> bool {
     !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead)
 }
 
+/// Returns whether an instruction accesses memory atomically, as locks and atomic variables do.
+pub(crate) fn is_atomic(instruction: &Instruction) -> bool {
+    let exchanges = instruction.mnemonic() == Mnemonic::Xchg
+        && (0..instruction.op_count()).any(|index| instruction.op_kind(index) == OpKind::Memory);
+    instruction.has_lock_prefix() || exchanges
+}
+
 /// Returns the memory that an instruction accesses with these registers, so that an access of another thread to it would
-/// be a race: any access, or only a write if the instruction reads.
+/// be a race: any access, or only a write if the instruction reads. Accesses of locks are not races.
 pub(crate) fn accessed_memory(
     code: &[u8],
     address: u64,
@@ -28,6 +38,9 @@ pub(crate) fn accessed_memory(
 ) -> Option<WatchedAccess> {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let instruction = decoder.decode();
+    if is_atomic(&instruction) {
+        return None;
+    }
     let mut factory = InstructionInfoFactory::new();
     let info = factory.info(&instruction);
     let memory = info.used_memory().iter().find(|memory| is_shared(memory))?;

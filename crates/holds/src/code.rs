@@ -1,9 +1,9 @@
 //! Finds the functions and the instructions of executables and shared objects.
 //!
-//! The functions come from the call frame information, which stripped files have, too. Data between functions is not
-//! decoded, so that no byte of it is replaced.
+//! The functions come from the call frame information, which stripped files have, too, and from the symbols. Data between
+//! functions is not decoded, so that no byte of it is replaced.
 
-use crate::access::{is_shared, is_write};
+use crate::access::{is_atomic, is_shared, is_write};
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, LittleEndian, UnwindSection as _};
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic};
 use object::{
@@ -79,6 +79,8 @@ pub struct CodeInstruction {
     pub accesses_memory: bool,
     /// Whether it writes to such memory.
     pub writes_memory: bool,
+    /// Whether its access is atomic: two atomic accesses are not a data race.
+    pub is_atomic: bool,
 }
 
 /// A part of the file that is mapped.
@@ -139,16 +141,21 @@ impl CodeFile {
 
     /// Returns the address of the same instruction in this build: of its number in its function.
     pub(crate) fn address_of_anchor(&self, anchor: &CodeAnchor) -> Option<u64> {
-        let mut symbols = self.symbols().iter();
-        let (_, start) = symbols.find(|(symbol, _)| *symbol == anchor.symbol)?;
+        let start = self.symbol_address(&anchor.symbol)?;
         let function = self
             .functions()
             .iter()
-            .find(|one| one.range.start == *start)?;
+            .find(|one| one.range.start == start)?;
         let number = usize::try_from(anchor.instruction).ok()?;
-        let last = function.instructions.last();
-        let instruction = function.instructions.get(number).or(last)?;
-        Some(instruction.address)
+        Some(function.instructions.get(number)?.address)
+    }
+
+    /// Returns the address of a function with this symbol.
+    pub(crate) fn symbol_address(&self, name: &str) -> Option<u64> {
+        let mut symbols = self.symbols().iter();
+        symbols
+            .find(|(symbol, _)| symbol == name)
+            .map(|(_, address)| *address)
     }
 
     fn symbols(&self) -> &[(String, u64)] {
@@ -271,7 +278,11 @@ fn read_functions(path: &Path) -> Result<Vec<CodeFunction>, CodeError> {
         .filter_map(|section| Some((section.address(), section.data().ok()?)))
         .collect();
     let mut functions = Vec::new();
-    for range in function_ranges(&file) {
+    let mut ranges = function_ranges(&file);
+    ranges.sort_by_key(|range| range.start);
+    let symbols = symbol_ranges(&file, &ranges);
+    ranges.extend(symbols);
+    for range in ranges {
         let Some((start, content)) = sections.iter().find(|(start, content)| {
             (*start..*start + content.len() as u64).contains(&range.start)
         }) else {
@@ -333,6 +344,27 @@ fn function_ranges(file: &object::File<'_>) -> Vec<Range<u64>> {
     ranges
 }
 
+/// Returns the functions in the symbol table that are not among these ranges, which are sorted. Go programs, and programs
+/// without tables for unwinding, have no other list.
+fn symbol_ranges(file: &object::File<'_>, known: &[Range<u64>]) -> Vec<Range<u64>> {
+    let is_known = |range: &Range<u64>| {
+        let after = known.partition_point(|one| one.start < range.end);
+        after > 0 && known[after - 1].end > range.start
+    };
+    let symbols = file.symbols().chain(file.dynamic_symbols());
+    let functions = symbols.filter(|symbol| {
+        symbol.kind() == SymbolKind::Text && symbol.is_definition() && symbol.size() > 0
+    });
+    let range = |symbol: object::Symbol<'_, '_>| {
+        let start = symbol.address();
+        start..start.saturating_add(symbol.size())
+    };
+    functions
+        .map(range)
+        .filter(|range| !is_known(range))
+        .collect()
+}
+
 fn decode_instructions(code: &[u8], address: u64) -> Vec<CodeInstruction> {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut factory = InstructionInfoFactory::new();
@@ -353,6 +385,7 @@ fn decode_instructions(code: &[u8], address: u64) -> Vec<CodeInstruction> {
             address: instruction.ip(),
             accesses_memory: shared().next().is_some(),
             writes_memory: shared().any(is_write),
+            is_atomic: is_atomic(&instruction),
         });
     }
     instructions

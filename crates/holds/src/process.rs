@@ -2,7 +2,7 @@
 
 use crate::code::{CodeCache, CodeFile, CodeInstruction};
 use provoke_model::{CodeAnchor, CodePoint, Hold};
-use provoke_sys::memory::read_mappings;
+use provoke_sys::memory::{Mapping, read_mappings};
 use provoke_sys::tracee::{BREAKPOINT, WritableMemory};
 use std::collections::BTreeMap;
 use std::io;
@@ -44,8 +44,12 @@ impl TracedProcess {
         Ok(copy)
     }
 
-    /// Sets breakpoints: addresses in memory with the indices of their points. Neighbours are written together.
+    /// Sets breakpoints: addresses in memory with the indices of their points, without those that were set before.
+    /// Neighbours are written together.
     pub(crate) fn set_breakpoints(&mut self, mut wanted: Vec<(u64, usize)>) -> io::Result<()> {
+        wanted.retain(|(address, _)| {
+            !self.breakpoints.contains_key(address) && !self.removed.contains_key(address)
+        });
         wanted.sort_unstable();
         for near in wanted.chunk_by(|a, b| b.0 - a.0 < 4096) {
             let (Some(first), Some(last)) = (near.first(), near.last()) else {
@@ -62,6 +66,16 @@ impl TracedProcess {
             self.memory.write_bytes(first.0, &bytes)?;
         }
         Ok(())
+    }
+
+    /// Forgets the breakpoints in code that is not mapped any more.
+    pub(crate) fn forget_unmapped(&mut self, mappings: &[Mapping]) {
+        let is_mapped = |address: &u64| {
+            let mut code = mappings.iter().filter(|mapping| mapping.execute);
+            code.any(|mapping| mapping.range.contains(address))
+        };
+        self.breakpoints.retain(|address, _| is_mapped(address));
+        self.removed.retain(|address, _| is_mapped(address));
     }
 
     /// Returns the index of the point at an address.

@@ -129,5 +129,6 @@ fn learned_line(record: &Value) -> Option<LearnedPoint> {
         accesses_memory: false,
         name: None,
         line: Some((file.to_owned(), line)),
+        is_library: false,
     })
 }

@@ -14,7 +14,7 @@ const SYSTEM: [&str; 8] = [
     "/nix/store",
     "/snap",
 ];
-/// Beginnings of the names of interpreters and their libraries. A race is rarely in an interpreter, and it has too many
+/// Names of interpreters and their libraries, without versions. A race is rarely in an interpreter, and it has too many
 /// instructions.
 const INTERPRETERS: [&str; 16] = [
     "python",
@@ -46,7 +46,7 @@ pub(crate) fn is_in_scope(scope: &CodeScope, path: &Path) -> bool {
             let is_local = path.starts_with("/usr/local");
             let has_folder = |wanted: &str| path.iter().any(|part| part == wanted);
             (is_local || !SYSTEM.iter().any(|folder| path.starts_with(folder)))
-                && !INTERPRETERS.iter().any(|start| name.starts_with(start))
+                && !is_interpreter(&name)
                 && !has_folder(PYTHON_LIBRARY)
         }
         CodeScope::Named(parts) => {
@@ -55,6 +55,17 @@ pub(crate) fn is_in_scope(scope: &CodeScope, path: &Path) -> bool {
         }
         CodeScope::Around(holds) => holds.iter().any(|hold| may_have_point(hold, path)),
     }
+}
+
+/// Returns whether a file has the name of an interpreter, with or without a version: `python3.11`, `libpython3.11.so.1.0`.
+fn is_interpreter(name: &str) -> bool {
+    let is_version = |rest: &str| {
+        let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
+        rest.is_empty() || rest.starts_with("so") || rest == "d" || rest == "m"
+    };
+    INTERPRETERS
+        .iter()
+        .any(|known| name.strip_prefix(known).is_some_and(is_version))
 }
 
 /// Returns whether a file may contain the instruction of a hold: its file, or a file of the program that may be another

@@ -1,10 +1,10 @@
 //! Holds the threads of a traced process tree, driven by their stops.
 //!
-//! Nothing is changed until the program creates its first thread or process: before, no schedule can be provoked.
+//! Nothing is changed until there is a second thread or process: before, no schedule can be provoked.
 
 use crate::access::{LONGEST, accessed_memory};
 use crate::code::CodeCache;
-use crate::loader::find_loader_code;
+use crate::loader::{find_load_event, find_loader_code};
 use crate::process::{MappedCode, TracedProcess, instruction_before};
 use crate::scope::{is_in_scope, may_have_point};
 use provoke_model::{
@@ -13,6 +13,7 @@ use provoke_model::{
 };
 use provoke_sys::call_filter::CLONE3;
 use provoke_sys::call_filter::{TRACED_CALLS, is_creation};
+use provoke_sys::memory::read_mappings;
 use provoke_sys::ptrace::ThreadStop;
 use provoke_sys::timed_wait::longest_wait;
 use provoke_sys::tracee::{self, Creation, GeneralRegisters, StopReason, WatchedAccess};
@@ -29,6 +30,8 @@ const LOOKS: u32 = 2;
 /// Signals that usually end a process: its memory must be unchanged then.
 const FATAL: [i32; 9] = [3, 4, 5, 6, 7, 8, 11, 24, 31];
 const SIGTRAP: i32 = 5;
+/// Index of the breakpoint at which the loader reports that it has loaded files.
+const LOAD_EVENT: usize = usize::MAX;
 /// A thread that continues by itself within this time counts as running.
 const SHORT_WAIT: Duration = Duration::from_millis(50);
 
@@ -132,6 +135,12 @@ impl HoldSession {
     /// Adds a program of the trial, which is traced from its first instruction on.
     pub fn add_program(&mut self, pid: i32) {
         self.thread_mut(pid, pid).is_attached = true;
+        if self.process_numbers.len() > 1 {
+            let pids: Vec<i32> = self.process_numbers.keys().copied().collect();
+            for pid in pids {
+                self.begin_process(pid);
+            }
+        }
     }
 
     /// Notes why threads cannot be held.
@@ -227,6 +236,10 @@ impl HoldSession {
             if hold.held.as_ref().is_some_and(|held| held.pid == pid) {
                 hold.held = None;
             }
+        }
+        // The new program may race with other processes, although it has one thread.
+        if self.created > 1 {
+            self.begin_process(pid);
         }
     }
 
@@ -468,6 +481,10 @@ impl HoldSession {
             return pass_unknown_breakpoint(tid, memory, address);
         };
         let _ = tracee::set_instruction_pointer(tid, address);
+        if point == LOAD_EVENT {
+            self.files_were_loaded(memory);
+            return self.step_over(tid, address);
+        }
         match self.plan {
             HoldPlan::Learn(_) => {
                 let thread = self.number_of(tid);
@@ -611,6 +628,12 @@ impl HoldSession {
         let held = self.holds[hold].held.as_ref()?.tid;
         let behind = tracee::instruction_pointer(tid).ok()?;
         let accessing = instruction_before(self.pid_of(tid), behind, &mut self.files);
+        if accessing
+            .as_ref()
+            .is_some_and(|(_, instruction)| instruction.is_atomic)
+        {
+            return None;
+        }
         let writes = accessing
             .as_ref()
             .map(|(_, instruction)| instruction.writes_memory);
@@ -646,9 +669,31 @@ impl HoldSession {
         let Ok(mut process) = TracedProcess::open(pid) else {
             return;
         };
-        let wanted = self.wanted_breakpoints(pid);
+        let mut wanted = self.wanted_breakpoints(pid);
+        if self.has_code_points() {
+            let load_event = find_load_event(pid, &mut self.files);
+            wanted.extend(load_event.map(|address| (address, LOAD_EVENT)));
+        }
         let _ = process.set_breakpoints(wanted);
         self.processes.insert(pid, process);
+    }
+
+    /// Sets the breakpoints in files that a process has loaded, and forgets those in files that it has unloaded.
+    fn files_were_loaded(&mut self, pid: i32) {
+        let wanted = self.wanted_breakpoints(pid);
+        let mappings = read_mappings(pid);
+        if let (Some(process), Ok(mappings)) = (self.processes.get_mut(&pid), mappings) {
+            process.forget_unmapped(&mappings);
+            let _ = process.set_breakpoints(wanted);
+        }
+    }
+
+    /// Returns whether the plan has points in the code.
+    fn has_code_points(&self) -> bool {
+        match &self.plan {
+            HoldPlan::Learn(_) => true,
+            HoldPlan::Hold { holds, .. } => holds.iter().any(|hold| hold.point.as_code().is_some()),
+        }
     }
 
     /// Adds a process that was copied from another one, with or without its breakpoints.
@@ -723,6 +768,7 @@ impl HoldSession {
                             accesses_memory: instruction.accesses_memory,
                             name: None,
                             line: None,
+                            is_library: false,
                         });
                         self.learnable.len() - 1
                     });
@@ -749,6 +795,7 @@ impl HoldSession {
             accesses_memory: false,
             name: None,
             line: None,
+            is_library: false,
         });
     }
 

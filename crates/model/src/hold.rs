@@ -180,6 +180,9 @@ pub struct LearnedPoint {
     /// Source file and line.
     #[serde(default, skip_serializing_if = "is_default")]
     pub line: Option<(String, u32)>,
+    /// Whether the source file belongs to a library or a runtime.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_library: bool,
 }
 
 /// An access of another thread to the memory that a held thread is about to access: a data race.
@@ -275,6 +278,18 @@ impl HoldPlan {
     /// Returns whether memory is watched, which may interrupt system calls of the program.
     pub fn watches(&self) -> bool {
         self.holds().iter().any(|hold| hold.watches)
+    }
+}
+
+impl LearnedPoint {
+    /// Returns a number by which points of one kind and one function are in the order of the program.
+    pub fn place_number(&self) -> u64 {
+        match &self.point {
+            HoldPoint::Code(point) => point.address,
+            HoldPoint::Call { call, .. } => *call,
+            HoldPoint::Line { line, .. } => u64::from(*line),
+            HoldPoint::Start(_) => 0,
+        }
     }
 }
 

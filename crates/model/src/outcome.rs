@@ -131,6 +131,8 @@ pub enum InconclusiveReason {
     NotReady,
     /// No thread was held at a point where the run holds one.
     NotHeld,
+    /// It explored a schedule, and was stopped before a plain trial would count as hung.
+    StoppedEarly,
 }
 
 impl FailureKind {
@@ -265,7 +267,7 @@ impl Outcome {
 
 impl InconclusiveReason {
     /// All reasons, for reports that list them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::NotStarted,
         Self::Unprepared,
         Self::Skipped,
@@ -275,6 +277,7 @@ impl InconclusiveReason {
         Self::Untold,
         Self::NotReady,
         Self::NotHeld,
+        Self::StoppedEarly,
     ];
 }
 
@@ -290,6 +293,7 @@ impl fmt::Display for InconclusiveReason {
             Self::Untold => "not known which failure",
             Self::NotReady => "service not ready",
             Self::NotHeld => "hold not reached",
+            Self::StoppedEarly => "stopped early",
         })
     }
 }

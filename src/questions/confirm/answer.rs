@@ -216,6 +216,9 @@ fn describe_sweep(sweep: SweepReport) -> String {
         "around it"
     };
     match sweep.failing_trial.filter(|_| failures > 0) {
+        Some(trial) if trials == 0 => {
+            format!("#{trial} failed while threads stopped briefly at every point {around}")
+        }
         Some(trial) => format!(
             "with a thread held at {points} {around} instead, {failures} of {} failed (#{trial})",
             words::format_count(trials, "trial"),

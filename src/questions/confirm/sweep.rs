@@ -20,11 +20,8 @@ const UNREACHED_TRIALS: u64 = 6;
 /// Limits of the trials at one point, and of all trials.
 const MOST_TRIALS_OF_POINT: u64 = 3;
 const MOST_TRIALS: u64 = 150;
-/// Timeout of a trial, as for those that a hunt examines: this many times the slowest passing trial, and at least this
-/// long.
-const HANGS: u32 = 20;
-const LEAST_TIMEOUT: Duration = Duration::from_secs(1);
-const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Holds last at most a part of this time, if the plan has no timeout.
+const FULL_TIME: Duration = Duration::from_secs(1);
 
 /// Trials at the points around the hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -86,7 +83,6 @@ impl SweepMemory {
 
     /// Returns the next trial, or `None` if no more is needed.
     pub(super) fn next_trial(&self, state: &State) -> Option<HeldTrial> {
-        let timeout = hang_timeout(state);
         let open: Vec<&HoldPlan> = state.open_holds().collect();
         let learning = open
             .iter()
@@ -100,7 +96,7 @@ impl SweepMemory {
             };
             return Some(HeldTrial {
                 plan: HoldPlan::Learn(scope),
-                timeout,
+                timeout: None,
             });
         }
         if self.learning_trials < LEARNING_TRIALS {
@@ -122,8 +118,8 @@ impl SweepMemory {
             .filter(|holds| launched(holds) < most_of_point)
             .min_by_key(launched)?;
         Some(HeldTrial {
-            plan: HoldPlan::within_timeout(holds, timeout, false),
-            timeout,
+            plan: HoldPlan::within_timeout(holds, hold_time(state), false),
+            timeout: None,
         })
     }
 
@@ -189,14 +185,10 @@ pub(super) fn is_never_reached(state: &State) -> bool {
     tally.passes + tally.failures == 0 && unreached >= UNREACHED_TRIALS
 }
 
-fn hang_timeout(state: &State) -> Duration {
+/// Returns a time of which a part is the limit of all holds of a trial together.
+fn hold_time(state: &State) -> Duration {
     match state.plan.timeout {
         Timeout::After(time) => time,
-        Timeout::Auto => {
-            let slowest = state.tally_of(VariantId(0)).pass_times.max_duration();
-            slowest.map_or(FIRST_TIMEOUT, |slowest| {
-                (slowest * HANGS).max(LEAST_TIMEOUT)
-            })
-        }
+        Timeout::Auto => FULL_TIME,
     }
 }

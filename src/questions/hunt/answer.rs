@@ -9,7 +9,7 @@ use crate::questions::FailureCounts;
 use crate::questions::answer::{AnswerText, independence_assumptions};
 use crate::state::State;
 use crate::words;
-use provoke_stats::{clopper_pearson, confidence_sequence, upper_one_sided};
+use provoke_stats::{clopper_pearson, confidence_sequence, real, upper_one_sided};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -20,6 +20,12 @@ const BAR: u64 = 10;
 const SHOWN_FRAMES: usize = 3;
 /// Races that are shown.
 const SHOWN_RACES: usize = 3;
+/// Beginning of the names of Go's runtime, which accesses memory of its threads without locks on purpose.
+const GO_RUNTIME: &str = "runtime.";
+/// Limit of the lines of the window that are shown.
+const SHOWN_LINES: usize = 8;
+/// With two holds, a line belongs to the window if its failure rate is at least this part of that of the best hold.
+const PAIR_WINDOW: f64 = 0.5;
 /// Functions of the C library that start a thread or a program.
 const THREAD_STARTS: [&str; 6] = [
     "start_thread",
@@ -204,6 +210,14 @@ impl HuntReport {
         let natural = self.natural.in_words();
         if let (Some(held), Some(interval)) = (self.held, self.held_interval) {
             let places: Vec<&str> = self.places.iter().map(|one| &*one.place).collect();
+            if self.natural.failures > 0 && self.times_as_often.is_none_or(|ratio| ratio <= 1.0) {
+                return format!(
+                    "It fails without a hold in {natural}, and no hold makes it fail clearly more often; the best one, {}: {} trials ({})",
+                    places.join(", and a thread "),
+                    held.in_words(),
+                    words::format_interval(interval),
+                );
+            }
             return format!(
                 "It fails in {} trials ({}) if a thread is held {}; without a hold in {natural}",
                 held.in_words(),
@@ -278,11 +292,20 @@ impl AnswerText for HuntReport {
 impl HuntReport {
     /// Draws the failing lines with a bar each, and counts the others.
     fn window_text(&self) -> Vec<String> {
-        let (failing, passing): (Vec<_>, Vec<_>) =
-            self.window.iter().partition(|line| line.failures > 0);
+        // If two threads are held, the other one alone may make it fail sometimes.
+        let is_pair = self.places.len() > 1;
+        let rate = |failures: u64, trials: u64| real(failures) / real(trials.max(1));
+        let held_rate = self
+            .held
+            .map_or(0.0, |held| rate(held.failures, held.trials));
+        let is_failing = |line: &&WindowLine| {
+            line.failures > 0
+                && (!is_pair || rate(line.failures, line.trials) > held_rate * PAIR_WINDOW)
+        };
+        let (failing, passing): (Vec<_>, Vec<_>) = self.window.iter().partition(is_failing);
         let mut lines = Vec::new();
-        for line in failing {
-            let place = line_name(line.file.as_deref(), line.line, line.function.as_deref());
+        for line in failing.iter().take(SHOWN_LINES) {
+            let place = window_place(line);
             let text = line
                 .text
                 .as_ref()
@@ -296,12 +319,19 @@ impl HuntReport {
                 line.failures, line.trials
             ));
         }
-        let (instructions, trials) = passing.iter().fold((0, 0), |(count, trials), line| {
-            (count + line.instructions, trials + line.trials)
-        });
-        if !lines.is_empty() && instructions > 0 {
+        let hidden = &failing[failing.len().min(SHOWN_LINES)..];
+        if !hidden.is_empty() {
             lines.push(format!(
-                "on the other {}: 0 of {trials}",
+                "and {} more with failures",
+                words::format_count(hidden.len() as u64, "line")
+            ));
+        }
+        let (failures, trials) = passing.iter().fold((0, 0), |(failures, trials), line| {
+            (failures + line.failures, trials + line.trials)
+        });
+        if !lines.is_empty() && trials > 0 {
+            lines.push(format!(
+                "on the other {}: {failures} of {trials}",
                 words::format_count(passing.len() as u64, "line")
             ));
         }
@@ -450,6 +480,14 @@ fn describe_place(memory: &HuntMemory, hold: &Hold) -> HeldPlace {
     }
 }
 
+/// Returns the place of a line of the window. Without debug information, it is an address.
+fn window_place(line: &WindowLine) -> String {
+    match (&line.function, line.line) {
+        (Some(address), None) if address.contains("+0x") => address.clone(),
+        _ => line_name(line.file.as_deref(), line.line, line.function.as_deref()),
+    }
+}
+
 /// Returns a place in words: `refcount.c:7 in drop()`.
 fn line_name(file: Option<&str>, line: Option<u32>, function: Option<&str>) -> String {
     let function = function.map(|name| {
@@ -473,7 +511,8 @@ fn base_name(path: &str) -> &str {
 
 /// Counts the trials at the points around a hold by lines of the source.
 fn window_lines(memory: &HuntMemory, examined: &Examination) -> Vec<WindowLine> {
-    type LineKey = (Option<String>, Option<u32>, Option<String>);
+    // The lines of the program come before those of libraries.
+    type LineKey = (bool, Option<String>, Option<u32>, Option<String>);
     let mut lines: BTreeMap<LineKey, WindowLine> = BTreeMap::new();
     for (point, holds) in neighbour_holds(examined) {
         let counts = memory.counts_of(&holds);
@@ -487,11 +526,17 @@ fn window_lines(memory: &HuntMemory, examined: &Examination) -> Vec<WindowLine> 
             HoldPoint::Line { file, line } => (Some(file.to_string()), Some(*line)),
             _ => learned.line.clone().unzip(),
         };
-        let key = (file.clone(), number, learned.name.clone());
+        let address = || {
+            let point = point.as_code().filter(|_| number.is_none())?;
+            let object = point.object.to_string();
+            Some(format!("{}+0x{:x}", base_name(&object), point.address))
+        };
+        let function = learned.name.clone().or_else(address);
+        let key = (learned.is_library, file.clone(), number, function.clone());
         let line = lines.entry(key).or_insert_with(|| WindowLine {
             file,
             line: number,
-            function: learned.name.clone(),
+            function,
             text: None,
             instructions: 0,
             failing_instructions: 0,
@@ -510,7 +555,14 @@ fn window_lines(memory: &HuntMemory, examined: &Examination) -> Vec<WindowLine> 
 fn seen_races(memory: &HuntMemory) -> Vec<RaceReport> {
     let mut races: Vec<RaceReport> = Vec::new();
     for (trial, race) in &memory.races {
-        if !(race.held.writes || race.other.writes) {
+        let is_of_runtime = |side: &AccessingThread| {
+            let innermost = side.stack.first().and_then(|frame| frame.function.as_ref());
+            innermost.is_some_and(|name| name.starts_with(GO_RUNTIME))
+        };
+        if !(race.held.writes || race.other.writes)
+            || is_of_runtime(&race.held)
+            || is_of_runtime(&race.other)
+        {
             continue;
         }
         let (held, other) = (RaceSide::new(&race.held), RaceSide::new(&race.other));

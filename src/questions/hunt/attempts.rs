@@ -25,7 +25,11 @@ pub(super) fn hold_at(point: &HoldPoint, attempt: u64) -> Hold {
         HoldPoint::Line { .. } => (HoldEnd::Time, LINE_LIMIT),
     };
     let occurrence = match point {
-        HoldPoint::Code(_) | HoldPoint::Start(_) => Occurrence::Nth(1 << attempt.min(10)),
+        HoldPoint::Code(_) | HoldPoint::Start(_) => match attempt {
+            0 => Occurrence::Nth(1),
+            1 => Occurrence::Half(0),
+            later => Occurrence::Nth(1 << (later - 1).min(10)),
+        },
         HoldPoint::Call { .. } | HoldPoint::Line { .. } => Occurrence::Half(attempt),
     };
     Hold {

@@ -3,11 +3,11 @@
 use super::attempts::{hold_at, without_watches};
 use super::points::HuntPoints;
 use crate::model::{
-    CodeAnchor, Hold, HoldPlan, HoldPoint, HuntQuestion, LearnedPoint, Occurrence, Outcome,
-    RacingAccess, Trial, TrialId,
+    CodeAnchor, FailureKind, Hold, HoldPlan, HoldPoint, HuntQuestion, InconclusiveReason,
+    LearnedPoint, Occurrence, Outcome, RacingAccess, Trial, TrialId, VariantId,
 };
 use crate::state::{Memory, State, TrialFacts};
-use provoke_stats::lower_one_sided;
+use provoke_stats::{lower_one_sided, real};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -64,6 +64,11 @@ impl HeldCounts {
         10 * self.failures >= 9 * self.launched()
     }
 
+    /// Returns whether fewer than half of the trials failed, after enough trials.
+    fn is_rare(self) -> bool {
+        self.launched() >= FIRST_FRESH_TRIALS && 2 * self.failures < self.launched()
+    }
+
     /// Returns a lower bound for the failure rate, so that few trials count less.
     fn plausible_rate(self) -> f64 {
         lower_one_sided(self.failures, self.launched(), 0.25)
@@ -91,8 +96,12 @@ pub(super) struct HuntMemory {
     pub(super) learning_trials: u64,
     /// The trials under each set of holds; the holds do not watch memory.
     pub(super) tried: BTreeMap<Vec<Hold>, HeldCounts>,
+    /// The points that were tried alone.
+    tried_alone: BTreeSet<HoldPoint>,
     /// The sets of holds under which a trial failed.
     pub(super) failing: BTreeSet<Vec<Hold>>,
+    /// The sets of holds under which a trial was stopped early, so that it may hang.
+    stopped_early: BTreeSet<Vec<Hold>>,
     /// The hold whose rate and neighbouring points are measured.
     pub(super) examined: Option<Examination>,
     /// Earlier examinations, which found a low rate.
@@ -113,6 +122,10 @@ pub(super) struct Examination {
     pub(super) holds: Vec<Hold>,
     /// Trials since the examination began: the hold was chosen because it had failed, so earlier trials do not count.
     pub(super) fresh: HeldCounts,
+    /// Whether a trial under the hold was stopped although its threads could continue, so that the program may be slow.
+    pub(super) may_hang: bool,
+    /// Fresh trials that did not end in the time of a plain trial.
+    pub(super) hung_trials: u64,
     /// A failing trial, to repeat it.
     pub(super) example: Option<TrialId>,
     /// For every hold, what identifies its instruction in another build.
@@ -128,7 +141,9 @@ impl HuntMemory {
             points: HuntPoints::default(),
             learning_trials: 0,
             tried: BTreeMap::new(),
+            tried_alone: BTreeSet::new(),
             failing: BTreeSet::new(),
+            stopped_early: BTreeSet::new(),
             examined: None,
             earlier: Vec::new(),
             races: Vec::new(),
@@ -149,12 +164,26 @@ impl HuntMemory {
             return;
         };
         let is_reached = seen.times.iter().all(|times| *times > 0);
+        if let [hold] = holds {
+            self.tried_alone.insert(hold.point.clone());
+        }
         let counts = self.tried.entry(holds.to_vec()).or_default();
         count_trial(counts, is_reached, failed);
         if failed && is_reached {
             self.failing.insert(holds.to_vec());
         }
         if let Some(examined) = self.examined.as_mut().filter(|one| one.holds == holds) {
+            let is_hang = matches!(
+                &facts.outcome,
+                Outcome::Fail(failure) if matches!(failure.kind, FailureKind::Hang { .. })
+            );
+            examined.hung_trials += u64::from(is_hang);
+            let is_stopped_early = failed && !matches!(facts.outcome, Outcome::Fail(_));
+            examined.may_hang |= is_stopped_early;
+            if is_stopped_early && examined.hung_trials == 0 {
+                // Until a trial with more time hangs, the program may only be slow.
+                return;
+            }
             count_trial(&mut examined.fresh, is_reached, failed);
             if examined.anchors.is_empty() {
                 examined.anchors.clone_from(&seen.anchors);
@@ -174,17 +203,25 @@ impl HuntMemory {
         {
             return;
         }
-        let Some(holds) = self.most_promising_hold() else {
+        let Some(holds) = self.most_promising_hold(natural_rate(state)) else {
+            // Holds that were not tried may be better.
+            if self
+                .examined
+                .as_ref()
+                .is_some_and(|examined| examined.fresh.is_rare())
+                && !self.has_spent_search_time(state)
+            {
+                self.earlier.extend(self.examined.take());
+            }
             return;
         };
         if let Some(examined) = &self.examined {
             let fresh = examined.fresh;
             let is_better = self.plausible_rate(&holds) > fresh.plausible_rate();
-            let is_rare = 2 * fresh.failures < fresh.launched();
             if fresh.launched() < FIRST_FRESH_TRIALS
                 || fresh.fails_nearly_always()
                 || self.earlier.len() >= MOST_EXAMINED
-                || !(is_rare || is_better)
+                || !(fresh.is_rare() || is_better)
             {
                 return;
             }
@@ -277,26 +314,45 @@ impl HuntMemory {
         examinations.any(|examination| examination.holds == holds)
     }
 
+    /// Returns whether the time for holds that were not tried is over.
+    fn has_spent_search_time(&self, state: &State) -> bool {
+        let budget = state.plan.stop.time_budget();
+        budget.is_some_and(|budget| state.worked * 4 > budget * 3)
+    }
+
     /// Returns whether each point was tried, or so many that a promising one is examined first.
     fn has_tried_enough(&self, state: &State) -> bool {
         let budget = state.plan.stop.time_budget();
-        self.points.in_order().len().min(MOST_TRIED_FIRST) <= self.tried.len()
+        let own = self.points.in_order().iter();
+        let mut own = own.filter(|point| !self.points.is_of_library(point));
+        own.all(|point| self.tried_alone.contains(point))
+            || self.tried_alone.len() >= MOST_TRIED_FIRST
             || budget.is_some_and(|budget| state.worked * TIME_PART > budget)
     }
 
-    /// Returns the hold that was not examined and has the highest failure rate, if most of its trials failed.
-    fn most_promising_hold(&self) -> Option<Vec<Hold>> {
+    /// Returns the hold that was not examined and has the highest failure rate, if most of its trials failed, and more
+    /// than without a hold.
+    fn most_promising_hold(&self, natural_rate: f64) -> Option<Vec<Hold>> {
         let promising = self.failing.iter().filter(|holds| {
             let counts = self.counts_of(holds);
             counts.failures >= PROMISING_FAILURES
                 && 2 * counts.failures > counts.launched()
+                && counts.plausible_rate() > natural_rate
                 && !self.was_examined(holds)
         });
-        // Of equally good ones, the one with fewer holds is easier to understand.
+        // Of equally good ones, the one with fewer holds is easier to understand, and the program's own code shows the
+        // cause.
+        let is_own_code = |holds: &[Hold]| {
+            holds.iter().all(|hold| {
+                hold.point.as_code().is_some() && !self.points.is_of_library(&hold.point)
+            })
+        };
         promising
             .max_by(|a, b| {
                 let by_rate = self.plausible_rate(a).total_cmp(&self.plausible_rate(b));
-                by_rate.then(b.len().cmp(&a.len()))
+                by_rate
+                    .then(b.len().cmp(&a.len()))
+                    .then(is_own_code(a).cmp(&is_own_code(b)))
             })
             .cloned()
     }
@@ -320,7 +376,9 @@ impl HuntMemory {
         });
         Examination {
             neighbours: neighbours.collect(),
+            may_hang: self.stopped_early.contains(&holds),
             holds,
+            hung_trials: 0,
             fresh: HeldCounts::default(),
             example: None,
             anchors: Vec::new(),
@@ -334,6 +392,18 @@ impl HuntMemory {
         let failing = examined.filter(|one| one.fresh.failures > 0);
         failing.max_by(|a, b| rate(a).total_cmp(&rate(b)))
     }
+}
+
+/// Returns the failure rate of the trials without holds.
+fn natural_rate(state: &State) -> f64 {
+    let plain = state.tally_of(VariantId(0));
+    real(plain.failures) / real(plain.counted_trials().max(1))
+}
+
+/// Returns whether a trial does not count for its holds. One that was stopped early may have failed: more trials of its holds
+/// show that.
+fn is_inconclusive(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Void(reason) if *reason != InconclusiveReason::StoppedEarly)
 }
 
 fn count_trial(counts: &mut HeldCounts, is_reached: bool, failed: bool) {
@@ -359,7 +429,11 @@ impl Memory for HuntMemory {
         if let Some(reason) = &seen.refused {
             self.refused.get_or_insert_with(|| reason.clone());
         }
-        let failed = matches!(facts.outcome, Outcome::Fail(_));
+        let is_stopped_early = facts.outcome == Outcome::Void(InconclusiveReason::StoppedEarly);
+        if is_stopped_early && !plan.holds().is_empty() {
+            self.stopped_early.insert(without_watches(plan.holds()));
+        }
+        let failed = is_stopped_early || matches!(facts.outcome, Outcome::Fail(_));
         match &**plan {
             HoldPlan::Learn(_) => {
                 self.learning_trials += 1;
@@ -369,7 +443,7 @@ impl Memory for HuntMemory {
                         .get_or_insert_with(|| NOTHING_TO_HOLD.to_owned());
                 }
             }
-            HoldPlan::Hold { .. } if matches!(facts.outcome, Outcome::Void(_)) => {}
+            HoldPlan::Hold { .. } if is_inconclusive(&facts.outcome) => {}
             HoldPlan::Hold { holds, .. } if plan.watches() => {
                 let holds = without_watches(holds);
                 *self.watched.entry(holds).or_default() += 1;

@@ -38,9 +38,33 @@ impl HuntPoints {
                     .insert(u32::from(side == CreationSide::Created));
             }
         }
-        let mut order: Vec<&ReachedPoint> = self.points.values().collect();
-        order.sort_by_key(|one| order_key(&one.learned, first));
-        self.order = order.iter().map(|one| one.learned.point.clone()).collect();
+        self.order = self.sort_points(first);
+    }
+
+    /// Returns the points in the order in which they are tried: by kind, then functions of the crash, accesses to shared
+    /// memory, and the rest. Many points cannot all be tried, so every function has its turn before a function has its
+    /// second one.
+    fn sort_points(&self, first: &[String]) -> Vec<HoldPoint> {
+        let mut sorted: Vec<(PointRank, &LearnedPoint)> = self
+            .points
+            .values()
+            .map(|reached| (PointRank::new(&reached.learned, first), &reached.learned))
+            .collect();
+        sorted.sort_by_key(|(rank, learned)| (*rank, learned.place_number()));
+        let mut turns: BTreeMap<(PointRank, u64), u64> = BTreeMap::new();
+        let mut by_turn: Vec<_> = sorted
+            .into_iter()
+            .map(|(rank, learned)| {
+                let turn = turns.entry((rank, learned.function)).or_default();
+                *turn += 1;
+                ((rank, *turn, learned.place_number()), &learned.point)
+            })
+            .collect();
+        by_turn.sort_by_key(|(key, _)| *key);
+        by_turn
+            .into_iter()
+            .map(|(_, point)| point.clone())
+            .collect()
     }
 
     /// Returns the points in the order in which they are tried.
@@ -82,6 +106,12 @@ impl HuntPoints {
             .collect();
         nearest.sort_by_key(|(distance, _)| *distance);
         nearest.into_iter().map(|(_, other)| other).collect()
+    }
+
+    /// Returns whether a point is in the code of a library.
+    pub(super) fn is_of_library(&self, point: &HoldPoint) -> bool {
+        self.get(point)
+            .is_some_and(|reached| reached.learned.is_library)
     }
 
     /// Returns the points of each kind that pairs can have.
@@ -143,22 +173,23 @@ impl PointKind {
     }
 }
 
-/// Returns what comes first: by kind, then functions of the crash, accesses to shared memory, the rest.
-fn order_key(learned: &LearnedPoint, first: &[String]) -> (PointKind, bool, bool, u64) {
-    let is_of_crash = learned
-        .name
-        .as_ref()
-        .is_some_and(|name| first.contains(name));
-    let address = match &learned.point {
-        HoldPoint::Code(point) => point.address,
-        HoldPoint::Call { call, .. } => *call,
-        HoldPoint::Line { line, .. } => u64::from(*line),
-        HoldPoint::Start(_) => 0,
-    };
-    (
-        PointKind::of_point(&learned.point),
-        !is_of_crash,
-        !learned.accesses_memory,
-        address,
-    )
+/// What is tried first: by kind, then functions of the crash, the program's own code, accesses to shared memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct PointRank {
+    kind: PointKind,
+    is_not_of_crash: bool,
+    is_library: bool,
+    accesses_no_memory: bool,
+}
+
+impl PointRank {
+    fn new(learned: &LearnedPoint, first: &[String]) -> Self {
+        let name = learned.name.as_ref();
+        Self {
+            kind: PointKind::of_point(&learned.point),
+            is_not_of_crash: !name.is_some_and(|name| first.contains(name)),
+            is_library: learned.is_library,
+            accesses_no_memory: !learned.accesses_memory,
+        }
+    }
 }

@@ -18,16 +18,16 @@ const NATURAL_TRIALS: u64 = 300;
 const NATURAL_TIME_PART: u32 = 10;
 /// Plain trials before the first held one: they show how long the program takes.
 const FIRST_PLAIN_TRIALS: u64 = 2;
-/// Attempts at each single point: at its first, second and fourth arrival.
-const ATTEMPTS: u64 = 3;
+/// Attempts at each single point: at its first arrival, at about every second one, at its second and its fourth one.
+const ATTEMPTS: u64 = 4;
 /// Number of ways in which a pair of calls or lines is tried.
 const PAIR_ATTEMPTS: usize = 8;
 /// Timeout of a held trial before the program's duration is known.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Shortest timeout of a held trial.
-const LEAST_TIMEOUT: Duration = Duration::from_secs(1);
 /// Shortest timeout of a trial that tries a hold for the first time.
 const LEAST_EXPLORING_TIMEOUT: Duration = Duration::from_millis(400);
+/// An examined hold makes the program hang if this number of its trials do not end in the time of a plain trial.
+const PROVING_TRIALS: u64 = 2;
 /// A held trial hangs if it takes this many times longer than the slowest plain one.
 const HANGS: u32 = 20;
 /// Trials of each point around the examined one.
@@ -80,7 +80,7 @@ impl Policy for HuntPolicy {
             let scope = state.plan.question.as_hunt()?.scope.clone();
             return Some(HeldTrial {
                 plan: HoldPlan::Learn(scope),
-                timeout: hang_timeout(state, true),
+                timeout: None,
             });
         }
         if memory.plain_time * (PLAIN_SHARE - 1) < memory.held_time
@@ -89,15 +89,14 @@ impl Policy for HuntPolicy {
             return None;
         }
         let holds = next_holds(state, memory)?;
-        let is_examined = memory
-            .examined
-            .as_ref()
-            .is_some_and(|one| one.holds == holds);
-        let timeout = hang_timeout(state, is_examined);
+        let timeout = exploring_timeout(state);
+        let examined = memory.examined.as_ref().filter(|one| one.holds == holds);
+        let needs_proof =
+            examined.is_some_and(|one| one.hung_trials < PROVING_TRIALS && one.may_hang);
         let evidence = needs_evidence(memory, &holds);
         Some(HeldTrial {
             plan: HoldPlan::within_timeout(holds, timeout, evidence),
-            timeout,
+            timeout: if needs_proof { None } else { Some(timeout) },
         })
     }
 
@@ -109,7 +108,7 @@ impl Policy for HuntPolicy {
             Verdict::Failing
         } else if nothing_counts(state) {
             Verdict::CouldNotTest
-        } else if held.is_some_and(|memory| !memory.failing.is_empty()) {
+        } else if state.held_tally(VariantId(0)).failures > 0 {
             Verdict::Undecided
         } else {
             Verdict::Clean
@@ -129,19 +128,14 @@ impl Policy for HuntPolicy {
     }
 }
 
-/// Returns the timeout of a held trial: after it, the program hangs. A trial that only explores may be taken for hung
-/// too early; its hold is examined with the longer timeout.
-fn hang_timeout(state: &State, evidence: bool) -> Duration {
+/// Returns the timeout of a trial that explores. A trial without a proved deadlock may be stopped too early, so the first
+/// trials of an examined hold that seems to hang have the timeout of plain trials.
+fn exploring_timeout(state: &State) -> Duration {
     let plain = &state.tally_of(VariantId(0)).pass_times;
     match state.plan.timeout {
         Timeout::After(time) => time,
         Timeout::Auto => plain.max_duration().map_or(FIRST_TIMEOUT, |slowest| {
-            let least = if evidence {
-                LEAST_TIMEOUT
-            } else {
-                LEAST_EXPLORING_TIMEOUT
-            };
-            (slowest * HANGS).max(least)
+            (slowest * HANGS).max(LEAST_EXPLORING_TIMEOUT)
         }),
     }
 }

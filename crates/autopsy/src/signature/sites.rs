@@ -104,9 +104,14 @@ fn of_frames(frames: &[Frame]) -> Option<Site> {
     })
 }
 
+/// Returns whether a source file belongs to a system library or a compiler, not to the program.
+pub fn is_library_source(file: &str) -> bool {
+    NOT_OURS.iter().any(|start| file.starts_with(start))
+}
+
 fn own_call(frame: &Frame) -> Option<Site> {
     let (file, line) = frame.line.clone()?;
-    let is_ours = !NOT_OURS.iter().any(|start| file.starts_with(start));
+    let is_ours = !is_library_source(&file);
     (is_ours && !StackCall::new(frame).is_glue()).then(|| Site {
         file,
         line,
