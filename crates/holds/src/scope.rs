@@ -88,6 +88,9 @@ mod tests {
             "/home/me/libfast.so.1",
             "/usr/local/bin/tool",
             "/x/site-packages/a/_core.so",
+            "/home/me/nodepool",
+            "/home/me/dashboard",
+            "/home/me/python_service",
         ] {
             assert!(own(path), "{path}");
         }
@@ -96,6 +99,8 @@ mod tests {
             "/bin/dash",
             "/opt/py/bin/python3.11",
             "/opt/libpython3.so",
+            "/opt/libpython3.11.so.1.0",
+            "/opt/node",
             "/opt/lib/python3.11/lib-dynload/_socket.so",
         ] {
             assert!(!own(path), "{path}");

@@ -341,6 +341,69 @@ fn two_processes_that_share_a_file_fail_under_a_pair_of_holds() {
     assert!((0..200).any(|seed| run(&pair_plan(1, 3, seed)).has_failed()));
 }
 
+/// Compiles the plugin of `racy/plugin.c` next to the program.
+fn compile_plugin(program: &Compiled) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/racy/plugin.c");
+    let mut plugin = program.command[0].clone();
+    plugin.push(".so");
+    let compiled = Command::new("cc")
+        .args(["-g", "-O1", "-shared", "-fPIC", "-DPLUGIN", "-o"])
+        .arg(plugin)
+        .arg(source)
+        .status();
+    assert!(compiled.unwrap().success());
+}
+
+#[test]
+fn code_that_is_loaded_later_has_points() {
+    needs!(provoke_test_needs::program("cc"));
+    let program = Compiled::new("racy/plugin.c", &["-ldl"]);
+    compile_plugin(&program);
+    let failing = points_with_failures(&program, 5);
+    let is_of_plugin = |point: &CodePoint| {
+        Path::new(point.object.as_os_str())
+            .extension()
+            .is_some_and(|extension| extension == "so")
+    };
+    assert!(
+        failing
+            .iter()
+            .any(|(point, failures)| is_of_plugin(point) && *failures == 5),
+        "{failing:?}"
+    );
+}
+
+#[test]
+fn programs_with_one_thread_that_another_one_executes_have_points() {
+    needs!(provoke_test_needs::program("cc"));
+    let program = Compiled::new("racy/executed.c", &[]);
+    let failing = points_with_failures(&program, 5);
+    assert!(
+        failing.iter().any(|(_, failures)| *failures >= 4),
+        "{failing:?}"
+    );
+}
+
+#[test]
+fn functions_without_unwind_tables_have_points() {
+    needs!(provoke_test_needs::program("cc"));
+    let options = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"];
+    let program = Compiled::new("racy/refcount.c", &options);
+    let failing = points_with_failures(&program, 5);
+    assert!(
+        failing.iter().any(|(_, failures)| *failures == 5),
+        "{failing:?}"
+    );
+}
+
+#[test]
+fn a_sleeping_thread_counts_as_running_until_it_wakes_up() {
+    needs!(provoke_test_needs::program("cc"));
+    let program = Compiled::new("racy/balance.c", &[]);
+    let failing = points_with_failures(&program, 8);
+    assert!(!failing.is_empty());
+}
+
 #[test]
 fn a_creator_is_held() {
     needs!(provoke_test_needs::program("cc"));

@@ -209,7 +209,7 @@ impl HuntMemory {
                 .examined
                 .as_ref()
                 .is_some_and(|examined| examined.fresh.is_rare())
-                && !self.has_spent_search_time(state)
+                && !has_spent_search_time(state)
             {
                 self.earlier.extend(self.examined.take());
             }
@@ -314,12 +314,6 @@ impl HuntMemory {
         examinations.any(|examination| examination.holds == holds)
     }
 
-    /// Returns whether the time for holds that were not tried is over.
-    fn has_spent_search_time(&self, state: &State) -> bool {
-        let budget = state.plan.stop.time_budget();
-        budget.is_some_and(|budget| state.worked * 4 > budget * 3)
-    }
-
     /// Returns whether each point was tried, or so many that a promising one is examined first.
     fn has_tried_enough(&self, state: &State) -> bool {
         let budget = state.plan.stop.time_budget();
@@ -392,6 +386,12 @@ impl HuntMemory {
         let failing = examined.filter(|one| one.fresh.failures > 0);
         failing.max_by(|a, b| rate(a).total_cmp(&rate(b)))
     }
+}
+
+/// Returns whether the time for holds that were not tried is over.
+fn has_spent_search_time(state: &State) -> bool {
+    let budget = state.plan.stop.time_budget();
+    budget.is_some_and(|budget| state.worked * 4 > budget * 3)
 }
 
 /// Returns the failure rate of the trials without holds.
