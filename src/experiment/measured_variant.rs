@@ -71,6 +71,12 @@ fn measure_tally(
         .chain(captured)
         .filter(|group| !is_bug(group));
     let failures = bugs.iter().map(|group| group.trials.len() as u64).sum();
+    // Often only captured trials have a stack.
+    let captured_groups = state.captured_tally(variant).groups.values();
+    let with_stacks = bugs
+        .iter()
+        .copied()
+        .chain(captured_groups.filter(|group| is_bug(group)));
     let pass = tally.pass_times.quantile_at(0.5);
     MeasuredBaseline {
         one_life: state.shares_a_life(),
@@ -87,7 +93,7 @@ fn measure_tally(
             .flat_map(|group| all_names(&group.signature))
             .collect(),
         bugs: bugs.iter().map(|group| as_a_bug(group)).collect(),
-        functions: functions_of_sites(bugs.iter().flat_map(|group| &group.sites)),
+        functions: functions_of_sites(with_stacks.flat_map(|group| &group.sites)),
         ..questions::measure_variant(state, variant, failures)
     }
 }

@@ -515,7 +515,7 @@ fn window_lines(memory: &HuntMemory, examined: &Examination) -> Vec<WindowLine> 
     type LineKey = (bool, Option<String>, Option<u32>, Option<String>);
     let mut lines: BTreeMap<LineKey, WindowLine> = BTreeMap::new();
     for (point, holds) in neighbour_holds(examined) {
-        let counts = memory.counts_of(&holds);
+        let counts = memory.counts_of(holds);
         let Some(learned) = memory.points.get(point).map(|one| &one.learned) else {
             continue;
         };

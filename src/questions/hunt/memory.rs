@@ -4,7 +4,7 @@ use super::attempts::{hold_at, without_watches};
 use super::points::HuntPoints;
 use crate::model::{
     CodeAnchor, FailureKind, Hold, HoldPlan, HoldPoint, HuntQuestion, InconclusiveReason,
-    LearnedPoint, Occurrence, Outcome, RacingAccess, Trial, TrialId, VariantId,
+    Occurrence, Outcome, RacingAccess, Trial, TrialId, VariantId,
 };
 use crate::state::{Memory, State, TrialFacts};
 use provoke_stats::{lower_one_sided, real};
@@ -69,6 +69,11 @@ impl HeldCounts {
         self.launched() >= FIRST_FRESH_TRIALS && 2 * self.failures < self.launched()
     }
 
+    /// Returns the part of the trials that failed.
+    fn observed_rate(self) -> f64 {
+        real(self.failures) / real(self.launched().max(1))
+    }
+
     /// Returns a lower bound for the failure rate, so that few trials count less.
     fn plausible_rate(self) -> f64 {
         lower_one_sided(self.failures, self.launched(), 0.25)
@@ -130,8 +135,8 @@ pub(super) struct Examination {
     pub(super) example: Option<TrialId>,
     /// For every hold, what identifies its instruction in another build.
     pub(super) anchors: Vec<Option<CodeAnchor>>,
-    /// The points around each hold, with the index of the hold.
-    pub(super) neighbours: Vec<(usize, HoldPoint)>,
+    /// The points around the holds, each with the holds of which one is moved there.
+    pub(super) neighbours: Vec<(HoldPoint, Vec<Hold>)>,
 }
 
 impl HuntMemory {
@@ -357,19 +362,19 @@ impl HuntMemory {
     }
 
     fn begin_examination(&self, holds: Vec<Hold>) -> Examination {
-        let neighbours = holds.iter().enumerate().flat_map(|(index, hold)| {
-            let others = holds.iter().filter(move |other| *other != hold);
-            let is_free = move |learned: &&LearnedPoint| {
-                let mut others = others.clone();
-                !others.any(|other| other.point == learned.point)
-            };
-            let around = self.points.neighbours(&hold.point).into_iter();
-            around
-                .filter(is_free)
-                .map(move |learned| (index, learned.point.clone()))
-        });
+        let mut neighbours: Vec<(HoldPoint, Vec<Hold>)> = (0..holds.len())
+            .filter(|index| self.matters_in(&holds, *index))
+            .flat_map(|index| self.moved_holds(&holds, index))
+            .collect();
+        if neighbours.is_empty() {
+            // Each hold alone makes it fail, too: one of them shows its window better.
+            let alone = holds.iter().map(std::slice::from_ref);
+            let best =
+                alone.max_by(|a, b| self.plausible_rate(a).total_cmp(&self.plausible_rate(b)));
+            neighbours = best.map_or_else(Vec::new, |alone| self.moved_holds(alone, 0));
+        }
         Examination {
-            neighbours: neighbours.collect(),
+            neighbours,
             may_hang: self.stopped_early.contains(&holds),
             holds,
             hung_trials: 0,
@@ -377,6 +382,37 @@ impl HuntMemory {
             example: None,
             anchors: Vec::new(),
         }
+    }
+
+    /// Returns the points around one of several holds, each with the holds that are moved there.
+    fn moved_holds(&self, holds: &[Hold], index: usize) -> Vec<(HoldPoint, Vec<Hold>)> {
+        let is_free = |point: &HoldPoint| {
+            let mut others = holds
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != index);
+            !others.any(|(_, other)| other.point == *point)
+        };
+        let around = self.points.neighbours(&holds[index].point).into_iter();
+        let points = around
+            .map(|learned| &learned.point)
+            .filter(|point| is_free(point));
+        points
+            .map(|point| {
+                let mut moved = holds.to_vec();
+                moved[index].point.clone_from(point);
+                (point.clone(), moved)
+            })
+            .collect()
+    }
+
+    /// Returns whether a hold of several makes a difference: without it, the others make clearly fewer trials fail. Only
+    /// then do the points around it show a window.
+    fn matters_in(&self, holds: &[Hold], index: usize) -> bool {
+        let mut others = holds.to_vec();
+        others.remove(index);
+        let (with, without) = (self.counts_of(holds), self.counts_of(&others));
+        2.0 * without.observed_rate() < with.observed_rate()
     }
 
     /// Returns the examined hold with the highest failure rate.

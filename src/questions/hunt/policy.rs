@@ -276,21 +276,14 @@ fn untried_neighbour(
     };
     let around = neighbour_holds(examined).map(|(_, holds)| holds);
     let untried = around.filter(|holds| launched(holds) < NEIGHBOUR_TRIALS);
-    untried.min_by_key(launched)
+    untried.min_by_key(|holds| launched(holds)).cloned()
 }
 
 /// Returns the examined holds, one of them moved to each point around it.
 pub(super) fn neighbour_holds(
     examined: &Examination,
-) -> impl Iterator<Item = (&HoldPoint, Vec<Hold>)> {
-    let neighbours = examined.neighbours.iter().take(MOST_NEIGHBOURS);
-    neighbours.map(|(moved, point)| {
-        let mut holds = examined.holds.clone();
-        if let Some(hold) = holds.get_mut(*moved) {
-            hold.point.clone_from(point);
-        }
-        (point, holds)
-    })
+) -> impl Iterator<Item = &(HoldPoint, Vec<Hold>)> {
+    examined.neighbours.iter().take(MOST_NEIGHBOURS)
 }
 
 /// Returns holds whose memory is to be watched: those around the examined hold that failed, and their neighbours.
@@ -303,11 +296,11 @@ fn unwatched_hold(
         let reached = memory.points.get(point);
         reached.is_some_and(|one| one.learned.accesses_memory)
     };
-    let around: Vec<(&HoldPoint, Vec<Hold>)> = neighbour_holds(examined).collect();
+    let around: Vec<&(HoldPoint, Vec<Hold>)> = neighbour_holds(examined).collect();
     let fails = |at: usize| memory.counts_of(&around[at].1).failures > 0;
     // The last instruction after the window may be the access that closes it.
     let is_near = |at: usize| fails(at) || at.checked_sub(1).is_some_and(fails);
-    let near = (0..around.len()).filter(|at| is_near(*at) && accesses(around[*at].0));
+    let near = (0..around.len()).filter(|at| is_near(*at) && accesses(&around[*at].0));
     let mut watched = near.take(MOST_WATCHED).map(|at| &around[at].1);
     let holds = watched.find(|holds| {
         let is_open =
