@@ -199,7 +199,9 @@ impl State {
             let (streak, skipped) = &mut all[variant];
             match open {
                 OpenTrial::Finished(_, ended) if *known => match ended.outcome {
-                    Outcome::Void(InconclusiveReason::Warmup | InconclusiveReason::StoppedEarly) => {}
+                    Outcome::Void(
+                        InconclusiveReason::Warmup | InconclusiveReason::StoppedEarly,
+                    ) => {}
                     Outcome::Void(void) => {
                         *streak += 1;
                         *skipped |= void == InconclusiveReason::Skipped;
