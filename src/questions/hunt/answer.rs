@@ -159,6 +159,8 @@ impl HuntReport {
         };
         let held_tally = state.held_tally(VariantId(0));
         let examined = memory.best_examination();
+        // The best of several examined holds is reported, so each interval shares the error rate.
+        let held_alpha = alpha / real(memory.examination_count().max(1));
         let fresh = examined.map_or_else(HeldCounts::default, |one| one.fresh);
         let most_frequent = held_tally
             .groups
@@ -180,11 +182,11 @@ impl HuntReport {
                 trials: fresh.trials,
             }),
             held_interval: examined.map(|_| {
-                let interval = confidence_sequence(fresh.failures, fresh.trials, alpha);
+                let interval = confidence_sequence(fresh.failures, fresh.trials, held_alpha);
                 [interval.lo, interval.hi]
             }),
             unreached: fresh.unreached,
-            times_as_often: examined.and_then(|_| ratio_of_rates(fresh, natural, alpha)),
+            times_as_often: examined.and_then(|_| ratio_of_rates(fresh, natural, held_alpha)),
             places: examined.map_or_else(Vec::new, |one| {
                 let holds = one.holds.iter();
                 holds.map(|hold| describe_place(memory, hold)).collect()
@@ -265,7 +267,9 @@ impl AnswerText for HuntReport {
             lines.push(format!("failure: {crash}{same_as}"));
         }
         if let Some(ratio) = self.times_as_often.filter(|ratio| *ratio >= 1.1) {
-            let ratio = words::format_number(ratio.floor().max(1.0));
+            // Rounded down, because it is a lower bound.
+            let digits = if ratio < 10.0 { 10.0 } else { 1.0 };
+            let ratio = words::format_number((ratio * digits).floor() / digits);
             lines.push(format!("at least {ratio} times as often as without a hold"));
         }
         if self.unreached > 0 {

@@ -415,6 +415,11 @@ impl HuntMemory {
         2.0 * without.observed_rate() < with.observed_rate()
     }
 
+    /// Returns the number of holds that were examined, of which the answer reports the best.
+    pub(super) fn examination_count(&self) -> u64 {
+        self.earlier.len() as u64 + u64::from(self.examined.is_some())
+    }
+
     /// Returns the examined hold with the highest failure rate.
     pub(super) fn best_examination(&self) -> Option<&Examination> {
         let rate = |one: &&Examination| one.fresh.plausible_rate();

@@ -73,6 +73,47 @@ fn a_race_that_needs_two_holds_is_provoked_nearly_always() {
     assert!(10 * failures >= 8 * trials, "{said}");
 }
 
+/// Writes a file in place: it is empty for a moment.
+const WRITER: &str = r#"
+#include <fcntl.h>
+#include <unistd.h>
+int main(void) {
+    for (int i = 0; i < 3; i++) {
+        int file = open("config", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (write(file, "ready\n", 6) != 6) return 1;
+        close(file);
+        usleep(300);
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn the_programs_of_a_scenario_are_held_although_each_has_one_thread() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    sandbox.write("writer.c", WRITER);
+    compile_here(&sandbox, "writer.c");
+    sandbox.write(
+        "scenario.toml",
+        r#"
+        ask = "hunt"
+        runs = 60
+        [[actor]]
+        name = "writer"
+        command = ["./program"]
+        role = "helper"
+        [[actor]]
+        name = "reader"
+        command = ["sh", "-c", "sleep 0.002; test ! -e config || test -s config"]
+        "#,
+    );
+    let (report, said) = sandbox.ask("scenario", &["scenario.toml", "--seed", "1"]);
+    let points = report["answer"]["hunt"]["points"].as_u64();
+    // The calls alone are fewer.
+    assert!(points > Some(20), "{said}");
+}
+
 #[test]
 fn a_hunt_for_the_crash_of_a_run_begins_where_it_crashed() {
     let sandbox = Sandbox::new();
