@@ -4,12 +4,14 @@
     benches/hunt.py PROVOKE PROGRAM...
 
 A program is a C file, which is compiled with `cc -g -O1 -pthread`, or a Python file. The CPU time includes provoke and all
-trials. "first" is the working time of the run at the first failure under a hold.
+trials. "first" is the working time of the run at the first failure under a hold. "cost" is the duration of a trial with
+holds, as a multiple of that of a plain one.
 """
 
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -43,6 +45,22 @@ def first_failure(journal):
     return None
 
 
+def cost_of_holds(journal):
+    """Returns the median duration of passing trials with holds, as a multiple of that of plain ones."""
+    plans, durations = {}, {False: [], True: []}
+    for line in journal.read_text().splitlines():
+        event = json.loads(line)
+        if started := event.get("trial_started"):
+            plans[started["id"]] = started.get("hold")
+        if finished := event.get("trial_finished"):
+            plan = plans[finished["trial"]]
+            if finished["outcome"] == "pass" and not (plan and "learn" in plan):
+                durations[plan is not None].append(finished["seen"]["us"])
+    if not (durations[False] and durations[True]):
+        return None
+    return statistics.median(durations[True]) / statistics.median(durations[False])
+
+
 def share(counts):
     return f"{counts['failures']}/{counts['trials']}" if counts else "-"
 
@@ -64,8 +82,10 @@ def measure(provoke, source, folder):
     plain = json.loads(plain_report.read_text())["variants"][0]
     window = sorted({line["line"] for line in hunt["window"] if line["failures"] and line["line"]})
     first = first_failure(out / "events.jsonl")
+    cost = cost_of_holds(out / "events.jsonl")
     print(
         f"{source.stem:22} {share(plain):>12} {cpu:6.1f} {first if first is None else round(first, 2)!s:>6}"
+        f" {'-' if cost is None else f'{cost:.1f}':>5}"
         f" {share(hunt['held']):>8} {len(hunt['places'])} {'races' if hunt['races'] else '-':6} lines {window}",
         flush=True,
     )
@@ -74,7 +94,7 @@ def measure(provoke, source, folder):
 def main():
     provoke, *sources = sys.argv[1:]
     provoke = os.path.abspath(provoke)
-    print(f"{'program':22} {'plain':>12} {'CPU s':>6} {'first':>6} {'held':>8} holds")
+    print(f"{'program':22} {'plain':>12} {'CPU s':>6} {'first':>6} {'cost':>5} {'held':>8} holds")
     with tempfile.TemporaryDirectory() as folder:
         for source in sources:
             measure(provoke, Path(source).resolve(), Path(folder))

@@ -12,7 +12,7 @@ use provoke_model::{
     HoldPoint, LearnedPoint, RacingAccess,
 };
 use provoke_sys::call_filter::CLONE3;
-use provoke_sys::call_filter::{TRACED_CALLS, is_creation};
+use provoke_sys::call_filter::{PTRACE, TRACED_CALLS, is_creation};
 use provoke_sys::memory::read_mappings;
 use provoke_sys::ptrace::ThreadStop;
 use provoke_sys::timed_wait::longest_wait;
@@ -20,6 +20,7 @@ use provoke_sys::tracee::{self, Creation, GeneralRegisters, StopReason, WatchedA
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,13 @@ const LOOKS: u32 = 2;
 /// Signals that usually end a process: its memory must be unchanged then.
 const FATAL: [i32; 9] = [3, 4, 5, 6, 7, 8, 11, 24, 31];
 const SIGTRAP: i32 = 5;
+/// Bit of the mode of a file: its program runs as the owner of the file.
+const SET_USER_ID: u32 = 0o4000;
+/// Why a program that uses `ptrace` cannot be held.
+const TRACES_ITSELF: &str = "it traces processes itself, and a process can have only one tracer";
+/// Why a program that gains privileges cannot be held.
+const GAINS_PRIVILEGES: &str =
+    "it executes a set-user-ID program, which has no privileges while it is traced";
 /// Index of the breakpoint at which the loader reports that it has loaded files.
 const LOAD_EVENT: usize = usize::MAX;
 /// A thread that continues by itself within this time counts as running.
@@ -237,6 +245,9 @@ impl HoldSession {
                 hold.held = None;
             }
         }
+        if gains_privileges(pid) {
+            self.refuse(GAINS_PRIVILEGES.to_owned());
+        }
         // The new program may race with other processes, although it has one thread.
         if self.created > 1 {
             self.begin_process(pid);
@@ -410,6 +421,10 @@ impl HoldSession {
         };
         if is_creation(call) {
             let _ = tracee::keep_creation_traced(tid, call);
+            return resume(tid, 0);
+        }
+        if call == PTRACE {
+            self.refuse(TRACES_ITSELF.to_owned());
             return resume(tid, 0);
         }
         let pid = self.pid_of(tid);
@@ -820,7 +835,10 @@ impl HoldSession {
 /// Others do not stop the programs.
 pub fn traced_calls(plan: &HoldPlan) -> Vec<u64> {
     let is_progress = |hold: &Hold| matches!(hold.end, HoldEnd::OthersProgressed(_));
-    if matches!(plan, HoldPlan::Learn(_)) || plan.holds().iter().any(is_progress) {
+    if matches!(plan, HoldPlan::Learn(_)) {
+        return TRACED_CALLS.into_iter().chain([PTRACE]).collect();
+    }
+    if plan.holds().iter().any(is_progress) {
         return TRACED_CALLS.to_vec();
     }
     let calls = plan.holds().iter().filter_map(|hold| match hold.point {
@@ -846,6 +864,13 @@ fn pass_unknown_breakpoint(tid: i32, pid: i32, address: u64) {
 fn resume(tid: i32, signal: i32) {
     // The thread may have been killed meanwhile.
     let _ = tracee::continue_thread(tid, signal);
+}
+
+/// Returns whether the program of a process would have the privileges of another user if it were not traced.
+fn gains_privileges(pid: i32) -> bool {
+    let program = fs::metadata(format!("/proc/{pid}/exe"));
+    let is_root = rustix::process::geteuid().is_root();
+    !is_root && program.is_ok_and(|program| program.mode() & SET_USER_ID != 0)
 }
 
 /// Returns the state of a thread: `R` if it can run, `S` if it waits.

@@ -435,6 +435,18 @@ fn a_point_that_is_never_reached_holds_nobody() {
 }
 
 #[test]
+fn a_program_that_traces_processes_is_refused() {
+    needs!(provoke_test_needs::program("cc"));
+    let program = Compiled::new("correct/traces.c", &[]);
+    let run = program.run(&HoldPlan::Learn(CodeScope::Own));
+    let refused = run.holds.refused.unwrap();
+    assert!(
+        refused.starts_with("it traces processes itself"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn a_hold_ends_when_its_time_is_over() {
     needs!(provoke_test_needs::program("cc"));
     let program = Compiled::new("correct/atomics.c", &[]);

@@ -88,6 +88,8 @@ const FIRST_ARGUMENT: u32 = 16;
 pub(crate) const CLONE: u64 = 56;
 /// Creates a process; its flags are in memory, where a filter cannot read them.
 pub const CLONE3: u64 = 435;
+/// Traces another process, or asks to be traced.
+pub const PTRACE: u64 = 101;
 /// Creates a thread or a process without the tracer of its creator.
 pub(crate) const UNTRACED: u64 = 0x0080_0000;
 
