@@ -139,8 +139,13 @@ pub fn left_behind(processes: u64, objects: u64) -> Option<String> {
 /// Says that provoke ended a deadlocked trial before its timeout; `None` for any other trial.
 pub fn early_end(seen: &Observation) -> Option<String> {
     let timeout = seen.hang.as_ref()?.ended_before;
-    let words = format_seconds(timeout.as_secs_f64());
-    let text = format!("provoke did not wait for the timeout of {words}: no thread can continue");
+    let (ran, timeout_words) = (
+        format_seconds(seen.elapsed.as_secs_f64()),
+        format_seconds(timeout.as_secs_f64()),
+    );
+    let text = format!(
+        "deadlock: stopped after {ran} instead of {timeout_words}, because no thread can continue"
+    );
     (!timeout.is_zero()).then_some(text)
 }
 

@@ -29,7 +29,7 @@ impl ListArgs {
             term::print_result(&term::format_runs(&runs))?;
             let count = words::format_count(runs.len() as u64, "run");
             let last = RunFolder::find_run("last", &root).map_or(String::new(), |last| {
-                format!("; `last` is {}", last.run_name().to_safe())
+                format!("; `last` is {}", last.shortest_reference(&root).to_safe())
             });
             let folder = path::absolute(&root).unwrap_or(root);
             term::print_message(&format!("{count} in `{}`{last}", folder.to_safe()));

@@ -12,15 +12,16 @@ use std::ffi::OsString;
 ///
 /// The command runs directly, without a shell. Its arguments may contain {trial}, {slot}, {seed},
 /// {dir} and {variant}; its environment has PROVOKE_TRIAL, PROVOKE_SLOT, PROVOKE_SEED, PROVOKE_DIR and
-/// PROVOKE_VARIANT. If the first five trials all fail with the same exit code and message, a run without
-/// -n stops, because the command is probably wrong (--keep-going runs all trials).
+/// PROVOKE_VARIANT. If the first five trials all fail with the same exit code and message, or in the same deadlock,
+/// a run without -n stops (--keep-going runs all trials).
 #[derive(Args)]
 #[command(override_usage = "provoke run [OPTIONS] [--] CMD...", after_help = RUN_EXAMPLES)]
 pub(super) struct RunArgs {
     /// Do not stop if the first trials all fail in the same way
     ///
     /// Without -n, --max-fail, --width, --expect and --max-rate, a run of one variant stops if its first
-    /// five trials all fail with the same exit code and message. Such a run is not used as a baseline.
+    /// five trials all fail with the same exit code and message (such a run is not used as a baseline), or in the same
+    /// deadlock.
     #[arg(long, help_heading = "When to stop", hide_short_help = true)]
     keep_going: bool,
     #[command(flatten)]

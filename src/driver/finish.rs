@@ -1,6 +1,6 @@
 //! Judges a finished trial, and keeps or removes its evidence.
 
-use super::{LoopState, RunningTrial};
+use super::{LoopState, RunningTrial, identical_failures};
 use crate::exec::{STORY, remove_cores};
 use crate::model::{
     Ending, Event, FailureKind, HoldPlan, InconclusiveReason, KeepRule, Observation, Outcome, Trial,
@@ -55,10 +55,16 @@ impl LoopState<'_, '_> {
             let text = format!("the `conclude` command failed: {:?}", hook.ending);
             self.emit_warning(text);
         }
-        if self.looks_for_alike
-            && let Some(words) = oracle::last_words(&seen)
-        {
-            self.first_words.insert(trial.id, words);
+        if self.looks_for_alike {
+            let hang = seen.hang.as_ref();
+            let is_proved = hang.is_some_and(|hang| !hang.ended_before.is_zero());
+            let words = if is_proved {
+                Some(identical_failures::DEADLOCK.to_owned())
+            } else {
+                oracle::last_words(&seen)
+            };
+            self.first_words
+                .extend(words.map(|words| (trial.id, words)));
         }
         self.cannot_start |= cannot_start(&seen);
         if outcome == Outcome::Pass {

@@ -1,4 +1,4 @@
-//! Detects a command that fails in the same way every time, because it is probably mistyped.
+//! Detects a command that fails in the same way every time: it is probably mistyped, or further trials show nothing new.
 
 use crate::model::{FailureKind, TrialId, VariantId};
 use crate::state::State;
@@ -15,7 +15,11 @@ pub(super) fn is_due(state: &State) -> bool {
     state.tally_of(VARIANT).counted_trials() >= FIRST
 }
 
-/// Returns a message for the user if all trials so far failed with one exit code and one message.
+/// Message of a trial in which no thread could continue.
+pub(super) const DEADLOCK: &str = "deadlock";
+
+/// Returns a message for the user if all trials so far failed with one exit code and one message, or all in the same
+/// deadlock.
 ///
 /// Counted trials are a prefix in launch order, so that fast failures do not overtake slow passes.
 pub(super) fn explain_alike_failures(
@@ -25,9 +29,6 @@ pub(super) fn explain_alike_failures(
     let tally = state.tally_of(VARIANT);
     let mut groups = tally.groups.values();
     let (group, others) = (groups.next()?, groups.next());
-    let FailureKind::Exit { code } = group.kind else {
-        return None;
-    };
     let all = tally.failures == tally.counted_trials() && others.is_none();
     let message = words.get(group.trials.first()?)?;
     let same = group
@@ -37,13 +38,22 @@ pub(super) fn explain_alike_failures(
     if !all || !same {
         return None;
     }
+    let trials = tally.counted_trials();
+    let code = match group.kind {
+        FailureKind::Exit { code } => code,
+        FailureKind::Hang { .. } if message == DEADLOCK => {
+            return Some(format!(
+                "every trial ends in the same deadlock, so more trials show nothing new. The run stopped after {trials} trials; --keep-going runs all trials"
+            ));
+        }
+        _ => return None,
+    };
     let exit = if message.is_empty() {
         format!("exit code {code}, no output")
     } else {
         format!("exit code {code}: {message}")
     };
     Some(format!(
-        "every trial fails in the same way ({exit}): check the command. The run stopped after {} trials and is not used as a baseline; --keep-going runs all trials",
-        tally.counted_trials()
+        "every trial fails in the same way ({exit}): check the command. The run stopped after {trials} trials and is not used as a baseline; --keep-going runs all trials"
     ))
 }

@@ -2,7 +2,7 @@
 
 use super::earlier_runs;
 use super::measured_variant::{BaselineFilter, measure_variant};
-use crate::model::{self, ConfirmQuestion, Event, MeasuredBaseline, StopCause, VariantId};
+use crate::model::{self, ConfirmQuestion, Event, MeasuredBaseline, VariantId};
 use crate::questions::{self, PooledBaseline};
 use crate::report;
 use crate::scenario::{MEASURE_FIRST, PlanError, QuestionSettings, Scenario};
@@ -135,7 +135,7 @@ impl ResolvedBaseline {
                 Ok((folder, state))
             });
         if let Ok((_, state)) = &read
-            && state.stopped == Some(StopCause::AllAlike)
+            && state.is_probably_mistyped()
         {
             return Err(PlanError::of_field(
                 "baseline",
@@ -270,8 +270,7 @@ pub fn pooled_baseline(state: &State, folder: &RunFolder) -> Option<PooledBaseli
         return None;
     };
     let alone = measure_variant(state, VariantId(0), &BaselineFilter::AsThere);
-    let alike = state.stopped == Some(StopCause::AllAlike);
-    if alone.failures == 0 || alone.one_life || alike {
+    if alone.failures == 0 || alone.one_life || state.is_probably_mistyped() {
         return None;
     }
     let base = earlier_runs::add_to(alone, state, VariantId(0), folder, &BaselineFilter::AsThere);

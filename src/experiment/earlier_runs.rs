@@ -6,7 +6,7 @@
 use super::measured_variant::{BaselineFilter, measure_variant};
 use crate::model::{
     EarlierTrials, Event, ExcludedRun, Host, MeasuredBaseline, Plan, RateMismatch, RunCounts,
-    StopCause, Survey, VariantId,
+    Survey, VariantId,
 };
 use crate::questions;
 use crate::state::State;
@@ -32,6 +32,8 @@ struct EarlierRun {
     run: String,
     measured: MeasuredBaseline,
     kinds: BTreeSet<String>,
+    /// Files that only one of the two runs had in the working directory.
+    other_files: Vec<String>,
 }
 
 /// Adds the counts of other runs of the same program to a baseline, which is a variant of a run in this directory.
@@ -70,6 +72,7 @@ pub(super) fn add_to(
         run: state.run.clone(),
         failures: base.failures,
         trials: base.trials,
+        other_files: Vec::new(),
     };
     let others: Vec<&EarlierRun> = found
         .iter()
@@ -178,12 +181,14 @@ fn find_earlier_runs(
         if wanted.folder == folder.path().canonicalize().ok().as_deref() {
             continue;
         }
-        let Some((variants, refused)) = matching_variants(&folder, wanted, &mut seeds) else {
+        let Some((variants, other_files, refused)) = matching_variants(&folder, wanted, &mut seeds)
+        else {
             continue;
         };
         let one = match refused {
             Some(why) => Err(why),
-            None => read_measured(&folder, &variants, looked_for, wanted),
+            None => read_measured(&folder, &variants, looked_for, wanted)
+                .map(|run| EarlierRun { other_files, ..run }),
         };
         match one {
             Ok(one) if one.measured.trials == 0 => {}
@@ -197,13 +202,13 @@ fn find_earlier_runs(
     (found, left_out)
 }
 
-/// Returns the variants of a run with the same command, each with the reason if it does not count; `None` if the run
-/// has no such variant.
+/// Returns the variants of a run with the same command, the files that only one of the two runs had, and the reason if
+/// the run does not count; `None` if the run has no such variant.
 fn matching_variants(
     folder: &RunFolder,
     wanted: &EarlierQuery,
     seeds: &mut BTreeSet<u64>,
-) -> Option<(Vec<VariantId>, Option<String>)> {
+) -> Option<(Vec<VariantId>, Vec<String>, Option<String>)> {
     let Ok(Event::RunStarted {
         plan, host, survey, ..
     }) = store::first_event(&folder.journal_path())
@@ -216,10 +221,13 @@ fn matching_variants(
         .map(VariantId)
         .take(plan.variants.len())
         .filter(|id| !is_search || *id == State::FAILING);
-    let (mut same, mut unlike) = (Vec::new(), Vec::new());
+    let (mut same, mut unlike, mut other_files) = (Vec::new(), Vec::new(), Vec::new());
     for id in ids {
         match compare_variants((wanted.side, wanted.variant), (there, id)) {
-            TrialSimilarity::Same => same.push(id),
+            TrialSimilarity::Same(files) => {
+                same.push(id);
+                other_files = files;
+            }
             TrialSimilarity::Unlike(why) => unlike.push(why),
             TrialSimilarity::OtherCommand => {}
         }
@@ -245,7 +253,7 @@ fn matching_variants(
     } else {
         None
     };
-    Some((same, refused))
+    Some((same, other_files, refused))
 }
 
 /// Reads the counts of a run, or returns why they do not count.
@@ -257,13 +265,14 @@ fn read_measured(
 ) -> Result<EarlierRun, String> {
     let state =
         store::read_run(&folder.journal_path(), |_, _| {}).map_err(|error| error.to_string())?;
-    if state.stopped == Some(StopCause::AllAlike) {
+    if state.is_probably_mistyped() {
         return Err("it stopped early, because every trial failed in the same way".to_owned());
     }
     let mut found = EarlierRun {
         run: folder.run_name(),
         measured: MeasuredBaseline::default(),
         kinds: BTreeSet::new(),
+        other_files: Vec::new(),
     };
     for &id in variants {
         let one = measure_variant(&state, id, looked_for);
@@ -295,6 +304,7 @@ impl EarlierRun {
             run: self.run.clone(),
             failures,
             trials,
+            other_files: self.other_files.clone(),
         }
     }
 

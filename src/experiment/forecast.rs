@@ -117,7 +117,10 @@ impl TrialForecast {
         if let Some(base) = &self.baseline {
             let least = stats::clopper_pearson(base.failures, base.trials, alpha).lo;
             rows.add_exact(
-                &format!("  if it fails in only {} %", words::format_percent(least)),
+                &format!(
+                    "  if the true rate is the lower limit, {} %",
+                    words::format_percent(least)
+                ),
                 stats::runs_to_see_one(least, 1.0 - alpha),
             );
         }

@@ -58,6 +58,9 @@ pub fn judge_trial(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> 
 /// Returns the suspected hang of a trial that was inspected before its timeout.
 pub fn seeming_hang(variant: &VariantPlan, seen: &Observation) -> Option<Failure> {
     seen.hang.as_ref()?;
+    if seen.load.as_ref().is_some_and(|load| !load.seems_hung()) {
+        return None;
+    }
     Some(failure_of(
         FailureKind::Hang { stopped: false },
         variant,

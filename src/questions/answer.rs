@@ -3,11 +3,12 @@
 use super::{
     Bisection, Comparison, Confirmation, HuntReport, Reduction, Shrinking, Threshold, of_plan,
 };
-use crate::model::{Plan, VariantId};
+use crate::model::{Plan, RunCounts, VariantId};
 use crate::state::State;
 use crate::words;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The answer to a question.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -96,10 +97,32 @@ pub(super) fn independence_assumptions(state: &State) -> Vec<String> {
     held.into_iter().chain(shared).collect()
 }
 
-/// Says that runs which count together may differ in unrecorded facts.
-pub(super) fn unrecorded_assumption(runs: &str) -> String {
-    format!("{runs} do not differ in anything that is not recorded, such as an external database")
+/// Says that runs which count together may differ in unrecorded facts, and in files that only some of them had.
+pub(super) fn unrecorded_assumption(runs: &str, counted: &[RunCounts]) -> Vec<String> {
+    let files: BTreeSet<&String> = counted.iter().flat_map(|run| &run.other_files).collect();
+    let names: Vec<String> = files
+        .iter()
+        .take(FILES)
+        .map(|name| format!("`{}`", words::sanitize_line(name)))
+        .collect();
+    let more = match files.len().saturating_sub(FILES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let with_files = (!files.is_empty()).then(|| {
+        format!(
+            "files that only some of these runs had do not matter: {}{more}",
+            names.join(", ")
+        )
+    });
+    let unrecorded = format!(
+        "{runs} do not differ in anything that is not recorded, such as an external database"
+    );
+    std::iter::once(unrecorded).chain(with_files).collect()
 }
+
+/// Maximum number of files that an assumption names.
+const FILES: usize = 3;
 
 /// Returns a probability of error as text: `1 of 20`.
 pub(super) fn one_of(alpha: f64) -> String {

@@ -182,6 +182,7 @@ pub(super) fn excluded_runs(left_out: &[ExcludedRun]) -> Option<String> {
             let why = words::sanitize_line(why);
             match count {
                 1 => why,
+                _ if reasons.len() == 1 => why,
                 count => format!("{why} ({count} runs)"),
             }
         })

@@ -1,12 +1,12 @@
 //! Describes the expected effort and result of a run before its start.
 
-use super::{forecast_duration, load_assumptions};
+use super::{forecast_duration, load_summary};
 use crate::questions;
 use crate::state::State;
 
 /// Describes the expected effort and result before the start.
 pub fn lines_before_start(state: &State) -> Vec<String> {
-    let mut lines = load_assumptions(state);
+    let mut lines = load_summary(state);
     lines.extend(questions::of_plan(&state.plan).lines_before_start(state));
     lines.extend(questions::describe_settings(state));
     lines.extend(forecast_duration(state, None));

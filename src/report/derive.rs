@@ -54,6 +54,7 @@ impl Report {
                 .to_string(),
             seconds: state.worked.as_secs_f64(),
             seconds_left: seconds_left(state),
+            trials_left: trials_left(state),
             overhead_seconds: state.mean_overhead().as_secs_f64(),
             jobs: state.plan.jobs,
             seed: state.plan.seed,
@@ -337,6 +338,19 @@ fn seconds_left(state: &State) -> Option<f64> {
     Some(limit.saturating_sub(state.worked).as_secs_f64())
 }
 
+/// Returns how many trials are still to run at most, and their expected duration in seconds.
+fn trials_left(state: &State) -> Option<(u64, f64)> {
+    if state.finished {
+        return None;
+    }
+    let left = questions::policy_of_plan(&state.plan).remaining_trials(state)?;
+    let completed = state.completed_trials();
+    let each = state.worked.as_secs_f64() / real(completed);
+    let seconds = real(left) * each;
+    let limit = seconds_left(state).unwrap_or(f64::INFINITY);
+    (left > 0 && completed > 0).then_some((left, seconds.min(limit)))
+}
+
 fn late_trials(state: &State) -> Vec<LateTrial> {
     let late = state.late.iter().filter_map(|(trial, seen)| {
         let hang = oracle::seeming_hang(state.plan.variant_plan(trial.variant), seen)?;
@@ -360,10 +374,18 @@ fn collect_notes(
     let mut notes: Vec<String> = grown.map(ProcessGrowth::describe_growth).collect();
     if let Some(held) = &state.plan.held {
         notes.push(format!(
-            "threads were held as {} found: these are not natural rates",
+            "threads were held at the place that {} found, so the failure rate is not the natural one",
             held.run
         ));
     }
+    notes.extend(state.late.iter().filter_map(|(trial, seen)| {
+        let load = seen.load.as_ref().filter(|load| !load.seems_hung())?;
+        Some(format!(
+            "trial {} was stopped after {} under load; the service was responding",
+            trial.id.0,
+            words::format_seconds(load.elapsed.as_secs_f64())
+        ))
+    }));
     notes.extend(describe_heap_damage(variants));
     for variant in variants {
         let of = if variant.name.is_empty() {

@@ -1,6 +1,7 @@
 //! Groups the failures of one bug: measured trials together with captured trials.
 
 use super::{SignatureReport, VariantReport};
+use crate::model::EvidenceDepth;
 use crate::words;
 
 /// Measured failures that are one bug, as far as is known.
@@ -67,34 +68,44 @@ impl FailureGroup<'_> {
         let mut known = Vec::new();
         if !self.measured.iter().any(|seen| is_itself(&seen)) {
             let caught = words::trial_list(&self.is.trials, most);
-            known.push(format!(
-                "stack from extra trials {caught}, which do not count"
-            ));
+            known.push(match self.is.trials.len() {
+                1 => format!("stack from extra trial {caught} (not counted in the rate)"),
+                trials => {
+                    format!("stack from {trials} extra trials: {caught} (not counted in the rate)")
+                }
+            });
             if !self.measured.is_empty() {
                 known.push(format!(
-                    "{} the same crash address in the kernel log",
-                    subject_and_verb(count(&self.measured), total, ["has", "have"])
+                    "{} crashed at the same address (kernel log)",
+                    subject(count(&self.measured), total)
                 ));
             }
         }
         if !self.probable.is_empty() {
             let outcome = &self.probable[0].outcome;
-            known.push(format!(
-                "{} only {outcome}, without a stack: probably this crash",
-                subject_and_verb(count(&self.probable), total, ["shows", "show"])
-            ));
+            let (probable, of_kernel) = (count(&self.probable), self.measured.first());
+            let is_logged = of_kernel.is_some_and(|seen| seen.depth == EvidenceDepth::Kernel);
+            known.push(if is_logged {
+                format!(
+                    "of the other {probable}, only {outcome} is known, because the kernel logs few of many crashes: probably this crash"
+                )
+            } else {
+                format!(
+                    "of {}, only {outcome} is known, without a stack: probably this crash",
+                    subject(probable, total)
+                )
+            });
         }
         known
     }
 }
 
-/// Returns `all 3 failures have`, `both failures have`, `1 of 3 failures has`.
-fn subject_and_verb(count: u64, total: u64, [one, many]: [&str; 2]) -> String {
+/// Returns `all 3`, `both`, `1 of 3`.
+fn subject(count: u64, total: u64) -> String {
     match count {
-        1 if total == 1 => format!("the failure {one}"),
-        2 if total == 2 => format!("both failures {many}"),
-        _ if count == total => format!("all {total} failures {many}"),
-        1 => format!("1 of {total} failures {one}"),
-        _ => format!("{count} of {total} failures {many}"),
+        1 if total == 1 => "the failure".to_owned(),
+        2 if total == 2 => "both".to_owned(),
+        _ if count == total => format!("all {total}"),
+        _ => format!("{count} of {total}"),
     }
 }

@@ -27,10 +27,14 @@ fn describe_rate(variant: &VariantReport, confidence: f64) -> String {
     }
     let within = format_interval(rate.interval());
     let trials = format_count(n, "trial");
+    let wider = match variant.stop_rule {
+        StopRule::User => ", wider because the run was interrupted",
+        _ => "",
+    };
     match rate.point {
         None if k == 0 => {
             let bound = percent_bound(rate.interval()[1]);
-            format!("0 of {trials} failed: rate below {bound} % ({confidence} % interval)")
+            format!("0 of {trials} failed: rate below {bound} % ({confidence} % interval{wider})")
         }
         None => {
             let passes = plural_of(n - 1, "pass", "passes");
@@ -42,7 +46,7 @@ fn describe_rate(variant: &VariantReport, confidence: f64) -> String {
                 Some(outcome) => format!("{outcome} in {k} of {trials}"),
                 None => format!("{k} of {trials} failed"),
             };
-            format!("{failed}: {point} % ({confidence} % interval {within})")
+            format!("{failed}: {point} % ({confidence} % interval {within}{wider})")
         }
     }
 }

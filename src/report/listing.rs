@@ -35,7 +35,8 @@ impl RunListing {
             result: if report.finished {
                 result
             } else {
-                format!("{} so far", result.trim_end_matches(" yet"))
+                let result = result.trim_end_matches(" yet");
+                format!("{} so far", result.trim_end_matches(" failed"))
             },
             crash: most_frequent_failure(&report),
             command: report.command,

@@ -454,6 +454,9 @@ pub(super) fn service_run_lines(seen: &LoadObservation, load: &LoadPlan) -> Vec<
         death if death.hung => "it hung",
         _ => "it died",
     };
+    let is_at_first_requests = seen.stage == LoadStage::Loading
+        && seen.answered_until(death) == seen.warmed
+        && death.answering == 0;
     let kinds: Vec<String> = load
         .requests
         .iter()
@@ -470,6 +473,17 @@ pub(super) fn service_run_lines(seen: &LoadObservation, load: &LoadPlan) -> Vec<
         0 => String::new(),
         answering => format!(", {answering} of them partly answered"),
     };
+    if is_at_first_requests && death.in_flight > 0 {
+        let after = match seen.warmed {
+            0 => String::new(),
+            warmed => format!(", after {}", words::format_count(warmed, "warm-up request")),
+        };
+        all.push(match death.in_flight {
+            1 => format!("{ended} at the first request{kinds}{after}"),
+            several => format!("{ended} at the first {several} parallel requests{kinds}{after}"),
+        });
+        return all;
+    }
     all.push(format!(
         "{ended} {stage}, after {}, with {} in flight{kinds}{answering}",
         describe_responses(seen, death),
@@ -478,17 +492,26 @@ pub(super) fn service_run_lines(seen: &LoadObservation, load: &LoadPlan) -> Vec<
     all
 }
 
-/// Returns `22 responses, 20 of them to warm-up requests`.
+/// Returns `22 responses (20 in the warm-up)`.
 fn describe_responses(seen: &LoadObservation, death: &RequestsAtFailure) -> String {
     let all = words::format_count(seen.answered_until(death), "response");
     match (seen.stage, seen.warmed) {
         (LoadStage::WarmUp, _) | (_, 0) => all,
-        (_, warmed) => format!("{all}, {warmed} of them to warm-up requests"),
+        (_, warmed) => format!("{all} ({warmed} in the warm-up)"),
     }
 }
 
 /// Describes a trial of a service, including defaults that the user did not set.
 pub fn load_assumptions(state: &State) -> Vec<String> {
+    load_lines(state, false)
+}
+
+/// Describes the load of a trial of a service.
+pub fn load_summary(state: &State) -> Vec<String> {
+    load_lines(state, true)
+}
+
+fn load_lines(state: &State, is_short: bool) -> Vec<String> {
     let Some(load) = &state.plan.load else {
         return Vec::new();
     };
@@ -545,15 +568,19 @@ pub fn load_assumptions(state: &State) -> Vec<String> {
         .iter()
         .map(|request| request.name.as_str())
         .collect();
+    let requests = format!(
+        "requests to {url}: {}",
+        words::sanitize_line(&what.join(", "))
+    );
+    if is_short {
+        return vec![format!("each trial: {amount} {pace}"), requests];
+    }
     vec![
         format!(
             "each trial: {begins} {ready} (--ready); {warm}{amount} {pace}; {} of quiet (--quiet-time); then it must still run",
             time(load.settle)
         ),
-        format!(
-            "requests to {url}: {}",
-            words::sanitize_line(&what.join(", "))
-        ),
+        requests,
     ]
 }
 

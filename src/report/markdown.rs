@@ -5,7 +5,9 @@
 //! HTML.
 
 use super::issue::Issue;
-use super::{FailureKindReport, LoadTotals, Report, VariantReport, bars, headlines};
+use super::{
+    FailureKindReport, LoadTotals, Report, SignatureReport, VariantReport, bars, headlines,
+};
 use crate::model::{EvidenceDepth, Site};
 use crate::questions::{Answer, VariantResult};
 use crate::words;
@@ -382,26 +384,44 @@ fn write_signatures(report: &Report, several: bool, out: &mut dyn io::Write) -> 
         let captured = variant.captured.iter();
         let captured = captured.flat_map(|captured| &captured.signatures);
         let measured = variant.signatures.iter().map(|seen| (seen, "counted"));
+        // A crash that the kernel's log names and the stack of an extra trial shows has two signatures.
+        let with_stack = |seen: &SignatureReport| match seen.same_as.as_slice() {
+            [id] => variant
+                .captured_signatures()
+                .iter()
+                .find(|one| one.id == *id),
+            _ => None,
+        };
+        let shown: Vec<&str> = variant
+            .signatures
+            .iter()
+            .filter_map(|seen| Some(with_stack(seen)?.id.as_str()))
+            .collect();
+        let captured = captured.filter(|seen| !shown.contains(&seen.id.as_str()));
         for (seen, how) in measured.chain(captured.map(|seen| (seen, "extra, not counted"))) {
             if seen.depth == EvidenceDepth::Status && seen.same_as.is_empty() {
                 continue;
             }
+            let better = with_stack(seen);
             let of = if several {
                 format!("| {} ", inline_code(&variant.name))
             } else {
                 String::new()
             };
-            let (title, list) = (
-                escape_markdown(&seen.title),
-                words::trial_list(&seen.trials, LISTED),
-            );
-            let same = match seen.same_as.as_slice() {
-                [] => String::new(),
-                same => format!(", also `{}`", same.join("`, `")),
+            let mut list = words::trial_list(&seen.trials, LISTED);
+            if let Some(better) = better {
+                let stacks = words::trial_list(&better.trials, LISTED);
+                let _ = write!(list, "; stack in extra trials {stacks}");
+            }
+            let ids = match (better, seen.same_as.as_slice()) {
+                (Some(better), _) => format!("`{}`; in the kernel log: `{}`", better.id, seen.id),
+                (None, []) => format!("`{}`", seen.id),
+                (None, same) => format!("`{}`, also `{}`", seen.id, same.join("`, `")),
             };
+            let title = escape_markdown(&better.unwrap_or(seen).title);
             rows.push(format!(
-                "{of}| {title} | `{}`{same} | {how} | {} | {list} |",
-                seen.id, seen.count
+                "{of}| {title} | {ids} | {how} | {} | {list} |",
+                seen.count
             ));
         }
     }

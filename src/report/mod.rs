@@ -38,7 +38,7 @@ pub use export::{ExportError, Format, export_report};
 pub use group::{FailureGroup, group_failures};
 pub use limit::MaxRateCheck;
 pub use listing::RunListing;
-pub use load::{LoadMeasurements, LoadTotals, forecast_duration, load_assumptions};
+pub use load::{LoadMeasurements, LoadTotals, forecast_duration, load_assumptions, load_summary};
 pub use log::bisect_log;
 pub use rates::chance_of_difference;
 pub use row::{TrialClass, TrialRow};
@@ -91,6 +91,9 @@ pub struct Report {
     pub seconds: f64,
     /// Remaining working time in seconds; null without `-d`, and once the run is finished.
     pub seconds_left: Option<f64>,
+    /// The largest number of trials that are still to run, and the time that they will probably take, in seconds.
+    #[serde(skip)]
+    pub trials_left: Option<(u64, f64)>,
     /// Mean time per trial in which its program does not run, in seconds: hooks, delays, evidence and the journal.
     pub overhead_seconds: f64,
     /// Number of parallel trials: they influence each other's timing.

@@ -1,7 +1,7 @@
 //! Tests whether two runs fail at different rates.
 
 use crate::model::VariantId;
-use crate::questions;
+use crate::questions::{self, StopRule};
 use crate::state::State;
 use crate::survey::variant_conditions;
 use provoke_stats as stats;
@@ -31,7 +31,12 @@ pub fn chance_of_difference(one: &State, other: &State) -> Result<f64, String> {
 fn measured_rate(run: &State) -> Result<(u64, u64), String> {
     let measures = run.plan.question.is_rate() && run.plan.variants.len() == 1;
     let tally = run.tally_of(VariantId(0));
+    let stop_rule = questions::policy_of_plan(&run.plan).stop_rule(run, VariantId(0));
     match tally.counted_trials() {
+        _ if measures && stop_rule == StopRule::Decision => Err(format!(
+            "{} ended as soon as its results decided (--max-rate or --width), so its share of failures is biased",
+            run.run
+        )),
         _ if !measures => Err(format!(
             "{} ended at an answer (`provoke {}`), so the share of its failures is not a failure rate",
             run.run,

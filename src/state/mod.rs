@@ -30,8 +30,8 @@ pub use trial_facts::TrialFacts;
 pub(crate) use open_trials::is_repeated;
 
 use crate::model::{
-    Event, Host, NoteLevel, Observation, Plan, ResumeLimits, SignatureId, StopCause, Survey, Trial,
-    TrialId, VariantChoice, VariantId, VariantPlan,
+    Event, FailureKind, Host, NoteLevel, Observation, Plan, ResumeLimits, SignatureId, StopCause,
+    Survey, Trial, TrialId, VariantChoice, VariantId, VariantPlan,
 };
 use counts::{SignatureCounts, VariantState};
 use open_trials::OpenTrial;
@@ -434,6 +434,15 @@ impl State {
     /// Returns whether any variant is testable.
     pub fn any_testable(&self) -> bool {
         self.untestable.len() < self.variants.len()
+    }
+
+    /// Returns whether the run stopped because every trial failed with the same exit code and message.
+    pub fn is_probably_mistyped(&self) -> bool {
+        let is_exit = |group: &SignatureFailures| matches!(group.kind, FailureKind::Exit { .. });
+        self.stopped == Some(StopCause::AllAlike)
+            && self
+                .all_tallies()
+                .any(|(_, tally)| tally.groups.values().any(is_exit))
     }
 
     /// Returns whether trials may influence each other, because processes that `setup` started were still running after

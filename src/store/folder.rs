@@ -138,14 +138,13 @@ impl RunFolder {
         Ok(all)
     }
 
-    /// Returns the shortest way to name the run: `last` if it is the newest one.
+    /// Returns the shortest text that always names the run: the end of its name, if no other run has it.
     pub fn shortest_reference(&self, root: &Path) -> String {
         let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        if Self::find_run(LAST, root).is_ok_and(|last| last.path == path) {
-            LAST.to_owned()
-        } else {
-            self.run_reference(root)
-        }
+        let is_found = |end: &&str| Self::find_run(end, root).is_ok_and(|found| found.path == path);
+        let name = self.run_name();
+        let end = end_of_name(&name).filter(is_found);
+        end.map_or_else(|| self.run_reference(root), str::to_owned)
     }
 
     /// Returns a reference to the run in the working directory: its name, or else its path. The reference does not
@@ -161,10 +160,9 @@ impl RunFolder {
         not_an_option(path.into_owned())
     }
 
-    /// Returns the shortest text that names each of these runs, which are all below the root: `last`, the end of the
+    /// Returns the shortest text that always names each of these runs, which are all below the root: the end of the
     /// name, or the name.
     pub fn shortest_references(all: &[Self], root: &Path) -> Vec<String> {
-        let last = fs::canonicalize(root.join(LAST)).ok();
         let names: Vec<String> = all.iter().map(Self::run_name).collect();
         let matches = |end: &str| {
             let matching = |name: &&String| name.starts_with(end) || name.ends_with(end);
@@ -176,14 +174,11 @@ impl RunFolder {
                 .iter()
                 .any(|path| path.join(JOURNAL).exists())
         };
-        let reference = |(folder, name): (&Self, &String)| {
-            if last.is_some() && fs::canonicalize(&folder.path).ok() == last {
-                return LAST.to_owned();
-            }
+        let reference = |name: &String| {
             let end = end_of_name(name).filter(|end| matches(end) == 1 && !is_path(end));
             end.map_or_else(|| not_an_option(name.clone()), str::to_owned)
         };
-        all.iter().zip(&names).map(reference).collect()
+        names.iter().map(reference).collect()
     }
 
     /// Returns the path of the directory.

@@ -3,19 +3,21 @@
 
 use super::conditions::variant_conditions;
 use super::file_names::NOT_FOUND;
-use super::files::{FILES, UNKNOWN};
+use super::files::{ENTRIES, FILES, FileComparison, NAMED, UNKNOWN, compare_files};
 use super::main_facts::of_main;
 use super::ranking::{FactGroup, group_of, group_of_variable};
 use super::{CommandEnvironment, RunFacts, mains_of};
 use crate::model::{ActorPlan, CaptureMode, Hooks, Plan, Rules, Text, VariantId, VariantPlan};
-use std::collections::BTreeMap;
+use crate::words;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// How similar the trials of two variants of different runs are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrialSimilarity {
-    /// Program, files, machine and conditions are the same.
-    Same,
+    /// Program, files, machine and conditions are the same, except that only one of the two had these further files in
+    /// the working directory.
+    Same(Vec<String>),
     /// The command is the same, but another fact differs or is unknown.
     Unlike(String),
     /// The commands differ.
@@ -42,27 +44,61 @@ pub fn compare_variants(
     if let Some((_, name)) = unlike.next() {
         return TrialSimilarity::Unlike(format!("{name} differs"));
     }
-    match theirs.unknown.or(ours.unknown) {
-        Some(why) => TrialSimilarity::Unlike(why),
-        None => TrialSimilarity::Same,
+    if let Some(why) = theirs.unknown.or(ours.unknown) {
+        return TrialSimilarity::Unlike(why);
+    }
+    let mut added = BTreeSet::new();
+    for (here, there) in ours.files.iter().zip(&theirs.files) {
+        if here.get(FILES) == there.get(FILES) {
+            continue;
+        }
+        match compare_files(here, there) {
+            Some(FileComparison::Added(names)) => added.extend(names),
+            Some(FileComparison::Changed(names)) => {
+                return TrialSimilarity::Unlike(describe_changed(&names));
+            }
+            None => {
+                return TrialSimilarity::Unlike(
+                    "a file of the command or of its working directory differs".to_owned(),
+                );
+            }
+        }
+    }
+    TrialSimilarity::Same(added.into_iter().collect())
+}
+
+/// Returns `the file `settings` differs`.
+fn describe_changed(names: &[String]) -> String {
+    let [first, others @ ..] = names else {
+        return "a file differs".to_owned();
+    };
+    match others {
+        [] => format!("`{first}` differs"),
+        others => format!(
+            "`{first}` and {} differ",
+            words::format_count(others.len() as u64, "other file")
+        ),
     }
 }
 
 /// Facts that determine how often a variant fails, and the unknown ones among them.
-struct VariantFacts {
+struct VariantFacts<'a> {
     commands: String,
     /// Facts by priority as the reason, and by name.
     facts: BTreeMap<(u32, String), String>,
+    /// The recorded files of each main command.
+    files: Vec<BTreeMap<String, &'a str>>,
     unknown: Option<String>,
 }
 
-impl VariantFacts {
-    fn of_variant(side: RunFacts<'_>, id: VariantId) -> Self {
+impl<'a> VariantFacts<'a> {
+    fn of_variant(side: RunFacts<'a>, id: VariantId) -> Self {
         let RunFacts { plan, survey, .. } = side;
         let variant = plan.variant_plan(id);
         let mut recipe = Self {
             commands: String::new(),
             facts: BTreeMap::new(),
+            files: Vec::new(),
             unknown: unknown_files(plan, variant),
         };
         recipe.add_plan(plan, variant);
@@ -103,7 +139,17 @@ impl VariantFacts {
             if recipe.unknown.is_none() && variant.make.is_none() {
                 recipe.unknown = unknown_program(&facts);
             }
+            recipe.files.push(
+                facts
+                    .iter()
+                    .filter(|(name, _)| is_file_fact(name))
+                    .map(|(name, value)| (name.clone(), *value))
+                    .collect(),
+            );
             for (name, value) in facts {
+                if is_file_fact(&name) {
+                    continue;
+                }
                 // Builds of prepared variants may differ, because they are prepared in the same
                 // way.
                 if variant.make.is_none() || !matches!(group_of(&name), FactGroup::Program) {
@@ -125,10 +171,6 @@ impl VariantFacts {
 
     fn add_fact(&mut self, name: &str, number: usize, value: &str) {
         let key = match group_of(name) {
-            _ if name == FILES => (
-                1,
-                "a file of the command or of its working directory".to_owned(),
-            ),
             FactGroup::Program => (1, format!("`{name}`")),
             FactGroup::Library | FactGroup::Package => (2, format!("`{name}`")),
             _ => (4, format!("`{name}`")),
@@ -158,6 +200,11 @@ impl VariantFacts {
         let made = variant.make.as_ref().map(|make| (&make.script, &make.cwd));
         self.insert_fact("the build", format!("{made:?} {:?}", variant.edits));
     }
+}
+
+/// Returns whether a fact describes files that the command may read, which are compared one by one.
+fn is_file_fact(name: &str) -> bool {
+    [FILES, NAMED, ENTRIES].contains(&name)
 }
 
 fn describe_commands(variant: &VariantPlan) -> String {

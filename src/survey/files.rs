@@ -19,6 +19,10 @@ use std::path::{Path, PathBuf};
 
 /// Name of the fact with the digest of all files, or the reason why there is none.
 pub(super) const FILES: &str = "files.digest";
+/// Name of the fact with a digest of each file that the command names, and of each entry of the folders that it names.
+pub(super) const NAMED: &str = "files.named";
+/// Name of the fact with a digest of each other entry of the working directory.
+pub(super) const ENTRIES: &str = "files.entries";
 /// Prefix of the value if the digest is unknown; the reason follows.
 pub(super) const UNKNOWN: &str = "unknown: ";
 
@@ -28,6 +32,8 @@ const MOST_FILES: usize = 10_000;
 const LARGEST: u64 = 1 << 20;
 /// Limit of bytes that are read of all files together.
 const MOST_BYTES: u64 = 16 << 20;
+/// Limit of entries of folders; with more, only the digest of all files is recorded.
+const MOST_ENTRIES: usize = 300;
 /// Limit of arguments of commands and hooks that may name files.
 const MOST_WORDS: usize = 2_000;
 
@@ -69,8 +75,8 @@ pub fn add_files(all: &mut Survey, plan: &Plan, ours: &[PathBuf]) {
         .iter()
         .filter_map(|one| one.canonicalize().ok())
         .collect();
-    let mut known: BTreeMap<BTreeSet<PathBuf>, String> = BTreeMap::new();
-    let mut first: Option<String> = None;
+    let mut known: BTreeMap<InputRoots, FileDigests> = BTreeMap::new();
+    let mut first: Option<FileDigests> = None;
     let mains = plan
         .variants
         .iter()
@@ -82,26 +88,117 @@ pub fn add_files(all: &mut Survey, plan: &Plan, ours: &[PathBuf]) {
             .or_insert_with_key(|roots| digest_files(roots, &ours));
         match &first {
             None => {
-                all.set_fact(FILES, value.clone());
+                value.add_facts(all, str::to_owned);
                 first = Some(value.clone());
             }
             Some(first) if first == value => {}
-            Some(_) => all.set_fact(name_of_variant(FILES, &name), value.clone()),
+            Some(_) => value.add_facts(all, |fact| name_of_variant(fact, &name)),
         }
     }
 }
 
-/// Returns the folders and files that a main command may read; folders stand for all their files.
+/// The digests of the files that a command may read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct FileDigests {
+    /// The digest of all files together, or why there is none.
+    all: String,
+    /// A line for each file that the command names, and for each entry of the folders that it names: digest and path.
+    named: Vec<String>,
+    /// The same for each other entry of the working directory.
+    entries: Vec<String>,
+}
+
+impl FileDigests {
+    fn unknown(why: &str) -> Self {
+        Self {
+            all: format!("{UNKNOWN}{why}"),
+            ..Self::default()
+        }
+    }
+
+    fn add_facts(&self, survey: &mut Survey, name: impl Fn(&str) -> String) {
+        survey.set_fact(name(FILES), self.all.clone());
+        if self.named.len() + self.entries.len() <= MOST_ENTRIES {
+            survey.set_fact(name(NAMED), self.named.join("\n"));
+            survey.set_fact(name(ENTRIES), self.entries.join("\n"));
+        }
+    }
+}
+
+/// How the files of two runs differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum FileComparison {
+    /// These files, or folders with them, have other contents, or the command names them and only one run had them.
+    Changed(Vec<String>),
+    /// The files that both runs had are the same; only one run had these.
+    Added(Vec<String>),
+}
+
+/// Compares the recorded files of two runs whose digests differ; `None` if they were not recorded one by one.
+pub(super) fn compare_files(
+    ours: &BTreeMap<String, &str>,
+    theirs: &BTreeMap<String, &str>,
+) -> Option<FileComparison> {
+    let [ours_beside, theirs_beside] = [
+        read_entries(ours.get(ENTRIES)?),
+        read_entries(theirs.get(ENTRIES)?),
+    ];
+    let [ours_named, theirs_named] = [ours, theirs].map(|facts| {
+        facts
+            .get(NAMED)
+            .map_or_else(BTreeMap::new, |it| read_entries(it))
+    });
+    let names: BTreeSet<&&str> = ours_named.keys().chain(theirs_named.keys()).collect();
+    let mut changed: Vec<String> = names
+        .into_iter()
+        .filter(|name| ours_named.get(**name) != theirs_named.get(**name))
+        .map(|name| (*name).to_owned())
+        .collect();
+    let mut added = Vec::new();
+    let names: BTreeSet<&&str> = ours_beside.keys().chain(theirs_beside.keys()).collect();
+    for name in names {
+        match (ours_beside.get(*name), theirs_beside.get(*name)) {
+            (Some(here), Some(there)) if here == there => {}
+            (Some(_), Some(_)) => changed.push((*name).to_owned()),
+            _ => added.push((*name).to_owned()),
+        }
+    }
+    changed.sort_unstable();
+    changed.dedup();
+    Some(if changed.is_empty() {
+        FileComparison::Added(added)
+    } else {
+        FileComparison::Changed(changed)
+    })
+}
+
+/// Reads lines of a digest and a path.
+fn read_entries(text: &str) -> BTreeMap<&str, &str> {
+    text.lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(digest, path)| (path, digest))
+        .collect()
+}
+
+/// The folders and files that a main command may read; folders stand for all their files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct InputRoots {
+    /// The working directory, which is one of the paths.
+    cwd: PathBuf,
+    paths: BTreeSet<PathBuf>,
+}
+
+/// Returns the folders and files that a main command may read.
 fn input_roots(
     plan: &Plan,
     variant: &VariantPlan,
     main: &ActorPlan,
     name: &str,
     survey: &Survey,
-) -> BTreeSet<PathBuf> {
+) -> InputRoots {
     let around = CommandEnvironment::of_actor(plan, main);
     let Ok(cwd) = around.cwd.canonicalize() else {
-        return BTreeSet::new();
+        return InputRoots::default();
     };
     let hooks = [&plan.hooks, &variant.hooks].into_iter();
     let hooks = hooks.flat_map(|hooks| [&hooks.setup, &hooks.prepare, &hooks.conclude]);
@@ -123,9 +220,9 @@ fn input_roots(
         let above = cwd.starts_with(path) || home == Some(path.as_path());
         path.is_file() || !shared && !above && !of_system(path) && path.is_dir()
     };
-    let mut all: BTreeSet<PathBuf> = named.chain(modules).chain(beside).filter(is_read).collect();
-    all.insert(cwd);
-    all
+    let mut paths: BTreeSet<PathBuf> = named.chain(modules).chain(beside).filter(is_read).collect();
+    paths.insert(cwd.clone());
+    InputRoots { cwd, paths }
 }
 
 /// Returns the parts of a text that may be paths: those between shell separators.
@@ -138,24 +235,59 @@ fn path_like_words(text: &Text) -> impl Iterator<Item = &OsStr> {
     pieces.map(OsStr::from_bytes)
 }
 
-/// Returns the digest of all files below these paths.
-fn digest_files(roots: &BTreeSet<PathBuf>, ours: &[PathBuf]) -> String {
-    if roots.is_empty() {
-        return format!("{UNKNOWN}the working directory is created later");
+/// Returns the digests of all files below these paths.
+fn digest_files(roots: &InputRoots, ours: &[PathBuf]) -> FileDigests {
+    if roots.paths.is_empty() {
+        return FileDigests::unknown("the working directory is created later");
     }
-    let mut entries = BTreeMap::new();
-    for root in roots {
-        if let Err(why) = list_below(root, ours, &mut entries) {
-            return format!("{UNKNOWN}{why}");
+    let mut files = BTreeMap::new();
+    for root in &roots.paths {
+        if let Err(why) = list_below(root, ours, &mut files) {
+            return FileDigests::unknown(&why);
         }
     }
     let mut budget = MOST_BYTES;
     let mut sum = 0;
-    for (path, about) in &entries {
-        sum = update_hash(sum, path.as_os_str().as_bytes());
-        sum = update_hash(sum, digest_contents(path, about, &mut budget).as_bytes());
+    let mut entries: BTreeMap<&Path, u64> = BTreeMap::new();
+    for (path, about) in &files {
+        let name = path.as_os_str().as_bytes();
+        let contents = digest_contents(path, about, &mut budget);
+        sum = update_hash(update_hash(sum, name), contents.as_bytes());
+        let entry = entries.entry(entry_of(path, roots)).or_default();
+        *entry = update_hash(update_hash(*entry, name), contents.as_bytes());
     }
-    format!("hash:{sum:016x}")
+    // A folder is represented by its entries.
+    entries.retain(|path, _| !roots.paths.contains(*path) || !files[*path].is_dir());
+    let line = |(path, digest): (&Path, u64)| {
+        let shown = path.strip_prefix(&roots.cwd).unwrap_or(path);
+        let shown = shown.to_string_lossy().replace('\n', "?");
+        format!("{digest:016x} {shown}")
+    };
+    let (named, beside): (BTreeMap<&Path, u64>, BTreeMap<&Path, u64>) =
+        entries.into_iter().partition(|(path, _)| {
+            roots.paths.contains(*path) || path.parent() != Some(roots.cwd.as_path())
+        });
+    FileDigests {
+        all: format!("hash:{sum:016x}"),
+        named: named.into_iter().map(line).collect(),
+        entries: beside.into_iter().map(line).collect(),
+    }
+}
+
+/// Returns the entry that stands for a file: the file itself, if the command names it, or the entry of a folder that
+/// contains it.
+fn entry_of<'a>(path: &'a Path, roots: &InputRoots) -> &'a Path {
+    if roots.paths.contains(path) {
+        return path;
+    }
+    let mut entry = path;
+    while let Some(folder) = entry.parent() {
+        if roots.paths.contains(folder) {
+            break;
+        }
+        entry = folder;
+    }
+    entry
 }
 
 /// Adds a path and all entries below it on the same file system.

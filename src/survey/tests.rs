@@ -723,7 +723,10 @@ fn the_same_command_with_the_same_files_is_the_same() {
     let place = Place::new();
     place.file("input", "1");
     let before = place.seen(|_| {});
-    assert_eq!(before.likeness(&place.seen(|_| {})), TrialSimilarity::Same);
+    assert_eq!(
+        before.likeness(&place.seen(|_| {})),
+        TrialSimilarity::Same(Vec::new())
+    );
     let other = place.seen(|plan| plan.variants[0].actors[0].command.push("x".into()));
     assert_eq!(before.likeness(&other), TrialSimilarity::OtherCommand);
     for (change, why) in [
@@ -752,7 +755,7 @@ fn the_same_command_with_the_same_files_is_the_same() {
         ),
     ] {
         let expected = if why.is_empty() {
-            TrialSimilarity::Same
+            TrialSimilarity::Same(Vec::new())
         } else {
             unlike(why)
         };
@@ -825,6 +828,46 @@ fn a_file_that_may_be_read_makes_a_difference() {
     is_new("a link");
     place.file("large", &"x".repeat(1 << 20));
     is_new("a large file");
+}
+
+#[test]
+fn a_new_file_in_the_working_directory_does_not_make_another_program() {
+    let place = Place::new();
+    place.file("input", "1");
+    place.file("data/one", "1");
+    let before = place.seen(|_| {});
+    place.file("issue.md", "1");
+    place.file("logs/one", "1");
+    assert_eq!(
+        before.likeness(&place.seen(|_| {})),
+        TrialSimilarity::Same(vec!["issue.md".to_owned(), "logs".to_owned()])
+    );
+    place.file("input", "2");
+    assert_eq!(
+        before.likeness(&place.seen(|_| {})),
+        unlike("`input` differs")
+    );
+    place.file("data/two", "1");
+    assert_eq!(
+        before.likeness(&place.seen(|_| {})),
+        unlike("`data` and 1 other file differ")
+    );
+    // A file that the command names may be read.
+    let named = |plan: &mut Plan| plan.variants[0].actors[0].command.push("named".into());
+    let before = place.seen(named);
+    place.file("named", "1");
+    assert_eq!(
+        before.likeness(&place.seen(named)),
+        unlike("`named` differs")
+    );
+    // So may the files of a folder that it names.
+    let folder = |plan: &mut Plan| plan.variants[0].actors[0].command.push("data".into());
+    let before = place.seen(folder);
+    place.file("data/three", "1");
+    assert_eq!(
+        before.likeness(&place.seen(folder)),
+        unlike("`data/three` differs")
+    );
 }
 
 #[test]

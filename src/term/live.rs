@@ -34,6 +34,8 @@ pub(super) struct LiveDisplay {
     last_end: Instant,
     completed_before: Option<u64>,
     shown: BTreeMap<String, u64>,
+    /// Whether it was said that a deadlocked trial ends before its timeout.
+    is_early_end_told: bool,
     /// Whether the check for a long search was made.
     hinted: bool,
     /// The running trials: their starting times, and their variants if there are several.
@@ -81,6 +83,7 @@ impl LiveDisplay {
             last_end: Instant::now(),
             completed_before: None,
             shown: BTreeMap::new(),
+            is_early_end_told: false,
             hinted: false,
             held: BTreeSet::new(),
             running: BTreeMap::new(),
@@ -201,7 +204,10 @@ impl LiveDisplay {
             .filter(|_| self.bar.is_some())
             .map(usize::from);
         self.print_line(&fit_trial_line(&head, &text, &time, &words, columns));
-        if let Some(text) = words::early_end(seen) {
+        if !self.is_early_end_told
+            && let Some(text) = words::early_end(seen)
+        {
+            self.is_early_end_told = true;
             self.print_line(&format!("         {text}"));
         }
         if let Some(killer) = oracle::describe_killer(seen, &state.plan.limits) {

@@ -6,20 +6,47 @@ use crate::experiment::StoredRun;
 use crate::questions::Verdict;
 use crate::untrusted::{Untrusted as _, shell_word};
 use crate::words;
-use console::style;
+use console::{Term, measure_text_width, style};
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 /// Width in columns without a terminal.
 const DEFAULT_WIDTH: usize = 80;
 const HEADS: [&str; 6] = ["RUN", "WHEN", "WHAT", "RESULT", "CRASH", "COMMAND"];
-/// Columns that are cut if a line is too long, in this order, with their minimum widths.
-const CUT: [(usize, usize); 7] = [(4, 20), (5, 12), (3, 22), (5, 8), (4, 8), (3, 8), (1, 8)];
+/// Columns that are cut if a line is too long, in this order, with their minimum widths. A command is first cut down to
+/// its program.
+const CUT: [(usize, usize); 10] = [
+    (4, 20),
+    (5, 12),
+    (3, 22),
+    (5, 8),
+    (4, 12),
+    (3, 16),
+    (4, 8),
+    (3, 8),
+    (1, 8),
+    (5, 4),
+];
+const COMMAND: usize = 5;
+/// Maximum width of a program that is not cut before the failure is.
+const PROGRAM: usize = 20;
+/// Lines of the list besides the runs: the heads, the number of runs, the prompt.
+const LINES_BELOW: usize = 3;
 /// Maximum number of other directories that are named.
 const MAX_NEARBY: usize = 5;
 
-/// Returns the table of stored runs.
+/// Returns the table of stored runs. If it is longer than the terminal, the heads of the columns are repeated at the end.
 pub fn format_runs(runs: &[StoredRun]) -> String {
-    format_run_table(runs, stdout_width().unwrap_or(DEFAULT_WIDTH))
+    let mut table = format_run_table(runs, stdout_width().unwrap_or(DEFAULT_WIDTH));
+    let rows = Term::stdout()
+        .size_checked()
+        .map(|(rows, _)| usize::from(rows));
+    if rows.is_some_and(|rows| runs.len() + LINES_BELOW >= rows)
+        && let Some((heads, _)) = table.clone().split_once('\n')
+    {
+        let _ = writeln!(table, "{heads}");
+    }
+    table
 }
 
 /// Names other directories that contain runs, with the numbers of their runs; `None` without any.
@@ -46,7 +73,17 @@ fn format_run_table(runs: &[StoredRun], width: usize) -> String {
     let cells: Vec<[String; 6]> = runs.iter().map(run_cells).collect();
     let heads = HEADS.map(str::to_owned);
     let mut columns = Columns::fit_to(std::iter::once(&heads).chain(&cells), HEADS.len());
+    let program = |row: &[String; 6]| {
+        let program = row[COMMAND].split(' ').next().unwrap_or_default();
+        let cut = usize::from(program.len() < row[COMMAND].len());
+        (measure_text_width(program) + cut).min(PROGRAM)
+    };
+    let programs = cells.iter().map(program).max().unwrap_or(0);
     for (column, least) in CUT {
+        let least = match column {
+            COMMAND if least > 4 => programs.max(least),
+            _ => least,
+        };
         let excess = columns.line_width().saturating_sub(width);
         let cut = &mut columns.widths[column];
         *cut = (*cut).min(cut.saturating_sub(excess).max(least));

@@ -408,9 +408,16 @@ fn next_commands(
         commands.extend(after_the_end(report, &run, pooled));
     } else {
         let resume = SuggestedCommand::new("continue", format!("provoke resume {run}"));
-        commands.push(match report.seconds_left {
-            Some(left) => resume.with_remark(format!("{} left", words::format_seconds(left))),
-            None => resume,
+        commands.push(match (report.trials_left, report.seconds_left) {
+            (Some((trials, seconds)), _) => resume.with_remark(format!(
+                "at most {}, about {}",
+                words::format_count(trials, "more trial"),
+                words::format_seconds(seconds)
+            )),
+            (None, Some(left)) => {
+                resume.with_remark(format!("at most {} more", words::format_seconds(left)))
+            }
+            (None, None) => resume,
         });
         let explained = report.known_best().filter(|_| report.answer.is_none());
         commands.extend(explained.map(|_| explain_command(report, &run)));

@@ -124,12 +124,12 @@ fn the_answer_names_both_sides_and_what_is_excluded() {
             9      29     0  at most 9.9 %
            10      15     8     18 to 86 %  700 / 1300 / 2100  SIGSEGV, in parse
            16       1     1   2.5 to 100 %    700 / 700 / 700  SIGSEGV, in parse
-      At most: one-sided bound, because no trial failed. Served before: responses before the death and in the warm-up (min / median / max)
+      at most: no trial failed; served before: responses (min / median / max)
 
       8x    SIGSEGV, in parse: the program reported failure
             trials 7, 20, 22, 25, 31, 37, 43, 49
 
-      assumes: a level passes if a higher level passes
+      assumes: more clients never make it safer
 
     continue   provoke resume last
     saved in   x

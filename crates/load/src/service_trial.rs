@@ -386,6 +386,11 @@ fn finish_phase(
             record.publish_ends(&life.live);
         }
         add_up_records(seen, &ran, kinds);
+        if ran.stop == ClientStop::Halted {
+            let answered = ran.records.iter().map(|record| record.answered).max();
+            let since = answered.unwrap_or(0).max(ran.began);
+            seen.silent = Duration::from_nanos(ran.ended.saturating_sub(since));
+        }
     }
     if let Some(died) = died
         && let Some(CrashEffect {

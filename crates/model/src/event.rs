@@ -160,6 +160,6 @@ pub enum StopCause {
     NothingCounts,
     /// The machine could not prepare a variant.
     CannotMake,
-    /// The first trials all failed with the same exit code and message.
+    /// The first trials all failed with the same exit code and message, or in the same deadlock.
     AllAlike,
 }

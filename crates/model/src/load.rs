@@ -370,9 +370,24 @@ pub struct LoadObservation {
     /// Requests in flight at the crash or hang.
     #[serde(skip_serializing_if = "is_default")]
     pub death: Option<RequestsAtFailure>,
+    /// Time without a response when the user stopped the trial under load.
+    #[serde(
+        rename = "silent_us",
+        skip_serializing_if = "is_default",
+        with = "micros"
+    )]
+    pub silent: Duration,
 }
 
+/// Time without a response after which a service seems to hang.
+const SILENCE: Duration = Duration::from_secs(2);
+
 impl LoadObservation {
+    /// Returns whether the service seemed to hang when the user stopped the trial: it was not ready, or did not respond.
+    pub fn seems_hung(&self) -> bool {
+        self.stage == LoadStage::Starting || self.silent >= SILENCE
+    }
+
     /// Returns the number of requests whose result shows a fault of the running service.
     pub fn error_count(&self) -> u64 {
         let errors = self.ends.iter().filter(|(ended, _)| ended.is_error());

@@ -127,6 +127,9 @@ pub struct RunCounts {
     pub failures: u64,
     /// Counted trials.
     pub trials: u64,
+    /// Files in the working directory that this run had and the present one has not, or the other way round.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub other_files: Vec<String>,
 }
 
 /// A run of the same command that does not count.

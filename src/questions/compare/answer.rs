@@ -238,7 +238,7 @@ impl Comparison {
             (fails, passed) => {
                 let failed = match &self.fails_where {
                     Some(rule) => format!(
-                        "It fails where {rule} ({} of {} variants)",
+                        "It fails with {rule} ({} of {} variants)",
                         fails.len(),
                         fails.len() + passed.len(),
                     ),
@@ -261,10 +261,10 @@ impl Comparison {
 
     /// Describes the variants that passed often enough.
     fn say_passed(&self, state: &State, passed: &[&str]) -> String {
-        let at = format!("at {}", format_confidence(&state.plan));
+        let confidence = format_confidence(&state.plan);
         let (one, names) = match passed {
             [one] => (true, words::sanitize_line(one)),
-            _ if self.fails_where.is_some() => (false, "the others".to_owned()),
+            _ if self.fails_where.is_some() => (false, format!("the other {}", passed.len())),
             _ if passed.len() >= MANY && self.is_all_known() => {
                 (false, format!("the other {} variants", passed.len()))
             }
@@ -282,32 +282,36 @@ impl Comparison {
             .collect();
         let fewest = trials.iter().min_by_key(|(trials, _)| *trials);
         let (fewest, bound) = fewest.copied().unwrap_or((0, 1.0));
+        let times = words::format_count(fewest, "time");
         let passed = match one {
-            true => format!("0 of {fewest} failed"),
-            false if trials.iter().all(|(trials, _)| *trials == fewest) => {
-                format!("0 of {fewest} failed in each")
-            }
-            false => format!("0 of at least {fewest} failed in each"),
+            true => times,
+            false if trials.iter().all(|(trials, _)| *trials == fewest) => format!("{times} each"),
+            false => format!("at least {times} each"),
         };
         if let Some(floor) = self.floor {
             let be = if one { "is" } else { "are" };
             let floor = words::format_percent(floor);
-            return format!("{names} {be} clean {at} ({passed}: rate below {floor} %)");
+            return format!(
+                "{names} {be} clean at {confidence} (passed {passed}: rate below {floor} %)"
+            );
         }
         let fail = if one { "fails" } else { "fail" };
+        let bound = words::percent_bound(bound);
         let base = self.baseline.as_ref();
         let reference = match base.map(|base| (&base.variant, base)) {
             // The rule names the reference.
-            Some((Some(_), _)) if self.fails_where.is_some() => String::new(),
-            Some((Some(variant), _)) => format!(" than {}", words::sanitize_line(variant)),
+            Some((Some(variant), _)) if self.fails_where.is_none() => {
+                format!(" than {}", words::sanitize_line(variant))
+            }
             Some((None, base)) => {
                 format!(" than the baseline ({} of {})", base.failures, base.trials)
             }
-            None => String::new(),
+            Some(_) | None => {
+                return format!("{names} passed {passed} ({confidence}: rate below {bound} %)");
+            }
         };
         format!(
-            "{names} {fail} less often{reference}, if at all, {at} ({passed}; below {} %)",
-            words::percent_bound(bound),
+            "{names} {fail} less often{reference}, if at all ({confidence}): passed {passed}, rate below {bound} %",
         )
     }
 
@@ -535,9 +539,9 @@ fn list_assumptions(state: &State, asked: &CompareQuestion) -> Vec<String> {
     if named && state.plan.rules.only.is_empty() {
         all.push("every failure is the bug of the baseline (--only selects failures)".to_owned());
     }
-    let runs = asked.baseline.as_ref().map_or(0, |base| base.runs.len());
-    if runs > 1 {
-        all.push(unrecorded_assumption("the runs of the baseline"));
+    let runs = asked.baseline.as_ref().map_or(&[][..], |base| &base.runs);
+    if runs.len() > 1 {
+        all.extend(unrecorded_assumption("the runs of the baseline", runs));
     }
     let differences = differing_from_baseline(state, asked).into_iter();
     all.extend(differences.map(|one| format!("the failure rate does not depend on {one}")));
@@ -609,19 +613,19 @@ pub(super) fn lines_before_start(state: &State, asked: &CompareQuestion) -> Vec<
         || RacePolicy::needed_passes(state).map_or("no number of".to_owned(), |n| n.to_string());
     match (asked.find, asked.floor, &asked.baseline) {
         (CompareGoal::Failing, Some(_), _) => vec![format!(
-            "{variants} variants; each runs until it fails or has passed {} times",
+            "{variants} variants; a variant stops at its first failure or after {} passes",
             needed()
         )],
         (CompareGoal::Failing, None, Some(base)) => {
             let mut lines = vec![format!(
-                "{variants} variants; each runs until it fails, or until {} passing trials show that it fails less often than the baseline",
+                "{variants} variants; a variant stops at its first failure, or after {} passes: then it fails less often than the baseline",
                 needed()
             )];
             lines.extend(BaselineReport::new(base, None).runs_beforehand());
             lines
         }
         (CompareGoal::Failing, None, None) => vec![format!(
-            "{variants} variants; each runs until it fails, or until its passes show that it fails less often than the first failing variant; that variant continues, to measure its rate"
+            "{variants} variants; a variant stops at its first failure or after enough passes; the first one to fail goes on, to measure its rate"
         )],
         (CompareGoal::Different, ..) => vec![describe_detectable(state)],
     }

@@ -78,10 +78,10 @@ pub struct MoreFailures {
 impl MoreFailures {
     fn to_advice(self) -> String {
         format!(
-            "the baseline has few failures: with {} (about {} of the unfixed program), the total would be {} smaller",
-            words::format_count(self.failures, "failure"),
+            "the baseline has few failures: about {} of the unfixed program, up to {}, would probably save {} here",
             words::format_count(self.trials, "more trial"),
-            words::format_count(self.saves, "trial"),
+            words::format_count(self.failures, "failure"),
+            words::format_count(self.trials + self.saves, "trial"),
         )
     }
 }
@@ -261,7 +261,7 @@ fn describe_attempts(earlier: u64, alpha: f64) -> String {
     // Rounded up, so that all attempts together keep the level.
     let confidence = (1e4 - (1e4 * alpha / real(all)).floor()) / 100.0;
     format!(
-        "this baseline is used for {all} tests of fixes: the risk that any of them wrongly says FIXED is up to {most} % in total; --conf {confidence} keeps it below {} %",
+        "{all} fixes tested against this baseline: up to {most} % risk of one wrong FIXED; --conf {confidence} keeps it below {} %",
         words::format_percent(alpha),
     )
 }
@@ -340,14 +340,18 @@ pub(super) fn lines_before_start(state: &State, asked: &ConfirmQuestion) -> Vec<
         let titles = base.bugs.iter().map(|bug| bug.title.as_str());
         // A title with less evidence begins like the one with more.
         let is_part_of_another = |title: &str| {
+            let named_after = |other: &str| {
+                let rest = title.split_once(": ").map(|(_, rest)| rest);
+                rest.is_some_and(|rest| other.starts_with(rest))
+            };
             titles
                 .clone()
-                .any(|other| other != title && other.starts_with(title))
+                .any(|other| other != title && (other.starts_with(title) || named_after(other)))
         };
         let titles = titles.clone().filter(|title| !is_part_of_another(title));
         let bugs: Vec<String> = titles.map(words::sanitize_line).collect();
         if !bugs.is_empty() && !state.plan.rules.only.is_empty() {
-            let bugs = bugs.join("; or ");
+            let bugs = bugs.join(", or ");
             let by_name = state.plan.rules.only.iter().any(|only| {
                 matches!(only, BugFilter::Signature(id) if base.bugs.iter().any(|bug| bug.widest != *id && bug.names.contains(id)))
             });
@@ -439,13 +443,13 @@ fn write_sentence(state: &State, asked: &ConfirmQuestion, progress: &ConfirmProg
     let clean = words::format_count(progress.clean, "passing trial");
     match questions::ConfirmPolicy.verdict_of(state) {
         Verdict::Fixed => {
-            let (fixed, doubted) = if progress.excludes_half {
-                ("FIXED", "half that failure rate")
+            let (fixed, rate) = if progress.excludes_half {
+                ("FIXED", "Even at half that rate")
             } else {
-                ("PROBABLY FIXED", "that failure rate")
+                ("PROBABLY FIXED", "At that rate")
             };
             format!(
-                "{fixed} ({}): {clean}; before, {against} failed. With {doubted}, as many passes would occur in at most {} cases",
+                "{fixed} ({}): {clean}; before, {against} failed. {rate}, so many passes would occur by chance in at most {} cases",
                 format_confidence(&state.plan),
                 one_of(state.plan.alpha.to_probability()),
             )
@@ -533,7 +537,10 @@ fn list_assumptions(
                 );
             }
             if !base.runs.is_empty() {
-                all.push(unrecorded_assumption("the runs of the baseline"));
+                all.extend(unrecorded_assumption(
+                    "the runs of the baseline",
+                    &base.runs,
+                ));
             }
             if base.run.is_none() {
                 all.push(
@@ -558,10 +565,13 @@ fn list_assumptions(
                 let (failures, trials) = base.reference_counts();
                 let effect = real(base.failures);
                 let alpha = state.plan.alpha.to_probability();
-                let one = stats::clean_runs_to_exclude_half(failures, trials, effect, alpha);
+                let is_refuted = questions::ConfirmPolicy.verdict_of(state) == Verdict::NotFixed;
+                let one = (!is_refuted)
+                    .then(|| stats::clean_runs_to_exclude_half(failures, trials, effect, alpha))
+                    .flatten();
                 let needed = one.map_or(String::new(), |needed| {
                     format!(
-                        "; only if a single event, such as a full disk, caused them all, FIXED needs {}",
+                        "; if one event, such as a full disk, caused them all, FIXED would need {}",
                         words::format_count(needed, "passing trial")
                     )
                 });

@@ -370,7 +370,7 @@ fn not_monotone(state: &State, known: &Known) -> Option<String> {
 
 fn list_assumptions(state: &State) -> Vec<String> {
     let mut all = independence_assumptions(state);
-    all.push("a level passes if a higher level passes".to_owned());
+    all.push("more clients never make it safer".to_owned());
     all
 }
 

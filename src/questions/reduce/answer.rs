@@ -203,6 +203,12 @@ impl Reduction {
         }
     }
 
+    /// Returns the number of items that were not left out.
+    fn kept_items(&self) -> u64 {
+        let needed: usize = self.needed.iter().map(|one| one.things.len()).sum();
+        (needed + self.required.len()) as u64
+    }
+
     fn unshown_items(&self) -> impl Iterator<Item = &NeededItem> {
         let open = |one: &&NeededItem| !one.shown && one.untestable.is_none();
         self.needed.iter().filter(open)
@@ -238,22 +244,24 @@ impl AnswerText for Reduction {
         match self.required.as_slice() {
             [] => {}
             [one] => lines.push(format!(
-                "{one} must stay for another reason: without it, the program does not run or fails differently"
+                "{one} could not be removed: without it, the program does not run, or fails differently"
             )),
             few if few.len() <= FEW => lines.push(format!(
-                "{} must stay for another reason: without any one of them, the program does not run or fails differently",
+                "{} could not be removed: without each of them, the program does not run, or fails differently",
                 few.join(", ")
             )),
             many => lines.push(format!(
-                "{} others must stay for another reason: without any one of them, the program does not run or fails differently",
+                "the other {} could not be removed: without each of them, the program does not run, or fails differently",
                 many.len()
             )),
         }
-        lines.push(format!(
+        if self.kept_items() < self.things {
+            lines.push(format!(
             "with only the needed items, {} trials failed; with all items, {} (each set ran until it was decided)",
             self.alone.in_words(),
             self.everything.in_words()
-        ));
+            ));
+        }
         lines.extend(raised);
         let earlier = self.earlier_runs.as_ref();
         lines.extend(

@@ -42,7 +42,9 @@ pub(in crate::questions) fn search_assumptions(state: &State) -> Vec<String> {
     let mut all = Vec::new();
     let earlier_use = Reproduction::of_state(state).map(|known| known.earlier_use);
     if earlier_use == Some(EarlierUse::Counted) {
-        all.push(unrecorded_assumption("earlier runs and this one"));
+        let earlier = EarlierTrialsReport::of_search(state);
+        let runs = earlier.map_or_else(Vec::new, |earlier| earlier.runs);
+        all.extend(unrecorded_assumption("earlier runs and this one", &runs));
     }
     let others: u64 = state.all_tallies().map(|(_, tally)| tally.other).sum();
     if state.plan.rules.only.is_empty() && others > 0 {

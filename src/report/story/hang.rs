@@ -9,9 +9,12 @@ use crate::words::{format_count, format_seconds, plural_of, sanitize_line};
 /// Maximum number of calls shown of each thread.
 const CALLS: usize = 8;
 
-/// Describes the state of the processes of a trial at its deadline; `main` is the PID of the main process.
-pub(super) fn hang_story(lines: &mut WrappedText, hang: &Hang, main: Option<i32>) {
-    lines.push_prose("", &answer_sentence(hang, main));
+/// Describes the state of the processes of a trial at its deadline; `main` is the PID of the main process. Without the
+/// cause, if that `is_told` already.
+pub(super) fn hang_story(lines: &mut WrappedText, hang: &Hang, main: Option<i32>, is_told: bool) {
+    if !is_told {
+        lines.push_prose("", &answer_sentence(hang, main));
+    }
     let mut forked = hang.forked_from_threads.iter();
     if let Some(pid) = forked.next() {
         lines.push_prose(

@@ -19,7 +19,7 @@ fn told(autopsy: &Autopsy, verbose: bool) -> String {
 
 fn told_of(hang: &Hang) -> String {
     let mut lines = WrappedText::new(100);
-    hang_story(&mut lines, hang, None);
+    hang_story(&mut lines, hang, None, false);
     lines.into_text()
 }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::model::{
     Autopsy, Ending, EngineObjectKind, EvidenceDepth, Failure, FailureKind, LoadPlan, Observation,
-    Outcome, RemainingProcesses, ResourceLimit, Signature, Site, TrialId,
+    Outcome, RemainingProcesses, ResourceLimit, Signature, Site, TrialId, WaitObject,
 };
 use crate::oracle;
 use crate::words::{
@@ -115,7 +115,12 @@ fn push_failure(told: &TrialDetails<'_>, failure: &Failure, lines: &mut WrappedT
             Ending::TimedOut { .. } => true,
             _ => !is_over,
         });
-        hang_story(lines, hang, hung.map(|actor| actor.pid));
+        // The lines of source code already show which thread waits for which.
+        let mut cycle = hang.cycle.iter().filter_map(|tid| hang.find_thread(*tid));
+        let is_told = hang.cycle.len() > 1
+            && failure.sites.len() >= hang.cycle.len()
+            && !cycle.any(|thread| matches!(thread.waits_on, Some(WaitObject::RwLock { .. })));
+        hang_story(lines, hang, hung.map(|actor| actor.pid), is_told);
     }
     for autopsy in &stories {
         if first.is_none_or(|first| !std::ptr::eq(first, *autopsy)) {
@@ -141,15 +146,14 @@ fn push_failure(told: &TrialDetails<'_>, failure: &Failure, lines: &mut WrappedT
     }
     lines.push_gap();
     lines.push_line(DETAILS);
-    if told.seeming_hang.is_none() {
+    if let Some(text) = early_end(seen) {
+        lines.push_detail(&text);
+    } else if told.seeming_hang.is_none() {
         lines.push_detail(&format!(
             "{}: {}",
             failure.kind,
             failure.kind.meaning_words()
         ));
-    }
-    if let Some(text) = early_end(seen) {
-        lines.push_detail(&text);
     }
     push_endings(told, lines);
     for autopsy in &stories {

@@ -108,14 +108,14 @@ fn the_first_failure_ends_it() {
 fn the_whole_screen_of_a_fix() {
     let said = Sandbox::new().provoke(&["confirm", "--baseline", "1/10", "--", "true"]);
     insta::assert_snapshot!(said, @"
-    FIXED (95 %): 390 passing trials; before, 1 of 10 failed. With half that failure rate, as many passes would occur in at most 1 of 20 cases
+    FIXED (95 %): 390 passing trials; before, 1 of 10 failed. Even at half that rate, so many passes would occur by chance in at most 1 of 20 cases
 
       assumes: the trials of the baseline were independent (requests to one server are not) and ran under the same conditions
 
     saved in   provoke-out/RUN
     ------- stderr -------
       before: 1 of 10 failed; PROBABLY FIXED needs 190 passing trials, FIXED 390; the first failure means NOT FIXED
-      the baseline has few failures: with 3 failures (about 20 more trials of the unfixed program), the total would be 120 trials smaller
+      the baseline has few failures: about 20 more trials of the unfixed program, up to 3 failures, would probably save 140 trials here
     [exit status: Some(0)]
     ");
 }
@@ -603,7 +603,7 @@ fn a_scenario_may_ask_whether_it_is_fixed() {
     assert_eq!(said.code, Some(0), "{said}");
     assert!(
         said.stdout
-            .contains("passing trials; before, 3 of 8 failed. With half that failure rate"),
+            .contains("passing trials; before, 3 of 8 failed. Even at half that rate"),
         "{said}"
     );
     let all = sandbox.confirm(&["--file", "fix.toml", "--baseline", "3/30", "--", "false"]);
@@ -954,17 +954,17 @@ fn attempts_against_one_baseline_are_counted() {
     }
     let said = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
     insta::assert_snapshot!(said, @"
-    FIXED (95 %): 49 passing trials; before, 3 of 14 failed. With half that failure rate, as many passes would occur in at most 1 of 20 cases
-      this baseline is used for 3 tests of fixes: the risk that any of them wrongly says FIXED is up to 15 % in total; --conf 98.34 keeps it below 5 %
+    FIXED (95 %): 49 passing trials; before, 3 of 14 failed. Even at half that rate, so many passes would occur by chance in at most 1 of 20 cases
+      3 fixes tested against this baseline: up to 15 % risk of one wrong FIXED; --conf 98.34 keeps it below 5 %
 
-      assumes: the 3 failures of the baseline occurred independently of each other (too few to test this); only if a single event, such as a full disk, caused them all, FIXED needs 564 passing trials
+      assumes: the 3 failures of the baseline occurred independently of each other (too few to test this); if one event, such as a full disk, caused them all, FIXED would need 564 passing trials
 
     saved in   provoke-out/RUN
     ------- stderr -------
       baseline: run before, 3 of 14 trials failed
         provoke victim exit --fail-on '3,9,14'
       before: 3 of 14 failed; FIXED needs 49 passing trials, about TIME; the first failure means NOT FIXED
-      this baseline is used for 3 tests of fixes: the risk that any of them wrongly says FIXED is up to 15 % in total; --conf 98.34 keeps it below 5 %
+      3 fixes tested against this baseline: up to 15 % risk of one wrong FIXED; --conf 98.34 keeps it below 5 %
       the bug: exit 1; other failures with its exit status count, too
     [exit status: Some(0)]
     ");

@@ -52,15 +52,15 @@ fn all_runs_of_the_program_are_the_baseline_whether_they_failed_or_not() {
     sandbox.earlier(100, "", &[]);
     let said = sandbox.earlier(100, "20 60 90", &[]);
     // The summary shows how many trials `confirm` will need.
-    let needed = "provoke confirm --baseline last   # 388 passing trials, about ";
-    assert!(said.stdout.contains(needed), "{said}");
+    let needed = "provoke confirm --baseline RUN   # 388 passing trials, about ";
+    assert!(said.to_string().contains(needed), "{said}");
     assert!(
         said.stdout
             .contains("; baseline: this run and 2 earlier runs\n"),
         "{said}"
     );
     let report = sandbox.provoke(&["report", "last"]);
-    assert!(report.stdout.contains(needed), "{report}");
+    assert!(report.to_string().contains(needed), "{report}");
     let (answer, said) = sandbox.confirmed(&[]);
     assert_eq!(answer["clean_needed"], 388, "{said}");
     let base = &answer["baseline"];
@@ -68,7 +68,7 @@ fn all_runs_of_the_program_are_the_baseline_whether_they_failed_or_not() {
     assert_eq!(counts(&base["runs"]), [(3, 100), (3, 100), (0, 100)]);
     assert_eq!(base["runs"][0]["run"], base["run"]);
     insta::assert_snapshot!(said, @"
-    FIXED (95 %): 388 passing trials; before, 6 of 300 in 3 runs failed. With half that failure rate, as many passes would occur in at most 1 of 20 cases
+    FIXED (95 %): 388 passing trials; before, 6 of 300 in 3 runs failed. Even at half that rate, so many passes would occur by chance in at most 1 of 20 cases
       baseline: 3 of 100 failed in RUN, 3 of 200 in 2 other runs of the same program (--ignore-earlier-runs ignores the others)
 
       assumes: the runs of the baseline do not differ in anything that is not recorded, such as an external database
@@ -128,7 +128,7 @@ fn runs_of_anything_else_do_not_count() {
     assert_eq!(base["runs"], json!([]));
     insta::assert_debug_snapshot!(reasons(&base["left_out"]), @r#"
     [
-        "a file of the command or of its working directory differs",
+        "`settings` differs",
         "parallel trials: 2 instead of 1",
         "the environment variable THREADS differs",
         "a hook differs",

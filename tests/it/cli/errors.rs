@@ -166,7 +166,7 @@ fn a_plan_is_a_small_table() {
 
                                                           trials      time
       see it once                                             29    1m 00s
-        if it fails in only 2.1 %                            141    4m 44s
+        if the true rate is the lower limit, 2.1 %           141    4m 44s
       get a baseline: 3 failures                        about 30    1m 00s
       confirm a fix: PROBABLY FIXED after                     50    1m 40s
         FIXED (also excludes half the rate) after            103    3m 28s
@@ -206,7 +206,7 @@ fn a_plan_without_arguments_is_for_the_newest_run_with_failures() {
 
                                                           trials      time
       see it once                                             29    TIME
-        if it fails in only 2.1 %                            141    2m 21s
+        if the true rate is the lower limit, 2.1 %           141    2m 21s
       measure the rate: interval 5 points wide               593    9m 53s
       get a baseline: 3 failures                        about 30    TIME
       confirm a fix: PROBABLY FIXED after                     50    TIME

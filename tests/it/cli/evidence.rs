@@ -393,7 +393,11 @@ fn a_deadlock_is_named_by_the_two_functions_that_wait_for_each_other() {
         serde_json::json!([3, 6])
     );
     let told = sandbox.provoke(&["explain", "last#3"]);
-    assert!(told.stdout.contains("Deadlock: thread "), "{told}");
+    assert!(
+        told.stdout
+            .contains("deposit waits at bank.c:7 for b, which withdraw holds"),
+        "{told}"
+    );
     for event in sandbox.events() {
         for actor in event["trial_finished"]["seen"]["actors"]
             .as_array()

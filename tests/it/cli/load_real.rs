@@ -184,7 +184,7 @@ fn a_native_crash_of_a_python_service_shows_the_python_line() {
     let told = sandbox.provoke(&["explain", "last"]).stdout;
     assert!(told.contains("in Python at app.py:4 in resize"), "{told}");
     assert!(
-        told.contains("after 9 responses, 5 of them to warm-up requests, with"),
+        told.contains("after 9 responses (5 in the warm-up), with"),
         "{told}"
     );
 }

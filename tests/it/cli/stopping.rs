@@ -93,8 +93,8 @@ fn the_whole_first_screen() {
             trials 3, 7
       time: pass TIME, failure TIME
 
-    is it fixed?       provoke confirm --baseline last   # 70 passing trials, about TIME
-    repeat one trial   provoke replay last#3
+    is it fixed?       provoke confirm --baseline RUN   # 70 passing trials, about TIME
+    repeat one trial   provoke replay RUN#3
     saved in           provoke-out/RUN
     ------- stderr -------
       #3     exit 1   TIME  victim: about to exit with code 1
@@ -134,8 +134,8 @@ fn ticks_and_crosses_come_in_order() {
 
       note: no core was captured in extra trials: --capture on dumps cores in every trial
 
-    is it fixed?       provoke confirm --baseline last   # 28 passing trials, about TIME
-    repeat one trial   provoke replay last#2
+    is it fixed?       provoke confirm --baseline RUN   # 28 passing trials, about TIME
+    repeat one trial   provoke replay RUN#2
     saved in           provoke-out/RUN
     ------- stderr -------
     [exit status: Some(1)]

@@ -227,6 +227,7 @@ impl fmt::Display for Said {
         let all = format!("{stdout}------- stderr -------\n{stderr}[exit status: {code:?}]\n");
         let filters = [
             (r"\d{8}-\d{6}-[0-9a-f]{4}", "RUN"),
+            (r"(provoke [a-z-]+(?: --[a-z-]+)*) [0-9a-f]{4}\b", "$1 RUN"),
             (r"\d+(\.\d+)? m?s\b", "TIME"),
             (r" \(at most TIME\)", ""),
             (r"pid \d+", "pid PID"),

@@ -521,8 +521,9 @@ fn stored_runs_and_their_trials_are_found_or_named() {
     assert_eq!(
         listed,
         format!(
-            "1 run in `{}/provoke-out`; `last` is {run}\n",
-            here.to_str().unwrap()
+            "1 run in `{}/provoke-out`; `last` is {}\n",
+            here.to_str().unwrap(),
+            &run[run.len() - 4..]
         )
     );
 }
