@@ -650,10 +650,6 @@ pub fn forecast_duration(state: &State, measured: Option<LoadMeasurements>) -> O
     };
     // The levels of a search are not known in advance, and each has its own throughput.
     let about = if left.is_none() { "about " } else { "" };
-    let less = match measured {
-        Some(_) if left.is_none() => ", or less if more clients get more answers/s",
-        _ => "",
-    };
     let limit = state.plan.stop.time_budget();
     let exceeded = limit.filter(|limit| total > limit.as_secs_f64());
     let fitting = exceeded.and_then(|limit| {
@@ -673,7 +669,7 @@ pub fn forecast_duration(state: &State, measured: Option<LoadMeasurements>) -> O
         _ => format!("{shorter} would take less time"),
     };
     Some(format!(
-        "expected: {about}{} of {}{rate}: about {}{less}; {advice}",
+        "expected: {about}{} of {}{rate}: about {}; {advice}",
         words::format_count(runs, "trial"),
         words::format_seconds(each),
         words::format_seconds(total),

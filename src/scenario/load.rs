@@ -19,6 +19,10 @@ use std::time::Duration;
 const CLIENTS: u32 = 10;
 /// Default number of requests per trial.
 const REQUESTS: u64 = 2000;
+/// Default number of requests per trial for each client of the highest level of a search, which takes many trials, and
+/// the least number in all.
+const REQUESTS_PER_CLIENT: u64 = 20;
+const LEAST_REQUESTS: u64 = 200;
 /// Default warm-up, with one client.
 const WARM_UP: WarmUp = WarmUp {
     requests: 20,
@@ -113,6 +117,9 @@ impl Scenario {
                 }
                 (Some(requests), None) => model::LoadLimit::Requests(requests.get()),
                 (None, Some(time)) => model::LoadLimit::Time(time.0),
+                (None, None) if before.is_none() && self.has_load_levels() => {
+                    model::LoadLimit::Requests(said.default_requests())
+                }
                 (None, None) => defaults.amount,
             },
             warm_up: WarmUp {
@@ -351,6 +358,15 @@ impl Load {
             insecure: self.connection.insecure.unwrap_or(defaults.insecure),
             identity,
         })
+    }
+
+    /// Returns the default number of requests per trial of a search among levels.
+    fn default_requests(&self) -> u64 {
+        let levels = self.traffic.clients.as_ref().map(Concurrency::load_levels);
+        let highest = levels
+            .and_then(|levels| levels.last().copied())
+            .unwrap_or(0);
+        (u64::from(highest) * REQUESTS_PER_CLIENT).clamp(LEAST_REQUESTS, REQUESTS)
     }
 
     fn plan_pace(&self, default: RequestPace) -> Result<RequestPace, PlanError> {

@@ -109,6 +109,13 @@ impl LiveDisplay {
 
     /// Prints the expected duration of the run once, if it is long.
     fn print_forecast(&mut self, state: &State, speed: LoadMeasurements) {
+        // The first trials of a search say little about the others: each level has its own throughput.
+        let is_unknown = questions::policy_of_plan(&state.plan)
+            .remaining_trials(state)
+            .is_none();
+        if state.plan.question.as_ramp().is_some() && is_unknown {
+            return;
+        }
         self.rate = None;
         // A forecast from the plan alone was printed before the start.
         if load_forecast(state, None).is_none()

@@ -6,9 +6,10 @@
 //! none).
 //!
 //! The search has these phases:
-//! * **double**: one trial at the first level, at twice that, and so on until one fails;
+//! * **top**: one trial at the highest level. Trials with few clients take the longest if the number of requests is
+//!   fixed, so levels are not tried from below;
 //! * **narrow**: the trial with the most information, until one level holds 1 - delta of the probability. All trials
-//!   cost the same: a trial has a fixed number of requests, or a fixed time, at every level;
+//!   count as equally expensive: a trial has a fixed number of requests, or a fixed time, at every level;
 //! * **guard**: the level below passes so often that the rate is excluded there, whatever the model says, and until its
 //!   trials differ significantly from the trials of the answer. Trials of both alternate: otherwise a machine that becomes
 //!   less busy during the search would look like a threshold;
@@ -525,8 +526,8 @@ impl Ramp {
         let Some(top) = self.open_levels().next_back() else {
             return RampStep::Stuck;
         };
-        if let Some(level) = self.doubled_level() {
-            return RampStep::Try(level);
+        if self.lives.iter().all(|lives| lives.runs == 0) {
+            return RampStep::Try(top);
         }
         let (group, never) = self.likeliest_group();
         if group.mass < 1.0 - rule.delta {
@@ -591,25 +592,6 @@ impl Ramp {
         }
     }
 
-    /// Returns the next level while nothing has failed: each level once, doubling.
-    fn doubled_level(&self) -> Option<usize> {
-        if self.lives.iter().any(|lives| lives.failures > 0) {
-            return None;
-        }
-        let mut last = 0.0;
-        let mut open = self.open_levels().peekable();
-        while let Some(level) = open.next() {
-            let due = last <= 0.0 || self.levels[level] >= 2.0 * last || open.peek().is_none();
-            if due && self.lives[level].runs == 0 {
-                return Some(level);
-            }
-            if due {
-                last = self.levels[level];
-            }
-        }
-        None
-    }
-
     /// Returns whether a level or one above it failed, or the first of them is known not to fail.
     fn holds_from(&self, level: usize, delta: f64) -> bool {
         let failed = self.lives[level..].iter().any(|lives| lives.failures > 0);
@@ -642,11 +624,11 @@ mod tests {
     }
 
     #[test]
-    fn it_doubles_until_something_fails_and_guards_the_level_below() {
+    fn it_begins_at_the_top_and_guards_the_level_below() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let (over, tried) = finish(&mut ramp, |level, _| level >= 5);
         assert_eq!(over, RampStep::From(5));
-        assert_eq!(tried[..5], [0, 1, 2, 3, 6]);
+        assert_eq!(tried[..5], [6, 3, 4, 5, 4]);
         assert_eq!(
             ramp.lives_by_level()[4],
             LevelCounts {
@@ -734,7 +716,7 @@ mod tests {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let (over, tried) = finish(&mut ramp, |_, _| true);
         assert_eq!(over, RampStep::From(0));
-        assert!(tried.len() < 5, "{tried:?}");
+        assert!(tried.len() < 9, "{tried:?}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `load` at several levels: finds the lowest level that fails.
 //!
-//! Levels are doubled until one fails, and then narrowed down. After that the level below the answer runs until its own
+//! The highest level comes first, and the others are narrowed down. After that the level below the answer runs until its own
 //! trials show that its rate is below the requested one; see `stats::ramp`. With several slots, each running trial is
 //! assumed to end in the more likely way; if it does not, a trial or two were less useful.
 

@@ -63,7 +63,7 @@ pub struct TrafficSettings {
     /// With --rate: open at most this many connections [default: 100]
     #[arg(long, value_name = "N", requires = "rate", hide_short_help = true)]
     pub connections: Option<NonZeroU32>,
-    /// Requests per trial [default: 2000]
+    /// Requests per trial [default: 2000; 20 per client of the highest level with several levels, 200 to 2000]
     #[arg(long, value_name = "N")]
     pub requests: Option<NonZeroU64>,
     /// Time under load per trial, instead of a number of requests
