@@ -64,6 +64,9 @@ Examples:
 /// From this number of trials on, a setting that raises the rate is suggested for a search.
 const LONG_SEARCH: f64 = 150.0;
 
+/// Up to this number of failures, a baseline leaves the rate so uncertain that a known rate takes far fewer trials.
+const FEW_FAILURES: u64 = 2;
+
 impl PlanArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let baseline = self.baseline()?;
@@ -77,6 +80,10 @@ impl PlanArgs {
             format!("measured by the newest run with failures, {run}: {command}")
         });
         let measured = baseline.map(|found| found.measured);
+        let known_rate = measured
+            .as_ref()
+            .filter(|base| base.run.is_none() && (1..=FEW_FAILURES).contains(&base.failures))
+            .map(|base| words::format_percent(real(base.failures) / real(base.trials)));
         let forecast = TrialForecast::new(self.rate, measured, self.conf.0)?;
         let mut screen = Screen::on_stdout();
         screen.push_text(0, &forecast.describe_basis());
@@ -91,6 +98,12 @@ impl PlanArgs {
             screen.push_row(&line);
         }
         screen.push_gap();
+        if let Some(rate) = known_rate {
+            let hint = format!(
+                "note: if you know that the rate is {rate} %, fewer are enough: --rate {rate}%"
+            );
+            screen.push_text(2, &hint);
+        }
         if forecast.bisection_trials(versions) >= LONG_SEARCH {
             let hint = "note: `bisect --raise-rate` first looks for a setting with more failures";
             screen.push_text(2, hint);

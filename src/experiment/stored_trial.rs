@@ -6,9 +6,11 @@ use super::trial_evidence::{in_flight, last_output};
 use super::trial_reference::parse_trial;
 use crate::exec::STORY;
 use crate::model::{
-    Autopsy, Crash, Event, Failure, InconclusiveReason, Observation, Outcome, TrialId, VariantId,
+    AccessingThread, Autopsy, Crash, Event, Failure, HoldPlan, HoldPoint, InconclusiveReason,
+    Observation, Outcome, Text, TrialId, VariantId,
 };
 use crate::oracle;
+use crate::questions::{Answer, HeldPlace};
 use crate::report::Report;
 use crate::report::story::{BetterTrial, TrialDetails, trial_story};
 use crate::state::State;
@@ -37,6 +39,8 @@ pub struct StoredTrial {
     /// A trial of the same failure with better evidence.
     better: Option<BetterTrial>,
     variant: VariantId,
+    hold: Option<Box<HoldPlan>>,
+    journal: PathBuf,
     directory: PathBuf,
 }
 
@@ -48,12 +52,13 @@ impl StoredTrial {
         let mut known: Vec<(TrialId, Failure)> = Vec::new();
         let mut finished: Vec<u64> = Vec::new();
         let mut found: Option<(Box<Observation>, Outcome)> = None;
-        let (mut variant, mut is_captured) = (VariantId(0), false);
+        let (mut variant, mut is_captured, mut hold) = (VariantId(0), false, None);
         let take = |event: &Event, _: &_| {
             if let Event::TrialStarted(trial) = event
                 && trial.id == id
             {
                 (variant, is_captured) = (trial.variant, trial.capture);
+                hold.clone_from(&trial.hold);
             }
             let Event::TrialFinished {
                 trial,
@@ -98,6 +103,8 @@ impl StoredTrial {
             state,
             better,
             variant,
+            hold,
+            journal: folder.journal_path(),
             directory: folder.trials_path().join(id.0.to_string()),
         })
     }
@@ -136,6 +143,7 @@ impl StoredTrial {
             outcome: &self.outcome,
             seeming_hang: self.seeming_hang().as_ref(),
             seen: &self.seen,
+            holds: &self.hold_lines(),
             limits: &self.state.plan.limits,
             load: self.state.plan.load.as_ref(),
             in_flight: &in_flight(&self.directory),
@@ -156,6 +164,85 @@ impl StoredTrial {
             None
         }
     }
+
+    /// Describes where its threads were held, and the data races that were seen meanwhile.
+    fn hold_lines(&self) -> Vec<String> {
+        let Some(seen) = self.seen.holds.as_deref() else {
+            return Vec::new();
+        };
+        // The points of the program are known only with the memory of the question.
+        let run = store::read_run(&self.journal, |_, _| {});
+        let places = match run.map(|state| Report::new(&state, true).answer) {
+            Ok(Some(Answer::Hunt(hunt))) => hunt.places,
+            _ => Vec::new(),
+        };
+        let holds = self.hold.as_deref().map_or(&[][..], HoldPlan::holds);
+        let mut lines: Vec<String> = holds
+            .iter()
+            .zip(&seen.times)
+            .filter(|(_, times)| **times > 0)
+            .map(|(hold, times)| {
+                format!(
+                    "held {} {}",
+                    words::format_count(u64::from(*times), "thread"),
+                    name_point(&hold.point, &places)
+                )
+            })
+            .collect();
+        lines.extend(seen.races.iter().map(|race| {
+            format!(
+                "data race on {}: while {}, {}",
+                words::format_count(u64::from(race.size), "byte"),
+                describe_side(&race.held, true),
+                describe_side(&race.other, false),
+            )
+        }));
+        lines
+    }
+}
+
+/// Returns `at race.c:46 in client()` for a point at which a thread was held.
+fn name_point(point: &HoldPoint, places: &[HeldPlace]) -> String {
+    let is_there = |place: &&HeldPlace| match point {
+        HoldPoint::Code(code) => place.address == Some(code.address),
+        HoldPoint::Line { line, .. } => place.line == Some(*line),
+        HoldPoint::Call { .. } | HoldPoint::Start(_) => places.len() == 1,
+    };
+    if let Some(place) = places.iter().find(is_there) {
+        return words::sanitize_line(&place.place);
+    }
+    let name = |path: &Text| {
+        let path = path.to_string();
+        words::sanitize_line(path.rsplit('/').next().unwrap_or_default())
+    };
+    match point {
+        HoldPoint::Code(code) => format!("at {}+0x{:x}", name(&code.object), code.address),
+        HoldPoint::Line { file, line } => format!("at {}:{line}", name(file)),
+        HoldPoint::Call { call, .. } => format!("at system call {call}"),
+        HoldPoint::Start(_) => "at the start of a thread".to_owned(),
+    }
+}
+
+/// Returns `thread 2 was about to write in drop() at refcount.c:7`.
+fn describe_side(side: &AccessingThread, is_held: bool) -> String {
+    let verb = match (is_held, side.writes) {
+        (true, true) => "was about to write",
+        (true, false) => "was about to read",
+        (false, true) => "wrote",
+        (false, false) => "read",
+    };
+    let frame = side.stack.first();
+    let function = frame.and_then(|frame| frame.function.as_deref());
+    let function = function.map_or(String::new(), |name| {
+        format!(" in {}", words::sanitize_line(name))
+    });
+    let line = frame.and_then(|frame| frame.line.as_ref());
+    let place = line.map_or(String::new(), |(file, line)| {
+        let file = file.rsplit('/').next().unwrap_or_default();
+        format!(" at {}:{line}", words::sanitize_line(file))
+    });
+    // Threads are numbered from 1 in texts.
+    format!("thread {} {verb}{function}{place}", side.thread + 1)
 }
 
 /// Returns the reference of the trial of a run with the best evidence of its failure.

@@ -40,6 +40,10 @@ fn split_unbreakable(text: &str) -> Vec<&str> {
             Some(end) => end + 2 + word_length(&rest[end + 2..]),
             None if is_command(rest) => command_length(rest, &[]),
             None if is_flag => command_length(rest, &["or", "and", "if", "to"]),
+            None if short_parentheses(rest).is_some() => {
+                let end = short_parentheses(rest).unwrap_or(0);
+                end + word_length(&rest[end..])
+            }
             None => word_length(rest),
         };
         let (unit, behind) = rest.split_at(length);
@@ -49,6 +53,15 @@ fn split_unbreakable(text: &str) -> Vec<&str> {
             None => return units,
         }
     }
+}
+
+/// Length in bytes of a parenthesized text that is not broken.
+const SHORT: usize = 24;
+
+/// Returns the length of a short text in parentheses at the beginning.
+fn short_parentheses(text: &str) -> Option<usize> {
+    let end = text.strip_prefix('(')?.find(')')? + 2;
+    (end <= SHORT).then_some(end)
 }
 
 /// Returns the length in bytes up to the next blank, not counting a blank between a number and the per cent sign.
@@ -99,7 +112,7 @@ mod tests {
             Some(24),
             str::len,
         );
-        insta::assert_snapshot!(lines.join("\n"), @r"
+        insta::assert_snapshot!(lines.join("\n"), @"
         - run it again with
             `provoke resume last -n 20`
             or not
@@ -107,13 +120,15 @@ mod tests {
         let text =
             "give counts: provoke plan --baseline 3/30, or --rate 5%, or: --width 1 % if known";
         let lines = wrap_text("", 2, text, Some(20), str::len);
-        insta::assert_snapshot!(lines.join("\n"), @r"
+        insta::assert_snapshot!(lines.join("\n"), @"
         give counts:
           provoke plan --baseline 3/30,
           or --rate 5%, or:
           --width 1 % if
           known
         ");
+        let lines = wrap_text("", 2, "in main (thread 5), once", Some(16), str::len);
+        assert_eq!(lines, ["in main", "  (thread 5),", "  once"]);
         let lines = wrap_text("", 2, "one ` alone is text", Some(12), str::len);
         assert_eq!(lines, ["one ` alone", "  is text"]);
     }

@@ -169,7 +169,7 @@ impl ColumnWidths {
 fn format_cell(value: Option<&String>) -> String {
     match value {
         Some(value) if value.is_empty() => "(empty)".to_owned(),
-        Some(value) => words::sanitize_line(value),
+        Some(value) => words::sanitize_line(value).replace("/./", "/"),
         None => NOTHING.to_owned(),
     }
 }

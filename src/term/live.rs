@@ -320,7 +320,7 @@ impl LiveDisplay {
                 format!("{}: {}", words::sanitize_line(name), say())
             })
         }));
-        parts.join("   ")
+        parts.join(GAP)
     }
 
     /// Returns the trial that runs unusually long, and its time so far.
@@ -363,6 +363,20 @@ impl LiveDisplay {
         }
     }
 }
+
+/// Leaves out the last details of a status that does not fit.
+fn fit_status(mut status: String, columns: usize) -> String {
+    while measure_text_width(&status) > columns {
+        let Some(end) = status.rfind(", ").max(status.rfind(GAP)) else {
+            break;
+        };
+        status.truncate(end);
+    }
+    status
+}
+
+/// Blanks between the parts of a status.
+const GAP: &str = "   ";
 
 /// Returns the line of a trial. On a terminal, its description is shortened so that its duration stays visible, and the
 /// words of the program are left out if little room remains.
@@ -467,9 +481,11 @@ impl EventSink for LiveDisplay {
             self.print_forecast(state, LoadMeasurements::Answers(rate));
         }
         if let Some(bar) = &self.bar {
-            bar.set_message(
-                safe_for_stderr(&format!("  {}", self.status_line(state))).into_string(),
-            );
+            let columns = Term::stderr()
+                .size_checked()
+                .map_or(usize::MAX, |(_, columns)| usize::from(columns));
+            let status = fit_status(self.status_line(state), columns.saturating_sub(2));
+            bar.set_message(safe_for_stderr(&format!("  {status}")).into_string());
             bar.tick();
         } else if self
             .last_line

@@ -156,17 +156,18 @@ impl Screen {
     pub fn push_commands(&mut self, commands: &[SuggestedCommand]) {
         let purposes = commands.iter().map(|one| one.purpose.len());
         let column = purposes.max().unwrap_or(0) + 3;
+        let width = self.width;
         let fits = |command: &SuggestedCommand| {
             let length = column + measure_text_width(&command.line);
-            self.width.is_none_or(|width| length <= width)
+            width.is_none_or(|width| length <= width)
         };
-        let in_columns = commands.iter().all(fits);
-        for SuggestedCommand {
-            purpose,
-            line,
-            remark,
-        } in commands
-        {
+        for command in commands {
+            let SuggestedCommand {
+                purpose,
+                line,
+                remark,
+            } = command;
+            let in_columns = fits(command);
             let shown = style(line).bold().to_string();
             let row = if in_columns {
                 format!("{purpose:column$}{shown}")
@@ -291,9 +292,9 @@ mod tests {
         saved in       provoke-out/20261122-035210-ecbc
         ");
         insta::assert_snapshot!(shown(40), @"
-        is it fixed?
-          provoke confirm -- CMD
-            # 70 passing trials, 0.4 s
+        is it fixed?   provoke confirm -- CMD
+                       # 70 passing trials, 0.4
+                         s
         saved in:
           provoke-out/20261122-035210-ecbc
         ");

@@ -70,6 +70,13 @@ impl WrappedText {
     pub(super) fn push_quoted(&mut self, text: &str) {
         let mut indent = INDENT;
         let mut rest = text.trim_end();
+        let room = self.width.saturating_sub(indent);
+        if ends_with_rule(rest) && rest.chars().count() > room {
+            rest = rest
+                .char_indices()
+                .nth(room)
+                .map_or(rest, |(at, _)| &rest[..at]);
+        }
         while !rest.is_empty() {
             let (line, next) = rest.split_at(end_of_line(rest, self.width.saturating_sub(indent)));
             self.push_line(&format!("{}{line}", " ".repeat(indent)));
@@ -81,6 +88,14 @@ impl WrappedText {
     pub(super) fn into_text(self) -> String {
         self.text
     }
+}
+
+/// Returns whether a line ends with a rule such as `=====`, which can be cut.
+fn ends_with_rule(line: &str) -> bool {
+    const RULE: usize = 5;
+    let mut last = line.chars().rev();
+    let first = last.next().filter(char::is_ascii_punctuation);
+    first.is_some_and(|first| last.take_while(|one| *one == first).count() + 1 >= RULE)
 }
 
 /// Returns the length of the first line of a text in bytes: it is broken at a blank, otherwise after a `/`, never

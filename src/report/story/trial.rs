@@ -27,6 +27,8 @@ pub struct TrialDetails<'a> {
     pub seeming_hang: Option<&'a Failure>,
     /// Observation.
     pub seen: &'a Observation,
+    /// Where its threads were held, and the data races seen meanwhile.
+    pub holds: &'a [String],
     /// Resource limits.
     pub limits: &'a [ResourceLimit],
     /// The load, if it was a trial of a service under load.
@@ -99,6 +101,9 @@ fn push_failure(told: &TrialDetails<'_>, failure: &Failure, lines: &mut WrappedT
     let stories: Vec<&Autopsy> = told.stories.iter().filter(shown).collect();
     let first = first_story(failure, &stories);
     what_and_where(told, failure, first, lines);
+    for line in told.holds {
+        lines.push_detail(line);
+    }
     if told.is_captured {
         lines.push_detail("an extra trial after the measurement, for evidence; it is not counted");
     }
