@@ -15,6 +15,7 @@ use crate::report::Report;
 use crate::report::story::{BetterTrial, TrialDetails, trial_story};
 use crate::state::State;
 use crate::store::{self, RunFolder, default_root};
+use crate::sys::calls;
 use crate::untrusted::shell_word;
 use crate::words;
 use std::fs;
@@ -183,8 +184,11 @@ impl StoredTrial {
             .filter(|(_, times)| **times > 0)
             .map(|(hold, times)| {
                 format!(
-                    "held {} {}",
-                    words::format_count(u64::from(*times), "thread"),
+                    "{} held {}",
+                    match times {
+                        1 => "a thread was".to_owned(),
+                        times => format!("{times} threads were"),
+                    },
                     name_point(&hold.point, &places)
                 )
             })
@@ -218,8 +222,11 @@ fn name_point(point: &HoldPoint, places: &[HeldPlace]) -> String {
     match point {
         HoldPoint::Code(code) => format!("at {}+0x{:x}", name(&code.object), code.address),
         HoldPoint::Line { file, line } => format!("at {}:{line}", name(file)),
-        HoldPoint::Call { call, .. } => format!("at system call {call}"),
-        HoldPoint::Start(_) => "at the start of a thread".to_owned(),
+        HoldPoint::Call { call, .. } => {
+            let name = i64::try_from(*call).map(calls::syscall_name);
+            format!("before {}", name.unwrap_or_default())
+        }
+        HoldPoint::Start(_) => "when a thread or process was created".to_owned(),
     }
 }
 
