@@ -236,6 +236,11 @@ fn suggest_program(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> E
             format!("{flags} -- {command}"),
         ));
     }
+    if bytes.starts_with(b"-") {
+        return error("it is a flag, not a program").with_hint(
+            "flags of provoke go before `--`, the program after it: provoke run -n 20 -- ./program",
+        );
+    }
     if bytes.iter().any(|byte| b" |;&<>".contains(byte)) {
         let line = format!("--shell {}", shell_word(typed));
         return error("there is no such program").with_hint(ErrorHint::with_command(

@@ -79,6 +79,9 @@ pub struct LimitValue(pub Option<u64>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvValue(pub Option<String>);
 
+/// Seconds of a day.
+const DAY: f64 = 86_400.0;
+
 impl DurationValue {
     /// Returns the time in microseconds.
     pub fn to_micros(self) -> u64 {
@@ -92,7 +95,13 @@ impl FromStr for DurationValue {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong =
             || format!("`{text}` is not a time such as `60s`, `1.5s`, `200ms`, `2m` or `1h 30m`");
-        let time = match text.trim().parse::<f64>() {
+        let text = text.trim();
+        let days = text.strip_suffix('d').map(|days| days.parse::<f64>());
+        let seconds = match days {
+            Some(Ok(days)) => Ok(days * DAY),
+            _ => text.parse(),
+        };
+        let time = match seconds {
             Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?,
             Err(_) => text
                 .parse::<jiff::SignedDuration>()
@@ -538,6 +547,8 @@ mod tests {
             (" 5 ", 5_000),
             ("1e1", 10_000),
             ("87600h", 315_360_000_000),
+            ("1d", 86_400_000),
+            ("0.5d", 43_200_000),
         ] {
             assert_eq!(
                 good::<DurationValue>(text),
@@ -547,6 +558,7 @@ mod tests {
         }
         bad::<DurationValue>(&[
             "", "s", "-1", "-5s", "60x", "nan", "inf", "1e300", "87601h", "2m ago", "1:30", "½s",
+            "d",
         ]);
     }
 

@@ -86,6 +86,12 @@ fn mistyped_command_lines_are_answered_with_the_way_out() {
             "did you mean `--jobs 4`?",
         ),
         (
+            "run -n 3 -- -n 20 ./prog",
+            125,
+            "cannot run `-n`: it is a flag, not a program",
+            "flags of provoke go before `--`, the program after it: provoke run -n 20 -- ./program",
+        ),
+        (
             "run -c './a | ./b'",
             2,
             "`provoke run` has no flag `-c`",
