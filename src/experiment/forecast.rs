@@ -157,7 +157,7 @@ impl TrialForecast {
         let (failures, trials) = HELD_BASELINE;
         let held = stats::clean_runs_to_exclude_half(failures, trials, 1.0, alpha);
         if held.zip(half).is_none_or(|(held, plain)| held < plain) {
-            rows.add_exact("  FIXED if a hold of `hunt` fails in half", held);
+            rows.add_exact("  FIXED, if `hunt` makes half of trials fail", held);
         }
         for (what, other) in [
             ("compare with a variant that never fails", 0.0),

@@ -28,7 +28,7 @@ fn describe_rate(variant: &VariantReport, confidence: f64) -> String {
     let within = format_interval(rate.interval());
     let trials = format_count(n, "trial");
     let wider = match variant.stop_rule {
-        StopRule::User => ", wider because the run was interrupted",
+        StopRule::User => ", wider because the run ended early",
         _ => "",
     };
     match rate.point {

@@ -717,8 +717,8 @@ fn before_the_planned_end_the_interval_is_one_that_holds_at_any_time() {
     let without = headline(&run);
     run.trial(21, crashed(""));
     insta::assert_snapshot!(format!("{without}\n{}", headline(&run)), @"
-    0 of 20 trials failed: rate below 23 % (95 % interval, wider because the run was interrupted)
-    SIGSEGV in 1 of 21 trials: 4.8 % (95 % interval 0.01 to 32 %, wider because the run was interrupted)
+    0 of 20 trials failed: rate below 23 % (95 % interval, wider because the run ended early)
+    SIGSEGV in 1 of 21 trials: 4.8 % (95 % interval 0.01 to 32 %, wider because the run ended early)
     ");
     assert_eq!(
         super::headlines::rate_headline(&Made::new(plan(1)).report().variants[0], 95.0),

@@ -96,7 +96,7 @@ impl FromStr for DurationValue {
         let wrong =
             || format!("`{text}` is not a time such as `60s`, `1.5s`, `200ms`, `2m` or `1h 30m`");
         let text = text.trim();
-        let days = text.strip_suffix('d').map(|days| days.parse::<f64>());
+        let days = text.strip_suffix('d').map(str::parse::<f64>);
         let seconds = match days {
             Some(Ok(days)) => Ok(days * DAY),
             _ => text.parse(),

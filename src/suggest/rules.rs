@@ -100,12 +100,14 @@ pub(super) const COMMANDS_BY_USE: &str = "report run confirm compare bisect redu
     resume load hunt plan scenario diff doctor";
 
 /// Flags that are often typed after the program, each with its names.
-pub(super) const OFTEN_MISPLACED: [&str; 5] = [
+pub(super) const OFTEN_MISPLACED: [&str; 7] = [
     "--runs -n",
     "--jobs -j",
     "--duration -d",
     "--max-fail",
     "--max-rate",
+    "--baseline",
+    "--held",
 ];
 
 impl Equivalents {

@@ -475,10 +475,7 @@ fn after_the_end(
                 "details of the failure",
                 format!("provoke explain {run}#{trial}"),
             ),
-            SuggestedCommand::new(
-                "is it fixed?",
-                format!("provoke confirm --held {run} -- FIXED"),
-            ),
+            SuggestedCommand::new("is it fixed?", format!("provoke confirm --held {run}")),
             SuggestedCommand::new(
                 "hold the thread again",
                 format!("provoke replay {run}#{trial}"),

@@ -135,7 +135,7 @@ const LEAKED_DAEMONS: &[Scene] = &[scene(
     "leaked-daemons/scenario.toml",
     &[],
     1,
-    &[r"It fails where data=stream and run=driver and schema=wrong \(2 of 16 variants\)"],
+    &[r"It fails with data=stream and run=driver and schema=wrong \(2 of 16 variants\)"],
 )];
 
 const ILLEGAL_INSTRUCTION_FAISS: &[Scene] = &[
@@ -183,7 +183,7 @@ const LEAKED_DAEMONS_POOL: &[Scene] = &[scene(
     "leaked-daemons-pool/scenario.toml",
     &[],
     1,
-    &[r"It fails where helpers=executor or manager"],
+    &[r"It fails with helpers=executor or manager"],
 )];
 
 const TWO_ENVIRONMENTS: &[Scene] = &[scene(

@@ -211,20 +211,18 @@ impl HuntReport {
     fn write_sentence(&self) -> String {
         let natural = self.natural.in_words();
         if let (Some(held), Some(interval)) = (self.held, self.held_interval) {
-            let places: Vec<&str> = self.places.iter().map(|one| &*one.place).collect();
+            let places = self.places_in_words();
             if self.natural.failures > 0 && self.times_as_often.is_none_or(|ratio| ratio <= 1.0) {
                 return format!(
-                    "It fails without a hold in {natural}, and no hold makes it fail clearly more often; the best one, {}: {} trials ({})",
-                    places.join(", and a thread "),
+                    "It fails without a hold in {natural}, and no hold makes it fail clearly more often; the best one, if {places}: {} trials ({})",
                     held.in_words(),
                     words::format_interval(interval),
                 );
             }
             return format!(
-                "It fails in {} trials ({}) if a thread is held {}; without a hold in {natural}",
+                "It fails in {} trials ({}) if {places}; without a hold in {natural}",
                 held.in_words(),
                 words::format_interval(interval),
-                places.join(", and a thread "),
             );
         }
         if let Some(reason) = &self.refused {
@@ -242,6 +240,15 @@ impl HuntReport {
                 "No failure: it passed in all {} trials with holds; without a hold it failed in {natural}",
                 self.tried.trials
             )
+        }
+    }
+
+    /// Returns where threads are held: `a thread is held at a.c:7, and another one at a.c:9`.
+    fn places_in_words(&self) -> String {
+        let places: Vec<&str> = self.places.iter().map(|place| &*place.place).collect();
+        match places[..] {
+            [first, second] if first == second => format!("two threads are held {first}"),
+            _ => format!("a thread is held {}", places.join(", and another one ")),
         }
     }
 
@@ -348,7 +355,7 @@ impl RaceReport {
     fn describe(&self) -> String {
         let verb = |side: &RaceSide| if side.writes { "writes" } else { "reads" };
         format!(
-            "data race: thread {} {} {} at {}; meanwhile thread {} {} them at {} (#{})",
+            "data race: thread {} {} {} at {}; meanwhile thread {} {} them at {} (seen in #{})",
             self.held.thread,
             verb(&self.held),
             words::format_count(u64::from(self.size), "byte"),

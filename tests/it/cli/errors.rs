@@ -170,7 +170,7 @@ fn a_plan_is_a_small_table() {
       get a baseline: 3 failures                        about 30    1m 00s
       confirm a fix: PROBABLY FIXED after                     50    1m 40s
         FIXED (also excludes half the rate) after            103    3m 28s
-        FIXED if a hold of `hunt` fails in half               12    TIME
+        FIXED, if `hunt` makes half of trials fail            12    TIME
       compare with a variant that never fails                156    5m 12s
         that fails a tenth as often                          306   10m 12s
         that fails half as often                            1918    1h 03m
@@ -211,7 +211,7 @@ fn a_plan_without_arguments_is_for_the_newest_run_with_failures() {
       get a baseline: 3 failures                        about 30    TIME
       confirm a fix: PROBABLY FIXED after                     50    TIME
         FIXED (also excludes half the rate) after            103    1m 43s
-        FIXED if a hold of `hunt` fails in half               12    TIME
+        FIXED, if `hunt` makes half of trials fail            12    TIME
       compare with a variant that never fails                156    2m 36s
         that fails a tenth as often                          306    5m 06s
         that fails half as often                            1918   31m 58s
