@@ -100,6 +100,8 @@ enum ThreadActivity {
 struct HoldProgress {
     arrivals: u32,
     held: Option<HeldThread>,
+    /// The access that the held thread is about to make, if it is watched in the other threads.
+    watched: Option<WatchedAccess>,
     /// Number of threads that were held.
     times: u32,
 }
@@ -309,6 +311,7 @@ impl HoldSession {
         let Some(held) = self.holds[index].held.take() else {
             return;
         };
+        self.holds[index].watched = None;
         self.held_for += held.since.elapsed();
         if let Some(thread) = self.threads.get_mut(&held.tid) {
             thread.activity = ThreadActivity::Running;
@@ -407,6 +410,7 @@ impl HoldSession {
         // Later stops of this kind answer a request to stop.
         let is_new = !std::mem::replace(&mut thread.is_attached, true);
         if is_new {
+            self.watch_new_thread(tid);
             self.learn_event(tid, &HoldPoint::Start(CreationSide::Created));
         }
         let _ = tracee::follow_more(tid);
@@ -601,6 +605,7 @@ impl HoldSession {
         let Some(access) = access else {
             return;
         };
+        self.holds[hold].watched = Some(access);
         let others = self.threads.iter_mut();
         for (tid, thread) in others.filter(|(tid, thread)| **tid != held && thread.memory == memory)
         {
@@ -609,6 +614,24 @@ impl HoldSession {
                 let _ = tracee::interrupt_thread(*tid);
             }
         }
+    }
+
+    /// Watches the memory in a thread that was created during a hold: threads do not inherit watchpoints.
+    fn watch_new_thread(&mut self, tid: i32) {
+        let memory = self.memory_of(tid);
+        let of_process = |hold: &HoldProgress| {
+            let held = hold.held.as_ref()?;
+            hold.watched.filter(|_| self.memory_of(held.tid) == memory)
+        };
+        let wanted = self
+            .holds
+            .iter()
+            .enumerate()
+            .find_map(|(index, hold)| Some((index, of_process(hold)?)));
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.wanted_watch = wanted;
+        }
+        self.set_wanted_watch(tid);
     }
 
     fn set_wanted_watch(&mut self, tid: i32) {
