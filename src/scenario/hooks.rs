@@ -1,4 +1,4 @@
-//! Plans the hooks: those of all variants, and those of one variant.
+//! Plans the hooks of all variants and of each variant.
 
 use super::matrix::MatrixSubstitution;
 use super::{Scenario, Variant};

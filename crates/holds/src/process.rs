@@ -44,7 +44,7 @@ impl TracedProcess {
         Ok(copy)
     }
 
-    /// Sets breakpoints: addresses in memory with the indices of their points, without those that were set before.
+    /// Sets new breakpoints at addresses in memory, with the indices of their points. Breakpoints that were set before stay.
     /// Neighbours are written together.
     pub(crate) fn set_breakpoints(&mut self, mut wanted: Vec<(u64, usize)>) -> io::Result<()> {
         wanted.retain(|(address, _)| {
@@ -68,7 +68,7 @@ impl TracedProcess {
         Ok(())
     }
 
-    /// Forgets the breakpoints in code that is not mapped any more.
+    /// Forgets the breakpoints in code that was unmapped.
     pub(crate) fn forget_unmapped(&mut self, mappings: &[Mapping]) {
         let is_mapped = |address: &u64| {
             let mut code = mappings.iter().filter(|mapping| mapping.execute);

@@ -779,7 +779,7 @@ impl HoldSession {
         }
     }
 
-    /// Returns the points of a process that can be learned: all, or those of the functions with these addresses.
+    /// Returns the points of a process that can be learned. If addresses are given, only their functions have points.
     fn learnable_breakpoints(
         &mut self,
         mapped: &MappedCode,

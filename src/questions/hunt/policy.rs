@@ -217,7 +217,7 @@ fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
         .or_else(|| Some(most_promising(memory, memory.failing.iter())?.clone()))
 }
 
-/// Returns holds that may make more trials fail than those that are known.
+/// Returns holds that may make more trials fail than the best ones so far.
 fn better_holds(
     state: &State,
     memory: &HuntMemory,
