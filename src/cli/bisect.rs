@@ -3,10 +3,11 @@
 use super::error::CliError;
 use super::exit::Exit;
 use super::given::Given;
-use super::question_flags::{ExperimentArgs, at_most, without_stop_rules};
+use super::question_flags::{ExperimentArgs, at_most, is_program, without_stop_rules};
 use crate::scenario::{
     BisectSettings, CandidateSettings, CountSettings, QuestionSettings, Scenario, SearchSettings,
 };
+use crate::suggest::candidates_as_program;
 use clap::Args;
 
 /// Find the first bad commit, version or value
@@ -54,6 +55,12 @@ impl BisectArgs {
             self.search.apply_to(&mut scenario.search);
             self.count.apply_to(&mut scenario.count);
         };
-        self.rest.ask_question(overlay)
+        let command = self.rest.command.clone();
+        let has_candidates = self.candidates.alone() != CandidateSettings::default();
+        let done = self.rest.ask_question(overlay);
+        if has_candidates {
+            return done;
+        }
+        done.map_err(|error| candidates_as_program(&command, is_program).map_or(error, Into::into))
     }
 }

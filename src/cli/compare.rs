@@ -3,12 +3,12 @@
 use super::error::CliError;
 use super::exit::Exit;
 use super::given::Given;
-use super::question_flags::{ExperimentArgs, without_stop_rules};
+use super::question_flags::{ExperimentArgs, is_program, without_stop_rules};
 use crate::scenario::{
     BaselineSettings, ComparisonSettings, CountSettings, QuestionSettings, Scenario,
 };
 use crate::store::{RunFolder, default_root};
-use crate::suggest::runs_as_programs;
+use crate::suggest::{runs_as_programs, variants_as_program};
 use clap::Args;
 use std::ffi::OsStr;
 
@@ -61,7 +61,11 @@ impl CompareArgs {
             let name = word.to_str();
             name.is_some_and(|name| RunFolder::find_run(name, &default_root()).is_ok())
         };
-        done.map_err(|error| runs_as_programs(&command, is_run).map_or(error, Into::into))
+        done.map_err(|error| {
+            runs_as_programs(&command, is_run)
+                .or_else(|| variants_as_program(&command, is_program))
+                .map_or(error, Into::into)
+        })
     }
 }
 

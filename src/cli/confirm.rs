@@ -3,13 +3,12 @@
 use super::error::CliError;
 use super::exit::Exit;
 use super::given::Given;
-use super::question_flags::{ExperimentArgs, at_most, without_stop_rules};
+use super::question_flags::{ExperimentArgs, at_most, is_program, without_stop_rules};
 use crate::scenario::{
     BaselineSettings, ConfirmSettings, CountSettings, QuestionSettings, Scenario,
 };
 use crate::store::{RunFolder, default_root};
 use crate::suggest::{retyped_line, shell_line};
-use crate::sys::spawn;
 use crate::words;
 use clap::Args;
 use std::ffi::OsString;
@@ -68,9 +67,7 @@ fn run_as_command(command: &[OsString]) -> Option<CliError> {
     if std::env::args_os().any(|word| word == "--") {
         return None;
     }
-    let here = std::env::current_dir().ok()?;
-    let path = std::env::var_os("PATH");
-    let is_program = spawn::find_program(name, path.as_deref(), &here).is_ok();
+    let is_program = is_program(name);
     // Many systems have a program `last`, which lists logins.
     if (is_program && name != "last")
         || RunFolder::find_run(name.to_str()?, &default_root()).is_err()

@@ -2,7 +2,9 @@
 
 use super::error::CliError;
 use super::exit::Exit;
+use super::question_flags::is_program;
 use crate::experiment::{compare_many_runs, compare_two_runs};
+use crate::suggest::programs_as_runs;
 use crate::survey::FactGroup;
 use crate::term;
 use clap::Args;
@@ -45,6 +47,12 @@ Examples:
 
 impl DiffArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+        let programs = programs_as_runs(&[&self.left, &self.right], is_program);
+        let done = self.compare_runs();
+        done.map_err(|error| programs.map_or(error, Into::into))
+    }
+
+    fn compare_runs(self) -> Result<Exit, CliError> {
         let (printed, is_different) = if self.more.is_empty() {
             let compared = compare_two_runs(&self.left, &self.right, self.all)?;
             let printed = if self.json {

@@ -67,7 +67,12 @@ impl ExplainArgs {
                 Ok(folder) => self.explain_trial(&best_trial(&folder)?),
                 Err(no_run @ StoreError::NoRun { .. }) => {
                     let error = anyhow::anyhow!("found neither a core file nor a run `{name}`");
-                    Err(CliError::usage(error).with_hint(no_run.hint().unwrap_or_default()))
+                    let hint = if name.parse::<u64>().is_ok() {
+                        format!("for trial {name} of the last run: provoke explain last#{name}")
+                    } else {
+                        no_run.hint().unwrap_or_default()
+                    };
+                    Err(CliError::usage(error).with_hint(hint))
                 }
                 Err(error) => Err(error.into()),
             };

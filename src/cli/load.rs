@@ -190,7 +190,15 @@ impl RequestFlags {
 
 fn neither_url_nor_file(file: &Path) -> CliError {
     let error = anyhow::anyhow!("`{}` is neither a URL nor a file", file.to_safe());
-    CliError::usage(error).with_hint("a URL begins with http:// or https://")
+    let name = file.to_string_lossy();
+    let is_address = name
+        .split_once(':')
+        .is_some_and(|(_, rest)| rest.starts_with(|first: char| first.is_ascii_digit()));
+    CliError::usage(error).with_hint(if is_address {
+        format!("did you mean `http://{}`?", file.to_safe())
+    } else {
+        "a URL begins with http:// or https://".to_owned()
+    })
 }
 
 fn split_words(command: &str) -> Result<Vec<String>, CliError> {

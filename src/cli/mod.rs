@@ -169,7 +169,7 @@ fn show_message(message: &clap::Error, args: &[OsString], commands: &clap::Comma
     if message.use_stderr() {
         let text = render(console::colors_enabled_stderr());
         crate::term::print_message(&suggest::plain_message(message, &text));
-        error::print_hint(&suggest::closing_hint(args, commands));
+        error::print_hint(&suggest::closing_hint(message, args, commands));
     } else {
         // An error in printing help cannot be reported.
         let _ = crate::term::print_result(&render(console::colors_enabled()));

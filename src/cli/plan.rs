@@ -137,7 +137,7 @@ impl PlanArgs {
         if let Some(text) = &self.baseline {
             return Ok(Some(ResolvedBaseline::read_measured(text, of, alone)?));
         }
-        let newest = ResolvedBaseline::newest_failing(of, alone).ok_or_else(|| {
+        let newest = ResolvedBaseline::newest_failing(of, alone)?.ok_or_else(|| {
             CliError::usage(anyhow::anyhow!(
                 "no failure rate is given, and no run stored here has failures"
             ))

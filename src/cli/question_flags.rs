@@ -6,8 +6,9 @@ use super::execution::begin_experiment;
 use super::exit::Exit;
 use crate::experiment::{plan_from_file, plan_from_settings, plan_shrinking};
 use crate::scenario::Scenario;
+use crate::sys::spawn;
 use clap::Args;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 /// The scenario file, the command and the flags of its trials.
@@ -54,6 +55,13 @@ impl ExperimentArgs {
         })?;
         begin_experiment(plan, &self.output, self.output.observer())
     }
+}
+
+/// Returns whether a word names a program, here or in `PATH`.
+pub(super) fn is_program(word: &OsStr) -> bool {
+    let path = std::env::var_os("PATH");
+    let here = std::env::current_dir();
+    here.is_ok_and(|here| spawn::find_program(word, path.as_deref(), &here).is_ok())
 }
 
 /// Hides the flags that these questions refuse, because their answer ends the run.

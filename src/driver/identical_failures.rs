@@ -43,7 +43,7 @@ pub(super) fn explain_alike_failures(
         FailureKind::Exit { code } => code,
         FailureKind::Hang { .. } if message == DEADLOCK => {
             return Some(format!(
-                "every trial ends in the same deadlock, so more trials show nothing new. The run stopped after {trials} trials; --keep-going runs all trials"
+                "every trial ends in the same deadlock, so the run stopped after {trials} trials; --keep-going runs all trials"
             ));
         }
         _ => return None,

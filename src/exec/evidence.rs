@@ -156,10 +156,7 @@ impl CoreCollector {
 
     /// Reads every core of a trial, and writes the complete analysis.
     pub(super) fn examine_cores(&self, trial: u64, variant: &VariantPlan, seen: &mut Observation) {
-        let main = variant
-            .actors
-            .iter()
-            .find(|actor| actor.role.decides_outcome());
+        let main = variant.main_actor();
         let folder = main.map_or(Path::new(""), |actor| Path::new(actor.cwd.as_os_str()));
         let processor = emulated_cpu_flags(variant).or_else(host::processor_flags);
         let mut stories = Vec::new();

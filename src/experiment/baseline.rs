@@ -1,8 +1,9 @@
 //! Reads the baseline: counts such as `3/30`, or a run.
 
+use super::default_baseline::find_default;
 use super::earlier_runs;
 use super::measured_variant::{BaselineFilter, measure_variant};
-use crate::model::{self, ConfirmQuestion, Event, MeasuredBaseline, VariantId};
+use crate::model::{self, ConfirmQuestion, MeasuredBaseline, VariantId};
 use crate::questions::{self, PooledBaseline};
 use crate::report;
 use crate::scenario::{MEASURE_FIRST, PlanError, QuestionSettings, Scenario};
@@ -25,6 +26,8 @@ pub struct ResolvedBaseline {
 pub struct BaselineRun {
     /// Name of the run.
     pub run: String,
+    /// The shortest text that names it in commands.
+    pub reference: String,
     /// Command of its trials.
     pub command: String,
     /// Failing trials of this run and the other runs that count.
@@ -33,7 +36,7 @@ pub struct BaselineRun {
     pub trials: u64,
     /// Number of the other runs that count.
     pub other_runs: u64,
-    /// It is the newest run with failures, because no flag names a run.
+    /// No flag names a run: it is the newest one with failures.
     pub is_newest: bool,
 }
 
@@ -54,9 +57,11 @@ impl ResolvedBaseline {
         let Some(text) = named else {
             let confirms = scenario.outline.ask == Some(QuestionSettings::Confirm)
                 && scenario.confirm.assume_rate.is_none();
-            return Ok(confirms
-                .then(|| Self::find_newest_failing(scenario, &looked_for))
-                .flatten());
+            return if confirms {
+                find_default(scenario, &looked_for)
+            } else {
+                Ok(None)
+            };
         };
         match parse_counts(text) {
             Some(_) if scenario.baseline.of.is_some() => Err(PlanError::of_field(
@@ -91,39 +96,16 @@ impl ResolvedBaseline {
     }
 
     /// Finds the newest run with failures that measured a rate. Only its counts are used; none of its commands are run.
-    pub fn newest_failing(of: Option<&str>, ignore_earlier_runs: bool) -> Option<Self> {
+    pub fn newest_failing(
+        of: Option<&str>,
+        ignore_earlier_runs: bool,
+    ) -> Result<Option<Self>, PlanError> {
         let scenario = counts_only(of, ignore_earlier_runs);
-        Self::find_newest_failing(&scenario, &BaselineFilter::AsThere)
+        find_default(&scenario, &BaselineFilter::AsThere)
     }
 
-    /// Finds the newest run with failures that measured a rate, if one exists.
-    fn find_newest_failing(asked: &Scenario, looked_for: &BaselineFilter) -> Option<Self> {
-        let folders = RunFolder::all_runs(&default_root()).unwrap_or_default();
-        let mut newest_first = folders.iter().rev();
-        newest_first.find_map(|folder| {
-            let Ok(Event::RunStarted { plan, .. }) = store::first_event(&folder.journal_path())
-            else {
-                return None;
-            };
-            // In other questions, the outcomes of earlier trials determine which variant runs next.
-            let one = plan.question.is_rate() && plan.variants.len() == 1;
-            let several = plan.question.is_rate() || plan.question.as_compare().is_some();
-            if !(one || several && asked.baseline.of.is_some()) {
-                return None;
-            }
-            let found = Self::of_run(&folder.run_name(), asked, looked_for).ok()?;
-            let chosen = found.chosen.filter(|chosen| chosen.failures > 0)?;
-            Some(Self {
-                chosen: Some(BaselineRun {
-                    is_newest: true,
-                    ..chosen
-                }),
-                ..found
-            })
-        })
-    }
-
-    fn of_run(
+    /// Reads a run as the baseline of a scenario.
+    pub(super) fn of_run(
         name: &str,
         asked: &Scenario,
         looked_for: &BaselineFilter,
@@ -178,6 +160,7 @@ impl ResolvedBaseline {
         };
         let chosen = BaselineRun {
             run: folder.run_name(),
+            reference: folder.shortest_reference(&default_root()),
             command: report::command_line(&state.plan, variant),
             failures: measured.failures,
             trials: measured.trials,

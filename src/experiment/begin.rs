@@ -12,7 +12,7 @@ use crate::prepare::{self, PreparationError};
 use crate::questions;
 use crate::scenario::{self, PlanError};
 use crate::state::State;
-use crate::store::{Journal, RunFolder, default_root};
+use crate::store::{self, Journal, RunFolder, default_root};
 use crate::sys::{host, signals};
 use crate::{survey, words};
 use std::path::{Path, PathBuf};
@@ -149,7 +149,9 @@ fn locate_refusal(plan: &Plan, unready: PreparationError) -> ExperimentError {
 fn survey_trials(plan: &Plan, directories: &[&Path], report_files: &[PathBuf]) -> Survey {
     let mut survey = survey::survey_plan(plan);
     let directories = directories.iter().map(|directory| directory.to_path_buf());
-    let ours: Vec<PathBuf> = directories.chain(report_files.iter().cloned()).collect();
+    let reports = report_files.iter().cloned();
+    let earlier_reports = store::written_reports(&default_root());
+    let ours: Vec<PathBuf> = directories.chain(reports).chain(earlier_reports).collect();
     survey::add_files(&mut survey, plan, &ours);
     survey
 }

@@ -2,7 +2,7 @@
 
 use super::error::ExperimentError;
 use crate::report::{Format, Report, export_report};
-use crate::store::RunFolder;
+use crate::store::{self, RunFolder, default_root};
 use crate::untrusted::Untrusted as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -26,6 +26,7 @@ pub fn write_report(
     path: &Path,
 ) -> Result<(), ExperimentError> {
     let file = File::create(path).map_err(|error| cannot_open(path, error))?;
+    store::remember_report(path, &default_root());
     write_report_to(format, folder, report, path, &mut BufWriter::new(file))
 }
 

@@ -13,6 +13,7 @@ mod bundle;
 mod compare_runs;
 mod core_analysis;
 mod cores;
+mod default_baseline;
 mod earlier_runs;
 mod engine;
 mod error;

@@ -209,10 +209,7 @@ fn main_actor<'a>(
     scratch: Option<&Path>,
 ) -> (PlaceholderValues, &'a ActorPlan) {
     let variant = plan.variant_plan(trial.variant);
-    let main = variant
-        .actors
-        .iter()
-        .find(|actor| actor.role.decides_outcome());
+    let main = variant.main_actor();
     (
         PlaceholderValues::new(trial, &variant.name, scratch),
         main.expect("every plan has one"),

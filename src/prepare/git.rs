@@ -82,7 +82,13 @@ pub fn commit_line(
     };
     let bad = if bad.is_empty() { "HEAD" } else { bad };
     let root = run_git(folder, &["rev-parse", "--show-toplevel"]).map_err(|why| {
-        let what = format!("`{}` is not in a git repository: {why}", folder.to_safe());
+        // Git gives this reason in a sentence of its own.
+        let reason = if why.contains("not a git repository") {
+            String::new()
+        } else {
+            format!(": {why}")
+        };
+        let what = format!("`{}` is not in a git repository{reason}", folder.to_safe());
         refuse_git(
             what,
             "change to a repository, or set --cwd; does `git status` work there?",

@@ -47,6 +47,7 @@ impl Report {
             max_rate: MaxRateCheck::new(state, verdict),
             stop_rule: weakest.unwrap_or(StopRule::User),
             finished: state.finished,
+            same_deadlock: state.always_deadlocks(),
             journal_complete,
             confidence: state.plan.alpha.confidence_percent(),
             begun: jiff::Timestamp::from_second(state.begun)
@@ -551,11 +552,7 @@ fn describe_families(variant: &VariantReport) -> impl Iterator<Item = String> {
 
 /// Returns the command of a variant as a shell line.
 pub fn command_line(plan: &Plan, variant: VariantId) -> String {
-    let main = plan
-        .variant_plan(variant)
-        .actors
-        .iter()
-        .find(|actor| actor.role.decides_outcome());
+    let main = plan.variant_plan(variant).main_actor();
     main.map_or_else(String::new, |main| {
         let words = main.command.iter();
         words

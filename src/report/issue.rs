@@ -176,8 +176,7 @@ fn last_output(trial: &Path, secrets: &Secrets) -> Option<String> {
 
 /// Returns the variables that the experiment sets or removes for a command, as `env` takes them.
 fn variable_arguments(state: &State, variant: VariantId, set: &str, remove: &str) -> Vec<String> {
-    let mut actors = state.plan.variant_plan(variant).actors.iter();
-    let Some(main) = actors.find(|actor| actor.role.decides_outcome()) else {
+    let Some(main) = state.plan.variant_plan(variant).main_actor() else {
         return Vec::new();
     };
     let word = |name: &crate::model::Text, value: Option<&crate::model::Text>| {

@@ -32,7 +32,7 @@ impl RunListing {
         Self {
             asked: subcommand_name(state),
             verdict: report.verdict,
-            result: if report.finished {
+            result: if report.finished || report.same_deadlock {
                 result
             } else {
                 let result = result.trim_end_matches(" yet");

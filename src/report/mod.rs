@@ -81,6 +81,8 @@ pub struct Report {
     pub stop_rule: StopRule,
     /// Whether the run ended by its own stop rule; false if it was interrupted or is still running.
     pub finished: bool,
+    /// Whether the run ended early because every trial ended in the same deadlock.
+    pub same_deadlock: bool,
     /// Whether every event was written to the journal.
     pub journal_complete: bool,
     /// Confidence of the intervals, in per cent.

@@ -36,6 +36,16 @@ impl Scenario {
         program.command.is_some() || program.shell.is_some() || !self.outline.actors.is_empty()
     }
 
+    /// Returns the words of the command, unless the processes are defined one by one.
+    pub fn typed_command(&self) -> Option<Vec<String>> {
+        let program = &self.program;
+        let shell = |line: &String| ["sh", "-c", line].map(str::to_owned).to_vec();
+        program
+            .command
+            .clone()
+            .or(program.shell.as_ref().map(shell))
+    }
+
     /// Makes a plan, and adds the defaults.
     pub fn to_plan(&self, around: PlanContext) -> Result<Plan, PlanError> {
         let (jobs, waves) = self.plan_jobs()?;
@@ -253,7 +263,7 @@ impl Scenario {
                 return Err(refuse_at(
                     "`max-fail` must be at least 1",
                     &["max-fail"],
-                    "give 1 or more",
+                    "for example 1, to stop at the first failure",
                 ));
             }
             (_, k) => k,
@@ -262,7 +272,7 @@ impl Scenario {
             return Err(refuse_at(
                 "`runs` must be at least 1",
                 &["runs"],
-                "give 1 or more",
+                "for example 100",
             ));
         }
         // Always limited, because a failure or a width may never be reached.

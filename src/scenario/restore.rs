@@ -96,10 +96,7 @@ impl Scenario {
             said.confirm.independent = asked.independent.then_some(true);
         }
         let wrapped = plan.wrapped as usize;
-        let main = variant
-            .actors
-            .iter()
-            .find(|actor| actor.role.decides_outcome());
+        let main = variant.main_actor();
         if let Some(prefix) = main.and_then(|main| main.command.get(..wrapped)) {
             let words: Vec<String> = prefix.iter().map(utf8_text).collect::<Result<_, _>>()?;
             let joined = shlex::try_join(words.iter().map(String::as_str));

@@ -270,10 +270,7 @@ impl Scenario {
 
     /// Returns the arguments of the main command.
     fn argument_items(&self, variant: &VariantPlan) -> Result<Vec<Item>, PlanError> {
-        let main = variant
-            .actors
-            .iter()
-            .find(|actor| actor.role.decides_outcome());
+        let main = variant.main_actor();
         if main.is_none_or(|_| self.program.shell.is_some()) {
             return Err(refuse_at(
                 "the arguments of a `shell` line cannot be reduced",
@@ -344,10 +341,7 @@ fn candidate_choices(names: impl Iterator<Item = String>) -> VariantChoices {
 
 /// Returns the variables of the trials, the ones that were set for the trials first.
 fn variable_items(variant: &VariantPlan, around: &PlanContext) -> Vec<Item> {
-    let main = variant
-        .actors
-        .iter()
-        .find(|actor| actor.role.decides_outcome());
+    let main = variant.main_actor();
     let own: Vec<(&Text, &Text)> = main
         .into_iter()
         .flat_map(|main| &main.env)

@@ -445,6 +445,11 @@ impl State {
                 .any(|(_, tally)| tally.groups.values().any(is_exit))
     }
 
+    /// Returns whether the run stopped because every trial ended in the same deadlock.
+    pub fn always_deadlocks(&self) -> bool {
+        self.stopped == Some(StopCause::AllAlike) && !self.is_probably_mistyped()
+    }
+
     /// Returns whether trials may influence each other, because processes that `setup` started were still running after
     /// the last trial.
     pub fn shares_a_life(&self) -> bool {

@@ -5,7 +5,8 @@
 //!   events.jsonl     the journal: all events, one per line, append-only
 //!   trials/17/       of trials with kept evidence: stdout, stderr, and the trial's own directory
 //!   variants/1/      the copy of the working directory in which a variant with changed files runs
-//! provoke-out/last   a link to the newest run
+//! provoke-out/last     a link to the newest run
+//! provoke-out/reports  the report files that provoke wrote elsewhere
 //! ```
 //!
 //! Each line is appended with one `write`, so if provoke is killed, at most the line that was being written is lost.
@@ -18,6 +19,7 @@ mod lines;
 mod secrets;
 mod sequence;
 mod trust;
+mod written_reports;
 
 pub use folder::{RunFolder, default_root, let_through, runs_nearby};
 pub use journal::{
@@ -26,6 +28,7 @@ pub use journal::{
 };
 pub use secrets::{Secrets, SharedData, strip_environment};
 pub use trust::DistrustReason;
+pub use written_reports::{remember_report, written_reports};
 
 use crate::model::TrialId;
 use crate::untrusted::{Untrusted as _, shell_word};

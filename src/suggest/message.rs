@@ -31,14 +31,56 @@ pub fn plain_message(error: &clap::Error, message: &str) -> String {
     text.replace(&source.to_string(), &plain)
 }
 
-/// Returns the hint at the end of every error: how to show the help of the command.
-pub fn closing_hint(args: &[OsString], commands: &Command) -> String {
+/// Returns the hint at the end of an error: the probably intended value, or how to show the help of the command.
+pub fn closing_hint(error: &clap::Error, args: &[OsString], commands: &Command) -> String {
+    if let Some(hint) = hint_at_value(error) {
+        return hint;
+    }
     let command = args
         .get(1)
         .and_then(|word| word.to_str())
         .and_then(|word| commands.find_subcommand(word))
         .map_or(String::new(), |command| format!("{} ", command.get_name()));
     format!("`provoke {command}--help` describes the arguments")
+}
+
+/// Suggests a value in the form that provoke reads: `-n 1000` for `1k`, `-c 1..8` for `1-8`.
+fn hint_at_value(error: &clap::Error) -> Option<String> {
+    let value = text_of(error, ContextKind::InvalidValue)?;
+    let flag = text_of(error, ContextKind::InvalidArg)?;
+    let flag = flag.split(' ').next()?;
+    let is_whole = error
+        .source()
+        .is_some_and(|source| source.is::<ParseIntError>());
+    let intended = match flag {
+        "--jobs" if ["auto", "max", "all", "nproc"].contains(&value.as_str()) => {
+            std::thread::available_parallelism().ok()?.to_string()
+        }
+        "--clients" | "--rate" => number_range(&value)?,
+        _ if is_whole => whole_number(&value)?.to_string(),
+        _ => return None,
+    };
+    Some(format!("did you mean `{flag} {intended}`?"))
+}
+
+/// Reads `1-8` as a range.
+fn number_range(text: &str) -> Option<String> {
+    let (low, high) = text.split_once('-')?;
+    let (low, high): (u64, u64) = (low.parse().ok()?, high.parse().ok()?);
+    Some(format!("{low}..{high}"))
+}
+
+/// Reads `1k`, `2M`, `1_000` and `1,000`.
+fn whole_number(text: &str) -> Option<u64> {
+    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1_000),
+        None => match text.strip_suffix(['m', 'M']) {
+            Some(digits) => (digits, 1_000_000),
+            None => (text, 1),
+        },
+    };
+    let number: u64 = digits.replace(['_', ','], "").parse().ok()?;
+    number.checked_mul(factor)
 }
 
 /// Returns the text of this kind in an error of the parser.

@@ -20,7 +20,8 @@ pub fn refuse_misplaced_flags(command: &[String]) -> Result<(), Correction> {
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let (moved, kept) = split_flags(arguments, &before);
+    let subcommand = before.first().map_or("run", String::as_str);
+    let (moved, kept) = split_flags(subcommand, arguments, &before);
     let Some(first) = moved.first() else {
         return Ok(());
     };
@@ -46,13 +47,39 @@ pub fn refuse_misplaced_flags(command: &[String]) -> Result<(), Correction> {
     })
 }
 
+/// Splits a program and its arguments into the flags that were probably meant for provoke, and the rest.
+pub(super) fn flags_before_program(
+    subcommand: &str,
+    before: &[OsString],
+    program: &[OsString],
+) -> (Vec<OsString>, Vec<OsString>) {
+    let as_text = |words: &[OsString]| {
+        let words = words.iter().map(|word| word.to_str().map(str::to_owned));
+        words.collect::<Option<Vec<String>>>()
+    };
+    let (Some(words), Some(before)) = (as_text(program), as_text(before)) else {
+        return (Vec::new(), program.to_vec());
+    };
+    let (moved, kept) = split_flags(subcommand, &words, &before);
+    let as_words = |words: Vec<String>| words.into_iter().map(OsString::from).collect();
+    (as_words(moved), as_words(kept))
+}
+
 /// Splits the arguments of a program into the flags of provoke with their values, and the rest.
-fn split_flags(arguments: &[String], before: &[String]) -> (Vec<String>, Vec<String>) {
+fn split_flags(
+    subcommand: &str,
+    arguments: &[String],
+    before: &[String],
+) -> (Vec<String>, Vec<String>) {
     let (mut moved, mut kept) = (Vec::new(), Vec::new());
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let is_one_of = |word: &str, names: &str| names.split(' ').any(|name| is_flag(word, name));
-        let names = OFTEN_MISPLACED.iter().find(|names| {
+        let of_command = OFTEN_MISPLACED
+            .iter()
+            .filter(|(command, _)| command.is_empty() || *command == subcommand)
+            .map(|(_, names)| *names);
+        let names = of_command.into_iter().find(|names| {
             is_one_of(word, names) && !before.iter().any(|word| is_one_of(word, names))
         });
         match names {
@@ -77,7 +104,8 @@ mod tests {
         let split = |line: &str, before: &str| {
             let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
             let (arguments, before): (Vec<String>, Vec<String>) = (words(line), words(before));
-            let (moved, kept) = split_flags(&arguments, &before);
+            let subcommand = before.first().unwrap().clone();
+            let (moved, kept) = split_flags(&subcommand, &arguments, &before);
             format!("{} | {}", moved.join(" "), kept.join(" "))
         };
         for (line, before, expected) in [
@@ -88,6 +116,9 @@ mod tests {
             ("-n 5 -j 2", "run -n 3", "-j 2 | -n 5"),
             ("-n 5", "run --runs=3", " | -n 5"),
             ("-n", "run", "-n | "),
+            ("-L A=1,2 b", "compare", "-L A=1,2 | b"),
+            ("-L A=1,2 b", "run", " | -L A=1,2 b"),
+            ("-c 1..8 b", "load", "-c 1..8 | b"),
             (
                 "-name x --number 3 -dev",
                 "run",

@@ -4,6 +4,7 @@ mod command_line;
 mod flags;
 mod message;
 mod misplaced_flags;
+mod misplaced_values;
 mod missing_run;
 mod names;
 mod refusal;
@@ -13,10 +14,11 @@ mod stored_runs;
 pub use command_line::{file_of_flag, retyped_line, shell_line};
 pub use message::{closing_hint, plain_message};
 pub use misplaced_flags::refuse_misplaced_flags;
+pub use misplaced_values::{candidates_as_program, variants_as_program};
 pub use missing_run::with_run;
 pub use names::{intended_name, known_name, nearest_name, nearest_names};
 pub use refusal::explain_refusal;
-pub use stored_runs::runs_as_programs;
+pub use stored_runs::{programs_as_runs, runs_as_programs};
 
 /// What is wrong with a command line, and how to correct it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use super::Correction;
 use super::command_line::{file_of_flag, is_assigned, provoke_line, shell_line, value_of};
 use super::flags::{has_flag, similar_flag};
 use super::message::text_of;
+use super::misplaced_flags::flags_before_program;
 use super::missing_run::is_scenario;
 use super::names::intended_name;
 use super::rules::{COMMANDS, COMMANDS_BY_USE, FLAGS, FORMAT_FLAGS, FORMATS, has_word};
@@ -85,6 +86,16 @@ impl RefusedLine<'_> {
             );
             return ("`provoke diff` needs two runs".to_owned(), hint);
         }
+        if argument == "<RUN>" {
+            let hint = format!(
+                "for example: provoke {command} last; `provoke list` shows the stored runs"
+            );
+            return (format!("`provoke {command}` needs a run"), hint);
+        }
+        if argument.contains("RUN[#TRIAL]") {
+            let hint = format!("for example: provoke {command} last, or provoke {command} last#17");
+            return (format!("`provoke {command}` needs a run or a trial"), hint);
+        }
         let bare_name = argument.replace(['<', '>'], "");
         let name = bare_name.trim_end_matches('.');
         (
@@ -101,9 +112,13 @@ impl RefusedLine<'_> {
         } else if command == "plan" && argument.contains('/') {
             format!("did you mean `--baseline {}`?", argument.to_safe())
         } else if let ("load" | "scenario", Some(at)) = (command.as_str(), at) {
-            let separated = [&self.args[2..at], &["--".into()], &self.args[at..]].concat();
+            let (flags, program) =
+                flags_before_program(command, &self.args[2..at], &self.args[at..]);
+            let separated = [&self.args[2..at], &flags, &["--".into()], &program].concat();
             let line = provoke_line(command, &separated);
             format!("put `--` before the command: {line}")
+        } else if let Some(word) = self.joined_word(argument) {
+            format!("did you mean `{word}`?")
         } else {
             format!("`provoke {command} --help` shows what it accepts")
         };
@@ -111,6 +126,22 @@ impl RefusedLine<'_> {
             format!("unexpected argument `{}`", argument.to_safe()),
             hint,
         )
+    }
+
+    /// Suggests `RUN#TRIAL` for `RUN TRIAL`, in the commands that read a trial.
+    fn joined_word(&self, argument: &str) -> Option<String> {
+        let is_number = !argument.is_empty() && argument.bytes().all(|byte| byte.is_ascii_digit());
+        let reads_trial = matches!(self.command.as_str(), "explain" | "replay");
+        let at = self.args.iter().position(|word| *word == *argument)?;
+        let (run, rest) = self.args.get(2..at)?.split_last()?;
+        let is_run = is_number && reads_trial && !run.as_encoded_bytes().contains(&b'#');
+        is_run.then(|| {
+            let trial = OsString::from(format!("{}#{argument}", run.to_safe()));
+            provoke_line(
+                &self.command,
+                &[rest, &[trial], &self.args[at + 1..]].concat(),
+            )
+        })
     }
 
     fn missing_command(&self) -> (String, String) {
@@ -214,8 +245,10 @@ impl RefusedLine<'_> {
             .args
             .iter()
             .any(|word| is_assigned(&word.to_string_lossy(), flag));
-        let suggested = match (equivalent.strip_suffix('V'), value) {
-            (Some(ours), value) => format!("{ours}{}", value.as_deref().unwrap_or("VALUE")),
+        let suggested = match (equivalent.split_once(" V"), value) {
+            (Some((ours, unit)), value) => {
+                format!("{ours} {}{unit}", value.as_deref().unwrap_or("VALUE"))
+            }
             (None, Some(file)) if is_one_word => equivalent.replace("FILE", &file),
             (None, _) => equivalent.to_owned(),
         };

@@ -33,6 +33,9 @@ pub(super) const FLAGS: Equivalents = Equivalents(&[
     ("--max-failure-rate --threshold", "--max-rate V"),
     ("-C --chdir", "--cwd V"),
     ("--for --budget", "-d V"),
+    ("--seconds --secs", "-d Vs"),
+    ("--minutes --mins", "-d Vm"),
+    ("--against --reference", "--baseline V"),
     ("--docker --podman", "--image IMAGE"),
     ("--retry --retries", NO_RETRIES),
 ]);
@@ -99,15 +102,22 @@ pub(super) const FORMAT_FLAGS: &str = "--format --output-format --reporter --out
 pub(super) const COMMANDS_BY_USE: &str = "report run confirm compare bisect reduce explain replay \
     resume load hunt plan scenario diff doctor";
 
-/// Flags that are often typed after the program, each with its names.
-pub(super) const OFTEN_MISPLACED: [&str; 7] = [
-    "--runs -n",
-    "--jobs -j",
-    "--duration -d",
-    "--max-fail",
-    "--max-rate",
-    "--baseline",
-    "--held",
+/// Flags that are often typed after the program: the command, or `""` for every command, and the names of a flag.
+pub(super) const OFTEN_MISPLACED: [(&str, &str); 14] = [
+    ("", "--runs -n"),
+    ("", "--jobs -j"),
+    ("", "--duration -d"),
+    ("", "--max-fail"),
+    ("", "--max-rate"),
+    ("", "--baseline"),
+    ("", "--held"),
+    ("compare", "--matrix -L"),
+    ("bisect", "--git"),
+    ("bisect", "--build"),
+    ("bisect", "--over"),
+    ("bisect", "--pip"),
+    ("load", "--clients -c"),
+    ("hunt", "--hold-in"),
 ];
 
 impl Equivalents {

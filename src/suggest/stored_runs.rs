@@ -1,7 +1,8 @@
-//! Recognizes stored runs that are given as programs.
+//! Recognizes stored runs that are given as programs, and programs that are given as stored runs.
 
 use super::Correction;
 use super::command_line::shell_line;
+use crate::words::quote_word;
 use std::ffi::{OsStr, OsString};
 
 /// Explains that stored runs are not programs to compare.
@@ -18,5 +19,17 @@ pub fn runs_as_programs(
             "to compare stored runs: provoke diff {}",
             shell_line(command)
         ),
+    })
+}
+
+/// Explains that programs are not stored runs to compare.
+pub fn programs_as_runs(names: &[&str], is_program: impl Fn(&OsStr) -> bool) -> Option<Correction> {
+    if !names.iter().all(|name| is_program(name.as_ref())) {
+        return None;
+    }
+    let values = quote_word(names.join(",").as_ref());
+    Some(Correction {
+        what: "`provoke diff` compares stored runs, and these are programs".to_owned(),
+        hint: format!("to compare programs: provoke compare -L bin={values} -- {{bin}}"),
     })
 }

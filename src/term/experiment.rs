@@ -9,7 +9,7 @@ use crate::experiment::{
     ExperimentMessage, ExperimentObserver, FinishedRun, ResultFile, pooled_baseline,
 };
 use crate::load::LoadProgress;
-use crate::model::Event;
+use crate::model::{Event, NoteLevel};
 use crate::report;
 use crate::scenario::DEFAULT_DURATION;
 use crate::state::{EventSink, State};
@@ -55,6 +55,8 @@ pub struct TerminalObserver {
     settings: ObserverSettings,
     ticks: Option<TrialTicks>,
     live: Option<LiveDisplay>,
+    /// The warning that was printed after the last trial, so that the result need not repeat it.
+    last_warning: Option<String>,
 }
 
 impl TerminalObserver {
@@ -64,6 +66,7 @@ impl TerminalObserver {
             settings,
             ticks: None,
             live: None,
+            last_warning: None,
         }
     }
 
@@ -87,6 +90,14 @@ impl TerminalObserver {
 impl EventSink for TerminalObserver {
     fn on_event(&mut self, event: &Event, state: &State) {
         self.sinks().for_each(|sink| sink.on_event(event, state));
+        match event {
+            Event::TrialFinished { .. } => self.last_warning = None,
+            Event::Note {
+                level: NoteLevel::Warning,
+                text,
+            } if self.live.is_some() => self.last_warning = Some(text.clone()),
+            _ => {}
+        }
     }
 
     fn before_wait(&mut self, state: &State) {
@@ -137,7 +148,9 @@ impl ExperimentObserver for TerminalObserver {
             format_verdict(&run.report)
         } else {
             let mut report = run.report.clone();
-            report.notes.retain(|note| !run.announced.contains(note));
+            let announced = run.announced.iter().chain(&self.last_warning);
+            let announced: Vec<&String> = announced.collect();
+            report.notes.retain(|note| !announced.contains(&note));
             format_summary(
                 &report,
                 run.folder.path(),

@@ -404,7 +404,7 @@ fn next_commands(
 ) -> Vec<SuggestedCommand> {
     let run = shell_word(reference.as_ref());
     let mut commands = Vec::new();
-    if report.finished {
+    if report.finished || report.same_deadlock {
         commands.extend(after_the_end(report, &run, pooled));
     } else {
         let resume = SuggestedCommand::new("continue", format!("provoke resume {run}"));

@@ -187,6 +187,13 @@ impl VariantPlan {
     pub fn is_made(&self) -> bool {
         self.choice.is_some() && (self.make.is_some() || self.hooks.setup.is_some())
     }
+
+    /// Returns the first process that decides the outcome.
+    pub fn main_actor(&self) -> Option<&ActorPlan> {
+        self.actors
+            .iter()
+            .find(|actor| actor.role.decides_outcome())
+    }
 }
 
 /// A change of a file in a variant.

@@ -261,7 +261,7 @@ fn describe_attempts(earlier: u64, alpha: f64) -> String {
     // Rounded up, so that all attempts together keep the level.
     let confidence = (1e4 - (1e4 * alpha / real(all)).floor()) / 100.0;
     format!(
-        "{all} fixes tested against this baseline: up to {most} % risk of one wrong FIXED; --conf {confidence} keeps it below {} %",
+        "confirm used this baseline {all} times: up to {most} % risk that one of its answers is a wrong FIXED; --conf {confidence} keeps that below {} %",
         words::format_percent(alpha),
     )
 }
@@ -325,12 +325,6 @@ pub(super) fn lines_before_start(state: &State, asked: &ConfirmQuestion) -> Vec<
     let mut lines = vec![format!(
         "before: {against} failed; {goal}; the first failure means NOT FIXED",
     )];
-    if asked.earlier_attempts > 0 {
-        lines.push(describe_attempts(
-            asked.earlier_attempts,
-            state.plan.alpha.to_probability(),
-        ));
-    }
     if let Baseline::Measured(base) = &asked.baseline {
         lines.extend(BaselineReport::new(base, None).runs_beforehand());
         lines.extend(base.drift.map(describe_drift));

@@ -5,6 +5,7 @@ use crate::needs::{needs, program};
 use regex::Regex;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::fs;
 use std::process::Command;
 
 impl Sandbox {
@@ -987,6 +988,22 @@ fn without_a_baseline_the_newest_run_with_failures_is_one() {
     run("20260101-000000-aaaa", "10", "2");
     run("20260102-000000-bbbb", "12", "1,2,3");
     run("20260103-000000-cccc", "3", "99");
+    // Runs of several commands have failures, and none is a run of `true`.
+    let refused = sandbox.provoke(&["confirm", "--", "true"]);
+    assert_eq!(refused.code, Some(2), "{refused}");
+    let list = "name the run before the fix:\n      --baseline bbbb   # 3 of 12 trials failed: ";
+    assert!(refused.stderr.contains(list), "{refused}");
+    assert!(refused.stderr.contains("--baseline aaaa"), "{refused}");
+    assert!(!refused.stderr.contains("cccc"), "{refused}");
+
+    // The run of the same command is the baseline, although a newer run has failures.
+    let same = [&["confirm", "-n", "2", "--"], &victim[..], &["2"]].concat();
+    let same = sandbox.provoke(&same);
+    let oldest = "  baseline: run 20260101-000000-aaaa, 1 of 10 trials failed";
+    assert!(same.stderr.starts_with(oldest), "{same}");
+
+    // If only one command failed, the fix may have another name.
+    fs::remove_dir_all(sandbox.path("provoke-out/20260101-000000-aaaa")).unwrap();
     let confirm = sandbox.provoke(&["confirm", "--", "true"]);
     assert_eq!(confirm.code, Some(0), "{confirm}");
     let chosen =

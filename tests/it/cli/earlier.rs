@@ -107,6 +107,23 @@ fn the_baseline_may_be_one_run() {
 }
 
 #[test]
+fn reports_of_earlier_runs_are_not_files_of_the_program() {
+    let sandbox = Sandbox::new();
+    sandbox.earlier(30, "5", &[]);
+    sandbox.provoke(&["report", "last", "--md=issue.md"]);
+    sandbox.earlier(30, "5 9", &["--junit=ci.xml"]);
+    sandbox.write("notes.txt", "1\n");
+    sandbox.earlier(30, "5 9 17", &[]);
+    let (answer, said) = sandbox.confirmed(&[]);
+    let base = &answer["baseline"];
+    assert_eq!(counts(&base["runs"]).len(), 3, "{said}");
+    let assumptions = answer["assumptions"].to_string();
+    assert!(assumptions.contains("notes.txt"), "{assumptions}");
+    assert!(!assumptions.contains("issue.md"), "{assumptions}");
+    assert!(!assumptions.contains("ci.xml"), "{assumptions}");
+}
+
+#[test]
 fn runs_of_anything_else_do_not_count() {
     let sandbox = Sandbox::new();
     sandbox.write("settings", "1\n");

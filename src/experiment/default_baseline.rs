@@ -1,0 +1,109 @@
+//! Chooses the baseline if no flag names one.
+
+use super::baseline::{BaselineRun, ResolvedBaseline};
+use super::measured_variant::BaselineFilter;
+use crate::model::{Event, Text};
+use crate::scenario::{PlanError, Scenario};
+use crate::store::{self, RunFolder, default_root};
+use crate::untrusted::Untrusted as _;
+use crate::words;
+
+/// At most this many runs are listed if several could be the baseline.
+const MAX_LISTED: usize = 4;
+
+/// Finds the newest run with failures that measured a rate.
+///
+/// If the user typed a command, only runs of this command count; without one, the fix may have another name, so that the
+/// newest run counts if all runs with failures have the same command.
+pub(super) fn find_default(
+    asked: &Scenario,
+    looked_for: &BaselineFilter,
+) -> Result<Option<ResolvedBaseline>, PlanError> {
+    let typed = asked.typed_command();
+    let typed = typed.map(|words| words.into_iter().map(Text::from).collect::<Vec<_>>());
+    let folders = RunFolder::all_runs(&default_root()).unwrap_or_default();
+    let mut of_other_commands: Vec<(Vec<Text>, ResolvedBaseline)> = Vec::new();
+    for folder in folders.iter().rev() {
+        let Some(command) = measured_command(folder, asked) else {
+            continue;
+        };
+        let is_listed = of_other_commands.iter().any(|(other, _)| *other == command);
+        if is_listed {
+            continue;
+        }
+        let Some(baseline) = read_failing(folder, asked, looked_for) else {
+            continue;
+        };
+        if typed.as_ref().is_none_or(|typed| *typed == command) {
+            return Ok(Some(baseline));
+        }
+        of_other_commands.push((command, baseline));
+    }
+    if of_other_commands.len() > 1 {
+        return Err(refuse_choice(&of_other_commands));
+    }
+    Ok(of_other_commands.pop().map(|(_, baseline)| baseline))
+}
+
+/// Returns the command of a run that measured a rate.
+fn measured_command(folder: &RunFolder, asked: &Scenario) -> Option<Vec<Text>> {
+    let Ok(Event::RunStarted { plan, .. }) = store::first_event(&folder.journal_path()) else {
+        return None;
+    };
+    // In other questions, the outcomes of earlier trials determine which variant runs next.
+    let one = plan.question.is_rate() && plan.variants.len() == 1;
+    let several = plan.question.is_rate() || plan.question.as_compare().is_some();
+    let counts = one || several && asked.baseline.of.is_some();
+    let main = plan.variants.first()?.main_actor()?;
+    let command = main.command.get(plan.wrapped as usize..)?;
+    counts.then(|| command.to_vec())
+}
+
+/// Reads a run as a baseline, if it has failures.
+fn read_failing(
+    folder: &RunFolder,
+    asked: &Scenario,
+    looked_for: &BaselineFilter,
+) -> Option<ResolvedBaseline> {
+    let found = ResolvedBaseline::of_run(&folder.run_name(), asked, looked_for).ok()?;
+    let chosen = found.chosen.filter(|chosen| chosen.failures > 0)?;
+    Some(ResolvedBaseline {
+        chosen: Some(BaselineRun {
+            is_newest: true,
+            ..chosen
+        }),
+        ..found
+    })
+}
+
+/// Refuses to choose among runs of several commands, the newest first.
+fn refuse_choice(newest_first: &[(Vec<Text>, ResolvedBaseline)]) -> PlanError {
+    let chosen = newest_first
+        .iter()
+        .filter_map(|(_, baseline)| baseline.chosen.as_ref());
+    let lines = chosen.take(MAX_LISTED).map(|run| {
+        format!(
+            "--baseline {}   # {} of {} trials failed: {}",
+            run.reference.to_safe(),
+            run.failures,
+            run.trials,
+            run.command.to_safe()
+        )
+    });
+    let more = newest_first.len().saturating_sub(MAX_LISTED);
+    let more = (more > 0).then(|| {
+        format!(
+            "{} in `provoke list`",
+            words::format_count(more as u64, "more command")
+        )
+    });
+    let lines: Vec<String> = lines.chain(more).collect();
+    PlanError::of_field(
+        "baseline",
+        "no stored run of this command has failures; which run is the baseline?",
+        format!(
+            "name the run before the fix:\n      {}",
+            lines.join("\n      ")
+        ),
+    )
+}

@@ -1,0 +1,39 @@
+//! Remembers which report files provoke wrote, so that they do not count as files of the program.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// Name of the list below the root directory of runs: the absolute paths, each followed by a zero byte.
+const LIST: &str = "reports";
+/// Limit of bytes of the list that are read.
+const MOST_BYTES: usize = 1 << 20;
+
+/// Adds a file to the list, if there is a directory of runs. Errors are ignored: the file is then taken for one of the program.
+pub fn remember_report(file: &Path, root: &Path) {
+    let Ok(file) = file.canonicalize() else {
+        return;
+    };
+    if written_reports(root).contains(&file) {
+        return;
+    }
+    let list = File::options()
+        .create(true)
+        .append(true)
+        .open(root.join(LIST));
+    if let Ok(mut list) = list {
+        let _ = list.write_all(&[file.as_os_str().as_bytes(), b"\0"].concat());
+    }
+}
+
+/// Returns the files in the list.
+pub fn written_reports(root: &Path) -> Vec<PathBuf> {
+    let list = fs::read(root.join(LIST)).unwrap_or_default();
+    let paths = list[..list.len().min(MOST_BYTES)].split(|byte| *byte == 0);
+    paths
+        .filter(|path| !path.is_empty())
+        .map(|path| PathBuf::from(OsStr::from_bytes(path)))
+        .collect()
+}
