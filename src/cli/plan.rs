@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use super::exit::Exit;
-use crate::experiment::{ForecastRow, ResolvedBaseline, TrialForecast};
+use crate::experiment::{AskedForecast, ForecastRow, ResolvedBaseline, TrialForecast};
 use crate::scenario::{Confidence, DurationValue, RateValue};
 use crate::term::{self, Screen};
 use crate::untrusted::Untrusted as _;
@@ -35,6 +35,11 @@ pub(super) struct PlanArgs {
     /// Also plan for a confidence interval of this width, such as 2%
     #[arg(long, value_name = "W")]
     width: Option<RateValue>,
+    /// Also plan for a check that the rate is at most this, such as 10%
+    ///
+    /// Shows the number of trials after which `provoke run --max-rate P` prints PASS or FAIL with a probability of 80 %.
+    #[arg(long, value_name = "P")]
+    max_rate: Option<RateValue>,
     /// Confidence in percent
     #[arg(long, value_name = "PERCENT", default_value = "95")]
     conf: Confidence,
@@ -58,6 +63,8 @@ Examples:
     provoke plan
   Plan for a failure seen 3 times in 30 trials of 4 seconds each:
     provoke plan --baseline 3/30 --time 4s
+  Plan a check that a test fails in at most 10 % of its runs, if it fails in 2 %:
+    provoke plan --rate 2% --max-rate 10%
   Plan with an assumed failure rate, for 256 versions:
     provoke plan --rate 1% --versions 256";
 
@@ -91,9 +98,13 @@ impl PlanArgs {
             screen.push_text(2, &line);
         }
         screen.push_gap();
-        let variants = u64::from(self.variants.get());
         let versions = u64::from(self.versions.get());
-        let rows = forecast.rows(self.width, variants, versions);
+        let rows = forecast.rows(&AskedForecast {
+            width: self.width,
+            max_rate: self.max_rate,
+            variants: u64::from(self.variants.get()),
+            versions,
+        });
         for line in format_rows(&rows, seconds, u64::from(self.jobs.get())) {
             screen.push_row(&line);
         }

@@ -1,7 +1,7 @@
 //! Compares stored runs: their failure rates and their environments.
 
 use super::error::ExperimentError;
-use crate::report;
+use crate::report::{self, RunListing};
 use crate::state::State;
 use crate::store::{self, RunFolder, default_root};
 use crate::survey::{
@@ -89,6 +89,7 @@ fn summarize_run(state: &State) -> ComparedRun {
         run: state.run.clone(),
         failures,
         trials,
+        answer: (!state.plan.question.is_rate()).then(|| RunListing::new(state).result),
         host: state.host.name.clone(),
         cpu: state.host.cpu.clone(),
         kernel: state.host.kernel.clone(),

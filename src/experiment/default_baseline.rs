@@ -1,6 +1,6 @@
 //! Chooses the baseline if no flag names one.
 
-use super::baseline::{BaselineRun, ResolvedBaseline};
+use super::baseline_run::{BaselineRun, ResolvedBaseline};
 use super::measured_variant::BaselineFilter;
 use crate::model::{Event, Text};
 use crate::scenario::{PlanError, Scenario};

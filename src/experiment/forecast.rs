@@ -7,7 +7,7 @@ use crate::words;
 use provoke_stats::search::{Channel, bisect_runs};
 use provoke_stats::{self as stats, real};
 
-/// Power for which a comparison is planned.
+/// Power for which a comparison or a check of the rate is planned.
 const POWER: f64 = 0.8;
 
 /// The failure rate and other inputs of a forecast.
@@ -16,6 +16,19 @@ pub struct TrialForecast {
     rate: f64,
     baseline: Option<MeasuredBaseline>,
     confidence: Alpha,
+}
+
+/// What the forecast is calculated for.
+#[derive(Clone, Copy, Debug)]
+pub struct AskedForecast {
+    /// Width of a confidence interval.
+    pub width: Option<RateValue>,
+    /// The rate that `--max-rate` allows.
+    pub max_rate: Option<RateValue>,
+    /// Number of variants of which one does not fail.
+    pub variants: u64,
+    /// Number of versions of a bisection.
+    pub versions: u64,
 }
 
 /// A question, and its number of trials.
@@ -108,9 +121,9 @@ impl TrialForecast {
         }
     }
 
-    /// Returns the questions with their numbers of trials: for an interval of this width, this number of variants, and
-    /// this number of versions.
-    pub fn rows(&self, width: Option<RateValue>, variants: u64, versions: u64) -> Vec<ForecastRow> {
+    /// Returns the questions with their numbers of trials.
+    pub fn rows(&self, asked: &AskedForecast) -> Vec<ForecastRow> {
+        let (variants, versions) = (asked.variants, asked.versions);
         let mut rows = ForecastRows::default();
         let (rate, alpha) = (self.rate, self.confidence.to_probability());
         rows.add_exact("see it once", stats::runs_to_see_one(rate, 1.0 - alpha));
@@ -124,7 +137,16 @@ impl TrialForecast {
                 stats::runs_to_see_one(least, 1.0 - alpha),
             );
         }
-        if let Some(RateValue(millionths)) = width {
+        if let Some(RateValue(millionths)) = asked.max_rate {
+            let allowed = f64::from(millionths) / 1e6;
+            let result = if rate < allowed { "PASS" } else { "FAIL" };
+            let allowed_percent = words::format_percent(allowed);
+            rows.add_exact(
+                &format!("{result} with --max-rate {allowed_percent}%"),
+                stats::runs_to_check_rate(rate, allowed, alpha, POWER),
+            );
+        }
+        if let Some(RateValue(millionths)) = asked.width {
             let width = f64::from(millionths) / 1e6;
             rows.add_exact(
                 &format!(

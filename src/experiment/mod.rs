@@ -8,6 +8,7 @@
 
 mod baseline;
 mod baseline_check;
+mod baseline_run;
 mod begin;
 mod bundle;
 mod compare_runs;
@@ -47,13 +48,14 @@ mod trial_evidence;
 mod trial_reference;
 mod user;
 
-pub use baseline::{BaselineRun, ResolvedBaseline, pooled_baseline};
+pub use baseline::pooled_baseline;
+pub use baseline_run::{BaselineRun, ResolvedBaseline};
 pub use bundle::write_bundle;
 pub use compare_runs::{compare_many_runs, compare_two_runs};
 pub use core_analysis::CoreAnalysis;
 pub use error::{ErrorCategory, ErrorHint, ExperimentError, FailedCheck, SuggestedEnd};
 pub use exports::{write_report, write_report_to};
-pub use forecast::{ForecastRow, TrialForecast};
+pub use forecast::{AskedForecast, ForecastRow, TrialForecast};
 pub use helper::serve_if_helper;
 pub use observer::{ExperimentMessage, ExperimentObserver, SilentObserver};
 pub use outcome::{ExperimentOutcome, FinishedRun};

@@ -1,6 +1,6 @@
 //! Makes plans from settings and from scenario files, with the facts of this place: baselines and candidates.
 
-use super::baseline::{BaselineRun, ResolvedBaseline};
+use super::baseline_run::{BaselineRun, ResolvedBaseline};
 use super::error::ExperimentError;
 use super::held::planned_holds;
 use super::observer::{ExperimentMessage, ExperimentObserver};

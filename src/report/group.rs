@@ -87,11 +87,11 @@ impl FailureGroup<'_> {
             let is_logged = of_kernel.is_some_and(|seen| seen.depth == EvidenceDepth::Kernel);
             known.push(if is_logged {
                 format!(
-                    "of the other {probable}, only {outcome} is known, because the kernel logs few of many crashes: probably this crash"
+                    "the other {probable} ended with {outcome} too, but the kernel logged no address for them: probably this crash"
                 )
             } else {
                 format!(
-                    "of {}, only {outcome} is known, without a stack: probably this crash",
+                    "{} ended with {outcome} too, but without a stack: probably this crash",
                     subject(probable, total)
                 )
             });

@@ -107,10 +107,11 @@ pub fn verdict_text(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Returns the result of a variant in a word.
-pub fn standing_word(standing: VariantVerdict) -> &'static str {
+/// Returns the result of a variant with this number of failures in a few words.
+pub fn standing_word(standing: VariantVerdict, failures: u64) -> &'static str {
     match standing {
         VariantVerdict::Fails => "fails",
+        VariantVerdict::FailsLess if failures == 0 => "no failure",
         VariantVerdict::FailsLess => "fails less",
         VariantVerdict::Clean => "clean",
         VariantVerdict::Open => "not known",

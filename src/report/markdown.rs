@@ -277,7 +277,9 @@ fn write_tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::R
             let known = standings.iter().find(|one| one.name == variant.name);
             cells.push(
                 known
-                    .map_or("", |one| headlines::standing_word(one.standing))
+                    .map_or("", |one| {
+                        headlines::standing_word(one.standing, variant.failures)
+                    })
                     .to_owned(),
             );
         }

@@ -51,7 +51,8 @@ fn hint_at_value(error: &clap::Error) -> Option<String> {
     let flag = flag.split(' ').next()?;
     let is_whole = error
         .source()
-        .is_some_and(|source| source.is::<ParseIntError>());
+        .and_then(|source| source.downcast_ref::<ParseIntError>())
+        .is_some();
     let intended = match flag {
         "--jobs" if ["auto", "max", "all", "nproc"].contains(&value.as_str()) => {
             std::thread::available_parallelism().ok()?.to_string()

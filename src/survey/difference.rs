@@ -34,6 +34,8 @@ pub struct ComparedRun {
     pub failures: u64,
     /// Counted trials.
     pub trials: u64,
+    /// The answer in a few words, such as `FIXED 0 of 343`; null if the question was only the rate.
+    pub answer: Option<String>,
     /// Host name of the machine.
     pub host: String,
     /// CPU of the machine.

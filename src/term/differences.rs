@@ -47,7 +47,7 @@ fn laid_out(compared: &RunComparison, all: bool, width: Option<usize>) -> String
             &format!(
                 "{}  {name}  {}, on {host}",
                 style(letter).bold(),
-                format_failure_rate(run)
+                format_result(run)
             ),
         );
     }
@@ -109,8 +109,11 @@ fn laid_out(compared: &RunComparison, all: bool, width: Option<usize>) -> String
     out
 }
 
-/// Returns `3 of 100 failed (3 %)`.
-fn format_failure_rate(run: &ComparedRun) -> String {
+/// Returns the answer, or `3 of 100 failed (3 %)`.
+fn format_result(run: &ComparedRun) -> String {
+    if let Some(answer) = &run.answer {
+        return words::sanitize_line(answer);
+    }
     let counts = format!("{} of {} failed", run.failures, run.trials);
     if run.trials == 0 {
         return counts;
@@ -216,6 +219,7 @@ mod tests {
             cpu: String::new(),
             kernel: String::new(),
             surveyed: true,
+            answer: None,
         }
     }
 

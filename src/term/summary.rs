@@ -494,10 +494,13 @@ fn after_the_end(
         commands.push(explain_command(report, run));
     }
     match &report.answer {
-        Some(Answer::Confirm(_)) => commands.push(SuggestedCommand::new(
-            "try the next fix",
-            format!("provoke confirm --baseline {run}"),
-        )),
+        Some(Answer::Confirm(_)) => commands.push(
+            SuggestedCommand::new(
+                "try the next fix",
+                format!("provoke confirm --baseline {run}"),
+            )
+            .with_remark("same baseline and flags"),
+        ),
         Some(Answer::Ramp(answer)) => {
             commands.extend(settle_command(report, run));
             commands.extend(answer.untried_gap().map(|(clean, fails)| {

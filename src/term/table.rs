@@ -293,7 +293,7 @@ fn describe_standing(report: &Report, variant: &VariantReport) -> String {
     let Some(known) = standing_of(report, variant) else {
         return String::new();
     };
-    let word = style(headlines::standing_word(known));
+    let word = style(headlines::standing_word(known, variant.failures));
     match known {
         VariantVerdict::Fails => word.red().to_string(),
         VariantVerdict::FailsLess | VariantVerdict::Clean => word.green().to_string(),

@@ -67,7 +67,7 @@ pub use interval::{
 };
 pub use plan::{
     RunsPerFailure, chance_to_see, clean_runs_at_known_rate, runs_for_width, runs_per_failure,
-    runs_to_see_one,
+    runs_to_check_rate, runs_to_see_one,
 };
 pub use pool::{NamedRate, Pool, pool};
 pub use power::{Detectable, detectable_rates, pairs_to_tell};

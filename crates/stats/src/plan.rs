@@ -1,7 +1,9 @@
 //! Calculates how many runs a question needs.
 
 use super::convert::{count_up, real};
-use super::interval::{LARGEST_N, clopper_pearson, lower_end, upper_end};
+use super::interval::{
+    LARGEST_N, clopper_pearson, lower_end, lower_one_sided, upper_end, upper_one_sided,
+};
 
 /// Tolerance for rounding if a product of probabilities meets its limit exactly.
 const TIE: f64 = 1e-12;
@@ -80,6 +82,31 @@ pub fn runs_for_width(p: f64, width: f64, alpha: f64) -> Option<u64> {
     first_true(count_up(LARGEST_N), narrow_enough)
 }
 
+/// Returns how many runs decide with this power whether the rate is at most `allowed`, if it is `p`.
+///
+/// A lower rate passes if the one-sided upper bound of the counts is at most `allowed`; a higher one fails if the lower
+/// bound is above. The power is exact for the returned number. It grows in steps, so that a number up to a few per cent
+/// smaller may have this power as well. Returns `None` if `p` is `allowed`, or if it takes more than ten million runs.
+pub fn runs_to_check_rate(p: f64, allowed: f64, alpha: f64, power: f64) -> Option<u64> {
+    debug_assert!((0.0..=1.0).contains(&p) && (0.0..=1.0).contains(&allowed));
+    let passes = |k: u64, n: u64| upper_one_sided(k, n, alpha) <= allowed;
+    let fails = |k: u64, n: u64| lower_one_sided(k, n, alpha) > allowed;
+    let is_enough = |n: u64| {
+        if p < allowed {
+            // The most failures that pass are one fewer than the fewest that do not.
+            let too_many = first_true(n, |k| !passes(k, n)).unwrap_or(n + 1);
+            passes(0, n) && p <= upper_end(real(too_many - 1), real(n), power)
+        } else {
+            let fewest = first_true(n, |k| fails(k, n));
+            fewest.is_some_and(|fewest| p >= lower_end(real(fewest), real(n), power))
+        }
+    };
+    if (p - allowed).abs() <= f64::EPSILON {
+        return None;
+    }
+    first_true(count_up(LARGEST_N), is_enough)
+}
+
 /// Finds by doubling and halving the smallest count in 1..=limit for which a condition holds that stays true for all
 /// larger counts.
 pub(super) fn first_true(limit: u64, is_true: impl Fn(u64) -> bool) -> Option<u64> {
@@ -154,6 +181,44 @@ mod tests {
             assert!(at(real(n)) <= width);
             assert!(at(real(n - 1)) > width);
         }
+    }
+
+    /// Returns the exact probability of at most `k` failures.
+    fn at_most(k: i64, n: u64, p: f64) -> f64 {
+        let mut term = (1.0 - p).powf(real(n));
+        let mut sum = 0.0;
+        for failures in 0..=k {
+            sum += term;
+            let failures = failures.unsigned_abs();
+            term *= real(n - failures) / real(failures + 1) * p / (1.0 - p);
+        }
+        sum
+    }
+
+    #[test]
+    fn the_planned_number_checks_a_rate_with_the_wanted_power() {
+        // The smallest numbers were computed from sums of binomial probabilities.
+        for (p, allowed, smallest) in [
+            (0.08, 0.2, 57),
+            (0.01, 0.05, 124),
+            (0.4, 0.2, 35),
+            (0.0, 0.2, 14),
+            (1.0, 0.5, 5),
+        ] {
+            let n = runs_to_check_rate(p, allowed, 0.05, 0.8).unwrap();
+            assert!((smallest..=smallest + smallest / 8).contains(&n), "{n}");
+            let counts = 0..=i64::try_from(n).unwrap();
+            let power = if p < allowed {
+                let passing = counts.filter(|k| at_most(*k, n, allowed) <= 0.05);
+                at_most(passing.max().unwrap(), n, p)
+            } else {
+                let mut failing = counts.filter(|k| 1.0 - at_most(*k - 1, n, allowed) <= 0.05);
+                1.0 - at_most(failing.next().unwrap() - 1, n, p.min(1.0 - 1e-12))
+            };
+            assert!(power >= 0.8 - 1e-9, "{p} {allowed}: {power} with {n}");
+        }
+        assert_eq!(runs_to_check_rate(0.2, 0.2, 0.05, 0.8), None);
+        assert_eq!(runs_to_check_rate(0.2, 0.200_001, 0.05, 0.8), None);
     }
 
     #[test]

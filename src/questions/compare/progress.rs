@@ -24,12 +24,12 @@ fn describe_race(state: &State) -> Option<String> {
     let passed = standings.iter().filter(|one| one.has_passed()).count();
     let word = match asked.floor {
         Some(_) => "clean",
-        None => "fail less",
+        None => "passing",
     };
     let needed =
         RacePolicy::needed_passes(state).map_or(String::new(), |n| format!(" (after {n})"));
     Some(format!(
-        "{fail} fail   {passed} {word}{needed}   {open} not known"
+        "{fail} failing   {passed} {word}{needed}   {open} undecided"
     ))
 }
 

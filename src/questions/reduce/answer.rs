@@ -244,14 +244,14 @@ impl AnswerText for Reduction {
         match self.required.as_slice() {
             [] => {}
             [one] => lines.push(format!(
-                "{one} could not be removed: without it, the program does not run, or fails differently"
+                "{one} must stay: without it, the program does not run, or fails differently"
             )),
             few if few.len() <= FEW => lines.push(format!(
-                "{} could not be removed: without each of them, the program does not run, or fails differently",
+                "{} must stay: without each of them, the program does not run, or fails differently",
                 few.join(", ")
             )),
             many => lines.push(format!(
-                "the other {} could not be removed: without each of them, the program does not run, or fails differently",
+                "the other {} must stay: without each of them, the program does not run, or fails differently",
                 many.len()
             )),
         }

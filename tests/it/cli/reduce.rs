@@ -300,8 +300,7 @@ fn a_failure_does_not_show_that_the_program_runs() {
     let line = "case '{set}' in *a*) [ $((PROVOKE_TRIAL % 5)) = 0 ] || exit 3;; esac; case '{set}' in *b*) ;; *) exit 4;; esac";
     let all = sandbox.reduce(&["--set", "a,b,c,d", "--shell", line]);
     assert_eq!(told(&all), found(&["`a`"]), "{}", all.1);
-    let wanted =
-        "`b` could not be removed: without it, the program does not run, or fails differently";
+    let wanted = "`b` must stay: without it, the program does not run, or fails differently";
     assert!(all.1.stdout.contains(wanted), "{}", all.1);
 }
 

@@ -1,0 +1,153 @@
+//! Reads a stored run as a baseline.
+
+use super::earlier_runs;
+use super::measured_variant::{BaselineFilter, measure_variant};
+use crate::model::{self, ConfirmQuestion, MeasuredBaseline, VariantId};
+use crate::report;
+use crate::scenario::{MEASURE_FIRST, PlanError, Scenario};
+use crate::state::State;
+use crate::store::{self, RunFolder, StoreError, default_root};
+
+/// A baseline, with the settings of its trials.
+#[derive(Debug, Default)]
+pub struct ResolvedBaseline {
+    pub measured: MeasuredBaseline,
+    /// The settings of its trials, if it is a run of provoke.
+    pub scenario: Option<Scenario>,
+    /// The run, if it is one of provoke.
+    pub chosen: Option<BaselineRun>,
+}
+
+/// The run that is the baseline.
+#[derive(Debug)]
+pub struct BaselineRun {
+    /// Name of the run.
+    pub run: String,
+    /// The shortest text that names it in commands.
+    pub reference: String,
+    /// Command of its trials.
+    pub command: String,
+    /// Failing trials of this run and the other runs that count.
+    pub failures: u64,
+    /// Counted trials of these runs.
+    pub trials: u64,
+    /// Number of the other runs that count.
+    pub other_runs: u64,
+    /// No flag names a run: it is the newest one with failures.
+    pub is_newest: bool,
+}
+
+impl ResolvedBaseline {
+    /// Reads a run as the baseline of a scenario.
+    pub(super) fn of_run(
+        name: &str,
+        asked: &Scenario,
+        looked_for: &BaselineFilter,
+    ) -> Result<Self, PlanError> {
+        let read = RunFolder::find_run(name, &default_root())
+            .and_then(|folder| folder.check_trust(asked.trust))
+            .and_then(|folder| {
+                let state = store::read_run(&folder.journal_path(), |_, _| {})?;
+                Ok((folder, state))
+            });
+        if let Ok((_, state)) = &read
+            && state.is_probably_mistyped()
+        {
+            return Err(PlanError::of_field(
+                "baseline",
+                format!(
+                    "the run {} stopped early, because every trial failed in the same way",
+                    state.run
+                ),
+                format!("run the rest of its trials: provoke resume {}", state.run),
+            ));
+        }
+        let (folder, state) = read.map_err(|error| {
+            let none_is_stored =
+                RunFolder::all_runs(&default_root()).map_or(true, |runs| runs.is_empty());
+            let hint = match error {
+                StoreError::NoRun { .. } if none_is_stored => Some(MEASURE_FIRST.to_owned()),
+                _ => error.hint(),
+            };
+            let hint = hint.unwrap_or_else(|| "give counts instead: --baseline 3/30".to_owned());
+            PlanError::of_field(
+                "baseline",
+                format!("cannot read the baseline: {error}"),
+                hint,
+            )
+        })?;
+        let variant = find_variant(&state, asked.baseline.of.as_deref())?;
+        let again = Scenario::of_variant_plan(&state.plan, state.plan.variant_plan(variant));
+        let alone = asked.count.ignore_earlier_runs.unwrap_or(false);
+        let measured = match state.plan.question.as_confirm() {
+            // A further fix is compared with the baseline of the first one.
+            Some(asked) => baseline_of_confirm(&state, asked)?,
+            None if asked.trials.held.is_some() && state.plan.question.as_hunt().is_some() => {
+                super::held::measure_hunt(&state, looked_for)
+                    .unwrap_or_else(|| measure_variant(&state, variant, looked_for))
+            }
+            None if alone => measure_variant(&state, variant, looked_for),
+            None => {
+                let base = measure_variant(&state, variant, looked_for);
+                earlier_runs::add_to(base, &state, variant, &folder, looked_for)
+            }
+        };
+        let chosen = BaselineRun {
+            run: folder.run_name(),
+            reference: folder.shortest_reference(&default_root()),
+            command: report::command_line(&state.plan, variant),
+            failures: measured.failures,
+            trials: measured.trials,
+            other_runs: measured.run_count().saturating_sub(1),
+            is_newest: false,
+        };
+        Ok(Self {
+            measured,
+            scenario: again.ok(),
+            chosen: Some(chosen),
+        })
+    }
+}
+
+/// Returns the baseline of a run of `confirm`.
+fn baseline_of_confirm(
+    state: &State,
+    asked: &ConfirmQuestion,
+) -> Result<MeasuredBaseline, PlanError> {
+    match &asked.baseline {
+        model::Baseline::Measured(measured) => Ok(measured.as_ref().clone()),
+        model::Baseline::Assumed(_) => Err(PlanError::of_field(
+            "baseline",
+            format!(
+                "the run {} has no measured baseline: its failure rate was assumed",
+                state.run
+            ),
+            "give the rate again: --assume-rate P; or a measurement: --baseline 3/30",
+        )),
+    }
+}
+
+/// Returns the variant with this name.
+fn find_variant(state: &State, of: Option<&str>) -> Result<VariantId, PlanError> {
+    let variants = || (0..).map(VariantId).zip(&state.plan.variants);
+    let names = || {
+        let names = variants().map(|(_, variant)| format!("`{}`", variant.name));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let run = &state.run;
+    match (of, state.plan.variants.len()) {
+        (None, 1) => Ok(VariantId(0)),
+        (None, several) => Err(PlanError::of_field(
+            "baseline",
+            format!("the run {run} has {several} variants"),
+            format!("choose the variant with --of: {}", names()),
+        )),
+        (Some(name), _) => {
+            let found = variants().find(|(_, variant)| variant.name == name);
+            found.map(|(id, _)| id).ok_or_else(|| {
+                let what = format!("the run {run} has no variant `{name}`");
+                PlanError::of_field("of", what, format!("its variants: {}", names()))
+            })
+        }
+    }
+}
