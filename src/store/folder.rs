@@ -36,7 +36,7 @@ impl RunFolder {
     pub fn create_run(out: Option<&Path>, root: &Path) -> Result<Self, StoreError> {
         let path = match out {
             Some(path) => path.to_owned(),
-            None => root.join(new_name()),
+            None => unused_path(root),
         };
         let io = |what| {
             let path = path.clone();
@@ -277,6 +277,14 @@ fn end_of_name(name: &str) -> Option<&str> {
     let end = end.strip_prefix('-').filter(|_| is_time)?;
     let is_end = end.len() == 4 && end.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_end.then_some(end)
+}
+
+/// Returns a path for a new run. Two runs of the same second may get the same random letters.
+fn unused_path(root: &Path) -> PathBuf {
+    let mut names = std::iter::repeat_with(|| root.join(new_name()));
+    names
+        .find(|path| !path.exists())
+        .expect("the iterator does not end")
 }
 
 /// Returns a name that sorts by time and is distinguishable by its last four letters.

@@ -95,7 +95,9 @@ impl EventSink for TerminalObserver {
             Event::Note {
                 level: NoteLevel::Warning,
                 text,
-            } if self.live.is_some() => self.last_warning = Some(text.clone()),
+            } if self.live.is_some() && console::user_attended() => {
+                self.last_warning = Some(text.clone());
+            }
             _ => {}
         }
     }

@@ -956,7 +956,7 @@ fn attempts_against_one_baseline_are_counted() {
     let said = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
     insta::assert_snapshot!(said, @"
     FIXED (95 %): 49 passing trials; before, 3 of 14 failed. Even at half that rate, so many passes would occur by chance in at most 1 of 20 cases
-      3 fixes tested against this baseline: up to 15 % risk of one wrong FIXED; --conf 98.34 keeps it below 5 %
+      confirm used this baseline 3 times: up to 15 % risk that one of its answers is a wrong FIXED; --conf 98.34 keeps that below 5 %
 
       assumes: the 3 failures of the baseline occurred independently of each other (too few to test this); if one event, such as a full disk, caused them all, FIXED would need 564 passing trials
 
@@ -965,7 +965,6 @@ fn attempts_against_one_baseline_are_counted() {
       baseline: run before, 3 of 14 trials failed
         provoke victim exit --fail-on '3,9,14'
       before: 3 of 14 failed; FIXED needs 49 passing trials, about TIME; the first failure means NOT FIXED
-      3 fixes tested against this baseline: up to 15 % risk of one wrong FIXED; --conf 98.34 keeps it below 5 %
       the bug: exit 1; other failures with its exit status count, too
     [exit status: Some(0)]
     ");

@@ -109,6 +109,7 @@ fn the_baseline_may_be_one_run() {
 #[test]
 fn reports_of_earlier_runs_are_not_files_of_the_program() {
     let sandbox = Sandbox::new();
+    sandbox.write("settings", "1\n");
     sandbox.earlier(30, "5", &[]);
     sandbox.provoke(&["report", "last", "--md=issue.md"]);
     sandbox.earlier(30, "5 9", &["--junit=ci.xml"]);
