@@ -16,9 +16,10 @@ use std::ffi::OsString;
 /// Check whether a failure is fixed
 ///
 /// The baseline says how often the command failed before the fix. The first failure of the same bug
-/// means NOT FIXED; enough passing trials mean FIXED. Without --baseline, the newest run with failures
-/// is the baseline. If the baseline is a run, provoke uses the command and the flags of that run; flags
-/// given here override them.
+/// means NOT FIXED; enough passing trials mean FIXED. Without --baseline, the newest run of the
+/// command with failures is the baseline. If no run of this command failed, runs of another command count,
+/// unless there are several. If the baseline is a run, provoke uses the command and the flags of that run;
+/// flags given here override them.
 #[derive(Args)]
 #[command(
     override_usage = "provoke confirm [OPTIONS] [--] [CMD]...",

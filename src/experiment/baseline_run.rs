@@ -27,6 +27,8 @@ pub struct BaselineRun {
     pub reference: String,
     /// Command of its trials.
     pub command: String,
+    /// Number of its parallel trials, which the question uses too.
+    pub jobs: u32,
     /// Failing trials of this run and the other runs that count.
     pub failures: u64,
     /// Counted trials of these runs.
@@ -96,6 +98,7 @@ impl ResolvedBaseline {
             run: folder.run_name(),
             reference: folder.shortest_reference(&default_root()),
             command: report::command_line(&state.plan, variant),
+            jobs: state.plan.jobs,
             failures: measured.failures,
             trials: measured.trials,
             other_runs: measured.run_count().saturating_sub(1),

@@ -81,8 +81,12 @@ fn describe_baseline(baseline: &BaselineRun) -> String {
             format!(" and {others} of the program")
         }
     };
+    let jobs = match baseline.jobs {
+        1 => String::new(),
+        jobs => format!("-j {jobs} -- "),
+    };
     format!(
-        "baseline: run {}{other_runs}, {} of {} trials failed{hint}\n    {}",
+        "baseline: run {}{other_runs}, {} of {} trials failed{hint}\n    {jobs}{}",
         baseline.run.to_safe(),
         baseline.failures,
         baseline.trials,
