@@ -47,7 +47,7 @@ pub(super) struct CoreCollector {
     /// Folder with a folder for each trial.
     trials: PathBuf,
     pub(super) examiner: Mutex<Examiner>,
-    images: Mutex<ImageFolders>,
+    pub(super) images: Mutex<ImageFolders>,
 }
 
 /// Facts about the process of a core that the core does not contain.

@@ -2,22 +2,25 @@
 
 use super::evidence::CoreCollector;
 use crate::autopsy::signature::is_library_source;
-use crate::model::{CodePoint, Frame, HoldPoint, LearnedPoint, Observation, Text};
+use crate::model::{
+    CodePoint, Frame, HoldObservation, HoldPoint, LearnedPoint, Observation, Text, VariantPlan,
+};
 use crate::sys::calls;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Limit of the callers that a side of a race has.
 const FRAMES: usize = 8;
 
 impl CoreCollector {
     /// Names the points that a trial reached, and both sides of the races that were seen in it.
-    pub(super) fn name_hold_points(&self, seen: &mut Observation) {
+    pub(super) fn name_hold_points(&self, variant: &VariantPlan, seen: &mut Observation) {
         let Some(holds) = &mut seen.holds else {
             return;
         };
+        let root = self.root_of_holds(variant, holds);
         let mut examiner = self.examiner.lock().expect("no panic");
-        examiner.set_origin(None, Path::new(""), None);
+        examiner.set_origin(root, Path::new(""), None);
         let mut frames_of = |point: &CodePoint| {
             let frames = examiner.frames_at(Path::new(point.object.as_os_str()), point.address);
             without_library(&frames).to_vec()
@@ -62,6 +65,28 @@ impl CoreCollector {
                 }
             }
         }
+    }
+}
+
+impl CoreCollector {
+    /// Returns a folder with the files of the points, if the trial ran in a container.
+    fn root_of_holds(&self, variant: &VariantPlan, holds: &HoldObservation) -> Option<PathBuf> {
+        let mut actors = variant.actors.iter();
+        let container = actors.find_map(|actor| actor.container.as_ref())?;
+        let learned = holds
+            .learned
+            .iter()
+            .filter_map(|learned| learned.point.as_code());
+        let sides = holds
+            .races
+            .iter()
+            .flat_map(|race| [&race.held, &race.other]);
+        let points = learned.chain(sides.filter_map(|side| side.point.as_ref()));
+        let files: BTreeSet<PathBuf> = points
+            .map(|point| PathBuf::from(point.object.as_os_str()))
+            .collect();
+        let mut images = self.images.lock().expect("no panic");
+        images.root_with_files(container, &variant.name, files)
     }
 }
 

@@ -36,12 +36,21 @@ impl ImageFolders {
         variant: &str,
         core: &Path,
     ) -> Option<PathBuf> {
+        self.root_with_files(container, variant, autopsy::mapped_paths(core).ok()?)
+    }
+
+    /// Returns a folder with these files of an image, at their paths.
+    pub(super) fn root_with_files(
+        &mut self,
+        container: &Container,
+        variant: &str,
+        files: impl IntoIterator<Item = PathBuf>,
+    ) -> Option<PathBuf> {
         let engine = Engine::find_in_path(&container.engine)?;
         let image = container
             .image
             .fill_marks(&[("{variant}", variant)])
             .to_string();
-        let files = autopsy::mapped_paths(core).ok()?;
         let next = self.known.len();
         let which = (container.engine.clone(), image.clone());
         let (number, known) = self.known.entry(which).or_insert((next, BTreeSet::new()));

@@ -427,7 +427,7 @@ impl ExecutorContext {
                 .collector
                 .examine_cores(trial.id.0, variant, &mut seen);
             shared.collector.name_places(variant, began, &mut seen);
-            shared.collector.name_hold_points(&mut seen);
+            shared.collector.name_hold_points(variant, &mut seen);
             seen
         });
         // Only a bug in provoke can cause an error here; only this trial is lost.

@@ -6,14 +6,18 @@
 
 use super::Slot;
 use super::command::PlaceholderValues;
+use super::container_gate::ContainerGate;
 use super::process::TrialProcess;
 use super::wire::VariantRecipe;
 use crate::model::{ActorPlan, ContainerObservation, Ending, ResourceLimit, Text, Trial};
 use crate::sys::core_pattern::{self, CorePathTemplate};
 use crate::sys::engine::{self, ContainerState, Engine};
-use crate::sys::{host, process};
+use crate::sys::{host, process, signals};
+use crate::untrusted::Untrusted as _;
+use rustix::process::Signal;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -44,6 +48,8 @@ pub(super) struct ContainerStart<'a> {
     pub(super) limits: &'a [ResourceLimit],
     /// Maximum size of a core; `None` if cores are disabled.
     pub(super) cores: Option<u64>,
+    /// The gate at which its program waits until it is traced, if its threads are held.
+    pub(super) gate: Option<ContainerGate>,
 }
 
 /// Returns the container for an actor, and the command line that starts it.
@@ -82,12 +88,31 @@ pub(super) fn container_command(
         Some(size) => add(&["--ulimit", &format!("core={}", format_amount(Some(size)))]),
         None => add(&["--ulimit", "core=0"]),
     }
-    all.extend(container_arguments(
-        actor,
-        numbers,
-        start.limits,
-        recipe.memory,
-    ));
+    let options = container_options(actor, numbers, start.limits, recipe.memory);
+    let image = numbers.fill_marks(&plan.image).into_owned();
+    let words = actor.command.iter();
+    let words = words.map(|word| numbers.fill_marks(word).into_owned());
+    match &start.gate {
+        None => {
+            all.extend(options);
+            all.push(image);
+            all.extend(words);
+        }
+        Some(gate) => {
+            let (entry_point, options) = split_entry_point(options);
+            let of_image = engine.image_entry_point(&image.to_string_lossy());
+            let of_image =
+                of_image.ok_or_else(|| format!("cannot inspect the image {}", image.to_safe()))?;
+            all.extend(options.into_iter().chain(gate.options()));
+            all.push(image);
+            all.extend(ContainerGate::arguments());
+            match entry_point {
+                Some(chosen) => all.push(chosen),
+                None => all.extend(of_image.into_iter().map(OsString::from)),
+            }
+            all.extend(words);
+        }
+    }
     let held = RunningContainer {
         engine,
         name,
@@ -108,15 +133,32 @@ pub fn words_by_hand(
     let words = [engine, "run", "--rm", "--init", "--pull=never"]
         .into_iter()
         .map(OsString::from);
+    let image = numbers.fill_marks(&actor.container.as_ref()?.image);
+    let command = actor.command.iter();
+    let command = command.map(|word| numbers.fill_marks(word).into_owned());
     Some(
         words
-            .chain(container_arguments(actor, numbers, limits, memory))
+            .chain(container_options(actor, numbers, limits, memory))
+            .chain([image.into_owned()])
+            .chain(command)
             .collect(),
     )
 }
 
-/// Returns the arguments that describe a container: its environment, its image and its command.
-fn container_arguments(
+/// Takes `--entrypoint=PROGRAM` out of options.
+fn split_entry_point(mut options: Vec<OsString>) -> (Option<OsString>, Vec<OsString>) {
+    const FLAG: &[u8] = b"--entrypoint=";
+    let chosen = options
+        .iter()
+        .rev()
+        .find_map(|option| option.as_bytes().strip_prefix(FLAG))
+        .map(|program| OsStr::from_bytes(program).to_owned());
+    options.retain(|option| !option.as_bytes().starts_with(FLAG));
+    (chosen, options)
+}
+
+/// Returns the options that describe a container and its environment.
+fn container_options(
     actor: &ActorPlan,
     numbers: &PlaceholderValues,
     limits: &[ResourceLimit],
@@ -183,13 +225,6 @@ fn container_arguments(
             &numbers.fill_marks(option),
         ]));
     }
-    all.push(numbers.fill_marks(&plan.image).into_owned());
-    all.extend(
-        actor
-            .command
-            .iter()
-            .map(|word| numbers.fill_marks(word).into_owned()),
-    );
     all
 }
 
@@ -256,6 +291,33 @@ impl RunningContainer {
 }
 
 impl Slot {
+    /// Ends the traced processes that are left in containers. The engine waits for their end, which the tracer must
+    /// collect first.
+    pub(super) fn end_traced_containers(&mut self, processes: &[TrialProcess]) {
+        if !self.tracer.holds.is_active() {
+            return;
+        }
+        let until = Instant::now() + LATE;
+        let living = || {
+            let containers = processes.iter().filter_map(|one| one.container.as_ref());
+            containers
+                .flat_map(RunningContainer::living_processes)
+                .collect::<Vec<_>>()
+        };
+        self.tracer.holds.release_all();
+        loop {
+            let pids = living();
+            if pids.is_empty() || Instant::now() > until {
+                return;
+            }
+            for pid in pids {
+                let _ = signals::send_signal(pid, Signal::KILL);
+            }
+            self.anything_lives();
+            sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Queries how the trial's containers ended, and removes them.
     pub(super) fn conclude_containers(
         &mut self,

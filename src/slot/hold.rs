@@ -1,5 +1,6 @@
 //! Holds the threads of a trial, if its plan says so.
 
+use super::container_gate::ContainerGate;
 use super::snapshots::SnapshotFolder;
 use super::wire::VariantRecipe;
 use crate::holds::code::CodeCache;
@@ -84,6 +85,26 @@ impl TrialHolds {
         match (&mut self.session, untraced) {
             (Some(session), None) => session.add_program(pid),
             (Some(session), Some(reason)) => session.refuse(reason.to_owned()),
+            (None, _) => {}
+        }
+    }
+
+    /// Creates the gate at which the program of a container waits until it is traced.
+    pub(super) fn container_gate(&mut self, actor: u32, copy: u32) -> Option<ContainerGate> {
+        let session = self.session.as_mut()?;
+        let folder = self.snapshots.folder.as_ref()?;
+        let created = ContainerGate::create(folder, &format!("{actor}.{copy}"));
+        if let Err(error) = &created {
+            session.refuse(format!("cannot create a named pipe: {error}"));
+        }
+        created.ok()
+    }
+
+    /// Adds the process of a program in a container, or the reason why it is not traced.
+    pub(super) fn add_contained(&mut self, traced: Result<i32, String>) {
+        match (&mut self.session, traced) {
+            (Some(session), Ok(pid)) => session.add_program(pid),
+            (Some(session), Err(reason)) => session.refuse(reason),
             (None, _) => {}
         }
     }

@@ -15,6 +15,7 @@
 mod capture;
 mod command;
 mod container;
+mod container_gate;
 mod control;
 mod crash_monitor;
 mod deadlock;
@@ -353,6 +354,7 @@ impl Slot {
             .map(|process| process.seen.elapsed)
             .max()
             .unwrap_or_default();
+        self.end_traced_containers(&processes);
         self.conclude_containers(trial, recipe, &mut processes, dumps);
         if let Some(hook) = &recipe.conclude {
             // This hook may kill processes that the hook before the trial started.
@@ -475,16 +477,27 @@ impl Slot {
                             at,
                             limits: &recipe.limits,
                             cores: dumps.then_some(recipe.cores.limit),
+                            gate: self.tracer.holds.container_gate(at, copy),
                         });
                     let mut process = TrialProcess::start_actor(&mut self.spawner, actor, &around);
                     process.seen.actor = at;
                     process.copy = copy;
                     if let Some(pid) = process.pid {
-                        let untraced = process.unfollowed.as_deref().or_else(|| {
-                            let contained = actor.container.is_some();
-                            contained.then_some("a container is not traced")
-                        });
-                        self.tracer.holds.add_program(pid, untraced);
+                        let gate = around.start.as_ref().and_then(|start| start.gate.as_ref());
+                        match gate.zip(process.container.as_mut()) {
+                            Some((gate, container)) => {
+                                let find_program = || {
+                                    container.find_processes();
+                                    container.program
+                                };
+                                let traced = gate.trace_program(pid, find_program);
+                                self.tracer.holds.add_contained(traced);
+                            }
+                            None => {
+                                let untraced = process.unfollowed.as_deref();
+                                self.tracer.holds.add_program(pid, untraced);
+                            }
+                        }
                     }
                     if let Some(why) = process.unfollowed.take()
                         && self.tracer.may_complain()

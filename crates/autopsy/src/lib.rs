@@ -124,7 +124,8 @@ impl Examiner {
 
     /// Returns the function at a file offset of a program or a library, by its symbols.
     pub fn function_at(&mut self, file: &Path, offset: u64) -> Option<String> {
-        let number = self.shelf.find_file(&self.settings, file)?;
+        let file = self.settings.file_place(&file.to_string_lossy());
+        let number = self.shelf.find_file(&self.settings, &file)?;
         let book = self.shelf.book_at(number);
         book.symbols.function_at(book.layout.address_of(offset)?)
     }
@@ -132,7 +133,8 @@ impl Examiner {
     /// Returns the function and the line at an address of a program or a library, as linked. Functions that were inlined
     /// there come before their callers.
     pub fn frames_at(&mut self, file: &Path, address: u64) -> Vec<Frame> {
-        let Some(number) = self.shelf.find_file(&self.settings, file) else {
+        let file = self.settings.file_place(&file.to_string_lossy());
+        let Some(number) = self.shelf.find_file(&self.settings, &file) else {
             return Vec::new();
         };
         let book = self.shelf.book_mut(number);

@@ -41,6 +41,8 @@ pub enum CodeError {
 #[derive(Debug)]
 pub struct CodeFile {
     path: PathBuf,
+    /// The path at which this process reads it. It differs from `path` for a file in a container.
+    source: PathBuf,
     version: FileVersion,
     /// Identity of its build.
     build: String,
@@ -95,8 +97,13 @@ struct LoadedSegment {
 impl CodeFile {
     /// Reads where a file is mapped.
     pub fn read(path: &Path) -> Result<Self, CodeError> {
-        let version = FileVersion::of_file(path)?;
-        let bytes = read_file(path)?;
+        Self::read_from(path, path)
+    }
+
+    /// Reads where a file is mapped; its contents are at `source`.
+    fn read_from(path: &Path, source: &Path) -> Result<Self, CodeError> {
+        let version = FileVersion::of_file(source)?;
+        let bytes = read_file(source)?;
         let file = parse_elf(path, &bytes)?;
         let segments = file
             .segments()
@@ -105,10 +112,11 @@ impl CodeFile {
         let build = match file.build_id() {
             Ok(Some(id)) => format!("{id:02x?}"),
             // Without an identity, any change of the file makes another build.
-            _ => format!("{version:?}"),
+            _ => version.contents_id(),
         };
         Ok(Self {
             path: path.to_owned(),
+            source: source.to_owned(),
             version,
             build,
             functions: OnceCell::new(),
@@ -160,7 +168,7 @@ impl CodeFile {
 
     fn symbols(&self) -> &[(String, u64)] {
         self.symbols
-            .get_or_init(|| read_symbols(&self.path).unwrap_or_default())
+            .get_or_init(|| read_symbols(&self.source).unwrap_or_default())
     }
 
     /// Returns whether the file is the build to which an address belongs.
@@ -172,7 +180,7 @@ impl CodeFile {
     pub fn functions(&self) -> &[CodeFunction] {
         // A file that disappeared has no points.
         self.functions
-            .get_or_init(|| read_functions(&self.path).unwrap_or_default())
+            .get_or_init(|| read_functions(&self.source).unwrap_or_default())
     }
 
     /// Returns the last instruction before an address.
@@ -211,20 +219,37 @@ impl CodeFile {
 }
 
 impl CodeCache {
-    /// Returns a file, unless it has no code for this machine.
-    pub(crate) fn file(&mut self, path: &Path) -> Option<Rc<CodeFile>> {
-        let version = FileVersion::of_file(path).ok()?;
+    /// Returns a file that a process has mapped, unless it has no code for this machine.
+    pub(crate) fn file(&mut self, pid: i32, path: &Path) -> Option<Rc<CodeFile>> {
+        let source = readable_path(pid, path);
+        let version = FileVersion::of_file(&source).ok()?;
         let known = self.files.get(path);
-        if let Some(file) = known.filter(|file| file.version == version) {
+        if let Some(file) = known.filter(|file| file.version == version && file.source == source) {
             return Some(Rc::clone(file));
         }
-        let file = Rc::new(CodeFile::read(path).ok()?);
+        let file = Rc::new(CodeFile::read_from(path, &source).ok()?);
         self.files.insert(path.to_owned(), Rc::clone(&file));
         Some(file)
     }
 }
 
+/// Returns the path at which this process reads a file of another process, which may run in a container.
+fn readable_path(pid: i32, path: &Path) -> PathBuf {
+    let mounts = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    if mounts(&pid.to_string()) == mounts("self") {
+        return path.to_owned();
+    }
+    let inside = path.strip_prefix("/").unwrap_or(path);
+    Path::new(&format!("/proc/{pid}/root")).join(inside)
+}
+
 impl FileVersion {
+    /// Returns a text that is the same in every container of an image.
+    fn contents_id(&self) -> String {
+        let Self([_, _, size], changed) = self;
+        format!("{size} {changed}")
+    }
+
     fn of_file(path: &Path) -> Result<Self, CodeError> {
         let metadata: Metadata = fs::metadata(path).map_err(|source| CodeError::Read {
             path: path.to_owned(),

@@ -37,7 +37,7 @@ pub(crate) fn find_load_event(pid: i32, files: &mut CodeCache) -> Option<u64> {
         .iter()
         .find(|mapping| mapping.is_of_file() && mapping.range.contains(&base))?;
     let address = files
-        .file(Path::new(&loader.name))?
+        .file(pid, Path::new(&loader.name))?
         .symbol_address(LOAD_EVENT)?;
     Some(base.wrapping_add(address))
 }

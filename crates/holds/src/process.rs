@@ -158,7 +158,7 @@ impl MappedCode {
             {
                 continue;
             }
-            if let Some(file) = files.file(path)
+            if let Some(file) = files.file(pid, path)
                 && let Some(bias) = file.load_bias(mapping.range.start, mapping.offset)
             {
                 mapped.push((file, bias));
@@ -227,7 +227,7 @@ pub(crate) fn instruction_before(
     let code = mappings
         .iter()
         .find(|mapping| mapping.is_of_file() && mapping.range.contains(&(address - 1)))?;
-    let file = files.file(Path::new(&code.name))?;
+    let file = files.file(pid, Path::new(&code.name))?;
     let bias = file.load_bias(code.range.start, code.offset)?;
     let instruction = file.instruction_before(address.wrapping_sub(bias))?;
     let point = CodePoint {

@@ -161,6 +161,12 @@ pub fn follow_child(child: i32, traces_calls: bool) -> io::Result<()> {
     Ok(())
 }
 
+/// Traces a running process from now on, through `exec`, and the threads and processes that it starts.
+pub fn follow_process(pid: i32) -> io::Result<()> {
+    let options = FOLLOW | libc::PTRACE_O_TRACEEXEC;
+    ptrace_request(libc::PTRACE_SEIZE, pid, 0, options)
+}
+
 /// Waits until a child stops; returns `None` if it ends instead. The child is not reaped.
 fn next_stop_of(child: i32) -> io::Result<Option<ThreadStop>> {
     let id = libc::id_t::try_from(child).map_err(io::Error::other)?;

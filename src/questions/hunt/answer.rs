@@ -235,6 +235,10 @@ impl HuntReport {
             format!(
                 "NOT KNOWN YET: it failed in {held} trials with holds, but no single hold makes it fail often; without a hold in {natural}"
             )
+        } else if self.tried.trials == 0 {
+            format!(
+                "NOT KNOWN: no trial with holds was conclusive; without a hold it failed in {natural} trials"
+            )
         } else {
             format!(
                 "No failure: it passed in all {} trials with holds; without a hold it failed in {natural}",

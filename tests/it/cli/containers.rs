@@ -7,6 +7,7 @@ use serde_json::json;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -155,7 +156,7 @@ impl Images {
 
 impl Drop for Images {
     fn drop(&mut self) {
-        for tag in ["good", "bad"] {
+        for tag in ["good", "bad", "shell"] {
             let image = format!("{}:{tag}", self.name);
             let mut remove = Command::new(self.engine);
             remove.args(["image", "rm", "--force", &image]);
@@ -825,4 +826,49 @@ fn a_service_in_a_container_is_put_under_load() {
         assert_eq!(outcomes[outcome], 1, "{outcomes} {}", said.stderr);
         assert_eq!(images.left(), "");
     }
+}
+
+/// Writes an image with this program and a shell.
+fn import_with_shell(sandbox: &Sandbox, program: &str, image: &str) {
+    let root = sandbox.path("root");
+    let line = format!(
+        "mkdir -p root/bin && cp -L /bin/sh root/bin/ && cp {program} root/ && \
+         for library in $(ldd /bin/sh | grep -o '/[^ ]*'); do \
+         mkdir -p root$(dirname $library) && cp -L $library root$library; done && \
+         tar -cf image.tar -C {} .",
+        root.display()
+    );
+    run(sandbox.any("sh", &["-c", &line]));
+    run(sandbox.any("docker", &["import", "image.tar", image]));
+}
+
+#[test]
+fn hunt_holds_threads_in_a_container() {
+    needs!(engine("docker"));
+    let images = Images::new();
+    let sandbox = &images.sandbox;
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/holds/tests/racy/refcount.c");
+    std::fs::copy(source, sandbox.path("racy.c")).unwrap();
+    let flags = ["-static", "-g", "-O1", "-pthread", "-o", "racy", "racy.c"];
+    run(sandbox.any("cc", &flags));
+    let image = format!("{}:shell", images.name);
+    import_with_shell(sandbox, "racy", &image);
+    let held = ["--seed", "1", "-d", "15s", "--image", &image];
+    let (report, said) = sandbox.ask("hunt", &[&held[..], &["--", "/racy"]].concat());
+    let answer = &report["answer"]["hunt"];
+    assert_eq!(said.code, Some(1), "{said}");
+    let held = &answer["held"];
+    let [failures, trials] = ["failures", "trials"].map(|name| held[name].as_u64().unwrap());
+    assert!(2 * failures > trials, "{said}");
+    // The names of functions come from the files of the image.
+    assert_eq!(answer["places"][0]["function"], "drop", "{said}");
+    assert_eq!(images.left(), "", "nothing is left");
+
+    // Without a shell, the program cannot be kept back until it is traced.
+    let image = format!("{}:good", images.name);
+    let held = ["-d", "5s", "--image", &image, "--", "/program"];
+    let (report, said) = sandbox.ask("hunt", &held);
+    let sentence = report["answer"]["hunt"]["sentence"].as_str().unwrap();
+    assert!(sentence.contains("no shell, /bin/sh, started"), "{said}");
+    assert_eq!(images.left(), "", "nothing is left");
 }

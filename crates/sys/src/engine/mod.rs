@@ -124,6 +124,14 @@ impl Engine {
         self.run_client(&words.concat()).is_ok()
     }
 
+    /// Returns the entry point of an image, which may be empty.
+    pub fn image_entry_point(&self, image: &str) -> Option<Vec<String>> {
+        const FORMAT: &str = "{{json .Config.Entrypoint}}";
+        let output = self.run_client(&["image", "inspect", "--format", FORMAT, image]);
+        let words: Option<Vec<String>> = serde_json::from_str(&output.ok()?).ok()?;
+        Some(words.unwrap_or_default())
+    }
+
     /// Returns the files that a container added to its image.
     pub fn added_files(&self, name: &str) -> Vec<String> {
         let said = self.run_client(&["diff", name]).unwrap_or_default();
