@@ -4,6 +4,8 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::{ExperimentArgs, at_most, is_program, without_stop_rules};
+use crate::experiment::StoredReport;
+use crate::questions::Answer;
 use crate::scenario::{
     BaselineSettings, ConfirmSettings, CountSettings, QuestionSettings, Scenario,
 };
@@ -11,7 +13,7 @@ use crate::store::{RunFolder, default_root};
 use crate::suggest::{retyped_line, shell_line};
 use crate::words;
 use clap::Args;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 /// Check whether a failure is fixed
 ///
@@ -62,10 +64,17 @@ impl ConfirmArgs {
     }
 }
 
+/// Returns whether a name is that of a stored hunt.
+fn is_hunt(name: &OsStr) -> bool {
+    let stored = name.to_str().and_then(|name| StoredReport::read(name).ok());
+    stored.is_some_and(|stored| matches!(stored.report.answer, Some(Answer::Hunt(_))))
+}
+
 /// Refuses a command that begins with the name of a stored run, because the run is probably the baseline.
 fn run_as_command(command: &[OsString]) -> Option<CliError> {
     let (name, rest) = command.split_first()?;
-    if std::env::args_os().any(|word| word == "--") {
+    // After `--`, only the program may have such a name.
+    if std::env::args_os().nth(2).is_some_and(|word| word == "--") {
         return None;
     }
     let is_program = is_program(name);
@@ -78,9 +87,15 @@ fn run_as_command(command: &[OsString]) -> Option<CliError> {
     let run = words::quote_word(name);
     let with_rest = match rest {
         [] => String::new(),
+        [first, rest @ ..] if first == "--" => format!(" -- {}", shell_line(rest)),
         rest => format!(" -- {}", shell_line(rest)),
     };
-    let baseline = retyped_line(name, &format!("--baseline {run}{with_rest}"));
+    let flag = if is_hunt(name) {
+        "--held"
+    } else {
+        "--baseline"
+    };
+    let baseline = retyped_line(name, &format!("{flag} {run}{with_rest}"));
     let program = if is_program {
         let words = shell_line(command);
         let program = retyped_line(name, &format!("-- {words}"));

@@ -3,7 +3,7 @@
 use super::error::CliError;
 use super::exit::Exit;
 use super::given::Given;
-use super::question_flags::{ExperimentArgs, without_stop_rules};
+use super::question_flags::{ExperimentArgs, at_most, without_stop_rules};
 use crate::scenario::{HuntSettings, QuestionSettings, Scenario};
 use clap::Args;
 
@@ -18,6 +18,7 @@ use clap::Args;
     override_usage = "provoke hunt [OPTIONS] [--] [CMD]...",
     after_help = HUNT_EXAMPLES,
     mut_args(without_stop_rules),
+    mut_arg("runs", at_most),
 )]
 pub(super) struct HuntArgs {
     #[command(flatten, next_help_heading = "Holds")]

@@ -84,7 +84,7 @@ impl PlanArgs {
         let newest = chosen.filter(|chosen| chosen.is_newest);
         let chosen = newest.map(|chosen| {
             let (run, command) = (chosen.run.to_safe(), chosen.command.to_safe());
-            format!("measured by the newest run with failures, {run}: {command}")
+            format!("measured by the newest `provoke run` with failures, {run}: {command}")
         });
         let measured = baseline.map(|found| found.measured);
         let known_rate = measured

@@ -1,8 +1,10 @@
 //! Chooses the baseline if no flag names one.
 
 use super::baseline_run::{BaselineRun, ResolvedBaseline};
+use super::held::measure_hunt;
 use super::measured_variant::BaselineFilter;
-use crate::model::{Event, Text};
+use crate::model::{Event, Text, VariantId};
+use crate::report;
 use crate::scenario::{PlanError, Scenario};
 use crate::store::{self, RunFolder, default_root};
 use crate::untrusted::Untrusted as _;
@@ -23,7 +25,11 @@ pub(super) fn find_default(
     let typed = typed.map(|words| words.into_iter().map(Text::from).collect::<Vec<_>>());
     let folders = RunFolder::all_runs(&default_root()).unwrap_or_default();
     let mut of_other_commands: Vec<(Vec<Text>, ResolvedBaseline)> = Vec::new();
+    let mut hunt = None;
     for folder in folders.iter().rev() {
+        if hunt.is_none() && typed.is_some() {
+            hunt = describe_hunt(folder, looked_for);
+        }
         let Some(command) = measured_command(folder, asked) else {
             continue;
         };
@@ -39,8 +45,8 @@ pub(super) fn find_default(
         }
         of_other_commands.push((command, baseline));
     }
-    if of_other_commands.len() > 1 {
-        return Err(refuse_choice(&of_other_commands));
+    if of_other_commands.len() > 1 || hunt.is_some() {
+        return Err(refuse_choice(&of_other_commands, hunt));
     }
     Ok(of_other_commands.pop().map(|(_, baseline)| baseline))
 }
@@ -76,8 +82,28 @@ fn read_failing(
     })
 }
 
-/// Refuses to choose among runs of several commands, the newest first.
-fn refuse_choice(newest_first: &[(Vec<Text>, ResolvedBaseline)]) -> PlanError {
+/// Returns the flag that repeats the hold of a hunt, with a description, if the program failed under it.
+fn describe_hunt(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<String> {
+    let Ok(Event::RunStarted { plan, .. }) = store::first_event(&folder.journal_path()) else {
+        return None;
+    };
+    plan.question.as_hunt()?;
+    let state = store::read_run(&folder.journal_path(), |_, _| {}).ok()?;
+    let held = measure_hunt(&state, looked_for).filter(|held| held.failures > 0)?;
+    Some(format!(
+        "--held {}   # {} of {} trials failed under its hold: {}",
+        folder.shortest_reference(&default_root()).to_safe(),
+        held.failures,
+        held.trials,
+        report::command_line(&plan, VariantId(0)).to_safe()
+    ))
+}
+
+/// Refuses to choose among runs of several commands, the newest first, and a hunt.
+fn refuse_choice(
+    newest_first: &[(Vec<Text>, ResolvedBaseline)],
+    hunt: Option<String>,
+) -> PlanError {
     let chosen = newest_first
         .iter()
         .filter_map(|(_, baseline)| baseline.chosen.as_ref());
@@ -97,7 +123,7 @@ fn refuse_choice(newest_first: &[(Vec<Text>, ResolvedBaseline)]) -> PlanError {
             words::format_count(more as u64, "more command")
         )
     });
-    let lines: Vec<String> = lines.chain(more).collect();
+    let lines: Vec<String> = hunt.into_iter().chain(lines).chain(more).collect();
     PlanError::of_field(
         "baseline",
         "no stored run of this command has failures; which run is the baseline?",

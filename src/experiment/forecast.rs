@@ -132,7 +132,7 @@ impl TrialForecast {
             rows.add_exact(
                 &format!(
                     "  if the true rate is the lower limit, {} %",
-                    words::format_percent(least)
+                    words::percent_at_least(least)
                 ),
                 stats::runs_to_see_one(least, 1.0 - alpha),
             );
@@ -142,7 +142,7 @@ impl TrialForecast {
             let result = if rate < allowed { "PASS" } else { "FAIL" };
             let allowed_percent = words::format_percent(allowed);
             rows.add_exact(
-                &format!("{result} with --max-rate {allowed_percent}%"),
+                &format!("{result} with --max-rate {allowed_percent}%, in 80 % of cases"),
                 stats::runs_to_check_rate(rate, allowed, alpha, POWER),
             );
         }

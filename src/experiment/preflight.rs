@@ -294,7 +294,10 @@ fn suggest_program(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> E
             .to_str()
             .is_some_and(|text| text.parse::<f64>().is_ok()) =>
         {
-            "it is taken for the program, because the flag before it takes no value".to_owned()
+            format!(
+                "the program comes first; -n sets the number of trials: provoke run -n {typed} -- ./program",
+                typed = typed.to_safe()
+            )
         }
         None => "is it installed, and is its directory in PATH?".to_owned(),
     };

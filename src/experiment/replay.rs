@@ -252,7 +252,11 @@ fn in_words(failure: &Failure) -> String {
 
 /// Describes the failure rate of the variant of a trial.
 fn rate_sentence(report: &Report, trial: &Trial) -> Option<String> {
-    let variant = report.variants.get(trial.variant.index())?;
+    // The rate of plain trials says nothing about a trial whose threads were held.
+    let variant = report
+        .variants
+        .get(trial.variant.index())
+        .filter(|_| trial.hold.is_none())?;
     let (failures, trials) = (variant.failures, variant.trials);
     match (failures, variant.rate.point) {
         (0, _) => None,

@@ -500,7 +500,7 @@ fn describe_heap_damage(variants: &[VariantReport]) -> Option<String> {
         .collect();
     (damaged.len() > 1).then(|| {
         format!(
-            "{} signatures are of a damaged heap, which often is one bug: the stack shows where the damage was found, not its cause",
+            "{} signatures come from a damaged heap and are often one bug: their stacks show where the damage was noticed, not where it was done",
             damaged.len()
         )
     })

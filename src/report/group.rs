@@ -69,9 +69,11 @@ impl FailureGroup<'_> {
         if !self.measured.iter().any(|seen| is_itself(&seen)) {
             let caught = words::trial_list(&self.is.trials, most);
             known.push(match self.is.trials.len() {
-                1 => format!("stack from extra trial {caught} (not counted in the rate)"),
+                1 => format!("stack from extra trial {caught}, which ran only for evidence"),
                 trials => {
-                    format!("stack from {trials} extra trials: {caught} (not counted in the rate)")
+                    format!(
+                        "stack from {trials} extra trials, which ran only for evidence: {caught}"
+                    )
                 }
             });
             if !self.measured.is_empty() {
@@ -87,11 +89,11 @@ impl FailureGroup<'_> {
             let is_logged = of_kernel.is_some_and(|seen| seen.depth == EvidenceDepth::Kernel);
             known.push(if is_logged {
                 format!(
-                    "the other {probable} ended with {outcome} too, but the kernel logged no address for them: probably this crash"
+                    "the other {probable} also ended with {outcome}, but the kernel logged no address: probably this crash"
                 )
             } else {
                 format!(
-                    "{} ended with {outcome} too, but without a stack: probably this crash",
+                    "{} ended with {outcome} and left no stack: probably this crash",
                     subject(probable, total)
                 )
             });

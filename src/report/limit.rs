@@ -78,9 +78,9 @@ impl MaxRateCheck {
         };
         let seen = format!("{name}{} of {trials} failed{share}", tally.failures);
         let bound = if is_planned {
-            format!("{confidence} %, one-sided")
+            format!("{confidence} % confidence")
         } else {
-            format!("{confidence} % interval, wider because the run could stop early")
+            format!("{confidence} % confidence, although the run could stop early")
         };
         match verdict {
             Verdict::BelowMaxRate => format!(

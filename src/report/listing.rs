@@ -219,7 +219,7 @@ fn most_frequent_failure(report: &Report) -> String {
     };
     match ids.len() - 1 {
         0 => name,
-        others => format!("{name} +{others}"),
+        others => format!("{name} (+{others})"),
     }
 }
 

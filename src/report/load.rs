@@ -669,7 +669,7 @@ pub fn forecast_duration(state: &State, measured: Option<LoadMeasurements>) -> O
         _ => format!("{shorter} would take less time"),
     };
     Some(format!(
-        "expected: {about}{} of {}{rate}: about {}; {advice}",
+        "expected: {about}{} of {}{rate}, about {} in all; {advice}",
         words::format_count(runs, "trial"),
         words::format_seconds(each),
         words::format_seconds(total),

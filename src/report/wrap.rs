@@ -64,10 +64,20 @@ fn short_parentheses(text: &str) -> Option<usize> {
     (end <= SHORT).then_some(end)
 }
 
-/// Returns the length in bytes up to the next blank, not counting a blank between a number and the per cent sign.
+/// Units that are not separated from their number.
+const UNITS: [&str; 9] = ["%", "s", "ms", "µs", "bytes", "KiB", "MiB", "GiB", "h"];
+
+/// Returns the length in bytes up to the next blank, not counting a blank between a number and its unit.
 fn word_length(text: &str) -> usize {
+    let is_unit = |text: &str| {
+        let word = text.split(' ').next().unwrap_or_default();
+        UNITS.contains(&word.trim_end_matches([',', ';', ':', '.', ')']))
+    };
     let mut blanks = text.match_indices(' ').map(|(at, _)| at);
-    let end = blanks.find(|at| !text[at + 1..].starts_with('%'));
+    let end = blanks.find(|at| {
+        let follows_number = text[..*at].ends_with(|last: char| last.is_ascii_digit());
+        !(follows_number && is_unit(&text[at + 1..]))
+    });
     end.unwrap_or(text.len())
 }
 

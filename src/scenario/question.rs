@@ -354,7 +354,8 @@ impl Scenario {
 
     /// Suggests variants if the command is a list of programs: `./a ./b`.
     fn compared_programs(&self) -> Option<String> {
-        let words = self.program.command.as_ref()?;
+        let words = self.program.command.as_ref()?.iter();
+        let words: Vec<String> = words.filter(|word| *word != "--").cloned().collect();
         let programs = words.iter().take_while(|word| word.contains('/'));
         let (programs, arguments) = words.split_at(programs.count());
         if programs.len() < 2 {

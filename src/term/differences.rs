@@ -127,7 +127,9 @@ fn describe_significance(compared: &RunComparison) -> String {
     let RunComparison { left, right, .. } = compared;
     let is_equal = left.failures * right.trials == right.failures * left.trials;
     match (compared.p_value, &compared.not_comparable) {
-        (Some(_), _) if is_equal => "The failure rates are equal.".to_owned(),
+        (Some(_), _) if is_equal => {
+            "The measured failure rates are equal; that does not exclude a difference.".to_owned()
+        }
         (Some(p), _) if p <= SMALL => {
             let p = words::p_value(p);
             format!("The failure rates differ significantly (Fisher's exact test: {p}).")

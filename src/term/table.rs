@@ -208,7 +208,7 @@ pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<
 /// Explains the marks in the table of levels, if there are any.
 pub(super) fn marks_of_levels(answer: &Threshold) -> Option<&'static str> {
     let marked = answer.levels.iter().any(|level| level.one_sided);
-    marked.then_some("at most: no trial failed; served before: responses (min / median / max)")
+    marked.then_some("at most: upper limit, because no trial failed; served before: responses before the death (min / median / max)")
 }
 
 /// Returns a row for each variant, but a single row for many variants that passed.

@@ -1,7 +1,8 @@
 //! Questions that a run answers, and baselines.
 
 use super::{
-    CodeScope, Conditions, Plan, Signature, SignatureId, VariantChoices, VariantId, is_default,
+    CodeScope, Conditions, Plan, Signature, SignatureId, Text, VariantChoices, VariantId,
+    is_default,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -338,6 +339,9 @@ pub struct MeasuredBaseline {
     /// The run that measured the counts, if a run of provoke did.
     #[serde(skip_serializing_if = "is_default")]
     pub run: Option<String>,
+    /// The program of that run.
+    #[serde(skip_serializing_if = "is_default")]
+    pub program: Option<Text>,
     /// The bugs of these failures; empty if only their number is known.
     #[serde(skip_serializing_if = "is_default")]
     pub bugs: Vec<KnownBug>,

@@ -354,17 +354,19 @@ impl Comparison {
             return String::new();
         };
         let rate = words::format_percent(seeable.rate);
-        let ends: Vec<String> = [seeable.below, seeable.above]
+        let end = |word: &str, end: Option<f64>| {
+            end.map(|end| format!("{word} {} %", words::format_percent(end)))
+        };
+        let ends: Vec<String> = [end("below", seeable.below), end("above", seeable.above)]
             .into_iter()
             .flatten()
-            .map(|end| format!("{} %", words::format_percent(end)))
             .collect();
         let trials = words::format_count(seeable.pairs, "trial");
         if ends.is_empty() {
             return format!("; {trials} of each are too few to tell {rate} % from any other rate");
         }
         format!(
-            "; {trials} of each detect {rate} % against {}, but no smaller difference (80 % power)",
+            "; {trials} of each tell {rate} %, the rate of both together, only from a rate {} (80 % power)",
             ends.join(" or ")
         )
     }
@@ -388,11 +390,12 @@ impl Comparison {
     /// Suggests a floor, which shows more about variants that fail less often, if at all.
     fn suggest_floor(&self) -> Option<String> {
         let (rate, written) = SUGGESTED_FLOOR;
-        self.variants
-            .iter()
-            .find(|one| one.standing == VariantVerdict::FailsLess)?;
         let level = stats::race_alpha(self.variants.len() as u64 + 1, self.error_rate);
         let trials = stats::clean_runs_at_known_rate(rate, level)?;
+        self.variants.iter().find(|variant| {
+            variant.standing == VariantVerdict::FailsLess
+                && variant.rate_below.is_none_or(|bound| bound >= rate)
+        })?;
         Some(format!(
             "add --floor {written} to show that a variant fails in less than {} % of its trials; this takes {} of each",
             words::format_percent(rate),
@@ -637,22 +640,15 @@ fn describe_detectable(state: &State) -> String {
             .to_owned();
     };
     let level = (-questions::evidence_threshold(state)).exp();
-    let told: Vec<String> = EXAMPLES
-        .iter()
-        .filter_map(|rate| {
-            let below = detectable_rates(*rate, pairs, level).below?;
-            let (rate, below) = (words::format_percent(*rate), words::format_percent(below));
-            Some(format!("{rate} % against {below} %"))
-        })
-        .collect();
-    let pairs = words::format_count(pairs, "trial");
-    if told.is_empty() {
-        format!("{pairs} of each variant are too few to detect even large differences")
-    } else {
-        format!(
-            "{pairs} of each variant detect, with 80 % power, {}",
-            told.join(" or ")
-        )
+    let example = EXAMPLES.iter().find_map(|rate| {
+        let below = detectable_rates(*rate, pairs, level).below?;
+        let (rate, below) = (words::format_percent(*rate), words::format_percent(below));
+        Some(format!("{rate} % from {below} %"))
+    });
+    let trials = words::format_count(pairs, "trial");
+    match example {
+        None => format!("{trials} of each variant are too few to detect even large differences"),
+        Some(rates) => format!("{trials} of each variant can tell {rates}, with 80 % power"),
     }
 }
 

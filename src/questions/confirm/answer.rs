@@ -2,8 +2,8 @@
 
 use super::sweep::{SweepMemory, SweepReport, is_never_reached};
 use crate::model::{
-    Baseline, BugFilter, ConditionDifference, ConfirmQuestion, MeasuredBaseline, RateDrift,
-    VariantId,
+    Baseline, BugFilter, ConditionDifference, ConfirmQuestion, KnownBug, MeasuredBaseline,
+    RateDrift, Text, VariantId,
 };
 use crate::questions::answer::{
     AnswerText, format_confidence, independence_assumptions, one_of, unrecorded_assumption,
@@ -78,7 +78,7 @@ pub struct MoreFailures {
 impl MoreFailures {
     fn to_advice(self) -> String {
         format!(
-            "the baseline has few failures: about {} of the unfixed program, up to {}, would probably save {} here",
+            "cheaper: first run about {} of the unfixed program, until it has {}; this check then needs about {} less",
             words::format_count(self.trials, "more trial"),
             words::format_count(self.failures, "failure"),
             words::format_count(self.trials + self.saves, "trial"),
@@ -213,19 +213,19 @@ fn describe_sweep(sweep: SweepReport) -> String {
     let around = if sweep.of_whole_program {
         "of the program"
     } else {
-        "around it"
+        "near the old one"
     };
     match sweep.failing_trial.filter(|_| failures > 0) {
         Some(trial) if trials == 0 => {
             format!("#{trial} failed while threads stopped briefly at every point {around}")
         }
         Some(trial) => format!(
-            "with a thread held at {points} {around} instead, {failures} of {} failed (#{trial})",
-            words::format_count(trials, "trial"),
+            "{} held a thread at {points} {around}: {failures} failed (#{trial})",
+            words::format_count(trials, "more trial"),
         ),
         None => format!(
-            "with a thread held at {points} {around} instead, none of {} failed; other schedules were not tried",
-            words::format_count(trials, "trial"),
+            "{} held a thread at {points} {around}: none failed (other schedules were not tried)",
+            words::format_count(trials, "more trial"),
         ),
     }
 }
@@ -261,7 +261,8 @@ fn describe_attempts(earlier: u64, alpha: f64) -> String {
     // Rounded up, so that all attempts together keep the level.
     let confidence = (1e4 - (1e4 * alpha / real(all)).floor()) / 100.0;
     format!(
-        "confirm used this baseline {all} times: up to {most} % risk that one of its answers is a wrong FIXED; --conf {confidence} keeps that below {} %",
+        "{all} checks against this baseline: each can be a wrong FIXED with {} %, one of them with up to {most} %; --conf {confidence} keeps that below {} %",
+        words::format_percent(alpha),
         words::format_percent(alpha),
     )
 }
@@ -349,10 +350,11 @@ pub(super) fn lines_before_start(state: &State, asked: &ConfirmQuestion) -> Vec<
             let by_name = state.plan.rules.only.iter().any(|only| {
                 matches!(only, BugFilter::Signature(id) if base.bugs.iter().any(|bug| bug.widest != *id && bug.names.contains(id)))
             });
-            lines.push(if by_name {
+            let is_hang = |bug: &KnownBug| bug.title.starts_with("hang");
+            lines.push(if by_name || base.bugs.iter().all(is_hang) {
                 format!("the bug: {bugs}")
             } else {
-                format!("the bug: {bugs}; other failures with its exit status count, too")
+                format!("the bug: {bugs}, or another failure with the same exit status")
             });
         }
     }
@@ -508,6 +510,12 @@ fn describe_clumps(base: &MeasuredBaseline, clumps: u64) -> String {
     )
 }
 
+/// Returns the first word of the tested command.
+fn tested_program(state: &State) -> Option<&Text> {
+    let main = state.plan.variant_plan(VariantId(0)).main_actor()?;
+    main.command.get(state.plan.wrapped as usize)
+}
+
 /// Up to this number of failures, a baseline seldom shows that they clump.
 const TOO_FEW_FOR_CLUMPS: u64 = 5;
 
@@ -525,6 +533,16 @@ fn list_assumptions(
     match baseline {
         None => all.push("the failure rate before the fix, which was not measured".to_owned()),
         Some(base) => {
+            let program = tested_program(state);
+            if let (Some(before), Some(now)) = (&base.program, program)
+                && before != now
+            {
+                all.push(format!(
+                    "{} is the fixed version of {}",
+                    shell_word(now.as_os_str()),
+                    shell_word(before.as_os_str())
+                ));
+            }
             if base.unfinished {
                 all.push(
                     "the baseline was interrupted for a reason unrelated to its results".to_owned(),
@@ -565,12 +583,12 @@ fn list_assumptions(
                     .flatten();
                 let needed = one.map_or(String::new(), |needed| {
                     format!(
-                        "; if one event, such as a full disk, caused them all, FIXED would need {}",
+                        ". If one event, such as a full disk, caused all of them, FIXED needs {}",
                         words::format_count(needed, "passing trial")
                     )
                 });
                 all.push(format!(
-                    "the {} of the baseline occurred independently of each other (too few to test this){needed}",
+                    "the {} of the baseline were independent of each other (too few to test this){needed}",
                     words::format_count(base.failures, "failure"),
                 ));
             }

@@ -214,13 +214,13 @@ impl HuntReport {
             let places = self.places_in_words();
             if self.natural.failures > 0 && self.times_as_often.is_none_or(|ratio| ratio <= 1.0) {
                 return format!(
-                    "It fails without a hold in {natural}, and no hold makes it fail clearly more often; the best one, if {places}: {} trials ({})",
+                    "It fails without a hold in {natural}, and no hold makes it fail clearly more often; the best one, if {places}: {} trials (95 % interval {})",
                     held.in_words(),
                     words::format_interval(interval),
                 );
             }
             return format!(
-                "It fails in {} trials ({}) if {places}; without a hold in {natural}",
+                "It fails in {} trials (95 % interval {}) if {places}; without a hold in {natural}",
                 held.in_words(),
                 words::format_interval(interval),
             );
@@ -330,7 +330,7 @@ impl HuntReport {
                 .map(|at| if at < filled { '#' } else { '.' })
                 .collect();
             lines.push(format!(
-                "window: {place} {bar} {} of {}{text}",
+                "a thread held at {place}: {bar} {} of {} failed{text}",
                 line.failures, line.trials
             ));
         }
@@ -346,7 +346,7 @@ impl HuntReport {
         });
         if !lines.is_empty() && trials > 0 {
             lines.push(format!(
-                "on the other {}: {failures} of {trials}",
+                "a thread held at the other {}: {failures} of {trials} failed",
                 words::format_count(passing.len() as u64, "line")
             ));
         }
@@ -605,7 +605,7 @@ fn seen_races(memory: &HuntMemory) -> Vec<RaceReport> {
 /// Describes the search before it starts.
 pub(super) fn lines_before_start(_: &State) -> Vec<String> {
     vec![
-        "holds one thread at a time, at each point that the program reaches, until the other threads wait"
+        "stops one thread at a point of the program until all other threads wait, and tries each point in turn"
             .to_owned(),
     ]
 }

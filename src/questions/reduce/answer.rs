@@ -257,7 +257,7 @@ impl AnswerText for Reduction {
         }
         if self.kept_items() < self.things {
             lines.push(format!(
-            "with only the needed items, {} trials failed; with all items, {} (each set ran until it was decided)",
+            "with only the needed items, {} trials failed; with all items, {} (each set ran until it was clear whether it fails, so these are no rates)",
             self.alone.in_words(),
             self.everything.in_words()
             ));

@@ -55,7 +55,7 @@ core=4G also turns on the capture of cores.";
 }
 
 impl Matrix {
-    pub(super) const HELP: &'static str = "Run a variant for each value of {VAR} in the command
+    pub(super) const HELP: &'static str = "Run a variant for each value of {VAR} in the command, or else of $VAR
 
 {VAR} stands for the value in the command and its environment variables.
 
