@@ -65,18 +65,19 @@ fn short_parentheses(text: &str) -> Option<usize> {
 }
 
 /// Units that are not separated from their number.
-const UNITS: [&str; 9] = ["%", "s", "ms", "µs", "bytes", "KiB", "MiB", "GiB", "h"];
+const UNITS: [&str; 8] = ["s", "ms", "µs", "bytes", "KiB", "MiB", "GiB", "h"];
 
 /// Returns the length in bytes up to the next blank, not counting a blank between a number and its unit.
 fn word_length(text: &str) -> usize {
     let is_unit = |text: &str| {
-        let word = text.split(' ').next().unwrap_or_default();
-        UNITS.contains(&word.trim_end_matches([',', ';', ':', '.', ')']))
+        let letters = text.find(|letter: char| !letter.is_alphabetic());
+        UNITS.contains(&&text[..letters.unwrap_or(text.len())])
     };
     let mut blanks = text.match_indices(' ').map(|(at, _)| at);
     let end = blanks.find(|at| {
+        let behind = &text[at + 1..];
         let follows_number = text[..*at].ends_with(|last: char| last.is_ascii_digit());
-        !(follows_number && is_unit(&text[at + 1..]))
+        !(behind.starts_with('%') || follows_number && is_unit(behind))
     });
     end.unwrap_or(text.len())
 }

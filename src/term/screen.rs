@@ -293,8 +293,8 @@ mod tests {
         ");
         insta::assert_snapshot!(shown(40), @"
         is it fixed?   provoke confirm -- CMD
-                       # 70 passing trials, 0.4
-                         s
+                       # 70 passing trials,
+                         0.4 s
         saved in:
           provoke-out/20261122-035210-ecbc
         ");

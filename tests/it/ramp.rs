@@ -121,8 +121,9 @@ fn the_answer_names_both_sides_and_what_is_excluded() {
             9      29     0  at most 9.9 %
            10      15     8     18 to 86 %  700 / 1300 / 2100  SIGSEGV, in parse
            16       1     1   2.5 to 100 %    700 / 700 / 700  SIGSEGV, in parse
-      at most: no trial failed; served before: responses (min / median / max)
+      at most: upper limit, because no trial failed; served before: responses before the death (min / median / max)
 
+      10:
       8x    SIGSEGV, in parse: the program reported failure
             trials 4, 17, 19, 22, 28, 34, 40, 46
 

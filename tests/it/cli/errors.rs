@@ -202,7 +202,7 @@ fn a_plan_without_arguments_is_for_the_newest_run_with_failures() {
     let newest = sandbox.provoke(&["plan", "--width", "5%", "--time", "1s"]);
     insta::assert_snapshot!(newest, @"
     It fails in 10 % of trials (3 of 30, 95 % interval 2.1 to 27 %).
-      measured by the newest run with failures, RUN: sh -c 'case $PROVOKE_TRIAL in 5|15|25) exit 1;; esac'
+      measured by the newest `provoke run` with failures, RUN: sh -c 'case $PROVOKE_TRIAL in 5|15|25) exit 1;; esac'
 
                                                           trials      time
       see it once                                             29    TIME

@@ -182,7 +182,7 @@ fn three_bugs_in_one_function_are_three_though_nobody_saw_what_they_said() {
         let counts = report["variants"][0]["signatures"].as_array().unwrap();
         assert!(counts.iter().all(|seen| seen["count"] == 2), "{said}");
         assert!(
-            said.stdout.contains("signatures are of a damaged heap"),
+            said.stdout.contains("signatures come from a damaged heap"),
             "{said}"
         );
     }

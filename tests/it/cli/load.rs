@@ -850,7 +850,7 @@ fn a_long_run_is_announced_before_its_start() {
     ];
     let said = sandbox.provoke(&[&["load"], &args[..], &["--", "false"]].concat());
     let forecast =
-        "expected: about 29 trials of 2.50 s: about 1m 13s; a shorter --time would take less time";
+        "expected: about 29 trials of 2.50 s, about 1m 13s in all; a shorter --time would take less time";
     assert!(said.stderr.contains(forecast), "{}", said.stderr);
     let long = [
         "http://127.0.0.1:1/",
@@ -862,7 +862,7 @@ fn a_long_run_is_announced_before_its_start() {
         "5m",
     ];
     let said = sandbox.provoke(&[&["load"], &long[..], &["--", "false"]].concat());
-    let fitting = "expected: about 29 trials of 20.5 s: about 9m 55s; that exceeds the limit of 5m 00s (-d): stop with Ctrl-C and repeat this with --time 4s";
+    let fitting = "expected: about 29 trials of 20.5 s, about 9m 55s in all; that exceeds the limit of 5m 00s (-d): stop with Ctrl-C and repeat this with --time 4s";
     assert!(said.stderr.contains(fitting), "{}", said.stderr);
     let short = ["http://127.0.0.1:1/", "-n", "3", "--time", "2s"];
     let said = sandbox.provoke(&[&["load"], &short[..], &["--", "false"]].concat());
