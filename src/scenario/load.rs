@@ -1,4 +1,4 @@
-//! HTTP load of a scenario, and its conversion into the load of a plan.
+//! HTTP load of a scenario with its defaults, and its conversion into the load of a plan.
 
 use super::plan_error::{PlanError, refuse_at};
 use super::{

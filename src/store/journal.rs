@@ -1,4 +1,4 @@
-//! Writes the journal during a run, and reads it from the beginning.
+//! Writes and reads the journal of a run, and cuts off a line that was not completed.
 
 use super::lines::{Checksum, JournalLines, LineError};
 use super::secrets::{Secrets, SharedData};

@@ -1,4 +1,4 @@
-//! Looks up the flags of provoke's commands.
+//! Finds flags of provoke's commands, also by a similar name.
 
 use super::names::intended_name;
 use clap::{Arg, Command};

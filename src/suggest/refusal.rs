@@ -1,4 +1,4 @@
-//! Explains why a command line was refused, and corrects it.
+//! Explains why a command line was refused, and suggests the intended command or flag.
 
 use super::Correction;
 use super::command_line::{file_of_flag, is_assigned, provoke_line, shell_line, value_of};

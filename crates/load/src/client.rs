@@ -1,4 +1,4 @@
-//! Client of a load: its connection, its random numbers, and its limits.
+//! Client of a load: its connection with its time limit, and its random numbers.
 
 use super::check::ResponseFacts;
 use super::clock::duration_nanos;

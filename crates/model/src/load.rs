@@ -50,7 +50,8 @@ pub struct LoadPlan {
 }
 
 impl LoadPlan {
-    /// Creates a load of `GET /` by this number of clients, on a service that runs already.
+    /// Creates a load of `GET /` by this number of clients, on a service that runs already. Its time limits are not the
+    /// defaults of a scenario.
     pub fn from_url(base: &str, clients: u32, amount: LoadLimit) -> Self {
         Self {
             owner: ServiceOwner::Somebody,

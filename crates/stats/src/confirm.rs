@@ -1,4 +1,4 @@
-//! Calculates how many clean runs are needed to confirm a fix.
+//! Calculates how many clean runs confirm a fix of a measured failure rate.
 //!
 //! The rule: measure the broken side first (`k0` failures in `n0` runs), then run the fixed side until it fails or has
 //! passed [`clean_runs_needed`] times in a row. The test is made once, at the end, so no correction for early looks is

@@ -1,4 +1,4 @@
-//! `confirm`: runs until the bug occurs again, or has been absent often enough.
+//! `confirm`: decides how many passing trials a fix needs, and runs until they passed or the bug occurs again.
 
 use super::sweep::{SweepMemory, is_never_reached};
 use crate::model::{Baseline, ConfirmQuestion as Asked, SignatureId, VariantId};

@@ -66,7 +66,7 @@ fn two_that_do_not_differ_say_what_would_have_been_seen() {
     assert!(
         all.1
             .stdout
-            .contains("NOT KNOWN: no difference found; 30 trials of each detect 0 % against"),
+            .contains("NOT KNOWN: no difference found; 30 trials of each tell 0 %, the rate of both together, only from a rate above"),
         "{}",
         all.1
     );

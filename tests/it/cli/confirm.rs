@@ -116,7 +116,7 @@ fn the_whole_screen_of_a_fix() {
     saved in   provoke-out/RUN
     ------- stderr -------
       before: 1 of 10 failed; PROBABLY FIXED needs 190 passing trials, FIXED 390; the first failure means NOT FIXED
-      the baseline has few failures: about 20 more trials of the unfixed program, up to 3 failures, would probably save 140 trials here
+      cheaper: first run about 20 more trials of the unfixed program, until it has 3 failures; this check then needs about 140 trials less
     [exit status: Some(0)]
     ");
 }
@@ -956,16 +956,17 @@ fn attempts_against_one_baseline_are_counted() {
     let said = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
     insta::assert_snapshot!(said, @"
     FIXED (95 %): 49 passing trials; before, 3 of 14 failed. Even at half that rate, so many passes would occur by chance in at most 1 of 20 cases
-      confirm used this baseline 3 times: up to 15 % risk that one of its answers is a wrong FIXED; --conf 98.34 keeps that below 5 %
+      3 checks against this baseline: each can be a wrong FIXED with 5 %, one of them with up to 15 %; --conf 98.34 keeps that below 5 %
 
-      assumes: the 3 failures of the baseline occurred independently of each other (too few to test this); if one event, such as a full disk, caused them all, FIXED would need 564 passing trials
+      assumes: true is the fixed version of /work/wt/a/target/debug/provoke
+      assumes: the 3 failures of the baseline were independent of each other (too few to test this). If one event, such as a full disk, caused all of them, FIXED needs 564 passing trials
 
     saved in   provoke-out/RUN
     ------- stderr -------
       baseline: run before, 3 of 14 trials failed
         provoke victim exit --fail-on '3,9,14'
       before: 3 of 14 failed; FIXED needs 49 passing trials, about TIME; the first failure means NOT FIXED
-      the bug: exit 1; other failures with its exit status count, too
+      the bug: exit 1, or another failure with the same exit status
     [exit status: Some(0)]
     ");
 }

@@ -76,7 +76,7 @@ fn all_runs_of_the_program_are_the_baseline_whether_they_failed_or_not() {
     saved in   provoke-out/RUN
     ------- stderr -------
       before: 6 of 300 in 3 runs failed; FIXED needs 388 passing trials, about TIME; the first failure means NOT FIXED
-      the bug: exit 1; other failures with its exit status count, too
+      the bug: exit 1, or another failure with the same exit status
     wrote report.json
     [exit status: Some(0)]
     ");

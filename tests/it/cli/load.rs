@@ -329,7 +329,7 @@ fn what_is_no_target_is_said() {
     ------- stderr -------
     error: `127.0.0.1:8080` is neither a URL nor a file
 
-    hint: a URL begins with http:// or https://
+    hint: did you mean `http://127.0.0.1:8080`?
     [exit status: Some(2)]
     ");
 }
@@ -849,8 +849,7 @@ fn a_long_run_is_announced_before_its_start() {
         "1s",
     ];
     let said = sandbox.provoke(&[&["load"], &args[..], &["--", "false"]].concat());
-    let forecast =
-        "expected: about 29 trials of 2.50 s, about 1m 13s in all; a shorter --time would take less time";
+    let forecast = "expected: about 29 trials of 2.50 s, about 1m 13s in all; a shorter --time would take less time";
     assert!(said.stderr.contains(forecast), "{}", said.stderr);
     let long = [
         "http://127.0.0.1:1/",

@@ -56,7 +56,8 @@ fn two_runs_of_the_same_differ_in_nothing() {
         "{said}"
     );
     assert!(
-        said.stdout.contains("The measured failure rates are equal;"),
+        said.stdout
+            .contains("The measured failure rates are equal;"),
         "{said}"
     );
     assert!(
