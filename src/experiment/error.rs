@@ -178,7 +178,7 @@ impl ExperimentError {
                 Some("--attach listener finds the process that listens at the URL".into())
             }
             Self::Core(CoreError::NoCore { .. }) => Some(
-                "a core is what the kernel writes when a program crashes: `ulimit -c unlimited`"
+                "to explain the last failure: provoke explain last; the kernel writes a core of a crash after `ulimit -c unlimited`"
                     .into(),
             ),
             Self::ScenarioFile(_) | Self::Load(_) | Self::Core(_) | Self::Io(_) => None,

@@ -38,7 +38,7 @@ fn what_cannot_be_explained_is_refused_with_the_way_out() {
     insta::assert_snapshot!(text, @"
     error: `Cargo.toml` is not a core file: it is not an ELF file
 
-    hint: a core is what the kernel writes when a program crashes: `ulimit -c unlimited`
+    hint: to explain the last failure: provoke explain last; the kernel writes a core of a crash after `ulimit -c unlimited`
     ");
     let (code, text) = said("no-such-core");
     assert_eq!(code, Some(2));
