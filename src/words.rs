@@ -86,30 +86,32 @@ fn format_rounded(share: f64, decimals: u8, round: impl Fn(f64) -> f64) -> Strin
         return if percent <= 0.0 { "0" } else { "100" }.to_owned();
     }
     let scale = 10_f64.powi(i32::from(decimals));
-    let shown = round(percent * scale) / scale;
+    let rounded = round(percent * scale) / scale;
     let decimals = usize::from(decimals);
     if percent < SMALLEST * 0.999_999 {
         format!("<{SMALLEST}")
     } else if percent > 100.0 - SMALLEST {
         format!(">{}", 100.0 - SMALLEST)
     } else {
-        let text = format!("{shown:.decimals$}");
+        let text = format!("{rounded:.decimals$}");
         match text.split_once('.') {
             // A decimal of 0 is dropped.
-            Some((whole, "0")) => whole.to_owned(),
-            _ if shown.fract() == 0.0 && (shown - percent).abs() < 1e-9 => format!("{shown:.0}"),
+            Some((integer, "0")) => integer.to_owned(),
+            _ if rounded.fract() == 0.0 && (rounded - percent).abs() < 1e-9 => {
+                format!("{rounded:.0}")
+            }
             _ => text,
         }
     }
 }
 
-/// Returns a text of at most `most` characters, with a mark if it was cut.
-pub fn shorten_text(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
+/// Returns a text of at most `max_length` characters, with a mark if it was cut.
+pub fn shorten_text(text: &str, max_length: usize) -> String {
+    if text.chars().count() <= max_length {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
-    format!("{kept}\u{2026}")
+    let prefix: String = text.chars().take(max_length.saturating_sub(1)).collect();
+    format!("{prefix}\u{2026}")
 }
 
 /// Returns `1 trial`, `2 trials`.
@@ -118,8 +120,8 @@ pub fn format_count(count: u64, noun: &str) -> String {
 }
 
 /// Returns `1 process`, `2 processes`.
-pub fn plural_of(count: u64, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
+pub fn plural_of(count: u64, singular: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { singular } else { many })
 }
 
 /// Returns what was leaked; `None` without leaks.
@@ -132,15 +134,15 @@ pub fn left_behind(processes: u64, objects: u64) -> Option<String> {
             "containers, volumes or networks",
         )
     });
-    let all: Vec<String> = processes.into_iter().chain(objects).collect();
-    (!all.is_empty()).then(|| all.join(" and "))
+    let leftovers: Vec<String> = processes.into_iter().chain(objects).collect();
+    (!leftovers.is_empty()).then(|| leftovers.join(" and "))
 }
 
 /// Says that provoke ended a deadlocked trial before its timeout; `None` for any other trial.
-pub fn early_end(seen: &Observation) -> Option<String> {
-    let timeout = seen.hang.as_ref()?.ended_before;
+pub fn early_end(observation: &Observation) -> Option<String> {
+    let timeout = observation.hang.as_ref()?.ended_before;
     let (ran, timeout_words) = (
-        format_seconds(seen.elapsed.as_secs_f64()),
+        format_seconds(observation.elapsed.as_secs_f64()),
         format_seconds(timeout.as_secs_f64()),
     );
     let text = format!(
@@ -168,9 +170,9 @@ fn format_minutes(time: f64) -> String {
         clippy::cast_sign_loss,
         reason = "whole and positive; it saturates after half a trillion years"
     )]
-    let whole = time.round() as u64;
+    let minutes = time.round() as u64;
     let two = |large: u64, a: &str, small: u64, b: &str| format!("{large}{a} {small:02}{b}");
-    match whole {
+    match minutes {
         t if t < 3600 => two(t / 60, "m", t % 60, "s"),
         t if t < 86_400 => two(t / 3600, "h", t % 3600 / 60, "m"),
         t => two(t / 86_400, "d", t % 86_400 / 3600, "h"),
@@ -192,9 +194,9 @@ pub fn format_bytes(count: u64) -> String {
 fn in_unit(count: u64, unit: u64, name: &str) -> String {
     let tenths = u128::from(count) * 10 / u128::from(unit);
     match (tenths / 10, tenths % 10) {
-        (whole, 0) => format!("{whole} {name}"),
-        (whole, _) if whole >= 10 => format!("{whole} {name}"),
-        (whole, tenth) => format!("{whole}.{tenth} {name}"),
+        (integer, 0) => format!("{integer} {name}"),
+        (integer, _) if integer >= 10 => format!("{integer} {name}"),
+        (integer, tenth) => format!("{integer}.{tenth} {name}"),
     }
 }
 
@@ -208,10 +210,10 @@ pub fn format_number(amount: f64) -> String {
         x if x >= 0.009_95 => 3,
         _ => 4,
     };
-    let shown = format!("{amount:.decimals$}");
-    match shown.split_once('.') {
-        Some((whole, rest)) if rest.bytes().all(|digit| digit == b'0') => whole.to_owned(),
-        _ => shown,
+    let number = format!("{amount:.decimals$}");
+    match number.split_once('.') {
+        Some((integer, rest)) if rest.bytes().all(|digit| digit == b'0') => integer.to_owned(),
+        _ => number,
     }
 }
 
@@ -238,11 +240,11 @@ pub fn format_trial_ids(ids: &[u64], at_most: usize) -> String {
 
 /// Lists the numbers of trials with ranges, at most `at_most` of these: `2, 5-9, 21 and 1227 more`.
 pub fn trial_list(ids: &[u64], at_most: usize) -> String {
-    let mut parts: Vec<String> = Vec::new();
+    let mut ranges: Vec<String> = Vec::new();
     let mut rest = ids;
     // One more is listed instead of "and 1 more".
     while let Some(first) = rest.first()
-        && (parts.len() < at_most || rest.len() == 1)
+        && (ranges.len() < at_most || rest.len() == 1)
     {
         let run = (0..)
             .zip(rest)
@@ -252,16 +254,16 @@ pub fn trial_list(ids: &[u64], at_most: usize) -> String {
             2 => 1,
             length => length,
         };
-        parts.push(match length {
+        ranges.push(match length {
             1 => first.to_string(),
             _ => format!("{first}-{}", rest[length - 1]),
         });
         rest = &rest[length..];
     }
-    let listed = parts.join(", ");
+    let listed = ranges.join(", ");
     match rest.len() {
         0 => listed,
-        more => format!("{listed} and {more} more"),
+        remaining => format!("{listed} and {remaining} more"),
     }
 }
 
@@ -295,14 +297,14 @@ pub fn without_colours(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut pieces = text.split("\u{1b}[");
     plain.push_str(pieces.next().unwrap_or_default());
-    for piece in pieces {
-        let rest = piece.trim_start_matches(|c| matches!(c, ' '..='?'));
+    for color_part in pieces {
+        let rest = color_part.trim_start_matches(|c| matches!(c, ' '..='?'));
         if rest.starts_with(|c| matches!(c, '@'..='~')) {
             plain.push_str(&rest[1..]);
         } else {
             // The sequence is incomplete; its text is shown.
             plain.push_str("\u{1b}[");
-            plain.push_str(piece);
+            plain.push_str(color_part);
         }
     }
     plain

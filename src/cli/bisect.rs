@@ -57,10 +57,11 @@ impl BisectArgs {
         };
         let command = self.rest.command.clone();
         let has_candidates = self.candidates.alone() != CandidateSettings::default();
-        let done = self.rest.ask_question(overlay);
+        let result = self.rest.ask_question(overlay);
         if has_candidates {
-            return done;
+            return result;
         }
-        done.map_err(|error| candidates_as_program(&command, is_program).map_or(error, Into::into))
+        result
+            .map_err(|error| candidates_as_program(&command, is_program).map_or(error, Into::into))
     }
 }

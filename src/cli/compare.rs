@@ -56,12 +56,12 @@ impl CompareArgs {
             self.baseline.apply_to(&mut scenario.baseline);
             self.count.apply_to(&mut scenario.count);
         };
-        let done = self.rest.ask_question(overlay);
+        let result = self.rest.ask_question(overlay);
         let is_run = |word: &OsStr| {
             let name = word.to_str();
             name.is_some_and(|name| RunFolder::find_run(name, &default_root()).is_ok())
         };
-        done.map_err(|error| {
+        result.map_err(|error| {
             runs_as_programs(&command, is_run)
                 .or_else(|| variants_as_program(&command, is_program))
                 .map_or(error, Into::into)

@@ -48,8 +48,8 @@ Examples:
 impl DiffArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let programs = programs_as_runs(&[&self.left, &self.right], is_program);
-        let done = self.compare_runs();
-        done.map_err(|error| programs.map_or(error, Into::into))
+        let result = self.compare_runs();
+        result.map_err(|error| programs.map_or(error, Into::into))
     }
 
     fn compare_runs(self) -> Result<Exit, CliError> {
@@ -61,7 +61,7 @@ impl DiffArgs {
                 term::print_page(&term::format_differences(&compared, self.all))
             };
             let mut differences = compared.differences.iter();
-            let is_different = differences.any(|one| one.group != FactGroup::Trifle);
+            let is_different = differences.any(|difference| difference.group != FactGroup::Trifle);
             (printed, is_different)
         } else {
             let names = [self.left, self.right].into_iter().chain(self.more);

@@ -22,17 +22,17 @@ pub(super) struct DoctorArgs {
 
 impl DoctorArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
-        let here = std::env::current_dir()?;
+        let cwd = std::env::current_dir()?;
         let ourselves = std::env::current_exe()?;
         let crash = crash_victim(&ourselves);
         let hold = hold_victim(&ourselves, provoke_victim::racing_function());
-        let found = run_checkup(&MachineFacts::look_from(&here, crash, hold));
+        let report = run_checkup(&MachineFacts::look_from(&cwd, crash, hold));
         let printed = if self.json {
-            term::print_result(&found.to_json())
+            term::print_result(&report.to_json())
         } else {
-            term::print_page(&term::format_checkup(&found))
+            term::print_page(&term::format_checkup(&report))
         };
         printed?;
-        Ok(Exit::hoped_if(found.can.cores))
+        Ok(Exit::hoped_if(report.can.cores))
     }
 }

@@ -12,7 +12,7 @@ use console::style;
 #[derive(Debug)]
 pub(super) struct CliError {
     pub(super) exit: Exit,
-    what: ErrorText,
+    message: ErrorText,
     hint: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl CliError {
     pub(super) fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self {
             exit: Exit::Usage,
-            what: ErrorText::Chain(error.into()),
+            message: ErrorText::Chain(error.into()),
             hint: None,
         }
     }
@@ -37,7 +37,7 @@ impl CliError {
     pub(super) fn could_not(error: impl Into<anyhow::Error>) -> Self {
         Self {
             exit: Exit::CouldNotTest,
-            what: ErrorText::Chain(error.into()),
+            message: ErrorText::Chain(error.into()),
             hint: None,
         }
     }
@@ -50,11 +50,11 @@ impl CliError {
 
     /// Prints it to stderr.
     pub(super) fn print_to_stderr(&self) {
-        match &self.what {
+        match &self.message {
             ErrorText::Rendered(text) => say_as_it_is(text.trim_end()),
             ErrorText::Chain(error) => {
-                let what = SafeText::from_lines(&error.to_string());
-                print_message(&format!("{} {what}", style("error:").red().bold()));
+                let text = SafeText::from_lines(&error.to_string());
+                print_message(&format!("{} {text}", style("error:").red().bold()));
                 for cause in error.chain().skip(1) {
                     print_message(&format!(
                         "  caused by: {}",
@@ -83,7 +83,7 @@ impl<E: Into<ExperimentError>> From<E> for CliError {
             ErrorCategory::Undecided => Exit::Undecided,
             ErrorCategory::CouldNotTest => Exit::CouldNotTest,
         };
-        let (what, hint) = if let ExperimentError::ScenarioFile(error) = &error {
+        let (message, hint) = if let ExperimentError::ScenarioFile(error) = &error {
             let text = error.render_message(console::colors_enabled_stderr());
             (ErrorText::Rendered(text), None)
         } else if let Some((name, flag)) = file_as_program(&error) {
@@ -94,7 +94,11 @@ impl<E: Into<ExperimentError>> From<E> for CliError {
             let hint = error.hint().map(|hint| with_typed_words(&hint));
             (ErrorText::Chain(error.into()), hint)
         };
-        Self { exit, what, hint }
+        Self {
+            exit,
+            message,
+            hint,
+        }
     }
 }
 

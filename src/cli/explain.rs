@@ -103,11 +103,11 @@ impl ExplainArgs {
 
     fn print_story<T: serde::Serialize>(
         &self,
-        what: &T,
+        content: &T,
         story: impl FnOnce() -> String,
     ) -> Result<Exit, CliError> {
         let printed = if self.json {
-            let json = serde_json::to_string_pretty(what).map_err(CliError::could_not)?;
+            let json = serde_json::to_string_pretty(content).map_err(CliError::could_not)?;
             term::print_result(&format!("{}\n", safe_json(&json)))
         } else {
             term::print_page(&story())
@@ -124,6 +124,6 @@ fn parse_model(name: &str) -> Result<BTreeSet<String>, String> {
 }
 
 fn parse_tool(name: &str) -> Result<Tool, String> {
-    let known = Tool::ALL.into_iter().find(|tool| tool.name() == name);
-    known.ok_or_else(|| "write gdb, eu-stack, pystack or py-spy".to_owned())
+    let known_tool = Tool::ALL.into_iter().find(|tool| tool.name() == name);
+    known_tool.ok_or_else(|| "write gdb, eu-stack, pystack or py-spy".to_owned())
 }

@@ -37,8 +37,8 @@ impl ExportFlags {
     }
 
     /// Returns whether a report in this format is requested.
-    pub(super) fn has_format(&self, wanted: Format) -> bool {
-        self.0.iter().any(|(format, _)| *format == wanted)
+    pub(super) fn has_format(&self, wanted_format: Format) -> bool {
+        self.0.iter().any(|(format, _)| *format == wanted_format)
     }
 
     /// Returns whether a report is written to stdout.
@@ -134,11 +134,11 @@ impl Args for ExportFlags {
 impl FromArgMatches for ExportFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
-        let wanted = FORMATS.iter().filter_map(|(format, ..)| {
+        let requested = FORMATS.iter().filter_map(|(format, ..)| {
             let path = path(format.name()).or_else(|| path(&earlier_name(*format)))?;
             Some((*format, path))
         });
-        Ok(Self(wanted.collect()))
+        Ok(Self(requested.collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

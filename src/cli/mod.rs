@@ -148,8 +148,8 @@ const DEFAULT_WIDTH: u16 = 80;
 /// Returns the parser, for help texts as wide as the terminal.
 pub(crate) fn build_command() -> clap::Command {
     let terminal = console::Term::stdout().size_checked();
-    let width = terminal.map_or(DEFAULT_WIDTH, |(_, width)| width);
-    let width = usize::from(width).min(MAX_WIDTH);
+    let terminal_width = terminal.map_or(DEFAULT_WIDTH, |(_, width)| width);
+    let width = usize::from(terminal_width).min(MAX_WIDTH);
     Cli::command().term_width(width)
 }
 
@@ -177,7 +177,7 @@ fn show_message(message: &clap::Error, args: &[OsString], commands: &clap::Comma
 }
 
 fn dispatch_command(command: Command) -> ExitCode {
-    let done = match command {
+    let result = match command {
         Command::Run(run) => run.execute_command(),
         Command::Confirm(confirm) => confirm.execute_command(),
         Command::Compare(compare) => compare.execute_command(),
@@ -201,7 +201,7 @@ fn dispatch_command(command: Command) -> ExitCode {
         }),
         Command::Man => print_generated(|out| clap_mangen::Man::new(Cli::command()).render(out)),
     };
-    match done {
+    match result {
         Ok(exit) => exit.into(),
         Err(error) => {
             error.print_to_stderr();

@@ -79,14 +79,16 @@ impl PlanArgs {
         let baseline = self.baseline()?;
         let seconds = self.time.map(|span| span.0.as_secs_f64()).or(baseline
             .as_ref()
-            .and_then(|found| found.measured.pass_seconds()));
-        let chosen = baseline.as_ref().and_then(|found| found.chosen.as_ref());
-        let newest = chosen.filter(|chosen| chosen.is_newest);
+            .and_then(|baseline| baseline.measured.pass_seconds()));
+        let chosen_baseline = baseline
+            .as_ref()
+            .and_then(|baseline| baseline.chosen.as_ref());
+        let newest = chosen_baseline.filter(|chosen| chosen.is_newest);
         let chosen = newest.map(|chosen| {
             let (run, command) = (chosen.run.to_safe(), chosen.command.to_safe());
             format!("measured by the newest `provoke run` with failures, {run}: {command}")
         });
-        let measured = baseline.map(|found| found.measured);
+        let measured = baseline.map(|baseline| baseline.measured);
         let known_rate = measured
             .as_ref()
             .filter(|base| base.run.is_none() && (1..=FEW_FAILURES).contains(&base.failures))
@@ -141,14 +143,16 @@ impl PlanArgs {
 
     /// Returns the baseline of the calculation; `None` if the rate is assumed.
     fn baseline(&self) -> Result<Option<ResolvedBaseline>, CliError> {
-        let (of, alone) = (self.of.as_deref(), self.ignore_earlier_runs);
+        let (reference, alone) = (self.of.as_deref(), self.ignore_earlier_runs);
         if self.rate.is_some() {
             return Ok(None);
         }
         if let Some(text) = &self.baseline {
-            return Ok(Some(ResolvedBaseline::read_measured(text, of, alone)?));
+            return Ok(Some(ResolvedBaseline::read_measured(
+                text, reference, alone,
+            )?));
         }
-        let newest = ResolvedBaseline::newest_failing(of, alone)?.ok_or_else(|| {
+        let newest = ResolvedBaseline::newest_failing(reference, alone)?.ok_or_else(|| {
             CliError::usage(anyhow::anyhow!(
                 "no failure rate is given, and no run stored here has failures"
             ))

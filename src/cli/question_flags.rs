@@ -46,11 +46,11 @@ impl ExperimentArgs {
     pub(super) fn shrink_run(
         self,
         run: &str,
-        more: impl Fn(&mut Scenario),
+        extend_scenario: impl Fn(&mut Scenario),
     ) -> Result<Exit, CliError> {
         let add_flags = self.flags.with_command(self.command)?;
         let plan = plan_shrinking(run, |scenario| {
-            more(scenario);
+            extend_scenario(scenario);
             add_flags(scenario);
         })?;
         begin_experiment(plan, &self.output, self.output.observer())
@@ -60,8 +60,8 @@ impl ExperimentArgs {
 /// Returns whether a word names a program, here or in `PATH`.
 pub(super) fn is_program(word: &OsStr) -> bool {
     let path = std::env::var_os("PATH");
-    let here = std::env::current_dir();
-    here.is_ok_and(|here| spawn::find_program(word, path.as_deref(), &here).is_ok())
+    let cwd = std::env::current_dir();
+    cwd.is_ok_and(|cwd| spawn::find_program(word, path.as_deref(), &cwd).is_ok())
 }
 
 /// Hides the flags that these questions refuse, because their answer ends the run.

@@ -77,10 +77,10 @@ Examples:
 
 impl ReplayArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
-        if let Some(most) = self.seeds {
+        if let Some(max_trials) = self.seeds {
             let folder =
                 RunFolder::find_run(&self.trial, &default_root())?.check_trust(self.trust)?;
-            return compare_seeds(&folder, most.get());
+            return compare_seeds(&folder, max_trials.get());
         }
         let selected = SelectedTrial::find(&self.trial)?;
         if !self.trial.contains('#') {
@@ -114,10 +114,11 @@ impl ReplayArgs {
                 words::format_seconds(limits.time.as_secs_f64()),
             ));
             let counter = ProgressLine::default();
-            let each = |count, passed| {
+            let on_trial = |count, passed| {
                 counter.show_text(&format!("{count} of {}   {passed} passed", limits.trials));
             };
-            let repeating = replay.run_until_it_fails(scratch, limits, listen_for_signals, each);
+            let repeating =
+                replay.run_until_it_fails(scratch, limits, listen_for_signals, on_trial);
             runtime.block_on(repeating)?
         } else {
             runtime.block_on(replay.run_once(scratch))?
@@ -148,17 +149,18 @@ impl ReplayArgs {
 fn run_wrapped(selected: &SelectedTrial, wrap: &str, scratch: &Path) -> Result<Exit, CliError> {
     let mut command = build_runtime()?.block_on(selected.wrapped_command(wrap, scratch))?;
     let status = command.status().map_err(|error| {
-        let what = format!("cannot run `{}`", command.get_program().to_string_lossy());
-        CliError::could_not(anyhow::Error::new(error).context(what))
+        let message = format!("cannot run `{}`", command.get_program().to_string_lossy());
+        CliError::could_not(anyhow::Error::new(error).context(message))
     })?;
     term::print_message(&format!("{} under `{wrap}`: {status}", selected.trial.id));
     Ok(Exit::hoped_if(status.success()))
 }
 
 /// Tests whether the seed determines the outcome.
-fn compare_seeds(folder: &RunFolder, most: usize) -> Result<Exit, CliError> {
-    let each = |line: &str| term::print_message(&format!("  {line}"));
-    let (effect, sentence) = build_runtime()?.block_on(replay_seeds(folder, most, each))?;
+fn compare_seeds(folder: &RunFolder, max_trials: usize) -> Result<Exit, CliError> {
+    let on_line = |line: &str| term::print_message(&format!("  {line}"));
+    let (effect, sentence) =
+        build_runtime()?.block_on(replay_seeds(folder, max_trials, on_line))?;
     term::print_result(&format!("{sentence}\n"))?;
     Ok(match effect {
         SeedEffect::Found => Exit::Hoped,

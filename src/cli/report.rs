@@ -131,8 +131,8 @@ fn name_failing_run(report: &Report) {
 
 /// Prints the size of an archive, and what it does not contain.
 fn print_bundle(file: &Path, shared: SharedData) {
-    let size = fs::metadata(file).map_or(0, |metadata| metadata.len());
-    let size = words::format_bytes(size);
+    let bytes = fs::metadata(file).map_or(0, |metadata| metadata.len());
+    let size = words::format_bytes(bytes);
     term::print_message(&format!("wrote {} ({size})", file.to_safe()));
     let left_out = shared.left_out().join(", ");
     if !left_out.is_empty() {

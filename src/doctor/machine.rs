@@ -95,8 +95,8 @@ impl MachineFacts {
             if Path::new(command.split(' ').next().unwrap_or_default()).exists());
         let space = core_folder.as_ref().map(|folder| folder.path.as_path());
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let rights = field_of(&status, "CapEff").unwrap_or_default();
-        let rights = u64::from_str_radix(rights.trim(), 16).unwrap_or(0);
+        let rights_text = field_of(&status, "CapEff").unwrap_or_default();
+        let rights = u64::from_str_radix(rights_text.trim(), 16).unwrap_or(0);
         Self {
             core_limit: limits::all_limits()
                 .find(|(name, ..)| *name == "core")
@@ -171,13 +171,13 @@ fn libc_symbols() -> Option<bool> {
 
 fn influential_variables() -> Vec<(String, &'static str)> {
     let names = std::env::vars_os().filter(|(_, value)| !value.is_empty());
-    let mut known: Vec<(String, &'static str)> = names
+    let mut variables: Vec<(String, &'static str)> = names
         .filter_map(|(name, _)| {
             let name = name.into_string().ok()?;
-            let what = survey::variable_effect(&name)?;
-            Some((name, what))
+            let effect = survey::variable_effect(&name)?;
+            Some((name, effect))
         })
         .collect();
-    known.sort();
-    known
+    variables.sort();
+    variables
 }

@@ -39,13 +39,18 @@ pub fn crash_victim(provoke: &Path) -> CaptureProof {
 
 fn crash_in(folder: &Path, provoke: &Path) -> io::Result<CaptureProof> {
     let destination = core_pattern::read_destination()?;
-    let place = destination.core_template().map(|template| {
-        let place = template.folder.clone();
-        (place.unwrap_or_else(|| folder.to_owned()), template)
+    let destination_folder = destination.core_template().map(|template| {
+        let pattern_folder = template.folder.clone();
+        (
+            pattern_folder.unwrap_or_else(|| folder.to_owned()),
+            template,
+        )
     });
-    let before = place.as_ref().map(|(place, _)| file_names(place));
-    if let Some((place, template)) = &place
-        && let Some(file) = overwritten_core(place, template)
+    let names_before = destination_folder
+        .as_ref()
+        .map(|(folder, _)| file_names(folder));
+    if let Some((folder, template)) = &destination_folder
+        && let Some(file) = overwritten_core(folder, template)
     {
         return Ok(CaptureProof::InTheWay(file));
     }
@@ -64,19 +69,19 @@ fn crash_in(folder: &Path, provoke: &Path) -> io::Result<CaptureProof> {
             "the test program ended with {status}"
         )));
     }
-    let (Some((place, template)), Some(before)) = (place, before) else {
+    let (Some((folder, template)), Some(before)) = (destination_folder, names_before) else {
         return Ok(CaptureProof::NoCore(status.core_dumped()));
     };
     let handed_over = matches!(destination, CoreDestination::Helper { .. });
     let begun = Instant::now();
-    let found = loop {
-        let found = find_core(&place, template, &before, pid);
-        if found.is_some() || !handed_over || begun.elapsed() > PATIENCE {
-            break found;
+    let core_path = loop {
+        let core = find_core(&folder, template, &before, pid);
+        if core.is_some() || !handed_over || begun.elapsed() > PATIENCE {
+            break core;
         }
         sleep(Duration::from_millis(50));
     };
-    Ok(match found {
+    Ok(match core_path {
         Some(file) => {
             if !handed_over {
                 let _ = fs::remove_file(&file);
@@ -88,28 +93,31 @@ fn crash_in(folder: &Path, provoke: &Path) -> io::Result<CaptureProof> {
 }
 
 /// Returns an existing core file that the new core would overwrite.
-fn overwritten_core(place: &Path, template: &CorePathTemplate) -> Option<PathBuf> {
-    let mut names = file_names(place).into_iter();
-    let same = names.find(|name| template.fits_name(&name.to_string_lossy()));
-    same.filter(|_| !template.has_pid)
-        .map(|name| place.join(name))
+fn overwritten_core(folder: &Path, template: &CorePathTemplate) -> Option<PathBuf> {
+    if template.has_pid {
+        return None;
+    }
+    file_names(folder)
+        .into_iter()
+        .find(|name| template.fits_name(&name.to_string_lossy()))
+        .map(|name| folder.join(name))
 }
 
 /// Returns the new core file, by its name and the name of the process.
 fn find_core(
-    place: &Path,
+    folder: &Path,
     template: &CorePathTemplate,
-    before: &BTreeSet<OsString>,
+    names_before: &BTreeSet<OsString>,
     pid: u32,
 ) -> Option<PathBuf> {
-    let new = file_names(place)
+    let new_names = file_names(folder)
         .into_iter()
-        .filter(|name| !before.contains(name));
-    let mut ours = new.filter(|name| {
+        .filter(|name| !names_before.contains(name));
+    let mut core_names = new_names.filter(|name| {
         let name = name.to_string_lossy();
         template.fits_name(&name) && (!template.has_pid || name.contains(&pid.to_string()))
     });
-    ours.next().map(|name| place.join(name))
+    core_names.next().map(|name| folder.join(name))
 }
 
 fn file_names(folder: &Path) -> BTreeSet<OsString> {

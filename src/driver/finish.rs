@@ -11,13 +11,17 @@ use std::path::Path;
 use std::time::Duration;
 
 impl LoopState<'_, '_> {
-    pub(super) async fn finish_trial(&mut self, task: tokio::task::Id, mut seen: Observation) {
-        let found = self
+    pub(super) async fn finish_trial(
+        &mut self,
+        task: tokio::task::Id,
+        mut observation: Observation,
+    ) {
+        let trial_id = self
             .under_way
             .values()
-            .find(|one| one.task == task)
-            .map(|one| one.trial.id);
-        let Some(RunningTrial { trial, .. }) = found.and_then(|id| self.under_way.remove(&id))
+            .find(|trial| trial.task == task)
+            .map(|trial| trial.trial.id);
+        let Some(RunningTrial { trial, .. }) = trial_id.and_then(|id| self.under_way.remove(&id))
         else {
             return;
         };
@@ -25,17 +29,23 @@ impl LoopState<'_, '_> {
         let mut outcome = oracle::judge_trial(
             &state.plan.rules,
             state.plan.variant_plan(trial.variant),
-            &seen,
+            &observation,
         );
         if trial.id.0 <= state.plan.warmup
             && !matches!(outcome, Outcome::Void(InconclusiveReason::Interrupted))
         {
             outcome = Outcome::Void(InconclusiveReason::Warmup);
         }
-        if was_stopped_early(&trial, &seen, &outcome, self.pace.hang_timeout(state)) {
+        if was_stopped_early(
+            &trial,
+            &observation,
+            &outcome,
+            self.pace.hang_timeout(state),
+        ) {
             outcome = Outcome::Void(InconclusiveReason::StoppedEarly);
         }
-        if state.plan.held.is_some() && !is_held(&trial, &seen) && !is_inconclusive(&outcome) {
+        if state.plan.held.is_some() && !is_held(&trial, &observation) && !is_inconclusive(&outcome)
+        {
             outcome = Outcome::Void(InconclusiveReason::NotHeld);
         }
         if let Outcome::Fail(failure) = &outcome
@@ -44,70 +54,71 @@ impl LoopState<'_, '_> {
             outcome = Outcome::Other(failure.clone());
         }
         let folder = self.driver.evidence.join(trial.id.0.to_string());
-        if self.worth_keeping(&trial, &seen, &outcome) {
-            self.limit_cores(&outcome, &mut seen);
+        if self.worth_keeping(&trial, &observation, &outcome) {
+            self.limit_cores(&outcome, &mut observation);
             self.driver.executor.keep_output(trial.lane, folder).await;
         } else {
-            drop_evidence(&folder, &mut seen);
+            drop_evidence(&folder, &mut observation);
         }
         self.free.push(trial.lane);
-        if let Some(hook) = &seen.conclude {
+        if let Some(hook) = &observation.conclude {
             let text = format!("the `conclude` command failed: {:?}", hook.ending);
             self.emit_warning(text);
         }
         if self.looks_for_alike {
-            let hang = seen.hang.as_ref();
+            let hang = observation.hang.as_ref();
             let is_proved = hang.is_some_and(|hang| !hang.ended_before.is_zero());
             let words = if is_proved {
                 Some(identical_failures::DEADLOCK.to_owned())
             } else {
-                oracle::last_words(&seen)
+                oracle::last_words(&observation)
             };
             self.first_words
                 .extend(words.map(|words| (trial.id, words)));
         }
-        self.cannot_start |= cannot_start(&seen);
+        self.cannot_start |= cannot_start(&observation);
         if outcome == Outcome::Pass {
-            self.pace.add_pass(trial.variant, seen.elapsed);
+            self.pace.add_pass(trial.variant, observation.elapsed);
         }
         if let Outcome::Void(void) = outcome {
             self.last_void
-                .insert(trial.variant, inconclusive_reason(void, &seen));
+                .insert(trial.variant, inconclusive_reason(void, &observation));
         }
-        let at = self.working_time();
+        let time = self.working_time();
         self.emit_event(&Event::TrialFinished {
             trial: trial.id,
-            at,
-            seen: Box::new(seen),
+            at: time,
+            seen: Box::new(observation),
             outcome,
         });
     }
 
     /// Removes the cores of a failure if the run keeps enough of them.
-    fn limit_cores(&mut self, outcome: &Outcome, seen: &mut Observation) {
+    fn limit_cores(&mut self, outcome: &Outcome, observation: &mut Observation) {
         let signature = outcome.any_failure().map(|failure| failure.signature.id);
-        let Some(why) = signature.and_then(|id| self.kept_cores.add_failure(id, seen)) else {
+        let Some(reason) = signature.and_then(|id| self.kept_cores.add_failure(id, observation))
+        else {
             return;
         };
-        remove_cores(seen);
+        remove_cores(observation);
         if !std::mem::replace(&mut self.told_of_cores, true) {
-            self.emit_warning(format!("further cores are read and removed: {why}"));
+            self.emit_warning(format!("further cores are read and removed: {reason}"));
         }
     }
 
-    fn worth_keeping(&self, trial: &Trial, seen: &Observation, outcome: &Outcome) -> bool {
+    fn worth_keeping(&self, trial: &Trial, observation: &Observation, outcome: &Outcome) -> bool {
         let state = &*self.driver.state;
         if matches!(
             outcome,
             Outcome::Void(InconclusiveReason::Interrupted | InconclusiveReason::Lost)
         ) {
-            return seen.hang.is_some() && state.plan.keep != KeepRule::None;
+            return observation.hang.is_some() && state.plan.keep != KeepRule::None;
         }
         match (state.plan.keep, outcome) {
             (KeepRule::All, _) => true,
             (KeepRule::Fail, Outcome::Fail(failure) | Outcome::Other(failure)) => {
-                let known = state.arrived_failures(trial.variant, failure.signature.id);
-                known < state.plan.keep_per_sig
+                let arrived = state.arrived_failures(trial.variant, failure.signature.id);
+                arrived < state.plan.keep_per_sig
             }
             (KeepRule::Fail, Outcome::Pass | Outcome::Void(_)) | (KeepRule::None, _) => false,
         }
@@ -115,65 +126,74 @@ impl LoopState<'_, '_> {
 }
 
 /// Returns whether the kernel refused a program of a trial for a permanent reason.
-fn cannot_start(seen: &Observation) -> bool {
+fn cannot_start(observation: &Observation) -> bool {
     let reasons = [
         "No such file",
         "Exec format error",
         "Permission denied",
         "Not a directory",
     ];
-    seen.actors.iter().any(|actor| match &actor.ending {
+    observation.actors.iter().any(|actor| match &actor.ending {
         Ending::NotStarted(why) => reasons.iter().any(|reason| why.contains(reason)),
         _ => false,
     })
 }
 
 /// Returns why a trial was inconclusive.
-fn inconclusive_reason(void: InconclusiveReason, seen: &Observation) -> String {
-    let not_started = seen.actors.iter().find_map(|actor| match &actor.ending {
-        Ending::NotStarted(why) => Some(why.clone()),
-        _ => None,
-    });
-    let more = match void {
-        InconclusiveReason::Unprepared => seen.prepare.as_ref().map(|hook| hook.ending.to_string()),
+fn inconclusive_reason(void: InconclusiveReason, observation: &Observation) -> String {
+    let not_started = observation
+        .actors
+        .iter()
+        .find_map(|actor| match &actor.ending {
+            Ending::NotStarted(reason) => Some(reason.clone()),
+            _ => None,
+        });
+    let detail = match void {
+        InconclusiveReason::Unprepared => observation
+            .prepare
+            .as_ref()
+            .map(|hook| hook.ending.to_string()),
         InconclusiveReason::NotStarted => not_started,
-        InconclusiveReason::Lost => seen.lost.clone(),
-        InconclusiveReason::NotReady => seen.not_ready(),
-        InconclusiveReason::NotHeld => seen.holds.as_ref().and_then(|holds| holds.refused.clone()),
+        InconclusiveReason::Lost => observation.lost.clone(),
+        InconclusiveReason::NotReady => observation.not_ready(),
+        InconclusiveReason::NotHeld => observation
+            .holds
+            .as_ref()
+            .and_then(|holds| holds.refused.clone()),
         _ => None,
     };
-    match more {
-        Some(more) => format!("{void}: {more}"),
+    match detail {
+        Some(detail) => format!("{void}: {detail}"),
         None => void.to_string(),
     }
 }
 
 /// Removes the evidence of a trial that is not kept; its results remain in the observation.
-fn drop_evidence(folder: &Path, seen: &mut Observation) {
-    if remove_cores(seen) {
+fn drop_evidence(folder: &Path, observation: &mut Observation) {
+    if remove_cores(observation) {
         let _ = fs::remove_file(folder.join(STORY));
         let _ = fs::remove_dir(folder);
     }
 }
 
 /// Returns whether every hold of a trial held a thread.
-fn is_held(trial: &Trial, seen: &Observation) -> bool {
+fn is_held(trial: &Trial, observation: &Observation) -> bool {
     let plan = trial.hold.as_deref();
-    let seen = seen.holds.as_deref();
-    plan.zip(seen)
-        .is_some_and(|(plan, seen)| seen.reached_all(plan))
+    let holds = observation.holds.as_deref();
+    plan.zip(holds)
+        .is_some_and(|(plan, observation)| observation.reached_all(plan))
 }
 
 /// Returns whether a trial that explores schedules may only be slow: it did not end in a shorter time than plain trials have,
 /// or while it learned, and one of its threads can continue.
 fn was_stopped_early(
     trial: &Trial,
-    seen: &Observation,
+    observation: &Observation,
     outcome: &Outcome,
     plain_timeout: Duration,
 ) -> bool {
     let hangs = matches!(outcome, Outcome::Fail(failure) if matches!(failure.kind, FailureKind::Hang { .. }));
-    let is_proved = seen
+    let is_proved = observation
         .hang
         .as_ref()
         .is_some_and(|hang| !hang.ended_before.is_zero());

@@ -28,14 +28,14 @@ pub(super) fn explain_alike_failures(
 ) -> Option<String> {
     let tally = state.tally_of(VARIANT);
     let mut groups = tally.groups.values();
-    let (group, others) = (groups.next()?, groups.next());
-    let all = tally.failures == tally.counted_trials() && others.is_none();
+    let (group, second_group) = (groups.next()?, groups.next());
+    let fails_always = tally.failures == tally.counted_trials() && second_group.is_none();
     let message = words.get(group.trials.first()?)?;
-    let same = group
+    let is_same = group
         .trials
         .iter()
         .all(|trial| words.get(trial) == Some(message));
-    if !all || !same {
+    if !fails_always || !is_same {
         return None;
     }
     let trials = tally.counted_trials();

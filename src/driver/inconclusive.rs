@@ -21,14 +21,14 @@ impl LoopState<'_, '_> {
     pub(super) fn in_vain(&mut self) -> Option<StopCause> {
         let state = &*self.driver.state;
         if state.lost_streak >= LOST_IN_VAIN && !state.decided {
-            let why = self
+            let reason = self
                 .last_void
                 .values()
-                .find(|why| why.starts_with("lost"))
+                .find(|void_reason| void_reason.starts_with("lost"))
                 .cloned()
                 .unwrap_or_default();
             self.emit_warning(format!(
-                "{LOST_IN_VAIN} consecutive trials could not run: {why}"
+                "{LOST_IN_VAIN} consecutive trials could not run: {reason}"
             ));
             return Some(StopCause::NothingCounts);
         }
@@ -50,18 +50,18 @@ impl LoopState<'_, '_> {
         if state.decided {
             return None;
         }
-        let useless = |(id, (streak, skipped))| {
+        let useless_variant = |(id, (streak, skipped))| {
             let patience = inconclusive_limit(&state.plan, skipped);
             (state.is_testable(id) && streak >= patience).then_some((id, patience))
         };
         let streaks = (0..).map(VariantId).zip(state.in_vain());
-        let useless: Vec<(VariantId, u64)> = streaks.filter_map(useless).collect();
+        let useless: Vec<(VariantId, u64)> = streaks.filter_map(useless_variant).collect();
         for (variant, patience) in useless {
-            let said = self.last_void.get(&variant);
-            let said = said.map_or(String::new(), |said| format!(": {said}"));
+            let last_reason = self.last_void.get(&variant);
+            let reason_text = last_reason.map_or(String::new(), |reason| format!(": {reason}"));
             self.give_up(
                 variant,
-                format!("{patience} consecutive trials were inconclusive{said}"),
+                format!("{patience} consecutive trials were inconclusive{reason_text}"),
             );
         }
         let otherwise: Vec<VariantId> = self.driver.state.failing_otherwise().collect();
@@ -72,7 +72,7 @@ impl LoopState<'_, '_> {
     }
 
     /// Marks a variant as not testable, unless it is already.
-    pub(super) fn give_up(&mut self, variant: VariantId, why: String) {
+    pub(super) fn give_up(&mut self, variant: VariantId, reason: String) {
         let state = &*self.driver.state;
         if state.is_testable(variant) {
             let name = state.plan.variant_plan(variant).display_label();
@@ -82,10 +82,14 @@ impl LoopState<'_, '_> {
             } else {
                 NoteLevel::Warning
             };
-            let text = format!("cannot test the variant `{name}`: {why}");
+            let text = format!("cannot test the variant `{name}`: {reason}");
             self.emit_event(&Event::Note { level, text });
-            let at = self.working_time();
-            self.emit_event(&Event::VariantUntestable { variant, why, at });
+            let time = self.working_time();
+            self.emit_event(&Event::VariantUntestable {
+                variant,
+                why: reason,
+                at: time,
+            });
         }
     }
 }

@@ -34,10 +34,10 @@ impl LoopState<'_, '_> {
             let task = self
                 .tasks
                 .spawn(async { TaskResult::Trial(Box::new(attempt.await)) });
-            let since = Instant::now() + delay;
+            let start_time = Instant::now() + delay;
             let under_way = RunningTrial {
                 task: task.id(),
-                since,
+                since: start_time,
                 called_slow: false,
                 halt,
                 trial,
@@ -97,19 +97,20 @@ impl LoopState<'_, '_> {
             };
             if let Step::Launch(variant) = step {
                 let id = state.next_id();
-                let held = if capturing {
+                let held_trial = if capturing {
                     None
                 } else {
                     self.policy().next_held_trial(state)
                 };
-                let timeout = held
+                let timeout = held_trial
                     .as_ref()
                     .and_then(|held| held.timeout)
                     .unwrap_or(timeout);
-                let explores = held.is_some();
+                let explores = held_trial.is_some();
                 let planned = state.plan.held.as_ref();
-                let planned =
-                    planned.map(|held| HoldPlan::within_timeout(held.holds.clone(), timeout, true));
+                let planned = planned.map(|held_plan| {
+                    HoldPlan::within_timeout(held_plan.holds.clone(), timeout, true)
+                });
                 let trial = Trial {
                     id,
                     variant,
@@ -118,7 +119,7 @@ impl LoopState<'_, '_> {
                     timeout,
                     capture: capturing,
                     explores,
-                    hold: held.map(|held| held.plan).or(planned).map(Box::new),
+                    hold: held_trial.map(|held| held.plan).or(planned).map(Box::new),
                 };
                 return self.is_ready(variant).then_some(trial);
             }
@@ -175,26 +176,26 @@ impl LoopState<'_, '_> {
     pub(super) fn variant_made(
         &mut self,
         variant: VariantId,
-        since: Instant,
-        made: PreparationResult,
+        started: Instant,
+        result: PreparationResult,
     ) {
-        let at = self.working_time();
-        match made {
+        let time = self.working_time();
+        match result {
             PreparationResult::Ready { build } => {
-                let gone = self.driver.executor.make_room();
-                let took = since.elapsed();
+                let removed = self.driver.executor.make_room();
+                let took = started.elapsed();
                 self.emit_event(&Event::VariantMade {
                     variant,
                     took,
-                    gone,
+                    gone: removed,
                     build,
-                    at,
+                    at: time,
                 });
             }
-            PreparationResult::Failed(why) => self.give_up(variant, why),
-            PreparationResult::Broken(why) => {
+            PreparationResult::Failed(reason) => self.give_up(variant, reason),
+            PreparationResult::Broken(reason) => {
                 let name = &self.driver.state.plan.variant_plan(variant).name;
-                self.emit_warning(format!("cannot build `{name}`: {why}"));
+                self.emit_warning(format!("cannot build `{name}`: {reason}"));
                 self.cannot_make = true;
             }
             PreparationResult::Halted => {}

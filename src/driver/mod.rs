@@ -99,9 +99,9 @@ impl RunningTrial {
     /// Requests the end of the trial, unless it was requested as urgently before.
     fn raise_halt(&self, level: StopUrgency) {
         self.halt.send_if_modified(|halt| {
-            let more = *halt < level;
+            let is_raised = *halt < level;
             *halt = level.max(*halt);
-            more
+            is_raised
         });
     }
 }
@@ -143,13 +143,13 @@ impl LoopState<'_, '_> {
         let mut decided = self.driver.state.decided;
         if !self.driver.state.capturing {
             let budget = self.driver.state.plan.stop.time_budget();
-            let left = budget.map(|budget| budget.saturating_sub(self.worked_before));
-            let ends = left.and_then(|left| self.begun.checked_add(left));
+            let time_left = budget.map(|budget| budget.saturating_sub(self.worked_before));
+            let ends = time_left.and_then(|time_left| self.begun.checked_add(time_left));
             broken_off = self.run_stage(ends).await;
             decided = self.driver.state.decided;
             if self.wants_evidence(broken_off) {
-                let at = self.working_time();
-                self.emit_event(&Event::CaptureBegun { at });
+                let time = self.working_time();
+                self.emit_event(&Event::CaptureBegun { at: time });
                 self.halt = StopUrgency::No;
                 self.halt_making = watch::Sender::new(StopUrgency::No);
             }
@@ -162,10 +162,13 @@ impl LoopState<'_, '_> {
             };
             self.run_stage(Instant::now().checked_add(time)).await;
         }
-        let at = self.working_time();
+        let time = self.working_time();
         self.emit_event(&match broken_off {
-            Some(why) if !decided => Event::RunStopped { why, at },
-            _ => Event::RunFinished { at },
+            Some(cause) if !decided => Event::RunStopped {
+                why: cause,
+                at: time,
+            },
+            _ => Event::RunFinished { at: time },
         });
         self.notify_before_wait();
     }
@@ -194,7 +197,7 @@ impl LoopState<'_, '_> {
     /// Runs trials until the state is decided; returns the cause if the run was interrupted before.
     async fn run_stage(&mut self, ends: Option<Instant>) -> Option<StopCause> {
         let mut broken_off = None;
-        let mut over = false;
+        let mut is_over = false;
         let mut tick = tokio::time::interval(TICK);
         loop {
             if broken_off.is_none() {
@@ -246,8 +249,8 @@ impl LoopState<'_, '_> {
                         (None, TaskResult::Making(_)) => {}
                     }
                 }
-                () = sleep_until(ends), if !over => {
-                    over = true;
+                () = sleep_until(ends), if !is_over => {
+                    is_over = true;
                     if self.driver.state.capturing {
                         // The running trials are not worth waiting for, however long they take.
                         broken_off.get_or_insert(StopCause::NothingCounts);
@@ -304,8 +307,8 @@ impl LoopState<'_, '_> {
 
     fn raise_halt(&mut self, level: StopUrgency) {
         self.halt = level.max(self.halt);
-        for one in self.under_way.values() {
-            one.raise_halt(level);
+        for trial in self.under_way.values() {
+            trial.raise_halt(level);
         }
     }
 

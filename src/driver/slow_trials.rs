@@ -68,9 +68,9 @@ impl LoopState<'_, '_> {
             return;
         }
         let timeout = self.pace.hang_timeout(state);
-        for one in self.under_way.values() {
-            if one.since.elapsed() > timeout {
-                one.raise_halt(StopUrgency::TimedOut);
+        for trial in self.under_way.values() {
+            if trial.since.elapsed() > timeout {
+                trial.raise_halt(StopUrgency::TimedOut);
             }
         }
     }
@@ -81,9 +81,9 @@ impl LoopState<'_, '_> {
             return;
         }
         let late = self.pace.late_after(self.driver.state);
-        for one in self.under_way.values() {
-            if one.since.elapsed() > late {
-                one.raise_halt(StopUrgency::Inspect);
+        for trial in self.under_way.values() {
+            if trial.since.elapsed() > late {
+                trial.raise_halt(StopUrgency::Inspect);
             }
         }
     }

@@ -12,16 +12,16 @@ const EARLY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Number of passing trials from which the automatic timeout is derived.
 const PASSES_NEEDED: u64 = 5;
 /// After that, a trial is hung if it takes this many times longer than the slowest one that passed, and at least
-/// [`LEAST_TIMEOUT`].
+/// [`MIN_TIMEOUT`].
 const HANGS: u32 = 20;
 /// Minimum automatic timeout.
-const LEAST_TIMEOUT: Duration = Duration::from_secs(10);
-/// A trial is late if it takes this many times longer than the median, and at least [`LEAST_LATE`].
+const MIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// A trial is late if it takes this many times longer than the median, and at least [`MIN_LATE`].
 const LATE: u32 = 5;
 /// Minimum time after which a trial is late.
-const LEAST_LATE: Duration = Duration::from_secs(1);
+const MIN_LATE: Duration = Duration::from_secs(1);
 /// Time after which a trial is late if the median is not known.
-const LATE_AT_FIRST: Duration = LEAST_TIMEOUT;
+const LATE_AT_FIRST: Duration = MIN_TIMEOUT;
 
 /// The durations of passing trials in the order in which they end. The tallies of the state wait for trials that were
 /// launched earlier, and one of those may hang.
@@ -40,7 +40,7 @@ impl PassDurations {
         let medians = self
             .known_times(state)
             .filter_map(|times| times.quantile_at(0.5));
-        Some((medians.max()? * LATE).max(LEAST_LATE))
+        Some((medians.max()? * LATE).max(MIN_LATE))
     }
 
     /// Returns the time after which a trial is late.
@@ -58,7 +58,7 @@ impl PassDurations {
                 };
                 let early = || slowest(&mut self.passes(state));
                 match slowest(&mut self.known_times(state)) {
-                    Some(slowest) => (slowest * HANGS).max(LEAST_TIMEOUT),
+                    Some(slowest) => (slowest * HANGS).max(MIN_TIMEOUT),
                     None => early().map_or(FIRST_TIMEOUT, |slowest| {
                         (slowest * HANGS).clamp(EARLY_TIMEOUT, FIRST_TIMEOUT)
                     }),

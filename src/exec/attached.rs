@@ -36,13 +36,13 @@ impl ServiceContext {
         halt: &mut watch::Receiver<StopUrgency>,
     ) -> Observation {
         let begun = Instant::now();
-        let found = tokio::select! {
+        let service = tokio::select! {
             found = self.find_service(trial, variant) => found,
             _ = halt.wait_for(|level| *level != StopUrgency::No) => {
                 return Observation { interrupted: true, ..Observation::default() };
             }
         };
-        let held = match found {
+        let held_service = match service {
             Ok(held) => held,
             Err(trouble) => {
                 let load = LoadObservation {
@@ -55,7 +55,7 @@ impl ServiceContext {
                 };
             }
         };
-        let pid = held.as_ref().map(|(pid, _)| *pid);
+        let pid = held_service.as_ref().map(|(pid, _)| *pid);
         let mut clients = self.start_clients(trial, variant, pid.into_iter().collect());
         let mut sizes = ServiceUsage::of_pids(pid.into_iter().collect());
         let mut dead = false;
@@ -63,7 +63,7 @@ impl ServiceContext {
         let load = loop {
             tokio::select! {
                 load = finished_load(&mut clients) => break load,
-                () = self.wait_for_death(trial, variant, held.as_ref()), if !dead => {
+                () = self.wait_for_death(trial, variant, held_service.as_ref()), if !dead => {
                     dead = true;
                     clients.report_death(Duration::ZERO);
                 }
@@ -74,8 +74,8 @@ impl ServiceContext {
                 }
             }
         };
-        let ending = match held {
-            Some((pid, held)) if dead => service_ending(pid, &held).await,
+        let ending = match held_service {
+            Some((pid, pidfd)) if dead => service_ending(pid, &pidfd).await,
             _ => Ending::Stopped,
         };
         let elapsed = begun.elapsed();
@@ -88,7 +88,7 @@ impl ServiceContext {
                 ..ActorObservation::default()
             }],
             load: Some(Box::new(LoadObservation {
-                sizes: sizes.seen,
+                sizes: sizes.samples,
                 ..load
             })),
             interrupted,
@@ -102,22 +102,22 @@ impl ServiceContext {
         trial: &Trial,
         variant: &VariantPlan,
     ) -> Result<Option<(i32, Pidfd)>, String> {
-        let until = Instant::now() + self.load.ready_limit;
+        let deadline = Instant::now() + self.load.ready_limit;
         let fill = fill_values(trial, variant);
         loop {
-            let asked = match self.load.owner {
+            let owner = match self.load.owner {
                 ServiceOwner::Process(pid) if process::process_state(pid).is_some() => Some(pid),
                 _ => load::find_owner(&self.load, &fill).await,
             };
-            if let Some(pid) = asked {
+            if let Some(pid) = owner {
                 // If the process has ended meanwhile, search again.
-                if let Ok(held) = Pidfd::of_process(pid) {
-                    return Ok(Some((pid, held)));
+                if let Ok(pidfd) = Pidfd::of_process(pid) {
+                    return Ok(Some((pid, pidfd)));
                 }
             } else if load::accepts_connections(&self.load, &fill).await {
                 return Ok(None);
             }
-            if Instant::now() >= until {
+            if Instant::now() >= deadline {
                 return Err(format!("no process listens on {}", self.load.target.base));
             }
             sleep(PAUSE).await;
@@ -129,10 +129,10 @@ impl ServiceContext {
         &self,
         trial: &Trial,
         variant: &VariantPlan,
-        held: Option<&(i32, Pidfd)>,
+        held_service: Option<&(i32, Pidfd)>,
     ) {
-        if let Some((_, held)) = held {
-            while !held.has_ended() {
+        if let Some((_, pidfd)) = held_service {
+            while !pidfd.has_ended() {
                 sleep(BLINK).await;
             }
             return;
@@ -148,16 +148,16 @@ impl ServiceContext {
 }
 
 /// Returns how the process ended, after its parent has reaped it.
-async fn service_ending(pid: i32, held: &Pidfd) -> Ending {
-    let until = Instant::now() + ASKED;
+async fn service_ending(pid: i32, pidfd: &Pidfd) -> Ending {
+    let deadline = Instant::now() + ASKED;
     loop {
-        match held.exit_status().or_else(|| process::zombie_status(pid)) {
+        match pidfd.exit_status().or_else(|| process::zombie_status(pid)) {
             Some(WaitStatus::Exited(code)) => return Ending::Exited(code),
             Some(WaitStatus::Signaled(signal, core)) => {
                 return Ending::Signaled(Signal(signal), core);
             }
             // The status is unknown; only the clients noticed the end.
-            None if Instant::now() >= until => return Ending::Stopped,
+            None if Instant::now() >= deadline => return Ending::Stopped,
             None => sleep(Duration::from_millis(5)).await,
         }
     }

@@ -55,11 +55,11 @@ struct EngineProxy {
 
 impl EngineProxies {
     /// Opens the sockets, below this folder if possible.
-    pub(super) fn open_for_lanes(lanes: u32, below: &Path) -> io::Result<Self> {
+    pub(super) fn open_for_lanes(lanes: u32, folder: &Path) -> io::Result<Self> {
         let engine = Daemon::from_environment()
             .ok_or_else(|| io::Error::other("DOCKER_HOST is not a socket"))?;
         let mut doors = Self {
-            folder: engine::folder_for_sockets(below, ".engine")?,
+            folder: engine::folder_for_sockets(folder, ".engine")?,
             engine,
             mark: engine::process_mark(std::process::id().cast_signed()),
             trials: Vec::new(),
@@ -75,9 +75,9 @@ impl EngineProxies {
         let socket = daemon::lane_socket(self.folder.as_os_str(), lane);
         let listener = UnixListener::bind(&socket)?;
         // The proxy has the same access rights as the engine's socket.
-        let like = fs::metadata(self.engine.socket_path())?;
-        let _ = std::os::unix::fs::chown(&socket, Some(like.uid()), Some(like.gid()));
-        fs::set_permissions(&socket, Permissions::from_mode(like.mode() & 0o777))?;
+        let metadata = fs::metadata(self.engine.socket_path())?;
+        let _ = std::os::unix::fs::chown(&socket, Some(metadata.uid()), Some(metadata.gid()));
+        fs::set_permissions(&socket, Permissions::from_mode(metadata.mode() & 0o777))?;
         let trial = Arc::new(AtomicU64::default());
         self.trials.push(Arc::clone(&trial));
         let door = Arc::new(EngineProxy {
@@ -110,9 +110,9 @@ impl EngineProxies {
         let trial = self.trials[lane.index()].load(Ordering::Relaxed);
         let labels = daemon::trial_labels(&self.mark, Some(trial));
         let unlabelled = daemon::unlabelled_file(self.folder.as_os_str(), lane.0);
-        let mut all = self.engine.labelled_objects(&labels);
-        all.extend(self.engine.volumes_in(&unlabelled));
-        for object in &all {
+        let mut objects = self.engine.labelled_objects(&labels);
+        objects.extend(self.engine.volumes_in(&unlabelled));
+        for object in &objects {
             self.engine.remove_object(object);
         }
         // The next trial must not inherit these names.
@@ -214,16 +214,16 @@ impl EngineProxy {
         request: Request<Incoming>,
     ) -> Result<Response<ProxyBody>, ProxyError> {
         let engine = self.engine.clone();
-        let before = tokio::task::spawn_blocking(move || engine.volume_names()).await?;
+        let volumes_before = tokio::task::spawn_blocking(move || engine.volume_names()).await?;
         let (head, body) = self.forward_labelled(request).await?.into_parts();
         let body = body.collect().await?.to_bytes();
-        let said: Value = serde_json::from_slice(&body).unwrap_or_default();
-        if let Some((before, id)) = before.zip(said["Id"].as_str()) {
+        let response: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if let Some((names_before, id)) = volumes_before.zip(response["Id"].as_str()) {
             let (engine, id) = (self.engine.clone(), id.to_owned());
-            let all = tokio::task::spawn_blocking(move || engine.volumes_of(&id)).await?;
-            let before: BTreeSet<String> = before.into_iter().collect();
-            let new = all.iter().filter(|name| !before.contains(*name));
-            let names = new.fold(String::new(), |names, name| names + name + "\n");
+            let volumes = tokio::task::spawn_blocking(move || engine.volumes_of(&id)).await?;
+            let before: BTreeSet<String> = names_before.into_iter().collect();
+            let new_volumes = volumes.iter().filter(|name| !before.contains(*name));
+            let names = new_volumes.fold(String::new(), |names, name| names + name + "\n");
             if !names.is_empty() {
                 let file = File::options()
                     .create(true)
@@ -237,15 +237,18 @@ impl EngineProxy {
 }
 
 /// Returns whether the request creates an object of this type, in any version of the protocol.
-fn is_create_request(request: &Request<Incoming>, what: &str) -> bool {
+fn is_create_request(request: &Request<Incoming>, kind: &str) -> bool {
     let mut path = request.uri().path().rsplit('/');
-    request.method() == Method::POST && path.next() == Some("create") && path.next() == Some(what)
+    request.method() == Method::POST && path.next() == Some("create") && path.next() == Some(kind)
 }
 
 /// Adds labels to the description of an object; returns `None` if the description is invalid.
 fn with_labels(body: &[u8], labels: &[daemon::Label]) -> Option<Vec<u8>> {
-    let mut all: Value = serde_json::from_slice(body).ok()?;
-    let own = all.as_object_mut()?.entry("Labels").or_insert(Value::Null);
+    let mut body_value: Value = serde_json::from_slice(body).ok()?;
+    let own = body_value
+        .as_object_mut()?
+        .entry("Labels")
+        .or_insert(Value::Null);
     if own.is_null() {
         *own = json!({});
     }
@@ -253,7 +256,7 @@ fn with_labels(body: &[u8], labels: &[daemon::Label]) -> Option<Vec<u8>> {
     for (name, value) in labels {
         own.insert((*name).to_owned(), value.as_str().into());
     }
-    serde_json::to_vec(&all).ok()
+    serde_json::to_vec(&body_value).ok()
 }
 
 fn full_body(body: impl Into<Bytes>) -> ProxyBody {

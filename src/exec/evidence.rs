@@ -36,7 +36,7 @@ const CUT_SHORT: &str =
 /// Time limit of tools that read a core, because other trials wait for them.
 const TOOLS_WITHIN: Duration = Duration::from_secs(3);
 /// Limit of cores that are taken of one trial.
-const MOST: usize = 8;
+const MAX_CORES: usize = 8;
 /// Time limit for the decompression of a large core.
 const UNPACKED_WITHIN: Duration = Duration::from_secs(60);
 /// Tolerance of file times, which are coarser than the clock.
@@ -76,7 +76,7 @@ impl CoreCollector {
         trial: &Trial,
         variant: &VariantPlan,
         began: SystemTime,
-        seen: &mut Observation,
+        observation: &mut Observation,
     ) {
         let folder = self.trials.join(trial.id.0.to_string());
         let Ok(destination) = core_pattern::read_destination() else {
@@ -87,16 +87,16 @@ impl CoreCollector {
             variant,
             &folder.join("dir"),
             (began, trial.seed),
-            seen,
+            observation,
         );
         for (core, owner, number) in cores {
-            if seen.cores.iter().any(|known| known.pid == owner.pid) {
+            if observation.cores.iter().any(|core| core.pid == owner.pid) {
                 let _ = fs::remove_file(core);
                 continue;
             }
             // Prefer the actor with this pid. A child does not have an actor; any container of the
             // trial will do for it.
-            let mut actors: Vec<_> = seen.actors.iter_mut().collect();
+            let mut actors: Vec<_> = observation.actors.iter_mut().collect();
             actors.sort_by_key(|actor| actor.pid != owner.pid);
             let mut containers = actors
                 .into_iter()
@@ -107,11 +107,12 @@ impl CoreCollector {
             {
                 container.numbers.push((number, owner.pid));
             }
-            let taken = folder.join(format!("core.{}", owner.pid));
-            let size = fs::metadata(&core).map_or(0, |about| about.len());
-            if let Err(error) = fs::create_dir_all(&folder).and_then(|()| move_file(&core, &taken))
+            let core_copy = folder.join(format!("core.{}", owner.pid));
+            let size = fs::metadata(&core).map_or(0, |metadata| metadata.len());
+            if let Err(error) =
+                fs::create_dir_all(&folder).and_then(|()| move_file(&core, &core_copy))
             {
-                seen.cores.push(CoreObservation {
+                observation.cores.push(CoreObservation {
                     pid: owner.pid,
                     file: core.into_os_string().into(),
                     size,
@@ -120,32 +121,33 @@ impl CoreCollector {
                 });
                 continue;
             }
-            seen.cores.push(CoreObservation {
+            observation.cores.push(CoreObservation {
                 pid: owner.pid,
-                file: taken.into_os_string().into(),
+                file: core_copy.into_os_string().into(),
                 size,
                 crash: None,
                 unread: None,
             });
         }
-        let of_another = || {
+        let find_core_of_another = || {
             let template = destination.core_template()?;
             let scratch = folder.join("dir");
-            let all = candidate_files(template, variant, &scratch, began, seen);
-            all.into_iter().find(|path| is_of_another(path))
+            let paths = candidate_files(template, variant, &scratch, began, observation);
+            paths.into_iter().find(|path| is_of_another(path))
         };
-        let of_another = of_another();
+        let of_another = find_core_of_another();
         if let Some(template) = destination.core_template() {
-            let all = candidate_files(template, variant, &folder.join("dir"), began, seen);
-            take_cut_short(all, &folder, seen);
+            let paths = candidate_files(template, variant, &folder.join("dir"), began, observation);
+            take_cut_short(paths, &folder, observation);
         }
-        Self::record_missing_cores(seen, of_another.as_deref());
+        Self::record_missing_cores(observation, of_another.as_deref());
     }
 
     /// Records the processes whose core was dumped but not found, or may not be read.
-    fn record_missing_cores(seen: &mut Observation, of_another: Option<&Path>) {
-        let missed = missing_cores(seen);
-        seen.cores
+    fn record_missing_cores(observation: &mut Observation, of_another: Option<&Path>) {
+        let missed = missing_cores(observation);
+        observation
+            .cores
             .extend(missed.into_iter().map(|pid| CoreObservation {
                 pid,
                 file: of_another.unwrap_or(Path::new("")).as_os_str().into(),
@@ -155,35 +157,46 @@ impl CoreCollector {
     }
 
     /// Reads every core of a trial, and writes the complete analysis.
-    pub(super) fn examine_cores(&self, trial: u64, variant: &VariantPlan, seen: &mut Observation) {
+    pub(super) fn examine_cores(
+        &self,
+        trial: u64,
+        variant: &VariantPlan,
+        observation: &mut Observation,
+    ) {
         let main = variant.main_actor();
         let folder = main.map_or(Path::new(""), |actor| Path::new(actor.cwd.as_os_str()));
         let processor = emulated_cpu_flags(variant).or_else(host::processor_flags);
         let mut stories = Vec::new();
-        let contained = seen
+        let contained = observation
             .actors
             .iter()
             .filter_map(|actor| actor.container.as_ref());
-        let numbers: Vec<(i32, i32)> = contained.flat_map(|one| one.numbers.clone()).collect();
-        let own: Vec<(i32, u32)> = seen.actors.iter().map(|it| (it.pid, it.actor)).collect();
-        let around = |core: &CoreObservation| CoreContext {
+        let numbers: Vec<(i32, i32)> = contained
+            .flat_map(|observation| observation.numbers.clone())
+            .collect();
+        let actor_pids: Vec<(i32, u32)> = observation
+            .actors
+            .iter()
+            .map(|actor| (actor.pid, actor.actor))
+            .collect();
+        let context_of = |core: &CoreObservation| CoreContext {
             inside: {
                 let mut numbers = numbers.iter();
-                let known = numbers.find(|(_, here)| *here == core.pid);
-                known.map(|(inside, _)| *inside)
+                let pids = numbers.find(|(_, host_pid)| *host_pid == core.pid);
+                pids.map(|(inside, _)| *inside)
             },
-            root: self.root_of_core(core, variant, &own),
+            root: self.root_of_core(core, variant, &actor_pids),
             folder,
             processor: processor.as_ref(),
         };
-        for core in &mut seen.cores {
-            let around = around(core);
-            let Some(mut story) = self.read_core(core, around) else {
+        for core in &mut observation.cores {
+            let core_context = context_of(core);
+            let Some(mut story) = self.read_core(core, core_context) else {
                 continue;
             };
             let thread = story.threads.first_mut();
             if let Some(thread) = thread
-                && let Some(name) = thread_name(&seen.kernel, thread.tid)
+                && let Some(name) = thread_name(&observation.kernel, thread.tid)
                 && name != story.crash.program
             {
                 thread.name.clone_from(&name);
@@ -192,26 +205,29 @@ impl CoreCollector {
             }
             stories.push(story);
         }
-        if let Some(hang) = &mut seen.hang {
+        if let Some(hang) = &mut observation.hang {
             for core in &mut hang.cores {
-                let around = around(core);
-                if let Some(story) = self.read_core(core, around) {
+                let core_context = context_of(core);
+                if let Some(story) = self.read_core(core, core_context) {
                     stories.push(story);
                     self.name_locks(core, &mut hang.threads);
                 }
             }
             for thread in &mut hang.threads {
-                let known = stories.iter().flat_map(|story| &story.threads);
-                if let Some(known) = known.into_iter().find(|known| known.tid == thread.tid) {
-                    thread.frames.clone_from(&known.frames);
+                let known_threads = stories.iter().flat_map(|story| &story.threads);
+                if let Some(known_thread) = known_threads
+                    .into_iter()
+                    .find(|known| known.tid == thread.tid)
+                {
+                    thread.frames.clone_from(&known_thread.frames);
                     thread.frames.truncate(FRAMES);
                 }
             }
         }
-        for process in &mut seen.residue.leaked {
+        for process in &mut observation.residue.leaked {
             if let Some(core) = &mut process.core {
-                let around = around(core);
-                stories.extend(self.read_core(core, around));
+                let core_context = context_of(core);
+                stories.extend(self.read_core(core, core_context));
             }
         }
         if !stories.is_empty()
@@ -247,12 +263,12 @@ impl CoreCollector {
         &self,
         variant: &VariantPlan,
         began: SystemTime,
-        seen: &mut Observation,
+        observation: &mut Observation,
     ) {
         if variant.actors.iter().any(|actor| actor.container.is_some()) {
             return;
         }
-        for line in &mut seen.kernel {
+        for line in &mut observation.kernel {
             let Some((module, offset)) = oracle::logged_place(&line.text) else {
                 continue;
             };
@@ -271,25 +287,33 @@ impl CoreCollector {
         variant: &VariantPlan,
         actors: &[(i32, u32)],
     ) -> Option<PathBuf> {
-        let container = |at: u32| variant.actors.get(at as usize)?.container.as_ref();
-        let own = actors.iter().find(|(pid, _)| *pid == core.pid);
-        let container = match own {
-            Some((_, at)) => container(*at),
-            None => actors.iter().find_map(|(_, at)| container(*at)),
+        let container_of = |index: u32| variant.actors.get(index as usize)?.container.as_ref();
+        let actor = actors.iter().find(|(pid, _)| *pid == core.pid);
+        let container = match actor {
+            Some((_, index)) => container_of(*index),
+            None => actors.iter().find_map(|(_, index)| container_of(*index)),
         };
         let mut images = self.images.lock().expect("no panic");
         images.root_for_core(container?, &variant.name, Path::new(core.file.as_os_str()))
     }
 
     /// Reads and analyses a core.
-    fn read_core(&self, core: &mut CoreObservation, around: CoreContext<'_>) -> Option<Autopsy> {
+    fn read_core(
+        &self,
+        core: &mut CoreObservation,
+        core_context: CoreContext<'_>,
+    ) -> Option<Autopsy> {
         if core.unread.is_some() {
             return None;
         }
-        let inside = around.inside;
+        let inside = core_context.inside;
         let read = {
             let mut examiner = self.examiner.lock().expect("no panic");
-            examiner.set_origin(around.root, around.folder, around.processor.cloned());
+            examiner.set_origin(
+                core_context.root,
+                core_context.folder,
+                core_context.processor.cloned(),
+            );
             examiner.examine_core(Path::new(core.file.as_os_str()))
         };
         match read {
@@ -337,14 +361,14 @@ fn program_named(variant: &VariantPlan, module: &str) -> Option<PathBuf> {
 
 /// Returns whether a file was last modified before this time.
 fn is_older(path: &Path, began: SystemTime) -> bool {
-    let modified = fs::metadata(path).and_then(|about| about.modified());
+    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
     modified.is_ok_and(|time| time < began)
 }
 
 /// Returns the name of a crashed thread from the kernel log: `NAME[TID]: segfault at …`.
-fn thread_name(seen: &[KernelLine], tid: i32) -> Option<String> {
+fn thread_name(log_lines: &[KernelLine], tid: i32) -> Option<String> {
     let mark = format!("[{tid}]");
-    let mut names = seen.iter().filter_map(|line| {
+    let mut names = log_lines.iter().filter_map(|line| {
         let line = line.text.strip_prefix("traps: ").unwrap_or(&line.text);
         let (name, _) = line.split_once(&mark)?;
         (name.len() <= LONGEST_NAME).then(|| name.to_owned())
@@ -360,8 +384,11 @@ const FRAMES: usize = 16;
 
 /// Returns whether the kernel dumped a core of the actor's program in its container.
 fn has_dumped(actor: &ActorObservation) -> bool {
-    let ended = actor.container.as_ref().and_then(|one| one.ended.as_ref());
-    matches!(ended, Some(Ending::Signaled(_, true)))
+    let ending = actor
+        .container
+        .as_ref()
+        .and_then(|observation| observation.ended.as_ref());
+    matches!(ending, Some(Ending::Signaled(_, true)))
 }
 
 /// Returns the crashed processes in containers whose pid inside the container is unknown, because
@@ -369,34 +396,38 @@ fn has_dumped(actor: &ActorObservation) -> bool {
 ///
 /// Each has a flag: true if the kernel reported a core dump, false if only the engine reported a
 /// signal. The pid of a container's first process may be known nevertheless.
-fn unnumbered_processes(seen: &Observation, numbers: &[(i32, i32)]) -> Vec<(i32, bool)> {
-    if seen.actors.iter().all(|actor| actor.container.is_none()) {
+fn unnumbered_processes(observation: &Observation, numbers: &[(i32, i32)]) -> Vec<(i32, bool)> {
+    if observation
+        .actors
+        .iter()
+        .all(|actor| actor.container.is_none())
+    {
         return Vec::new();
     }
-    let actors = seen.actors.iter().filter_map(|actor| {
+    let actors = observation.actors.iter().filter_map(|actor| {
         let container = actor.container.as_ref()?;
         let silent = container.ended.is_none() && container.code > 128;
-        let told = has_dumped(actor);
-        (told || silent).then_some((actor.pid, told))
+        let dumped = has_dumped(actor);
+        (dumped || silent).then_some((actor.pid, dumped))
     });
-    let others = seen
+    let crashed = observation
         .casualties
         .iter()
         .filter(|casualty| casualty.core)
         .map(|casualty| (casualty.pid, true));
-    let known = |pid: i32| numbers.iter().any(|(_, here)| *here == pid);
+    let is_numbered = |pid: i32| numbers.iter().any(|(_, host_pid)| *host_pid == pid);
     actors
-        .chain(others)
-        .filter(|(pid, _)| !known(*pid))
+        .chain(crashed)
+        .filter(|(pid, _)| !is_numbered(*pid))
         .collect()
 }
 
 /// Returns the actors whose core was dumped but is not known.
-fn missing_cores(seen: &Observation) -> Vec<i32> {
-    let actors = seen.actors.iter();
+fn missing_cores(observation: &Observation) -> Vec<i32> {
+    let actors = observation.actors.iter();
     let dumped = actors
         .filter(|actor| matches!(actor.ending, Ending::Signaled(_, true)) || has_dumped(actor));
-    let had = |pid: i32| seen.cores.iter().any(|core| core.pid == pid);
+    let had = |pid: i32| observation.cores.iter().any(|core| core.pid == pid);
     dumped
         .map(|actor| actor.pid)
         .filter(|pid| !had(*pid))
@@ -407,8 +438,8 @@ fn missing_cores(seen: &Observation) -> Vec<i32> {
 ///
 /// The core is taken if exactly one actor lacks its core, and exactly one new file begins like a
 /// core. Without removal it would block all later cores.
-fn take_cut_short(candidates: Vec<PathBuf>, folder: &Path, seen: &mut Observation) {
-    let missing = missing_cores(seen);
+fn take_cut_short(candidates: Vec<PathBuf>, folder: &Path, observation: &mut Observation) {
+    let missing = missing_cores(observation);
     let [pid] = missing.as_slice() else {
         return;
     };
@@ -418,11 +449,11 @@ fn take_cut_short(candidates: Vec<PathBuf>, folder: &Path, seen: &mut Observatio
     let (Some(path), None) = (cut.next(), cut.next()) else {
         return;
     };
-    let size = fs::metadata(&path).map_or(0, |about| about.len());
-    let taken = folder.join(format!("core.{pid}"));
-    let moved = fs::create_dir_all(folder).and_then(|()| move_file(&path, &taken));
-    let file = if moved.is_ok() { taken } else { path };
-    seen.cores.push(CoreObservation {
+    let size = fs::metadata(&path).map_or(0, |metadata| metadata.len());
+    let core_copy = folder.join(format!("core.{pid}"));
+    let moved = fs::create_dir_all(folder).and_then(|()| move_file(&path, &core_copy));
+    let file = if moved.is_ok() { core_copy } else { path };
+    observation.cores.push(CoreObservation {
         pid: *pid,
         file: file.into_os_string().into(),
         size,
@@ -452,20 +483,24 @@ fn find_cores(
     variant: &VariantPlan,
     scratch: &Path,
     (began, seed): (SystemTime, u64),
-    seen: &Observation,
+    observation: &Observation,
 ) -> Vec<(PathBuf, autopsy::CoreOwner, i32)> {
-    let own: Vec<i32> = seen.actors.iter().map(|actor| actor.pid).collect();
-    let dead = seen.casualties.iter().map(|casualty| casualty.pid);
-    let known: Vec<i32> = own.iter().copied().chain(dead).collect();
-    let contained = seen
+    let actor_pids: Vec<i32> = observation.actors.iter().map(|actor| actor.pid).collect();
+    let dead = observation.casualties.iter().map(|casualty| casualty.pid);
+    let pids: Vec<i32> = actor_pids.iter().copied().chain(dead).collect();
+    let contained = observation
         .actors
         .iter()
         .filter_map(|actor| actor.container.as_ref());
     let is_contained = contained.clone().next().is_some();
-    let numbers: Vec<(i32, i32)> = contained.flat_map(|one| one.numbers.clone()).collect();
-    let unnumbered = unnumbered_processes(seen, &numbers);
+    let numbers: Vec<(i32, i32)> = contained
+        .flat_map(|observation| observation.numbers.clone())
+        .collect();
+    let unnumbered = unnumbered_processes(observation, &numbers);
     let of_this_trial = |owner: &autopsy::CoreOwner| {
-        known.contains(&owner.pid) || own.contains(&owner.session) || known.contains(&owner.ppid)
+        pids.contains(&owner.pid)
+            || actor_pids.contains(&owner.session)
+            || pids.contains(&owner.ppid)
     };
     let (template, packed) = match destination {
         CoreDestination::File(template) => (template, false),
@@ -475,15 +510,12 @@ fn find_cores(
         } => (template, true),
         CoreDestination::Helper { leaves: None, .. } => return Vec::new(),
     };
-    let mut found: Vec<(PathBuf, autopsy::CoreOwner, i32)> = Vec::new();
+    let mut cores: Vec<(PathBuf, autopsy::CoreOwner, i32)> = Vec::new();
     // Only provoke can create files or symlinks in this folder.
     let folder = scratch.with_file_name("");
     let copied = folder.join("container");
-    for path in candidate_files(template, variant, scratch, began, seen) {
-        let path = match packed
-            .then(|| unpack_core(&path, &known, &folder))
-            .flatten()
-        {
+    for path in candidate_files(template, variant, scratch, began, observation) {
+        let path = match packed.then(|| unpack_core(&path, &pids, &folder)).flatten() {
             Some(path) => path,
             None => path,
         };
@@ -492,42 +524,42 @@ fn find_cores(
         };
         // A core from a container contains the pids inside the container.
         let inside = numbers.iter().find(|(inside, _)| *inside == owner.pid);
-        let ours = of_this_trial(&owner);
-        let said = || autopsy::start_variable(&path, "PROVOKE_SEED");
-        let said = is_contained.then(said).flatten();
-        let is_said = said.as_ref().map(|said| *said == seed.to_string());
+        let is_own = of_this_trial(&owner);
+        let read_seed = || autopsy::start_variable(&path, "PROVOKE_SEED");
+        let core_seed = is_contained.then(read_seed).flatten();
+        let is_said = core_seed.as_ref().map(|text| *text == seed.to_string());
         if is_said == Some(false) && !path.starts_with(&copied) {
             // Every container has a process with this pid, and other slots may use this folder.
             continue;
         }
         // A process without a known pid gets a core that belongs to no other process.
-        let left = unnumbered
+        let unnumbered_pid = unnumbered
             .iter()
-            .filter(|_| !ours)
-            .find(|(pid, told)| {
-                let sure = *told || is_said == Some(true) || path.starts_with(&copied);
-                sure && found.iter().all(|(_, owner, _)| owner.pid != *pid)
+            .find(|(pid, dumped)| {
+                let sure = *dumped || is_said == Some(true) || path.starts_with(&copied);
+                !is_own && sure && cores.iter().all(|(_, owner, _)| owner.pid != *pid)
             })
             .map(|(pid, _)| pid);
-        let of_container = path.starts_with(&copied) || inside.is_some() || left.is_some();
-        if (is_contained && of_container || ours) && found.len() < MOST {
-            let before = owner.pid;
+        let of_container =
+            path.starts_with(&copied) || inside.is_some() || unnumbered_pid.is_some();
+        if (is_contained && of_container || is_own) && cores.len() < MAX_CORES {
+            let pid_in_core = owner.pid;
             owner.pid = inside
-                .map(|(_, here)| here)
-                .or(left)
+                .map(|(_, host_pid)| host_pid)
+                .or(unnumbered_pid)
                 .copied()
-                .unwrap_or(before);
-            found.push((path, owner, before));
+                .unwrap_or(pid_in_core);
+            cores.push((path, owner, pid_in_core));
         }
     }
     // The core of an emulated program is more useful than that of its emulator, and comes first.
-    found.sort_by_key(|(path, ..)| {
+    cores.sort_by_key(|(path, ..)| {
         !path
             .file_name()
             .and_then(|n| n.to_str())
             .is_some_and(is_of_emulator)
     });
-    found
+    cores
 }
 
 /// Returns the files whose path, name and time fit cores of this trial.
@@ -536,16 +568,16 @@ fn candidate_files(
     variant: &VariantPlan,
     scratch: &Path,
     began: SystemTime,
-    seen: &Observation,
+    observation: &Observation,
 ) -> Vec<PathBuf> {
-    let actors = seen.actors.iter();
+    let actors = observation.actors.iter();
     let plans = actors.filter_map(|actor| variant.actors.get(actor.actor as usize));
     let cwds = plans.map(|plan| PathBuf::from(plan.cwd.as_os_str()));
     let mut folders: Vec<PathBuf> = cwds.chain([scratch.to_owned()]).collect();
     if let Some(folder) = &template.folder {
         // A relative folder is below the working directory of the process.
-        let below: Vec<PathBuf> = folders.iter().map(|cwd| cwd.join(folder)).collect();
-        folders.extend(below);
+        let folders_below: Vec<PathBuf> = folders.iter().map(|cwd| cwd.join(folder)).collect();
+        folders.extend(folders_below);
     }
     // Each core that was copied out of a container is in a separate folder.
     let copied = fs::read_dir(scratch.with_file_name("container"));
@@ -559,7 +591,7 @@ fn candidate_files(
     folders.sort();
     folders.dedup();
     let fresh = |path: &PathBuf| {
-        let modified = fs::metadata(path).and_then(|about| about.modified());
+        let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
         modified.is_ok_and(|time| time + COARSE >= began)
     };
     let entries = folders
@@ -589,27 +621,27 @@ fn unpack_core(path: &Path, pids: &[i32], into: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let pid = pids.iter().find(|pid| name.contains(&format!(".{pid}.")))?;
     fs::create_dir_all(into).ok()?;
-    let to = into.join(format!("unpacked.{pid}"));
-    let wanted = format!("COREDUMP_PID={pid}");
+    let target = into.join(format!("unpacked.{pid}"));
+    let filter = format!("COREDUMP_PID={pid}");
     let words = [
         "dump".as_ref(),
-        wanted.as_ref(),
+        filter.as_ref(),
         "-o".as_ref(),
-        to.as_os_str(),
+        target.as_os_str(),
     ];
-    let until = Instant::now() + UNPACKED_WITHIN;
-    let done = tool::run_program(Path::new("coredumpctl"), &words, until, 0);
-    done.is_ok().then_some(to)
+    let deadline = Instant::now() + UNPACKED_WITHIN;
+    let result = tool::run_program(Path::new("coredumpctl"), &words, deadline, 0);
+    result.is_ok().then_some(target)
 }
 
 /// Moves a file, also to another file system.
-fn move_file(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::rename(from, to) {
+fn move_file(source: &Path, target: &Path) -> io::Result<()> {
+    match fs::rename(source, target) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-            fs::copy(from, to)?;
-            fs::remove_file(from)
+            fs::copy(source, target)?;
+            fs::remove_file(source)
         }
-        done => done,
+        result => result,
     }
 }
 

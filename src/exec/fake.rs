@@ -28,31 +28,31 @@ impl Executor for FakeExecutor {
     ) -> ExecutorFuture<Observation> {
         let script = Arc::clone(&self.0);
         Box::pin(async move {
-            let (time, mut seen) = script(&trial);
+            let (time, mut observation) = script(&trial);
             if time.is_zero() {
-                return seen;
+                return observation;
             }
-            if seen.elapsed.is_zero() {
-                seen.elapsed = time;
+            if observation.elapsed.is_zero() {
+                observation.elapsed = time;
             }
             let begun = tokio::time::Instant::now();
             let halted = tokio::select! {
-                () = tokio::time::sleep(time) => return seen,
+                () = tokio::time::sleep(time) => return observation,
                 halted = halt.wait_for(|halt| *halt != StopUrgency::No) => halted.map(|halt| *halt),
             };
             match halted {
                 Ok(StopUrgency::TimedOut) => {
-                    seen.elapsed = begun.elapsed();
-                    for actor in &mut seen.actors {
+                    observation.elapsed = begun.elapsed();
+                    for actor in &mut observation.actors {
                         actor.ending = Ending::TimedOut {
                             state: 'S',
                             killed: false,
                         };
                     }
                 }
-                _ => seen.interrupted = true,
+                _ => observation.interrupted = true,
             }
-            seen
+            observation
         })
     }
 

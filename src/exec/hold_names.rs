@@ -14,8 +14,8 @@ const FRAMES: usize = 8;
 
 impl CoreCollector {
     /// Names the points that a trial reached, and both sides of the races that were seen in it.
-    pub(super) fn name_hold_points(&self, variant: &VariantPlan, seen: &mut Observation) {
-        let Some(holds) = &mut seen.holds else {
+    pub(super) fn name_hold_points(&self, variant: &VariantPlan, observation: &mut Observation) {
+        let Some(holds) = &mut observation.holds else {
             return;
         };
         let root = self.root_of_holds(variant, holds);
@@ -53,9 +53,12 @@ impl CoreCollector {
             let threads = examiner.examine_core(file).map(|autopsy| autopsy.threads);
             let _ = std::fs::remove_file(file);
             for side in [&mut race.held, &mut race.other] {
-                let known = threads.iter().flatten().find(|one| one.tid == side.tid);
+                let held_thread = threads
+                    .iter()
+                    .flatten()
+                    .find(|thread| thread.tid == side.tid);
                 // The instruction of the access is known; the stack is that of the instruction behind it.
-                if let Some(thread) = known {
+                if let Some(thread) = held_thread {
                     let callers = thread
                         .frames
                         .iter()

@@ -9,20 +9,20 @@ use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
 /// Limit of files that are copied for a core.
-const MOST: usize = 200;
+const MAX_FILES: usize = 200;
 
 /// Folders with files from images; dropping this value removes them.
 pub(super) struct ImageFolders {
     folder: PathBuf,
     /// Number of each image, and the files that were requested from it.
-    known: BTreeMap<(String, String), (usize, BTreeSet<PathBuf>)>,
+    known_files: BTreeMap<(String, String), (usize, BTreeSet<PathBuf>)>,
 }
 
 impl ImageFolders {
     pub(super) fn new(trials: &Path) -> Self {
         Self {
             folder: trials.join("images"),
-            known: BTreeMap::new(),
+            known_files: BTreeMap::new(),
         }
     }
 
@@ -51,38 +51,41 @@ impl ImageFolders {
             .image
             .fill_marks(&[("{variant}", variant)])
             .to_string();
-        let next = self.known.len();
-        let which = (container.engine.clone(), image.clone());
-        let (number, known) = self.known.entry(which).or_insert((next, BTreeSet::new()));
+        let next = self.known_files.len();
+        let image_key = (container.engine.clone(), image.clone());
+        let (number, known_files) = self
+            .known_files
+            .entry(image_key)
+            .or_insert((next, BTreeSet::new()));
         let root = self.folder.join(number.to_string());
         // A path in a core may be crafted to lead out of the folder.
         let fresh: Vec<PathBuf> = files
             .into_iter()
             .filter(|file| is_plain(file))
-            .take(MOST)
-            .filter(|file| known.insert(file.clone()))
+            .take(MAX_FILES)
+            .filter(|file| known_files.insert(file.clone()))
             .collect();
         if !fresh.is_empty() {
-            let me = std::process::id().cast_signed();
-            let name = format!("provoke-files-{me}-{number}");
-            let there = engine.create_container(&name, &engine::process_mark(me), &image);
+            let own_pid = std::process::id().cast_signed();
+            let name = format!("provoke-files-{own_pid}-{number}");
+            let is_created = engine.create_container(&name, &engine::process_mark(own_pid), &image);
             for file in fresh {
-                let to = root.join(file.strip_prefix("/").unwrap_or(&file));
-                let _ = to.parent().map(fs::create_dir_all);
-                let copied = there
+                let target = root.join(file.strip_prefix("/").unwrap_or(&file));
+                let _ = target.parent().map(fs::create_dir_all);
+                let copied = is_created
                     && engine
-                        .copy_file(&name, &file.to_string_lossy(), &to)
+                        .copy_file(&name, &file.to_string_lossy(), &target)
                         .is_ok();
-                if !copied || !is_file(&to) {
+                if !copied || !is_file(&target) {
                     // Remove folders and links from the image, because the path of the next file
                     // may lead through them.
-                    let _ = fs::remove_dir_all(&to);
+                    let _ = fs::remove_dir_all(&target);
                     if file.is_file() {
-                        let _ = symlink(&file, &to);
+                        let _ = symlink(&file, &target);
                     }
                 }
             }
-            if there {
+            if is_created {
                 engine.remove_one(&name);
             }
         }
@@ -92,14 +95,14 @@ impl ImageFolders {
 
 /// Returns whether a path is absolute and contains only names.
 fn is_plain(path: &Path) -> bool {
-    let mut parts = path.components();
-    parts.next() == Some(Component::RootDir)
-        && parts.all(|part| matches!(part, Component::Normal(_)))
+    let mut components = path.components();
+    components.next() == Some(Component::RootDir)
+        && components.all(|component| matches!(component, Component::Normal(_)))
 }
 
 /// Returns whether a path is a regular file and not a symlink.
 fn is_file(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|about| about.is_file())
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
 impl Drop for ImageFolders {

@@ -35,7 +35,7 @@ impl KeptCores {
             });
         let sizes = files.filter_map(|file| file.metadata().ok());
         Self {
-            bytes: sizes.map(|about| about.blocks() * 512).sum(),
+            bytes: sizes.map(|metadata| metadata.blocks() * 512).sum(),
             signatures: BTreeSet::new(),
         }
     }
@@ -44,27 +44,27 @@ impl KeptCores {
     pub fn add_failure(
         &mut self,
         signature: SignatureId,
-        seen: &mut Observation,
+        observation: &mut Observation,
     ) -> Option<String> {
-        let bytes: u64 = all_cores(seen).map(|core| core_size(core)).sum();
+        let bytes: u64 = all_cores(observation).map(|core| core_size(core)).sum();
         if bytes == 0 {
             return None;
         }
-        let folder = all_cores(seen).find_map(|core| {
+        let folder = all_cores(observation).find_map(|core| {
             let folder = Path::new(core.file.as_os_str()).parent();
             folder.map(Path::to_owned)
         });
         let free = folder.and_then(|folder| host::free_space(&folder));
-        let known = self.signatures.contains(&signature);
-        let kept = self.bytes + bytes;
-        let why_not = if !known && self.signatures.len() >= SIGNATURES {
+        let is_known = self.signatures.contains(&signature);
+        let kept_bytes = self.bytes + bytes;
+        let why_not = if !is_known && self.signatures.len() >= SIGNATURES {
             Some(format!("{SIGNATURES} different failures have cores"))
-        } else if kept > BYTES {
+        } else if kept_bytes > BYTES {
             Some(format!(
                 "the cores of a run take up at most {} GiB",
                 BYTES >> 30
             ))
-        } else if free.is_some_and(|free| kept > (free + kept) / SHARE) {
+        } else if free.is_some_and(|free| kept_bytes > (free + kept_bytes) / SHARE) {
             Some(format!(
                 "the cores of a run take up at most 1/{SHARE} of the free disk space"
             ))
@@ -73,38 +73,38 @@ impl KeptCores {
         };
         if why_not.is_none() {
             self.signatures.insert(signature);
-            self.bytes = kept;
+            self.bytes = kept_bytes;
         }
         why_not
     }
 }
 
 /// Returns every core of a trial: of crashes, of hangs, and of leaked processes.
-fn all_cores(seen: &mut Observation) -> impl Iterator<Item = &mut CoreObservation> {
-    let hung = seen.hang.iter_mut().flat_map(|hang| &mut hang.cores);
-    let left = seen
+fn all_cores(observation: &mut Observation) -> impl Iterator<Item = &mut CoreObservation> {
+    let hung = observation.hang.iter_mut().flat_map(|hang| &mut hang.cores);
+    let leaked_cores = observation
         .residue
         .leaked
         .iter_mut()
         .filter_map(|process| process.core.as_mut());
-    seen.cores.iter_mut().chain(hung).chain(left)
+    observation.cores.iter_mut().chain(hung).chain(leaked_cores)
 }
 
 /// Removes the core files of a trial, which have already been analysed. Returns whether there were
 /// any.
-pub fn remove_cores(seen: &mut Observation) -> bool {
-    let mut any = false;
-    for core in all_cores(seen) {
+pub fn remove_cores(observation: &mut Observation) -> bool {
+    let mut removed_any = false;
+    for core in all_cores(observation) {
         let file = std::mem::take(&mut core.file);
         // The file may be missing, and other errors have no consequence here.
         let _ = fs::remove_file(file.as_os_str());
-        any = true;
+        removed_any = true;
     }
-    any
+    removed_any
 }
 
 fn core_size(core: &CoreObservation) -> u64 {
-    fs::metadata(core.file.as_os_str()).map_or(0, |about| about.blocks() * 512)
+    fs::metadata(core.file.as_os_str()).map_or(0, |metadata| metadata.blocks() * 512)
 }
 
 #[cfg(test)]

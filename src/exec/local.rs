@@ -62,7 +62,7 @@ struct ExecutorContext {
     collector: CoreCollector,
     /// Settings of services under load.
     lives: Option<ServiceContext>,
-    around: UsageMonitor,
+    usage: UsageMonitor,
     /// Proxy to the container engine, if objects of trials are tracked.
     doors: Option<EngineProxies>,
     /// Held by a trial that may dump a core, if all cores have the same name and would overwrite
@@ -114,7 +114,7 @@ impl LocalExecutor {
             leaks: plan.rules.leaks,
             service: service
                 .as_ref()
-                .map(|one| one.socket_path().as_os_str().into()),
+                .map(|service| service.socket_path().as_os_str().into()),
             door: doors.as_ref().map(EngineProxies::for_slot),
             patterns: oracle::output_patterns(&plan.rules),
             ready: plan.load.as_ref().and_then(|load| match &load.ready {
@@ -137,7 +137,7 @@ impl LocalExecutor {
                 evidence: trials.to_owned(),
                 live: Arc::default(),
             }),
-            around: UsageMonitor::default(),
+            usage: UsageMonitor::default(),
             doors,
             one_dump: core_pattern::cores_overwrite_each_other().then(Mutex::default),
             pids: Register::new(service.iter().map(PodmanService::pid).collect()),
@@ -167,7 +167,11 @@ impl LocalExecutor {
             variant: variant.unwrap_or_default(),
             own: variant.is_some(),
             command: command.clone(),
-            cwd: self.cwd.clone().filter(|_| variant.is_none()),
+            cwd: if variant.is_none() {
+                self.cwd.clone()
+            } else {
+                None
+            },
         };
         self.shared
             .run_steward_hook(&self.steward, &hook, &mut halt)
@@ -187,8 +191,8 @@ impl LocalExecutor {
     }
 
     /// Removes the folders that were created for variants below this one, except those in `kept`.
-    pub fn clean_up(&self, below: &Path, kept: &[VariantId]) {
-        self.shared.maker.clean_up(below, kept);
+    pub fn clean_up(&self, folder: &Path, kept: &[VariantId]) {
+        self.shared.maker.clean_up(folder, kept);
     }
 
     /// Ends every slot and all processes below the slots. Returns the errors.
@@ -228,7 +232,7 @@ impl Executor for LocalExecutor {
     }
 
     fn make_room(&self) -> Vec<VariantId> {
-        let (gone, old) = self.shared.maker.make_room();
+        let (removed, old) = self.shared.maker.make_room();
         if !old.is_empty() {
             tokio::task::spawn_blocking(move || {
                 for folder in old {
@@ -237,7 +241,7 @@ impl Executor for LocalExecutor {
                 }
             });
         }
-        gone
+        removed
     }
 
     fn run_trial(
@@ -246,39 +250,37 @@ impl Executor for LocalExecutor {
         mut halt: watch::Receiver<StopUrgency>,
     ) -> ExecutorFuture<Observation> {
         // Reserve the folder first, so that it is not evicted.
-        let used = self.shared.maker.use_of(trial.variant);
+        let folder_guard = self.shared.maker.use_of(trial.variant);
         let (shared, lane) = (
             Arc::clone(&self.shared),
             Arc::clone(&self.lanes[trial.lane.index()]),
         );
         Box::pin(async move {
-            let _used = used;
+            let _used = folder_guard;
             let mut lane = lane.lock().await;
-            let alone = shared
-                .one_dump
-                .as_ref()
-                .filter(|_| shared.dumps_cores(&trial));
-            let _alone = match alone {
-                Some(alone) => Some(alone.lock().await),
-                None => None,
+            let _dump_guard = match &shared.one_dump {
+                Some(one_dump) if shared.dumps_cores(&trial) => Some(one_dump.lock().await),
+                _ => None,
             };
             let began = SystemTime::now();
-            let mut done = shared.run_trial(&mut lane, &trial, &mut halt).await;
-            if let Ok(seen) = &mut done {
-                seen.around = shared.around.sample_size();
+            let mut result = shared.run_trial(&mut lane, &trial, &mut halt).await;
+            if let Ok(observation) = &mut result {
+                observation.around = shared.usage.sample_size();
             }
-            match done {
-                Ok(seen) if leaves_more(&seen) || shared.dumps_cores(&trial) => {
-                    Arc::clone(&shared).look_closer(&trial, began, seen).await
+            match result {
+                Ok(observation) if leaves_more(&observation) || shared.dumps_cores(&trial) => {
+                    Arc::clone(&shared)
+                        .look_closer(&trial, began, observation)
+                        .await
                 }
-                Ok(seen) => seen,
+                Ok(observation) => observation,
                 Err(error) => {
-                    let lost = shared.reap_lost_slot(&mut lane, &error);
+                    let reason = shared.reap_lost_slot(&mut lane, &error);
                     if let Some(doors) = &shared.doors {
                         doors.remove_objects_of_lane(trial.lane);
                     }
                     Observation {
-                        lost: Some(lost),
+                        lost: Some(reason),
                         ..Observation::default()
                     }
                 }
@@ -316,7 +318,10 @@ fn start_service(plan: &Plan, trials: &Path) -> Option<PodmanService> {
 fn fold_complaints(complaints: Vec<String>) -> Vec<String> {
     let mut folded: Vec<(String, u64)> = Vec::new();
     for text in complaints {
-        match folded.iter_mut().find(|(known, _)| *known == text) {
+        match folded
+            .iter_mut()
+            .find(|(known_text, _)| *known_text == text)
+        {
             Some((_, times)) => *times += 1,
             None => folded.push((text, 1)),
         }
@@ -330,27 +335,27 @@ fn fold_complaints(complaints: Vec<String>) -> Vec<String> {
 
 /// Returns the longest time that a slot may take for a trial: the sum of all time limits.
 fn longest_duration(trial: &Trial, recipe: &VariantRecipe) -> Duration {
-    let hooks = [&recipe.prepare, &recipe.conclude]
+    let hook_count = [&recipe.prepare, &recipe.conclude]
         .into_iter()
         .flatten()
         .count();
-    let hooks = (slot::HOOK_TIMEOUT + recipe.grace) * u32::try_from(hooks).unwrap_or(0);
-    let parts = [recipe.grace, recipe.settle, hooks, TO_LOOK_AND_KILL];
-    parts
+    let hooks = (slot::HOOK_TIMEOUT + recipe.grace) * u32::try_from(hook_count).unwrap_or(0);
+    let durations = [recipe.grace, recipe.settle, hooks, TO_LOOK_AND_KILL];
+    durations
         .into_iter()
         .fold(trial.timeout, Duration::saturating_add)
 }
 
 /// Returns whether evidence remains to be read after the trial: cores that provoke wrote, lines of the
 /// kernel log, or points that have no names yet.
-fn leaves_more(seen: &Observation) -> bool {
-    let leaked = &seen.residue.leaked;
-    let traced = !seen.cores.is_empty();
+fn leaves_more(observation: &Observation) -> bool {
+    let leaked = &observation.residue.leaked;
+    let traced = !observation.cores.is_empty();
     traced
-        || seen.hang.is_some()
-        || !seen.kernel.is_empty()
+        || observation.hang.is_some()
+        || !observation.kernel.is_empty()
         || leaked.iter().any(|process| process.core.is_some())
-        || seen
+        || observation
             .holds
             .as_ref()
             .is_some_and(|holds| !holds.learned.is_empty() || !holds.races.is_empty())
@@ -365,23 +370,23 @@ impl ExecutorContext {
         halt: &mut watch::Receiver<StopUrgency>,
     ) -> io::Result<Option<FailedHook>> {
         let mut steward = steward.lock().await;
-        let done = self
+        let result = self
             .run_hook(&mut steward, hook, halt)
             .await
             .map_err(|error| io::Error::other(self.reap_lost_slot(&mut steward, &error)));
-        self.around
+        self.usage
             .set_steward(steward.as_ref().map(SlotHandle::pid));
-        done
+        result
     }
 
     /// Runs blocking work on a separate thread.
     async fn spawn_blocking<T: Send + 'static>(
         self: &Arc<Self>,
-        what: impl FnOnce(&Self) -> T + Send + 'static,
+        action: impl FnOnce(&Self) -> T + Send + 'static,
     ) -> Result<T, String> {
         let shared = Arc::clone(self);
-        let done = tokio::task::spawn_blocking(move || what(&shared)).await;
-        done.map_err(|error| error.to_string())
+        let result = tokio::task::spawn_blocking(move || action(&shared)).await;
+        result.map_err(|error| error.to_string())
     }
 
     fn learn_variant(&self, id: VariantId, variant: &VariantPlan) {
@@ -412,7 +417,7 @@ impl ExecutorContext {
         self: Arc<Self>,
         trial: &Trial,
         began: SystemTime,
-        mut seen: Observation,
+        mut observation: Observation,
     ) -> Observation {
         let dumped = self.dumps_cores(trial);
         let (trial, recipe) = (trial.clone(), self.recipe_of(trial.variant));
@@ -421,18 +426,20 @@ impl ExecutorContext {
             if dumped {
                 shared
                     .collector
-                    .collect_cores(&trial, variant, began, &mut seen);
+                    .collect_cores(&trial, variant, began, &mut observation);
             }
             shared
                 .collector
-                .examine_cores(trial.id.0, variant, &mut seen);
-            shared.collector.name_places(variant, began, &mut seen);
-            shared.collector.name_hold_points(variant, &mut seen);
-            seen
+                .examine_cores(trial.id.0, variant, &mut observation);
+            shared
+                .collector
+                .name_places(variant, began, &mut observation);
+            shared.collector.name_hold_points(variant, &mut observation);
+            observation
         });
         // Only a bug in provoke can cause an error here; only this trial is lost.
-        looked.await.unwrap_or_else(|lost| Observation {
-            lost: Some(lost),
+        looked.await.unwrap_or_else(|error| Observation {
+            lost: Some(error),
             ..Observation::default()
         })
     }
@@ -474,9 +481,9 @@ impl ExecutorContext {
             return Ok(lives.attach_to_service(trial, &recipe.variant, halt).await);
         }
         if let Some(lives) = &self.lives
-            && let Some(seen) = lives.in_the_way(trial, &recipe.variant).await
+            && let Some(observation) = lives.in_the_way(trial, &recipe.variant).await
         {
-            return Ok(seen);
+            return Ok(observation);
         }
         let slot = self.started_slot(lane)?;
         slot.learn_variant(trial.variant, &recipe).await?;
@@ -485,7 +492,7 @@ impl ExecutorContext {
         if let Some(doors) = &self.doors {
             doors.enter_trial(trial);
         }
-        let mut seen = match &self.lives {
+        let mut observation = match &self.lives {
             Some(lives) => {
                 lives
                     .run_under_load(slot, trial, &recipe.variant, halt)
@@ -494,13 +501,13 @@ impl ExecutorContext {
             None => slot.run_trial(trial, halt).await?,
         };
         if slot.take_was_stopped() {
-            seen.lost = Some("its slot was stopped by a signal and continued".to_owned());
+            observation.lost = Some("its slot was stopped by a signal and continued".to_owned());
         }
         self.complaints
             .lock()
             .expect("no panic")
             .append(&mut slot.complaints);
-        Ok(seen)
+        Ok(observation)
     }
 
     /// Reaps an unresponsive slot, and kills its remaining processes. Returns a description.
@@ -508,22 +515,22 @@ impl ExecutorContext {
         let Some(mut slot) = lane.take() else {
             return format!("cannot start its slot: {error}");
         };
-        let how = slot.kill_and_wait();
+        let end_text = slot.kill_and_wait();
         self.pids
             .lock()
             .expect("no panic")
-            .retain(|known| *known != slot.pid());
+            .retain(|pid| *pid != slot.pid());
         self.kill_orphans();
         for engine in self.plan_engines() {
             engine.remove_orphans(Some(slot.pid()));
         }
         let complaints = slot.complaints.join("; ");
-        let why = if complaints.is_empty() {
+        let reason = if complaints.is_empty() {
             error.to_string()
         } else {
             complaints
         };
-        format!("its slot was lost: {why} ({how})")
+        format!("its slot was lost: {reason} ({end_text})")
     }
 
     /// Returns the engines that run containers of the plan.
@@ -531,18 +538,20 @@ impl ExecutorContext {
         let recipes = self.recipes.lock().expect("no panic");
         let actors = recipes.values().flat_map(|recipe| &recipe.variant.actors);
         let containers = actors.filter_map(|actor| actor.container.as_ref());
-        let names: BTreeSet<&str> = containers.map(|one| one.engine.as_str()).collect();
+        let names: BTreeSet<&str> = containers
+            .map(|container| container.engine.as_str())
+            .collect();
         names.into_iter().filter_map(Engine::find_in_path).collect()
     }
 
     /// Kills all children of provoke that are not slots: the orphans of a lost slot. Does not wait
     /// for processes that cannot be killed.
     fn kill_orphans(&self) {
-        let me = std::process::id().cast_signed();
+        let own_pid = std::process::id().cast_signed();
         let pids = self.pids.lock().expect("no panic");
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
-            let strays: Vec<i32> = process::child_pids(me)
+            let strays: Vec<i32> = process::child_pids(own_pid)
                 .into_iter()
                 .filter(|pid| !pids.contains(pid))
                 .collect();
@@ -550,8 +559,8 @@ impl ExecutorContext {
                 return;
             }
             for stray in strays {
-                let all = process::descendant_pids(stray).into_iter().chain([stray]);
-                all.for_each(|pid| drop(signals::send_signal(pid, Signal::KILL)));
+                let pids = process::descendant_pids(stray).into_iter().chain([stray]);
+                pids.for_each(|pid| drop(signals::send_signal(pid, Signal::KILL)));
                 child::reap_if_ended(stray);
             }
             std::thread::sleep(Duration::from_millis(1));

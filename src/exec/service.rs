@@ -31,7 +31,7 @@ pub(super) struct ServiceContext {
 /// Clients of a trial while they run.
 pub(super) struct RunningClients {
     task: JoinHandle<LoadObservation>,
-    said: watch::Sender<bool>,
+    said_sender: watch::Sender<bool>,
     death: watch::Sender<Option<Instant>>,
     halt: watch::Sender<bool>,
 }
@@ -62,7 +62,7 @@ impl ServiceContext {
         halt: &mut watch::Receiver<StopUrgency>,
     ) -> io::Result<Observation> {
         slot.send_order(&SlotOrder::Run(trial.clone())).await?;
-        let mut told = StopUrgency::No;
+        let mut urgency_told = StopUrgency::No;
         let mut clients: Option<RunningClients> = None;
         let mut load: Option<LoadObservation> = None;
         let mut sizes = ServiceUsage::default();
@@ -76,7 +76,7 @@ impl ServiceContext {
                         sizes = ServiceUsage::of_pids(sized);
                         clients = Some(self.start_clients(trial, variant, pids));
                     }
-                    SlotReply::Said => tell_clients(clients.as_ref(), |one| one.said.send_replace(true)),
+                    SlotReply::Said => tell_clients(clients.as_ref(), |one| one.said_sender.send_replace(true)),
                     SlotReply::Died(at) => {
                         // The message arrives later, when another process may already have replaced
                         // the crashed one.
@@ -89,15 +89,15 @@ impl ServiceContext {
                             load = Some(finished_load(clients).await);
                         }
                         seen.load = Some(Box::new(LoadObservation {
-                            sizes: sizes.seen,
+                            sizes: sizes.samples,
                             ..load.unwrap_or_default()
                         }));
                         return Ok(*seen);
                     }
                     _ => {}
                 },
-                level = wait_for_raise(halt, told) => {
-                    told = level;
+                level = wait_for_raise(halt, urgency_told) => {
+                    urgency_told = level;
                     tell_clients(clients.as_ref(), RunningClients::ask_to_end);
                     slot.send_order(&stop_order(level)).await?;
                 }
@@ -117,7 +117,7 @@ impl ServiceContext {
         variant: &VariantPlan,
         pids: Vec<i32>,
     ) -> RunningClients {
-        let (said, has_said) = watch::channel(false);
+        let (sender, has_said) = watch::channel(false);
         let (death, has_died) = watch::channel(None);
         let (halt, is_halted) = watch::channel(false);
         let cut = match &variant.choice {
@@ -141,7 +141,7 @@ impl ServiceContext {
         let task = tokio::spawn(load::drive_service(life));
         RunningClients {
             task,
-            said,
+            said_sender: sender,
             death,
             halt,
         }
@@ -157,10 +157,10 @@ impl RunningClients {
     /// Tells the clients that the service crashed this long ago.
     pub(super) fn report_death(&self, ago: Duration) -> bool {
         let now = Instant::now();
-        let at = now.checked_sub(ago).unwrap_or(now);
+        let ended_at = now.checked_sub(ago).unwrap_or(now);
         self.death.send_if_modified(|death| {
             let is_new = death.is_none();
-            death.get_or_insert(at);
+            death.get_or_insert(ended_at);
             is_new
         })
     }
@@ -169,9 +169,9 @@ impl RunningClients {
 /// Sizes of a service under load over time.
 pub(super) struct ServiceUsage {
     pids: Vec<i32>,
-    since: Option<Instant>,
+    started: Option<Instant>,
     next: Instant,
-    pub(super) seen: Vec<(u64, TotalUsage)>,
+    pub(super) samples: Vec<(u64, TotalUsage)>,
 }
 
 impl Default for ServiceUsage {
@@ -184,9 +184,9 @@ impl ServiceUsage {
     pub(super) fn of_pids(pids: Vec<i32>) -> Self {
         Self {
             pids,
-            since: None,
+            started: None,
             next: Instant::now(),
-            seen: Vec::new(),
+            samples: Vec::new(),
         }
     }
 
@@ -201,25 +201,25 @@ impl ServiceUsage {
     /// Measures the service while it is under load, at growing intervals, so that long trials do
     /// not fill the journal.
     pub(super) fn sample_now(&mut self, live: &LoadProgress) {
-        let below = self
+        let descendants = self
             .pids
             .iter()
             .flat_map(|pid| process::descendant_pids(*pid));
-        let all: Vec<i32> = self.pids.iter().copied().chain(below).collect();
-        let pause = pause_after(all.len() as u64);
+        let pids: Vec<i32> = self.pids.iter().copied().chain(descendants).collect();
+        let pause = pause_after(pids.len() as u64);
         self.next = Instant::now() + pause;
         if live.current_stage() != LoadStage::Loading {
             return;
         }
-        let after = self.since.get_or_insert_with(Instant::now).elapsed();
+        let after = self.started.get_or_insert_with(Instant::now).elapsed();
         self.next = Instant::now() + pause.max(after / LOOKS);
         let ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-        self.seen.push((ms, size_of(&all)));
+        self.samples.push((ms, size_of(&pids)));
     }
 }
 
-fn tell_clients<T>(clients: Option<&RunningClients>, what: impl FnOnce(&RunningClients) -> T) {
-    clients.map(what);
+fn tell_clients<T>(clients: Option<&RunningClients>, action: impl FnOnce(&RunningClients) -> T) {
+    clients.map(action);
 }
 
 /// Waits for the end of the clients, if there are any.

@@ -45,9 +45,12 @@ pub(super) struct SlotHandle {
 impl SlotHandle {
     /// Starts a slot from the running binary.
     pub(super) fn start_from(binary: &Path) -> io::Result<Self> {
-        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        let (input, output) = (OwnedFd::from(theirs.try_clone()?), OwnedFd::from(theirs));
+        let (own_end, slot_end) = std::os::unix::net::UnixStream::pair()?;
+        own_end.set_nonblocking(true)?;
+        let (input, output) = (
+            OwnedFd::from(slot_end.try_clone()?),
+            OwnedFd::from(slot_end),
+        );
         let group = SlotGroup::try_create();
         let mut command = Command::new(binary);
         command
@@ -62,7 +65,7 @@ impl SlotHandle {
         let child = tool::spawn_and_continue(&mut command)?;
         Ok(Self {
             child,
-            line: BufReader::new(UnixStream::from_std(ours)?),
+            line: BufReader::new(UnixStream::from_std(own_end)?),
             unread: Vec::new(),
             knows: BTreeSet::new(),
             answer_until: None,
@@ -96,15 +99,15 @@ impl SlotHandle {
         halt: &mut watch::Receiver<StopUrgency>,
     ) -> io::Result<Observation> {
         self.send_order(&SlotOrder::Run(trial.clone())).await?;
-        let mut told = StopUrgency::No;
+        let mut urgency = StopUrgency::No;
         loop {
             tokio::select! {
                 reply = self.next_reply() => match reply? {
                     SlotReply::Finished(id, seen) if id == trial.id => return Ok(*seen),
                     _ => {}
                 },
-                level = wait_for_raise(halt, told) => {
-                    told = level;
+                level = wait_for_raise(halt, urgency) => {
+                    urgency = level;
                     self.send_order(&stop_order(level)).await?;
                 }
             }
@@ -117,14 +120,14 @@ impl SlotHandle {
         halt: &mut watch::Receiver<StopUrgency>,
     ) -> io::Result<Option<FailedHook>> {
         self.send_order(&SlotOrder::Hook(hook.clone())).await?;
-        let mut told = StopUrgency::No;
+        let mut urgency = StopUrgency::No;
         loop {
             tokio::select! {
                 reply = self.next_reply() => if let SlotReply::Hooked(seen) = reply? {
                     return Ok(seen);
                 },
-                level = wait_for_raise(halt, told) => {
-                    told = level;
+                level = wait_for_raise(halt, urgency) => {
+                    urgency = level;
                     self.send_order(&stop_order(level)).await?;
                 }
             }
@@ -141,8 +144,8 @@ impl SlotHandle {
         let _ = self.line.get_mut().shutdown().await;
         self.answer_within(CLOSE_WITHIN);
         while self.next_reply().await.is_ok() {}
-        let until = Instant::now() + END_WITHIN;
-        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+        let deadline = Instant::now() + END_WITHIN;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
             self.continue_if_stopped();
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -153,8 +156,8 @@ impl SlotHandle {
     /// Kills the slot; returns how it ended.
     pub(super) fn kill_and_wait(&mut self) -> String {
         let _ = self.child.kill();
-        let ended = self.child.wait();
-        ended.map_or_else(|error| error.to_string(), |status| status.to_string())
+        let exit = self.child.wait();
+        exit.map_or_else(|error| error.to_string(), |status| status.to_string())
     }
 
     /// Sets the time limit of the slot's next answer.
@@ -233,13 +236,13 @@ pub(super) fn stop_order(level: StopUrgency) -> SlotOrder {
     }
 }
 
-/// Waits until the halt level is higher than `told`.
+/// Waits until the halt level is higher than `urgency`.
 pub(super) async fn wait_for_raise(
     halt: &mut watch::Receiver<StopUrgency>,
-    told: StopUrgency,
+    urgency: StopUrgency,
 ) -> StopUrgency {
     let level = halt
-        .wait_for(|level| *level > told)
+        .wait_for(|level| *level > urgency)
         .await
         .map(|level| *level);
     match level {

@@ -45,9 +45,9 @@ impl UsageMonitor {
         if Instant::now() < next.at {
             return None;
         }
-        let seen = size_of(&process::descendant_pids(next.steward));
-        next.at = Instant::now() + pause_after(seen.processes);
-        (seen.threads > 0).then_some(seen)
+        let usage = size_of(&process::descendant_pids(next.steward));
+        next.at = Instant::now() + pause_after(usage.processes);
+        (usage.threads > 0).then_some(usage)
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) fn size_of(pids: &[i32]) -> TotalUsage {
         .iter()
         .filter_map(|pid| process::process_size(*pid))
         .collect();
-    let sum = |part: fn(&process::ProcessUsage) -> u64| sizes.iter().map(part).sum();
+    let sum = |quantity: fn(&process::ProcessUsage) -> u64| sizes.iter().map(quantity).sum();
     TotalUsage {
         rss_kib: sum(|size| size.rss_kib),
         processes: sizes.len() as u64,

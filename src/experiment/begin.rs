@@ -28,8 +28,8 @@ impl Experiment {
     ) -> Result<Self, ExperimentError> {
         // Without this check, each slot would begin the experiment again.
         if is_helper() {
-            let what = "this process is a helper of another experiment";
-            return Err(ExperimentError::could_not(what).with_hint(
+            let message = "this process is a helper of another experiment";
+            return Err(ExperimentError::could_not(message).with_hint(
                 "call `provoke::experiment::serve_if_helper()` at the beginning of `main`",
             ));
         }
@@ -54,7 +54,7 @@ impl Experiment {
         let survey = survey_trials(&plan, &[&root, folder.path()], &settings.report_files);
         earlier_runs::add_to_search(&mut plan, &host, &survey);
         // The time of the journal file and that of its first event are compared before its commands are run again.
-        let at = jiff::Timestamp::now().as_second();
+        let time = jiff::Timestamp::now().as_second();
         let mut journal = Journal::open_for_append(&folder.journal_path())?;
         plan.add_settings(host.cpus);
         let started = Event::RunStarted {
@@ -62,12 +62,12 @@ impl Experiment {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             run: settings.out.as_ref().map_or_else(
                 || folder.run_name(),
-                |out| out.to_string_lossy().into_owned(),
+                |folder| folder.to_string_lossy().into_owned(),
             ),
             plan: Box::new(plan),
             survey,
             host,
-            at,
+            at: time,
         };
         journal.add_event(&started)?;
         let state = State::begin_fold(started, questions::begin_memory)
@@ -80,8 +80,9 @@ impl Experiment {
             announced: Vec::new(),
         };
         experiment.note_cautions(observer);
-        let asked = experiment.state.plan.question.as_search();
-        if asked.is_some_and(|asked| asked.raise_rate) && experiment.state.raise.is_none() {
+        let question = experiment.state.plan.question.as_search();
+        if question.is_some_and(|question| question.raise_rate) && experiment.state.raise.is_none()
+        {
             let text =
                 "--raise-rate has no other setting to try: -j and --copies are high enough already";
             experiment.record_note(NoteLevel::Info, text.to_owned(), observer);
@@ -122,11 +123,11 @@ fn this_host() -> Host {
 /// Checks the program of a plain run before anything is stored. Other commands may be created first.
 fn check_program(plan: &Plan) -> Result<(), ExperimentError> {
     match plan.variants.as_slice() {
-        [only]
+        [variant]
             if plan.space.is_none()
                 && plan.hooks.setup.is_none()
-                && only.hooks.setup.is_none()
-                && only.edits.is_empty() =>
+                && variant.hooks.setup.is_none()
+                && variant.edits.is_empty() =>
         {
             check_commands(plan, VariantId(0))
         }
@@ -137,8 +138,19 @@ fn check_program(plan: &Plan) -> Result<(), ExperimentError> {
 /// Adds the position in the scenario file to the reason why a variant cannot be prepared, if there is a file.
 fn locate_refusal(plan: &Plan, unready: PreparationError) -> ExperimentError {
     match (unready, &plan.scenario) {
-        (PreparationError::Refused { what, at, hint }, Some(file)) => {
-            let refusal = PlanError { what, at, hint };
+        (
+            PreparationError::Refused {
+                what: message,
+                at,
+                hint,
+            },
+            Some(file),
+        ) => {
+            let refusal = PlanError {
+                message,
+                position: at,
+                hint,
+            };
             scenario::complain_about(Path::new(file.as_os_str()), refusal).into()
         }
         (unready, _) => unready.into(),
@@ -151,7 +163,7 @@ fn survey_trials(plan: &Plan, directories: &[&Path], report_files: &[PathBuf]) -
     let directories = directories.iter().map(|directory| directory.to_path_buf());
     let reports = report_files.iter().cloned();
     let earlier_reports = store::written_reports(&default_root());
-    let ours: Vec<PathBuf> = directories.chain(reports).chain(earlier_reports).collect();
-    survey::add_files(&mut survey, plan, &ours);
+    let own_folders: Vec<PathBuf> = directories.chain(reports).chain(earlier_reports).collect();
+    survey::add_files(&mut survey, plan, &own_folders);
     survey
 }

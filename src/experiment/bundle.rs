@@ -33,22 +33,22 @@ pub fn write_bundle(
     file: &Path,
 ) -> Result<(), ExperimentError> {
     let cannot_write = |error: BundleError| {
-        let what = format!("cannot write the bundle `{}`", file.to_safe());
-        ExperimentError::could_not(what).because(error)
+        let message = format!("cannot write the bundle `{}`", file.to_safe());
+        ExperimentError::could_not(message).because(error)
     };
     let secrets = Secrets::of_run(&folder.journal_path())?;
     // Written to a temporary file first, so that no incomplete bundle remains, and no link is followed.
-    let mut beside = file.as_os_str().to_owned();
-    beside.push(".part");
-    let beside = PathBuf::from(beside);
-    let to = files::create_private(&beside).map_err(|error| cannot_write(error.into()))?;
-    let mut archive = tar::Builder::new(GzEncoder::new(to, Compression::default()));
+    let mut temporary_name = file.as_os_str().to_owned();
+    temporary_name.push(".part");
+    let temporary = PathBuf::from(temporary_name);
+    let output = files::create_private(&temporary).map_err(|error| cannot_write(error.into()))?;
+    let mut archive = tar::Builder::new(GzEncoder::new(output, Compression::default()));
     let written = fill_archive(&mut archive, folder, report, shared, &secrets);
     let finished = written
         .and_then(|()| Ok(archive.into_inner()?.finish()?.sync_all()?))
-        .and_then(|()| Ok(fs::rename(&beside, file)?));
+        .and_then(|()| Ok(fs::rename(&temporary, file)?));
     if let Err(error) = finished {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
         return Err(cannot_write(error));
     }
     Ok(())
@@ -186,7 +186,7 @@ fn read_regular(path: &Path) -> Option<Vec<u8>> {
 
 /// Returns whether this is a directory and not a link.
 fn is_folder(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|about| about.is_dir())
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
 /// Returns the sorted entries of a directory; empty if it does not exist.

@@ -15,21 +15,21 @@ pub fn compare_two_runs(
     right: &str,
     show_secrets: bool,
 ) -> Result<RunComparison, ExperimentError> {
-    let (left, right) = (read_state(left)?, read_state(right)?);
-    let differences = find_differences(facts_of_run(&left), facts_of_run(&right)).into_iter();
+    let (left_run, right) = (read_state(left)?, read_state(right)?);
+    let differences = find_differences(facts_of_run(&left_run), facts_of_run(&right)).into_iter();
     let differences: Vec<FactDifference> = differences
-        .map(|one| {
+        .map(|difference| {
             if show_secrets {
-                one
+                difference
             } else {
-                one.hide_secrets()
+                difference.hide_secrets()
             }
         })
         .collect();
-    let chance = report::chance_of_difference(&left, &right);
+    let chance = report::chance_of_difference(&left_run, &right);
     Ok(RunComparison {
         format: RunComparison::FORMAT,
-        left: summarize_run(&left),
+        left: summarize_run(&left_run),
         right: summarize_run(&right),
         p_value: chance.as_ref().ok().copied(),
         not_comparable: chance.err(),
@@ -45,8 +45,8 @@ pub fn compare_many_runs(names: &[String]) -> Result<RunsWithDistinguishingFacts
         .collect::<Result<Vec<State>, _>>()?;
     let runs: Vec<ComparedRun> = states.iter().map(summarize_run).collect();
     if let Some(empty) = runs.iter().find(|run| run.trials == 0) {
-        let what = format!("all trials of the run {} were inconclusive", empty.run);
-        return Err(ExperimentError::usage(what).with_hint("leave it out"));
+        let message = format!("all trials of the run {} were inconclusive", empty.run);
+        return Err(ExperimentError::usage(message).with_hint("leave it out"));
     }
     let failed = |run: &ComparedRun| run.failures > 0;
     let sides: Vec<_> = states
@@ -55,15 +55,15 @@ pub fn compare_many_runs(names: &[String]) -> Result<RunsWithDistinguishingFacts
         .zip(runs.iter().map(failed))
         .collect();
     let failing = runs.iter().filter(|run| failed(run)).count() as u64;
-    let others = runs.len() as u64 - failing;
+    let passing = runs.len() as u64 - failing;
     Ok(RunsWithDistinguishingFacts {
         format: RunComparison::FORMAT,
-        by: if failing > 0 && others > 0 {
+        by: if failing > 0 && passing > 0 {
             find_distinguishing_facts(&sides)
         } else {
             Vec::new()
         },
-        chance: chance_of_coincidence(failing, others),
+        chance: chance_of_coincidence(failing, passing),
         runs,
     })
 }

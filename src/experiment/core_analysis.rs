@@ -43,11 +43,11 @@ impl CoreAnalysis {
             .unwrap_or_else(|| tools::program_path(&autopsy));
         for tool in &self.tools {
             let name = tool.name();
-            if autopsy.tools.iter().any(|(known, _)| known == name) {
+            if autopsy.tools.iter().any(|(tool_name, _)| tool_name == name) {
                 continue;
             }
             match tool.ask_about_core(core, &program, tools::PATIENCE) {
-                Some(said) => autopsy.tools.push((name.to_owned(), said)),
+                Some(output) => autopsy.tools.push((name.to_owned(), output)),
                 None => autopsy
                     .gaps
                     .push(format!("{name} is not installed, or printed nothing")),

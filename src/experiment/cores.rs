@@ -36,8 +36,8 @@ pub(super) fn no_cores(plan: &Plan) -> Option<String> {
             .iter()
             .filter(|actor| actor.role.decides_outcome());
         // A directory that is prepared later is probably on the same disk as its source.
-        let made = variant.make.as_ref().map(|make| &make.cwd);
-        mains.map(move |main| (main, Path::new(made.unwrap_or(&main.cwd).as_os_str())))
+        let make_cwd = variant.make.as_ref().map(|make| &make.cwd);
+        mains.map(move |main| (main, Path::new(make_cwd.unwrap_or(&main.cwd).as_os_str())))
     });
     mains.find_map(|(main, folder)| match &main.container {
         None => core_pattern::core_obstacle(&destination, folder),
@@ -46,7 +46,7 @@ pub(super) fn no_cores(plan: &Plan) -> Option<String> {
             let shared = container.sees_folder() && container.enters;
             let template = destination
                 .core_template()
-                .filter(|one| shared && !one.is_rooted());
+                .filter(|template| shared && !template.is_rooted());
             template?.overwrites_in(folder)
         }
     })

@@ -42,31 +42,31 @@ pub(super) fn add_to(
     state: &State,
     variant: VariantId,
     folder: &RunFolder,
-    looked_for: &BaselineFilter,
+    filter: &BaselineFilter,
 ) -> MeasuredBaseline {
     // In other questions, the outcomes of earlier trials determine which variant runs next; a rate that changed has no
     // single value that others could share.
     if !state.plan.question.is_rate() || base.drift.is_some() {
         return base;
     }
-    let wanted = EarlierQuery {
+    let query = EarlierQuery {
         side: make_side(&state.plan, &state.host, &state.survey),
         variant,
         folder: Some(folder.path()),
         searched: false,
     };
-    let looked_for = match looked_for {
+    let default_filter = match filter {
         BaselineFilter::AsThere => BaselineFilter::Like(base.bugs.clone()),
-        other => other.clone(),
+        other_filter => other_filter.clone(),
     };
-    let (found, left_out) = find_earlier_runs(&wanted, &looked_for);
-    base.left_out = left_out;
-    let counts: Vec<(u64, u64)> = found.iter().map(EarlierRun::failures_and_trials).collect();
+    let (runs, excluded_runs) = find_earlier_runs(&query, &default_filter);
+    base.left_out = excluded_runs;
+    let counts: Vec<(u64, u64)> = runs.iter().map(EarlierRun::failures_and_trials).collect();
     let pool = stats::pool((base.failures, base.trials), &counts);
     base.left_out.extend(
         pool.more_often
             .iter()
-            .map(|(at, p_value)| found[*at].failed_more_often(*p_value)),
+            .map(|(index, p_value)| runs[*index].failed_more_often(*p_value)),
     );
     let named = RunCounts {
         run: state.run.clone(),
@@ -74,18 +74,23 @@ pub(super) fn add_to(
         trials: base.trials,
         other_files: Vec::new(),
     };
-    let others: Vec<&EarlierRun> = found
+    let other_runs: Vec<&EarlierRun> = runs
         .iter()
         .enumerate()
-        .filter(|(at, _)| !pool.more_often.iter().any(|(left, _)| left == at))
-        .map(|(_, one)| one)
+        .filter(|(index, _)| {
+            !pool
+                .more_often
+                .iter()
+                .any(|(excluded, _)| excluded == index)
+        })
+        .map(|(_, run)| run)
         .collect();
     let rates = |more_often: bool, p_value: f64| RateMismatch {
         more_often,
         named: named.clone(),
-        others: others.len() as u64,
-        failures: others.iter().map(|one| one.measured.failures).sum(),
-        trials: others.iter().map(|one| one.measured.trials).sum(),
+        others: other_runs.len() as u64,
+        failures: other_runs.iter().map(|run| run.measured.failures).sum(),
+        trials: other_runs.iter().map(|run| run.measured.trials).sum(),
         p_value: questions::ceil_parts(p_value, 1e6),
     };
     base.rates = match pool.named {
@@ -97,10 +102,10 @@ pub(super) fn add_to(
         return base;
     }
     base.runs = vec![named];
-    for one in others {
-        base.design_effect = base.design_effect.max(one.measured.design_effect);
-        base.unfinished |= one.measured.unfinished;
-        base.runs.push(one.run_counts());
+    for run in other_runs {
+        base.design_effect = base.design_effect.max(run.measured.design_effect);
+        base.unfinished |= run.measured.unfinished;
+        base.runs.push(run.run_counts());
     }
     // Clumps are known per run; the design effect has their size.
     base.clumps = None;
@@ -110,59 +115,62 @@ pub(super) fn add_to(
 
 /// Adds the counts of earlier runs of the bad end, or of all items together, to the plan of a search.
 pub(super) fn add_to_search(plan: &mut Plan, host: &Host, survey: &Survey) {
-    let Some(asked) = plan.question.as_search() else {
+    let Some(question) = plan.question.as_search() else {
         return;
     };
     // A log contains trials of an earlier run, which must not count twice.
     let is_logged = plan.space.as_ref().is_some_and(|space| {
-        let mut known = space.known.iter();
-        known.any(|known| known.place as usize + 1 == space.len() && known.counts.is_some())
+        let mut known_facts = space.known.iter();
+        known_facts.any(|facts| facts.place as usize + 1 == space.len() && facts.counts.is_some())
     });
     // A search under another setting has another rate.
-    let ignored = asked.ignore_earlier || asked.raise_rate || is_logged;
+    let ignored = question.ignore_earlier || question.raise_rate || is_logged;
     let earlier = (!ignored).then(|| of_bad_end(plan, host, survey));
-    if let Some(asked) = plan.question.as_search_mut() {
-        asked.earlier = earlier.flatten();
+    if let Some(question) = plan.question.as_search_mut() {
+        question.earlier = earlier.flatten();
     }
 }
 
 fn of_bad_end(plan: &Plan, host: &Host, survey: &Survey) -> Option<EarlierTrials> {
-    let wanted = EarlierQuery {
+    let query = EarlierQuery {
         side: make_side(plan, host, survey),
         variant: State::FAILING,
         folder: None,
         searched: true,
     };
     let says_which = !plan.rules.only.is_empty();
-    let any = plan
+    let any_failure = plan
         .question
         .as_search()
-        .is_some_and(|asked| asked.any_failure);
-    let looked_for = if says_which {
+        .is_some_and(|question| question.any_failure);
+    let filter = if says_which {
         BaselineFilter::Only(plan.rules.only.clone())
     } else {
         BaselineFilter::Any
     };
-    let (found, mut left_out) = find_earlier_runs(&wanted, &looked_for);
-    let counts: Vec<(u64, u64)> = found.iter().map(EarlierRun::failures_and_trials).collect();
+    let (runs, mut excluded_runs) = find_earlier_runs(&query, &filter);
+    let counts: Vec<(u64, u64)> = runs.iter().map(EarlierRun::failures_and_trials).collect();
     let pool = stats::pool((0, 0), &counts);
-    left_out.extend(
+    excluded_runs.extend(
         pool.more_often
             .iter()
-            .map(|(at, p_value)| found[*at].failed_more_often(*p_value)),
+            .map(|(index, p_value)| runs[*index].failed_more_often(*p_value)),
     );
-    let found: Vec<&EarlierRun> = pool.counted.iter().map(|at| &found[*at]).collect();
-    let kinds: BTreeSet<String> = found
-        .iter()
-        .flat_map(|one| one.kinds.iter().cloned())
-        .filter(|_| !says_which && !any)
-        .collect();
-    (!found.is_empty() || !left_out.is_empty()).then(|| EarlierTrials {
+    let counted_runs: Vec<&EarlierRun> = pool.counted.iter().map(|index| &runs[*index]).collect();
+    let kinds: BTreeSet<String> = if says_which || any_failure {
+        BTreeSet::new()
+    } else {
+        counted_runs
+            .iter()
+            .flat_map(|run| run.kinds.iter().cloned())
+            .collect()
+    };
+    (!counted_runs.is_empty() || !excluded_runs.is_empty()).then(|| EarlierTrials {
         failures: pool.failures,
         trials: pool.trials,
         kinds: kinds.into_iter().collect(),
-        runs: found.iter().map(|one| one.run_counts()).collect(),
-        left_out,
+        runs: counted_runs.iter().map(|run| run.run_counts()).collect(),
+        left_out: excluded_runs,
     })
 }
 
@@ -172,41 +180,41 @@ fn make_side<'a>(plan: &'a Plan, host: &'a Host, survey: &'a Survey) -> RunFacts
 
 /// Finds the runs of the same program, the oldest first, and the runs of the same command that do not count.
 fn find_earlier_runs(
-    wanted: &EarlierQuery,
-    looked_for: &BaselineFilter,
+    query: &EarlierQuery,
+    filter: &BaselineFilter,
 ) -> (Vec<EarlierRun>, Vec<ExcludedRun>) {
-    let (mut found, mut left_out) = (Vec::new(), Vec::new());
-    let mut seeds = BTreeSet::from([wanted.side.plan.seed]);
+    let (mut runs, mut excluded_runs) = (Vec::new(), Vec::new());
+    let mut seeds = BTreeSet::from([query.side.plan.seed]);
     for folder in RunFolder::all_runs(&default_root()).unwrap_or_default() {
-        if wanted.folder == folder.path().canonicalize().ok().as_deref() {
+        if query.folder == folder.path().canonicalize().ok().as_deref() {
             continue;
         }
-        let Some((variants, other_files, refused)) = matching_variants(&folder, wanted, &mut seeds)
+        let Some((variants, other_files, refused)) = matching_variants(&folder, query, &mut seeds)
         else {
             continue;
         };
-        let one = match refused {
-            Some(why) => Err(why),
-            None => read_measured(&folder, &variants, looked_for, wanted)
+        let measured = match refused {
+            Some(reason) => Err(reason),
+            None => read_measured(&folder, &variants, filter, query)
                 .map(|run| EarlierRun { other_files, ..run }),
         };
-        match one {
-            Ok(one) if one.measured.trials == 0 => {}
-            Ok(one) => found.push(one),
-            Err(why) => left_out.push(ExcludedRun {
+        match measured {
+            Ok(run) if run.measured.trials == 0 => {}
+            Ok(run) => runs.push(run),
+            Err(reason) => excluded_runs.push(ExcludedRun {
                 run: folder.run_name(),
-                why,
+                why: reason,
             }),
         }
     }
-    (found, left_out)
+    (runs, excluded_runs)
 }
 
 /// Returns the variants of a run with the same command, the files that only one of the two runs had, and the reason if
 /// the run does not count; `None` if the run has no such variant.
 fn matching_variants(
     folder: &RunFolder,
-    wanted: &EarlierQuery,
+    query: &EarlierQuery,
     seeds: &mut BTreeSet<u64>,
 ) -> Option<(Vec<VariantId>, Vec<String>, Option<String>)> {
     let Ok(Event::RunStarted {
@@ -215,7 +223,7 @@ fn matching_variants(
     else {
         return None;
     };
-    let there = make_side(&plan, &host, &survey);
+    let earlier_facts = make_side(&plan, &host, &survey);
     let is_search = plan.question.as_search().is_some();
     let ids = (0..)
         .map(VariantId)
@@ -223,20 +231,22 @@ fn matching_variants(
         .filter(|id| !is_search || *id == State::FAILING);
     let (mut same, mut unlike, mut other_files) = (Vec::new(), Vec::new(), Vec::new());
     for id in ids {
-        match compare_variants((wanted.side, wanted.variant), (there, id)) {
+        match compare_variants((query.side, query.variant), (earlier_facts, id)) {
             TrialSimilarity::Same(files) => {
                 same.push(id);
                 other_files = files;
             }
-            TrialSimilarity::Unlike(why) => unlike.push(why),
+            TrialSimilarity::Unlike(reason) => unlike.push(reason),
             TrialSimilarity::OtherCommand => {}
         }
     }
     let question = &plan.question;
     let compares = question.as_compare().is_some();
     // With `raise_rate`, some of its trials ran under another setting.
-    let searches = question.as_search().is_some_and(|asked| !asked.raise_rate);
-    let counts = question.is_rate() || wanted.searched && (compares || searches);
+    let searches = question
+        .as_search()
+        .is_some_and(|question| !question.raise_rate);
+    let counts = question.is_rate() || query.searched && (compares || searches);
     if same.is_empty() && unlike.is_empty() {
         return None;
     }
@@ -260,37 +270,37 @@ fn matching_variants(
 fn read_measured(
     folder: &RunFolder,
     variants: &[VariantId],
-    looked_for: &BaselineFilter,
-    wanted: &EarlierQuery,
+    filter: &BaselineFilter,
+    query: &EarlierQuery,
 ) -> Result<EarlierRun, String> {
     let state =
         store::read_run(&folder.journal_path(), |_, _| {}).map_err(|error| error.to_string())?;
     if state.is_probably_mistyped() {
         return Err("it stopped early, because every trial failed in the same way".to_owned());
     }
-    let mut found = EarlierRun {
+    let mut run = EarlierRun {
         run: folder.run_name(),
         measured: MeasuredBaseline::default(),
         kinds: BTreeSet::new(),
         other_files: Vec::new(),
     };
     for &id in variants {
-        let one = measure_variant(&state, id, looked_for);
-        if one.drift.is_some() {
+        let baseline = measure_variant(&state, id, filter);
+        if baseline.drift.is_some() {
             return Err("its failure rate changed while it ran".to_owned());
         }
-        if wanted.searched && one.design_effect() > 1.0 {
+        if query.searched && baseline.design_effect() > 1.0 {
             return Err("its failures came in clumps".to_owned());
         }
         let groups = state.tally_of(id).groups.values();
-        found.kinds.extend(groups.map(|group| group.kind.name()));
-        let all = &mut found.measured;
-        all.failures += one.failures;
-        all.trials += one.trials;
-        all.design_effect = all.design_effect.max(one.design_effect);
-        all.unfinished |= one.unfinished;
+        run.kinds.extend(groups.map(|group| group.kind.name()));
+        let measured = &mut run.measured;
+        measured.failures += baseline.failures;
+        measured.trials += baseline.trials;
+        measured.design_effect = measured.design_effect.max(baseline.design_effect);
+        measured.unfinished |= baseline.unfinished;
     }
-    Ok(found)
+    Ok(run)
 }
 
 impl EarlierRun {

@@ -1,7 +1,7 @@
 //! Chooses the container engine, and checks its images and limits.
 
 use super::error::ExperimentError;
-use crate::model::{ActorPlan, Container, Plan, Text};
+use crate::model::{ActorPlan, Container, Plan};
 use crate::scenario::PlanError;
 use crate::sys::engine::Engine;
 use crate::sys::engine::daemon::Daemon;
@@ -22,8 +22,13 @@ pub(super) struct EngineError {
 }
 
 impl From<EngineError> for ExperimentError {
-    fn from(EngineError { what, hint }: EngineError) -> Self {
-        Self::could_not(what).with_hint(hint)
+    fn from(
+        EngineError {
+            what: message,
+            hint,
+        }: EngineError,
+    ) -> Self {
+        Self::could_not(message).with_hint(hint)
     }
 }
 
@@ -31,8 +36,8 @@ impl EngineError {
     /// Converts it to a refusal of the scenario.
     pub(super) fn into_refusal(self) -> PlanError {
         PlanError {
-            what: self.what,
-            at: vec!["image".to_owned()],
+            message: self.what,
+            position: vec!["image".to_owned()],
             hint: self.hint,
         }
     }
@@ -44,13 +49,13 @@ pub(super) fn find_engine(named: Option<&str>) -> Result<&str, EngineError> {
     for name in named.map_or_else(|| ENGINES.to_vec(), |name| vec![name]) {
         match ask_engine(name, &["version", "--format", "{{.Server.Version}}"]) {
             Ok(_) => return Ok(name),
-            Err(Some(why)) => silent = silent.or(Some((name, why))),
+            Err(Some(reason)) => silent = silent.or(Some((name, reason))),
             Err(None) => {}
         }
     }
     Err(match (silent, named) {
-        (Some((name, why)), _) => EngineError {
-            what: format!("`{name}` does not respond: {why}"),
+        (Some((name, reason)), _) => EngineError {
+            what: format!("`{name}` does not respond: {reason}"),
             hint: format!(
                 "check with `{name} version` that its daemon runs and that you have permission to use it"
             ),
@@ -72,35 +77,38 @@ pub(super) fn has_image(engine: &str, image: &str) -> Result<(), EngineError> {
         return Ok(());
     }
     let list = ["image", "ls", "--format", "{{.Repository}}:{{.Tag}}"];
-    let there = ask_engine(engine, &list).unwrap_or_default();
-    let there: Vec<&str> = there
+    let listing = ask_engine(engine, &list).unwrap_or_default();
+    let names: Vec<&str> = listing
         .lines()
         .filter(|name| !name.contains("<none>"))
         .collect();
-    let more = there.len().saturating_sub(NAMED);
-    let named = there[..there.len() - more].join(", ");
-    let which = match (there.len(), more) {
+    let more = names.len().saturating_sub(NAMED);
+    let named = names[..names.len() - more].join(", ");
+    let names_text = match (names.len(), more) {
         (0, _) => "there are no images".to_owned(),
         (_, 0) => format!("there are {named}"),
         (_, more) => format!("there are {named} and {more} more"),
     };
     Err(EngineError {
-        what: format!("the image `{image}` is not on this machine: {which}"),
+        what: format!("the image `{image}` is not on this machine: {names_text}"),
         hint: format!("pull it first (provoke does not): {engine} pull {image}"),
     })
 }
 
 /// Runs an engine; an error without text means that the program does not exist.
 fn ask_engine(engine: &str, words: &[&str]) -> Result<String, Option<String>> {
-    let said = Command::new(engine)
+    let output = Command::new(engine)
         .args(words)
         .output()
         .map_err(|_| None)?;
-    if said.status.success() {
-        return Ok(String::from_utf8_lossy(&said.stdout).trim().to_owned());
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
-    let why = String::from_utf8_lossy(&said.stderr);
-    let mut lines = why.lines().map(str::trim).filter(|line| !line.is_empty());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let mut lines = stderr
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
     Err(Some(
         lines.next_back().unwrap_or("no reason given").to_owned(),
     ))
@@ -131,15 +139,14 @@ pub(super) fn plan_containers(plan: &Plan) -> impl Iterator<Item = &Container> {
 /// Returns a limit of containers that the engine ignores: without root, podman sets none if only cgroups v1 exist, and
 /// a program may exhaust the memory of the machine.
 pub(super) fn unheeded_limit(plan: &Plan) -> Option<String> {
-    let limits = plan_containers(plan)
-        .filter(|one| one.engine == "podman")
-        .flat_map(|one| &one.options)
-        .map(Text::to_string);
-    let mut names = limits.filter_map(|one| Some(one.split_once('=')?.0.to_owned()));
-    let name = names.find(|name| LIMITS.contains(&name.as_str()))?;
+    let name = plan_containers(plan)
+        .filter(|container| container.engine == "podman")
+        .flat_map(|container| &container.options)
+        .filter_map(|option| Some(option.to_string().split_once('=')?.0.to_owned()))
+        .find(|name| LIMITS.contains(&name.as_str()))?;
     let format = "{{.Host.Security.Rootless}} {{.Host.CgroupsVersion}}";
-    let said = ask_engine("podman", &["info", "--format", format]).ok()?;
-    (said == "true v1").then(|| {
+    let podman_info = ask_engine("podman", &["info", "--format", format]).ok()?;
+    (podman_info == "true v1").then(|| {
         format!(
             "`{name}` has no effect: rootless podman ignores it with control groups of version 1"
         )
@@ -150,11 +157,17 @@ pub(super) fn unheeded_limit(plan: &Plan) -> Option<String> {
 pub(super) fn sweep_containers(plan: &Plan) -> Vec<String> {
     let engine = plan_containers(plan)
         .next()
-        .and_then(|one| Engine::find_in_path(&one.engine));
-    let daemon = Daemon::from_environment().filter(|_| plan.watch_engine);
-    let describe = |removed: usize, one: &str, many: &str| match removed {
+        .and_then(|container| Engine::find_in_path(&container.engine));
+    let daemon = if plan.watch_engine {
+        Daemon::from_environment()
+    } else {
+        None
+    };
+    let describe = |removed: usize, singular: &str, many: &str| match removed {
         0 => None,
-        1 => Some(format!("removed {one} that an earlier run left behind")),
+        1 => Some(format!(
+            "removed {singular} that an earlier run left behind"
+        )),
         _ => Some(format!(
             "removed {removed} {many} that earlier runs left behind"
         )),
@@ -176,21 +189,21 @@ pub(super) fn check_watchable(plan: &Plan) -> Result<(), ExperimentError> {
     if !plan.watch_engine {
         return Ok(());
     }
-    let trouble = |why: &str| {
-        let error = format!("cannot watch a container engine: {why}");
+    let trouble = |reason: &str| {
+        let error = format!("cannot watch a container engine: {reason}");
         ExperimentError::could_not(error).with_hint(
             "start Docker, or set the socket of a compatible engine: DOCKER_HOST=unix:///PATH",
         )
     };
     let daemon =
         Daemon::from_environment().ok_or_else(|| trouble("DOCKER_HOST is not a socket"))?;
-    let at = daemon.socket_path().to_safe();
+    let socket = daemon.socket_path().to_safe();
     match daemon.answers_ping() {
         Ok(true) => Ok(()),
         Ok(false) => Err(trouble(&format!(
-            "the service at `{at}` is not a container engine"
+            "the service at `{socket}` is not a container engine"
         ))),
-        Err(error) => Err(trouble(&format!("nothing responds at `{at}`: {error}"))),
+        Err(error) => Err(trouble(&format!("nothing responds at `{socket}`: {error}"))),
     }
 }
 

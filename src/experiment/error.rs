@@ -105,14 +105,14 @@ impl ExperimentError {
     }
 
     /// Creates an error for a file that cannot be written.
-    pub(super) fn cannot_write(path: &Path, why: io::Error) -> Self {
-        Self::could_not(format!("cannot write `{}`", path.to_safe())).because(why)
+    pub(super) fn cannot_write(path: &Path, error: io::Error) -> Self {
+        Self::could_not(format!("cannot write `{}`", path.to_safe())).because(error)
     }
 
-    fn of_check(category: ErrorCategory, what: String) -> Self {
+    fn of_check(category: ErrorCategory, message: String) -> Self {
         Self::Check(Box::new(FailedCheck {
             category,
-            what,
+            what: message,
             why: None,
             hint: None,
             missing_program: None,
@@ -188,8 +188,8 @@ impl ExperimentError {
 
     /// Returns the error in one line: the message, and the last line of its cause.
     pub fn in_a_line(&self) -> String {
-        let cause = self.source().map(ToString::to_string);
-        let cause = cause.as_deref().and_then(|cause| cause.lines().last());
+        let cause_text = self.source().map(ToString::to_string);
+        let cause = cause_text.as_deref().and_then(|cause| cause.lines().last());
         cause.map_or_else(|| self.to_string(), |cause| format!("{self}: {cause}"))
     }
 }

@@ -38,12 +38,12 @@ pub fn write_report_to(
     name: &Path,
     out: &mut impl Write,
 ) -> Result<(), ExperimentError> {
-    let done = export_report(format, folder, report, true, out).and_then(|()| Ok(out.flush()?));
-    match done {
+    let result = export_report(format, folder, report, true, out).and_then(|()| Ok(out.flush()?));
+    match result {
         Err(error) if error.is_broken_pipe() => Ok(()),
-        done => done.map_err(|error| {
-            let what = format!("cannot write the report to `{}`", name.to_safe());
-            ExperimentError::could_not(what).because(error)
+        result => result.map_err(|error| {
+            let message = format!("cannot write the report to `{}`", name.to_safe());
+            ExperimentError::could_not(message).because(error)
         }),
     }
 }

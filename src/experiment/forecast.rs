@@ -83,10 +83,10 @@ impl TrialForecast {
             (None, base) => {
                 let trials = base.as_ref().map_or(0, |base| base.trials);
                 let bound = words::percent_bound(stats::clopper_pearson(0, trials, alpha).hi);
-                let what = format!(
+                let message = format!(
                     "none of {trials} trials failed: the rate is below {bound} %, which is not enough to plan with"
                 );
-                return Err(ExperimentError::usage(what).with_hint(
+                return Err(ExperimentError::usage(message).with_hint(
                     "reproduce the failure first, or plan with an assumed rate: provoke plan --rate 1%",
                 ));
             }
@@ -122,22 +122,22 @@ impl TrialForecast {
     }
 
     /// Returns the questions with their numbers of trials.
-    pub fn rows(&self, asked: &AskedForecast) -> Vec<ForecastRow> {
-        let (variants, versions) = (asked.variants, asked.versions);
+    pub fn rows(&self, question: &AskedForecast) -> Vec<ForecastRow> {
+        let (variants, versions) = (question.variants, question.versions);
         let mut rows = ForecastRows::default();
         let (rate, alpha) = (self.rate, self.confidence.to_probability());
         rows.add_exact("see it once", stats::runs_to_see_one(rate, 1.0 - alpha));
         if let Some(base) = &self.baseline {
-            let least = stats::clopper_pearson(base.failures, base.trials, alpha).lo;
+            let min = stats::clopper_pearson(base.failures, base.trials, alpha).lo;
             rows.add_exact(
                 &format!(
                     "  if the true rate is the lower limit, {} %",
-                    words::percent_at_least(least)
+                    words::percent_at_least(min)
                 ),
-                stats::runs_to_see_one(least, 1.0 - alpha),
+                stats::runs_to_see_one(min, 1.0 - alpha),
             );
         }
-        if let Some(RateValue(millionths)) = asked.max_rate {
+        if let Some(RateValue(millionths)) = question.max_rate {
             let allowed = f64::from(millionths) / 1e6;
             let result = if rate < allowed { "PASS" } else { "FAIL" };
             let allowed_percent = words::format_percent(allowed);
@@ -146,7 +146,7 @@ impl TrialForecast {
                 stats::runs_to_check_rate(rate, allowed, alpha, POWER),
             );
         }
-        if let Some(RateValue(millionths)) = asked.width {
+        if let Some(RateValue(millionths)) = question.width {
             let width = f64::from(millionths) / 1e6;
             rows.add_exact(
                 &format!(
@@ -177,17 +177,20 @@ impl TrialForecast {
         rows.add_exact("confirm a fix: PROBABLY FIXED after", clean);
         rows.add_exact("  FIXED (also excludes half the rate) after", half);
         let (failures, trials) = HELD_BASELINE;
-        let held = stats::clean_runs_to_exclude_half(failures, trials, 1.0, alpha);
-        if held.zip(half).is_none_or(|(held, plain)| held < plain) {
-            rows.add_exact("  FIXED, if `hunt` makes half of trials fail", held);
+        let held_trials = stats::clean_runs_to_exclude_half(failures, trials, 1.0, alpha);
+        if held_trials
+            .zip(half)
+            .is_none_or(|(held, plain)| held < plain)
+        {
+            rows.add_exact("  FIXED, if `hunt` makes half of trials fail", held_trials);
         }
-        for (what, other) in [
+        for (title, other) in [
             ("compare with a variant that never fails", 0.0),
             ("  that fails a tenth as often", rate / 10.0),
             ("  that fails half as often", rate / 2.0),
         ] {
             let pairs = stats::pairs_to_tell(rate, other, alpha, POWER);
-            rows.add_exact(what, pairs.map(|pairs| pairs.saturating_mul(2)));
+            rows.add_exact(title, pairs.map(|pairs| pairs.saturating_mul(2)));
         }
         let race = match &self.baseline {
             None => stats::race_runs_measured(rate, variants, alpha),

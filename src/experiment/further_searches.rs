@@ -16,22 +16,22 @@ pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, Strin
     };
     let mut plan = state.plan.clone();
     let space = plan.space.as_mut()?;
-    let asked = plan.question.as_bisect_mut()?;
+    let question = plan.question.as_bisect_mut()?;
     if space.merge.is_some() {
         return None;
     }
-    let whole = whole_section(space, asked.fixed);
+    let whole = whole_section(space, question.fixed);
     let AlternatingSection {
         mut next,
         reproduce,
         ..
     } = space.stretch.take().unwrap_or_else(|| AlternatingSection {
-        reproduce: asked.reproduce,
+        reproduce: question.reproduce,
         ..AlternatingSection::default()
     });
     let sections = match report.verdict {
         Verdict::NotThere => split_sections(state, &whole),
-        Verdict::Found if asked.all => surrounding_sections(state, &whole),
+        Verdict::Found if question.all => surrounding_sections(state, &whole),
         _ => Vec::new(),
     };
     let came_and_went = report.verdict == Verdict::NotThere && !sections.is_empty();
@@ -50,12 +50,12 @@ pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, Strin
     space.choices = VariantChoices::Places(section.places);
     // The counts and weights are for other candidates, in a search for another boundary.
     (space.known, space.weights) = (Vec::new(), Vec::new());
-    asked.raise_rate = false;
-    asked.fixed = section.fixed;
-    asked.inside = section.agree;
-    asked.reproduce = section.agree.unwrap_or(reproduce);
+    question.raise_rate = false;
+    question.fixed = section.fixed;
+    question.inside = section.agree;
+    question.reproduce = section.agree.unwrap_or(reproduce);
     let bugs = searched_bugs(state);
-    if plan.rules.only.is_empty() && !asked.any_failure && !bugs.is_empty() {
+    if plan.rules.only.is_empty() && !question.any_failure && !bugs.is_empty() {
         plan.rules.only = bugs;
     }
     Some((with_what_is_left(plan, state)?, text))
@@ -84,15 +84,15 @@ fn whole_section(space: &SearchSpace, fixed: bool) -> UnsearchedSection {
 /// Returns the two sections on either side of a candidate that differs from the ends: first the one in which the
 /// failures begin.
 fn split_sections(state: &State, whole: &UnsearchedSection) -> Vec<UnsearchedSection> {
-    let Some(place) = BisectPolicy::turns_at(state) else {
+    let Some(index) = BisectPolicy::turns_at(state) else {
         return Vec::new();
     };
     let both_fail = state.tally_of(State::FAILING).failures > 0;
-    let (one, other) = (
-        cut_section(whole, 0, place),
-        cut_section(whole, place, whole.places.len() - 1),
+    let (first_section, other_section) = (
+        cut_section(whole, 0, index),
+        cut_section(whole, index, whole.places.len() - 1),
     );
-    let mut sections = vec![other, one];
+    let mut sections = vec![other_section, first_section];
     // The good end comes first.
     sections[usize::from(both_fail)] =
         reverse_section(std::mem::take(&mut sections[usize::from(both_fail)]));
@@ -105,7 +105,7 @@ fn surrounding_sections(state: &State, whole: &UnsearchedSection) -> Vec<Unsearc
     let Some(search) = BisectProgress::of_state(state) else {
         return Vec::new();
     };
-    let group = search.known.likeliest_group();
+    let group = search.bisection.likeliest_group();
     let clean = search.clean_trials_needed(state.plan.alpha.to_probability());
     let good = UnsearchedSection {
         agree: clean,
@@ -119,16 +119,16 @@ fn surrounding_sections(state: &State, whole: &UnsearchedSection) -> Vec<Unsearc
 }
 
 /// Returns a range of candidates, both ends included.
-fn cut_section(whole: &UnsearchedSection, first: usize, last: usize) -> UnsearchedSection {
-    let before = if whole.fixed {
-        whole.places.len() - 1 - last
+fn cut_section(section: &UnsearchedSection, first: usize, last: usize) -> UnsearchedSection {
+    let before = if section.fixed {
+        section.places.len() - 1 - last
     } else {
         first
     };
     UnsearchedSection {
-        from: whole.from + u32::try_from(before).unwrap_or(u32::MAX),
-        places: whole.places[first..=last].to_vec(),
-        fixed: whole.fixed,
+        from: section.from + u32::try_from(before).unwrap_or(u32::MAX),
+        places: section.places[first..=last].to_vec(),
+        fixed: section.fixed,
         agree: None,
     }
 }
@@ -142,17 +142,17 @@ fn reverse_section(mut section: UnsearchedSection) -> UnsearchedSection {
 
 /// Describes the next search.
 fn describe_section(section: &UnsearchedSection, came_and_went: bool) -> String {
-    let name = |place: Option<&Candidate>| place.map_or("", |place| &place.name).to_owned();
+    let name = |place: Option<&Candidate>| place.map_or("", |candidate| &candidate.name).to_owned();
     let (first, last) = (name(section.places.first()), name(section.places.last()));
     let (first, last) = if section.fixed {
         (last, first)
     } else {
         (first, last)
     };
-    let why = if came_and_went {
+    let reason = if came_and_went {
         "the failure comes and goes: "
     } else {
         ""
     };
-    format!("{why}searching {first} to {last} next")
+    format!("{reason}searching {first} to {last} next")
 }

@@ -20,8 +20,8 @@ pub(super) fn planned_holds(scenario: &Scenario) -> Result<Option<HeldPlan>, Pla
         let hint = hint.unwrap_or_else(|| "find a hold first: provoke hunt -- CMD".to_owned());
         PlanError::of_field("held", format!("cannot read the hunt: {error}"), hint)
     })?;
-    if let Some(held) = state.plan.held {
-        return Ok(Some(*held));
+    if let Some(held_plan) = state.plan.held {
+        return Ok(Some(*held_plan));
     }
     match questions::found_holds(&state) {
         Some((holds, _)) => Ok(Some(HeldPlan {
@@ -40,9 +40,9 @@ pub(super) fn planned_holds(scenario: &Scenario) -> Result<Option<HeldPlan>, Pla
 }
 
 /// Returns the failures under the hold that a hunt has found; `None` if the run is not such a hunt.
-pub(super) fn measure_hunt(state: &State, looked_for: &BaselineFilter) -> Option<MeasuredBaseline> {
+pub(super) fn measure_hunt(state: &State, filter: &BaselineFilter) -> Option<MeasuredBaseline> {
     let (_, counts) = questions::found_holds(state)?;
-    let mut measured = measure_held(state, looked_for);
+    let mut measured = measure_held(state, filter);
     (measured.failures, measured.trials) = (counts.failures, counts.trials);
     if let Some(conditions) = &mut measured.conditions {
         conditions.set_fact("held", state.run.clone());

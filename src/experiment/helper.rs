@@ -16,13 +16,13 @@ pub fn serve_if_helper() {
     let Some(command) = arguments.next().filter(|first| is_command(first)) else {
         return;
     };
-    let done = if command == slot::COMMAND {
+    let result = if command == slot::COMMAND {
         slot::main(arguments.next().map(PathBuf::from).as_deref())
     } else {
         let description = processor::describe_processor().unwrap_or_default();
         io::stdout().write_all(description.as_bytes())
     };
-    std::process::exit(done.is_err().into());
+    std::process::exit(result.is_err().into());
 }
 
 /// Returns whether an experiment started this process as a helper.

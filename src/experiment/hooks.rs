@@ -32,7 +32,7 @@ impl Experiment {
         if let Some(setup) = &hooks.setup {
             match run_hook(executor, None, setup, signals).await? {
                 RunHookResult::Done => {}
-                RunHookResult::Failed(seen) => return Err(hook_failed(&seen)),
+                RunHookResult::Failed(hook) => return Err(hook_failed(&hook)),
                 RunHookResult::Stopped(signal) => return self.stopped_by(signal),
             }
         }
@@ -54,9 +54,9 @@ impl Experiment {
                     .await;
             }
         }
-        let kept = questions::of_plan(&self.state.plan).kept_variants(&self.state);
+        let kept_variants = questions::of_plan(&self.state.plan).kept_variants(&self.state);
         if self.state.finished && self.state.plan.space.is_some() {
-            executor.clean_up(&self.folder.variants_path(), &kept);
+            executor.clean_up(&self.folder.variants_path(), &kept_variants);
         }
         if let Some(cleanup) = &hooks.cleanup {
             self.clean_up(executor, signals, None, cleanup, "`cleanup`", observer)
@@ -66,13 +66,13 @@ impl Experiment {
     }
 
     /// Runs the `setup` of each variant, and checks for its commands, which `setup` may have created. A variant without
-    /// its commands is given up, unless no other is left. Returns whether trials can begin; `done` receives the
+    /// its commands is given up, unless no other is left. Returns whether trials can begin; `set_up_variants` receives the
     /// variants that were set up.
     async fn set_up(
         &mut self,
         executor: &Arc<LocalExecutor>,
         signals: &mut UnboundedReceiver<Signal>,
-        done: &mut Vec<VariantId>,
+        set_up_variants: &mut Vec<VariantId>,
         observer: &mut dyn ExperimentObserver,
     ) -> Result<bool, ExperimentError> {
         if self.state.plan.space.is_some() {
@@ -88,8 +88,8 @@ impl Experiment {
             if let Some(setup) = self.state.plan.variant_plan(id).hooks.setup.clone() {
                 match run_hook(executor, Some(id), &setup, signals).await? {
                     RunHookResult::Done => {}
-                    RunHookResult::Failed(seen) => {
-                        failed.push((id, hook_failed(&seen)));
+                    RunHookResult::Failed(hook) => {
+                        failed.push((id, hook_failed(&hook)));
                         continue;
                     }
                     RunHookResult::Stopped(signal) => {
@@ -97,7 +97,7 @@ impl Experiment {
                     }
                 }
             }
-            done.push(id);
+            set_up_variants.push(id);
             if let Err(error) = check_commands(&self.state.plan, id) {
                 failed.push((id, error));
             }
@@ -110,14 +110,18 @@ impl Experiment {
             };
         }
         for (variant, error) in failed {
-            let why = error.in_a_line();
+            let reason = error.in_a_line();
             let name = &self.state.plan.variant_plan(variant).name;
             self.warn_user(
-                words::sanitize_line(&format!("cannot test the variant `{name}`: {why}")),
+                words::sanitize_line(&format!("cannot test the variant `{name}`: {reason}")),
                 observer,
             );
-            let at = self.state.worked;
-            let event = Event::VariantUntestable { variant, why, at };
+            let time = self.state.worked;
+            let event = Event::VariantUntestable {
+                variant,
+                why: reason,
+                at: time,
+            };
             self.journal.add_event(&event)?;
             self.state.apply_event(&event, questions::is_done);
         }
@@ -135,8 +139,8 @@ impl Experiment {
     ) {
         match run_hook(executor, variant, command, signals).await {
             Ok(RunHookResult::Done) => {}
-            Ok(RunHookResult::Failed(seen)) => {
-                self.warn_user(format!("{name} failed: {}", seen.ending), observer);
+            Ok(RunHookResult::Failed(hook)) => {
+                self.warn_user(format!("{name} failed: {}", hook.ending), observer);
             }
             Ok(RunHookResult::Stopped(_)) => {
                 self.warn_user(format!("{name} did not finish: it was stopped"), observer);
@@ -188,30 +192,30 @@ async fn run_hook(
     }
 }
 
-fn hook_failed(seen: &FailedHook) -> ExperimentError {
-    let output = seen.output.trim();
+fn hook_failed(hook: &FailedHook) -> ExperimentError {
+    let output = hook.output.trim();
     let cause = if output.is_empty() {
         "it printed nothing"
     } else {
         output
     };
-    ExperimentError::could_not(format!("`setup` failed: {}", seen.ending)).because(cause)
+    ExperimentError::could_not(format!("`setup` failed: {}", hook.ending)).because(cause)
 }
 
 /// Returns the error if no variant is left: one error for all of them, or one for each.
 fn none_left(plan: &Plan, failed: Vec<(VariantId, ExperimentError)>) -> Option<ExperimentError> {
-    let each: Vec<(VariantId, String)> = failed
+    let errors: Vec<(VariantId, String)> = failed
         .iter()
         .map(|(id, error)| (*id, error.in_a_line()))
         .collect();
-    let alike = each.iter().all(|(_, why)| *why == each[0].1);
+    let alike = errors.iter().all(|(_, reason)| *reason == errors[0].1);
     let (_, first) = failed.into_iter().next()?;
     if alike {
         return Some(first);
     }
-    let lines = each
+    let lines = errors
         .iter()
-        .map(|(id, why)| format!("{}: {why}", plan.variant_plan(*id).name));
-    let what = format!("none of the {} variants can be tested", each.len());
-    Some(ExperimentError::could_not(what).because(lines.collect::<Vec<_>>().join("\n    ")))
+        .map(|(id, reason)| format!("{}: {reason}", plan.variant_plan(*id).name));
+    let message = format!("none of the {} variants can be tested", errors.len());
+    Some(ExperimentError::could_not(message).because(lines.collect::<Vec<_>>().join("\n    ")))
 }

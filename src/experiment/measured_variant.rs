@@ -26,22 +26,22 @@ pub(super) enum BaselineFilter {
 pub(super) fn measure_variant(
     state: &State,
     variant: VariantId,
-    looked_for: &BaselineFilter,
+    filter: &BaselineFilter,
 ) -> MeasuredBaseline {
-    measure_tally(state, variant, state.tally_of(variant), looked_for)
+    measure_tally(state, variant, state.tally_of(variant), filter)
 }
 
 /// Does the same for the trials of a hunt with holds.
-pub(super) fn measure_held(state: &State, looked_for: &BaselineFilter) -> MeasuredBaseline {
+pub(super) fn measure_held(state: &State, filter: &BaselineFilter) -> MeasuredBaseline {
     let variant = VariantId(0);
-    measure_tally(state, variant, state.held_tally(variant), looked_for)
+    measure_tally(state, variant, state.held_tally(variant), filter)
 }
 
 fn measure_tally(
     state: &State,
     variant: VariantId,
     tally: &Tally,
-    looked_for: &BaselineFilter,
+    filter: &BaselineFilter,
 ) -> MeasuredBaseline {
     let as_a_bug = |group: &SignatureFailures| {
         bug_names(group, state.captured_tally(variant), &state.plan.rules.only)
@@ -52,11 +52,13 @@ fn measure_tally(
             signature: group.signature.clone(),
             sites: group.sites.clone(),
         };
-        match looked_for {
+        match filter {
             BaselineFilter::Any => true,
             BaselineFilter::AsThere => group.is_the_bug,
-            BaselineFilter::Only(only) => only.iter().any(|only| only.covers_failure(&failure)),
-            BaselineFilter::Like(bugs) => bugs.iter().any(|known| is_same(known, &as_a_bug(group))),
+            BaselineFilter::Only(filters) => {
+                filters.iter().any(|only| only.covers_failure(&failure))
+            }
+            BaselineFilter::Like(bugs) => bugs.iter().any(|bug| is_same(bug, &as_a_bug(group))),
         }
     };
     let bugs: Vec<&SignatureFailures> = tally
@@ -65,7 +67,7 @@ fn measure_tally(
         .filter(|group| is_bug(group))
         .collect();
     let captured = state.captured_tally(variant).groups.values();
-    let others = tally
+    let other_groups = tally
         .groups
         .values()
         .chain(captured)
@@ -95,7 +97,7 @@ fn measure_tally(
             variant,
             &state.host,
         )),
-        others: others
+        others: other_groups
             .flat_map(|group| all_names(&group.signature))
             .collect(),
         bugs: bugs.iter().map(|group| as_a_bug(group)).collect(),
@@ -117,11 +119,14 @@ fn functions_of_sites<'a>(sites: impl Iterator<Item = &'a Site>) -> Vec<String> 
 
 /// Returns whether two failures share a name. If only the exit status of one is known, they count as the same: an
 /// interrupted run has no stacks, and must not count as if it had only passed.
-fn is_same(known: &KnownBug, seen: &KnownBug) -> bool {
+fn is_same(known: &KnownBug, other_bug: &KnownBug) -> bool {
     let is_only_status = |bug: &KnownBug| bug.names == [bug.widest];
-    let by_status = is_only_status(known) || is_only_status(seen);
-    by_status && known.widest == seen.widest
-        || known.names.iter().any(|name| seen.names.contains(name))
+    let by_status = is_only_status(known) || is_only_status(other_bug);
+    by_status && known.widest == other_bug.widest
+        || known
+            .names
+            .iter()
+            .any(|name| other_bug.names.contains(name))
 }
 
 /// Returns the names that identify a bug: those from the best evidence, if it is available in every build.
@@ -132,37 +137,46 @@ fn is_same(known: &KnownBug, seen: &KnownBug) -> bool {
 /// in a file; and to a hang, whose threads may be anywhere in their loop when their stacks are read.
 ///
 /// If the run searched for a family, any failure of that family is the bug.
-fn bug_names(group: &SignatureFailures, captured: &Tally, only: &[BugFilter]) -> KnownBug {
-    let seen = &group.signature;
-    let weak = (seen.depth, seen.id);
+fn bug_names(group: &SignatureFailures, captured: &Tally, filters: &[BugFilter]) -> KnownBug {
+    let signature = &group.signature;
+    let weak = (signature.depth, signature.id);
     let deeper: Vec<&Signature> = captured
         .groups
         .values()
         .map(|group| &group.signature)
-        .filter(|one| seen.depth == EvidenceDepth::Kernel && one.also.contains(&weak))
+        .filter(|other_signature| {
+            signature.depth == EvidenceDepth::Kernel && other_signature.also.contains(&weak)
+        })
         .collect();
     let best = match deeper.as_slice() {
-        [] => vec![seen],
+        [] => vec![signature],
         _ => deeper,
     };
-    let widest = of_depth(seen, EvidenceDepth::Status)
+    let widest = of_depth(signature, EvidenceDepth::Status)
         .next()
-        .unwrap_or(seen.id);
+        .unwrap_or(signature.id);
     let hangs = matches!(group.kind, FailureKind::Hang { .. });
-    let known = !hangs && best.iter().all(|one| one.is_same_in_any_build());
+    let is_portable = !hangs
+        && best
+            .iter()
+            .all(|other_signature| other_signature.is_same_in_any_build());
     let families = best
         .iter()
-        .flat_map(|one| &one.families)
+        .flat_map(|other_signature| &other_signature.families)
         .map(|family| family.id)
-        .filter(|id| only.contains(&BugFilter::Signature(*id)));
+        .filter(|id| filters.contains(&BugFilter::Signature(*id)));
     let names = best
         .iter()
-        .flat_map(|one| of_depth(one, one.depth))
+        .flat_map(|other_signature| of_depth(other_signature, other_signature.depth))
         .chain(families);
     KnownBug {
         title: best[0].title.clone(),
-        names: if known { names.collect() } else { vec![widest] },
-        by_core: known && best[0].depth == EvidenceDepth::Stack && group.kind.is_crash(),
+        names: if is_portable {
+            names.collect()
+        } else {
+            vec![widest]
+        },
+        by_core: is_portable && best[0].depth == EvidenceDepth::Stack && group.kind.is_crash(),
         widest,
     }
 }
@@ -173,7 +187,7 @@ fn all_names(signature: &Signature) -> impl Iterator<Item = SignatureId> {
         .into_iter()
         .chain(signature.also.iter().copied());
     names
-        .filter(|(of, _)| *of != EvidenceDepth::Status)
+        .filter(|(depth, _)| *depth != EvidenceDepth::Status)
         .map(|(_, id)| id)
 }
 
@@ -181,5 +195,7 @@ fn of_depth(signature: &Signature, depth: EvidenceDepth) -> impl Iterator<Item =
     let names = [(signature.depth, signature.id)]
         .into_iter()
         .chain(signature.also.iter().copied());
-    names.filter(move |(of, _)| *of == depth).map(|(_, id)| id)
+    names
+        .filter(move |(name_depth, _)| *name_depth == depth)
+        .map(|(_, id)| id)
 }

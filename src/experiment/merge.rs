@@ -11,7 +11,7 @@ use std::path::Path;
 /// A merge that is the culprit.
 pub(super) struct CulpritMerge {
     /// The commit.
-    place: Candidate,
+    candidate: Candidate,
     /// The merged commits, as `BASE..TIP` for each branch.
     ranges: Vec<String>,
 }
@@ -29,9 +29,11 @@ impl CulpritMerge {
         };
         let name = answer.after_fix.as_ref().unwrap_or(culprit);
         let ranges = prepare::merged_ranges(Path::new(root.as_os_str()), name);
-        let mut places = space.choices.as_candidates().iter();
-        let place = places.find(|place| place.name == *name)?.clone();
-        (!ranges.is_empty()).then_some(Self { place, ranges })
+        let mut candidates = space.choices.as_candidates().iter();
+        let candidate = candidates
+            .find(|candidate| candidate.name == *name)?
+            .clone();
+        (!ranges.is_empty()).then_some(Self { candidate, ranges })
     }
 
     /// Returns the search of the merged commits within the remaining budget; `None` if it is not wanted, or not
@@ -47,22 +49,22 @@ impl CulpritMerge {
         }
         let root = Path::new(space.repository.as_ref()?.as_os_str());
         let line = prepare::commit_line(root, range, false).ok()?;
-        let mut places: Vec<Candidate> = line.commits.into_iter().map(Into::into).collect();
-        let asked = plan.question.as_bisect_mut()?;
-        if asked.fixed {
-            places.reverse();
+        let mut candidates: Vec<Candidate> = line.commits.into_iter().map(Into::into).collect();
+        let question = plan.question.as_bisect_mut()?;
+        if question.fixed {
+            candidates.reverse();
         }
-        space.choices = VariantChoices::Places(places);
-        space.merge = Some(self.place.clone());
+        space.choices = VariantChoices::Places(candidates);
+        space.merge = Some(self.candidate.clone());
         // The counts and weights are for other candidates; the setting of this search is kept.
-        asked.raise_rate = false;
+        question.raise_rate = false;
         (space.known, space.weights) = (Vec::new(), Vec::new());
         // A branch that does not fail in this many trials does not fail at the rate of the merge.
         let alpha = plan.alpha.to_probability();
         let clean =
             BisectProgress::of_state(state).and_then(|search| search.clean_trials_needed(alpha));
-        asked.reproduce = asked.reproduce.max(clean.unwrap_or(0));
-        if plan.rules.only.is_empty() && !asked.any_failure {
+        question.reproduce = question.reproduce.max(clean.unwrap_or(0));
+        if plan.rules.only.is_empty() && !question.any_failure {
             plan.rules.only = searched_bugs(state);
         }
         with_what_is_left(plan, state)
@@ -83,17 +85,18 @@ impl CulpritMerge {
 
 /// Limits a plan to the remaining trials and time; returns `None` if none are left.
 pub(super) fn with_what_is_left(mut plan: Plan, state: &State) -> Option<Plan> {
-    let left = |most: u64, spent: u64| most.checked_sub(spent).filter(|left| *left > 0);
-    if let Some(most) = plan.stop.trials {
+    let remaining =
+        |limit: u64, spent: u64| limit.checked_sub(spent).filter(|remaining| *remaining > 0);
+    if let Some(max) = plan.stop.trials {
         let ran = state
             .all_tallies()
             .map(|(_, tally)| tally.finished_trials())
             .sum();
-        plan.stop.trials = Some(left(most, ran)?);
+        plan.stop.trials = Some(remaining(max, ran)?);
     }
-    if let Some(most) = plan.stop.duration_us {
+    if let Some(max) = plan.stop.duration_us {
         let worked = u64::try_from(state.worked.as_micros()).unwrap_or(u64::MAX);
-        plan.stop.duration_us = Some(left(most, worked)?);
+        plan.stop.duration_us = Some(remaining(max, worked)?);
     }
     Some(plan)
 }

@@ -47,7 +47,7 @@ pub(super) fn find_script(command: &[Text]) -> Option<&Text> {
         .to_str()?
         .trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let mut interpreters = INTERPRETERS.iter();
-    let interpreter = interpreters.find(|one| one.names.contains(&name))?;
+    let interpreter = interpreters.find(|interpreter| interpreter.names.contains(&name))?;
     let is_known_flag = |word: &&Text| {
         let letters = word.as_bytes().strip_prefix(b"-").unwrap_or_default();
         let mut flags = letters.iter().map(|letter| char::from(*letter));

@@ -26,17 +26,17 @@ pub(super) fn check_plan(plan: &Plan) -> Result<(), ExperimentError> {
     check_memory_limit(plan)?;
     engine::check_watchable(plan)?;
     let processes = |actors: &[ActorPlan]| actors.iter().map(|actor| u64::from(actor.copies)).sum();
-    let most: u64 = plan
+    let max_processes: u64 = plan
         .variants
         .iter()
         .map(|variant| processes(&variant.actors))
         .max()
         .unwrap_or(0);
     let allowed = limits::open_files();
-    for (what, needed, fewer) in [
+    for (message, needed, fewer) in [
         (
-            format!("{most} processes in a trial"),
-            2 * most + DESCRIPTORS,
+            format!("{max_processes} processes in a trial"),
+            2 * max_processes + DESCRIPTORS,
             "copies",
         ),
         (
@@ -46,9 +46,9 @@ pub(super) fn check_plan(plan: &Plan) -> Result<(), ExperimentError> {
         ),
     ] {
         if needed > allowed {
-            let what = format!("{what} need {needed} open files, and the limit is {allowed}");
+            let needs = format!("{message} need {needed} open files, and the limit is {allowed}");
             let hint = format!("raise the limit with `ulimit -n {needed}`, or use fewer {fewer}");
-            return Err(ExperimentError::could_not(what).with_hint(hint));
+            return Err(ExperimentError::could_not(needs).with_hint(hint));
         }
     }
     Ok(())
@@ -59,13 +59,14 @@ fn check_memory_limit(plan: &Plan) -> Result<(), ExperimentError> {
     let Some(bytes) = plan.memory else {
         return Ok(());
     };
-    let here = |variant: &VariantPlan| variant.actors.iter().all(|one| one.container.is_none());
+    let runs_here =
+        |variant: &VariantPlan| variant.actors.iter().all(|actor| actor.container.is_none());
     let load = plan.load.as_ref();
     if load.is_some_and(|load| load.owner != ServiceOwner::Provoke) {
         let error = "cannot limit the memory of a service that provoke does not start";
         return Err(ExperimentError::usage(error).with_hint("leave out --memory"));
     }
-    if !plan.variants.iter().any(here) || SlotGroup::can_limit_memory(bytes) {
+    if !plan.variants.iter().any(runs_here) || SlotGroup::can_limit_memory(bytes) {
         return Ok(());
     }
     let error = "cannot limit the memory of a trial: cannot create a memory control group";
@@ -86,10 +87,10 @@ fn check_load(plan: &Plan) -> Result<(), ExperimentError> {
     let Some(load) = &plan.load else {
         return Ok(());
     };
-    let none = String::new;
+    let no_text = String::new;
     let marks = ["{slot}", "{trial}", "{seed}", "{variant}"];
     let fill = marks.map(|mark| match mark {
-        "{variant}" => (mark, none()),
+        "{variant}" => (mark, no_text()),
         _ => (mark, "0".to_owned()),
     });
     Ok(load::check_target(load, &fill)?)
@@ -120,7 +121,10 @@ pub(super) fn check_commands(plan: &Plan, variant: VariantId) -> Result<(), Expe
             );
         }
         // Programs in an image cannot be checked here.
-        let Some(name) = actor.command.first().filter(|_| actor.container.is_none()) else {
+        if actor.container.is_some() {
+            continue;
+        }
+        let Some(name) = actor.command.first() else {
             continue;
         };
         if name.as_bytes().contains(&b'{') {
@@ -172,8 +176,8 @@ fn path_hint(name: &Text, cwd: &Path) -> String {
     if name.as_bytes().starts_with(b"/") {
         return "check the path".to_owned();
     }
-    let cwd = cwd.to_safe().to_string();
-    let cwd = cwd.trim_end_matches('/');
+    let cwd_text = cwd.to_safe().to_string();
+    let cwd = cwd_text.trim_end_matches('/');
     format!("the path is relative to the working directory `{cwd}`")
 }
 
@@ -185,8 +189,8 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> Experim
     suggest_program(plan, name, actor, cwd).of_missing_program(name)
 }
 
-fn cannot_run(name: &Text, why: &str) -> ExperimentError {
-    ExperimentError::could_not(format!("cannot run `{name}`: {why}"))
+fn cannot_run(name: &Text, reason: &str) -> ExperimentError {
+    ExperimentError::could_not(format!("cannot run `{name}`: {reason}"))
 }
 
 /// Suggests what was meant by the name of a program that does not exist.
@@ -194,21 +198,21 @@ fn suggest_program(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> E
     let typed = name.as_os_str();
     let bytes = name.as_bytes();
     let is_path = bytes.contains(&b'/');
-    let here = cwd.join(typed);
+    let path = cwd.join(typed);
     let words = |words: &[Text]| {
         let words = words
             .iter()
             .map(|word| shell_word(word.as_os_str()).to_string());
         words.collect::<Vec<_>>().join(" ")
     };
-    let error = |why: &str| cannot_run(name, why);
-    let is_executable = spawn::find_program(here.as_os_str(), path_of(plan, actor), cwd).is_ok();
-    match SourceFileRunner::of_path(&here).filter(|_| here.is_file()) {
+    let error = |reason: &str| cannot_run(name, reason);
+    let is_executable = spawn::find_program(path.as_os_str(), path_of(plan, actor), cwd).is_ok();
+    match SourceFileRunner::of_path(&path) {
         Some(SourceFileRunner::Script(_)) if is_executable => {}
-        Some(source) => return as_source(name, actor, source),
-        None => {}
+        Some(source) if path.is_file() => return as_source(name, actor, source),
+        _ => {}
     }
-    if is_path && here.exists() {
+    if is_path && path.exists() {
         return error("it is not executable").with_hint(format!(
             "make it executable: chmod +x {}",
             shell_word(typed)
@@ -220,13 +224,13 @@ fn suggest_program(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> E
         .take_while(|word| is_assignment(word))
         .count();
     if assignments > 0 {
-        let (variables, command) = actor.command.split_at(assignments);
+        let (variables, words_left) = actor.command.split_at(assignments);
         let flags = variables
             .iter()
-            .map(|one| format!("-e {}", words::quote_word(one.as_os_str())))
+            .map(|option| format!("-e {}", words::quote_word(option.as_os_str())))
             .collect::<Vec<_>>()
             .join(" ");
-        let command = match command {
+        let command = match words_left {
             [] => "CMD".to_owned(),
             command => words(command),
         };
@@ -251,8 +255,8 @@ fn suggest_program(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> E
     }
     match bytes {
         b"cd" => {
-            let directory = actor.command.get(1).map_or("DIR".to_owned(), |one| {
-                shell_word(one.as_os_str()).to_string()
+            let directory = actor.command.get(1).map_or("DIR".to_owned(), |option| {
+                shell_word(option.as_os_str()).to_string()
             });
             return error("it is a command of the shell").with_hint(format!(
                 "choose the working directory with --cwd {directory}"
@@ -260,8 +264,8 @@ fn suggest_program(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> E
         }
         b"source" | b"." | b"export" | b"ulimit" | b"umask" | b"alias" | b"eval" | b"exec"
         | b"if" | b"for" | b"while" => {
-            let line = words(&actor.command);
-            let line = format!("--shell {}", shell_word(OsStr::new(&line)));
+            let command_line = words(&actor.command);
+            let line = format!("--shell {}", shell_word(OsStr::new(&command_line)));
             return error("it is a command of the shell").with_hint(ErrorHint::with_command(
                 "to run a line of shell: ",
                 typed,
@@ -270,7 +274,7 @@ fn suggest_program(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> E
         }
         _ => {}
     }
-    if here.is_file() {
+    if path.is_file() {
         let word = shell_word(typed);
         return error("it is not in PATH").with_hint(if is_executable {
             format!("did you mean `./{word}`?")
@@ -279,10 +283,10 @@ fn suggest_program(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> E
         });
     }
     let is_program = |file: &Path| {
-        let found = spawn::find_program(file.as_os_str(), path_of(plan, actor), cwd);
-        found.is_ok()
+        let program = spawn::find_program(file.as_os_str(), path_of(plan, actor), cwd);
+        program.is_ok()
     };
-    let (what, missing) = if is_path {
+    let (problem, missing) = if is_path {
         ("there is no such file", Path::new(typed).to_owned())
     } else {
         ("there is no such program", Path::new(".").join(typed))
@@ -301,7 +305,7 @@ fn suggest_program(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> E
         }
         None => "is it installed, and is its directory in PATH?".to_owned(),
     };
-    error(what).with_hint(hint)
+    error(problem).with_hint(hint)
 }
 
 /// Explains that a file is source code, and how to run it.
@@ -376,7 +380,7 @@ fn check_executable(
         // A program may be executable without being readable.
         return Ok(());
     }
-    let error = |why: String| cannot_run(name, &why);
+    let error = |reason: String| cannot_run(name, &reason);
     if let Some(line) = header.strip_prefix(b"#!") {
         let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let mut words = line
@@ -398,11 +402,12 @@ fn check_executable(
         if !cwd.join(interpreter).is_file() {
             return Err(missing(interpreter));
         }
-        let argument = words.next().map(OsStr::as_bytes).unwrap_or_default();
+        let argument_bytes = words.next().map(OsStr::as_bytes).unwrap_or_default();
         let is_env = interpreter.as_bytes().ends_with(b"/env");
-        let is_name =
-            !argument.is_empty() && !argument.starts_with(b"-") && !argument.contains(&b'=');
-        let argument = OsStr::from_bytes(argument);
+        let is_name = !argument_bytes.is_empty()
+            && !argument_bytes.starts_with(b"-")
+            && !argument_bytes.contains(&b'=');
+        let argument = OsStr::from_bytes(argument_bytes);
         if is_env && is_name && spawn::find_program(argument, path, cwd).is_err() {
             return Err(missing(argument));
         }
@@ -420,11 +425,11 @@ fn check_executable(
             _ => ("#!/bin/sh".to_owned(), "sh"),
         };
         let command = format!("{interpreter} {}", shell_word(name.as_os_str()));
-        let why = match header.len() {
+        let problem = match header.len() {
             0 => "it is empty",
             _ => "it is a text file without a #! line",
         };
-        return Err(error(why.to_owned()).with_hint(ErrorHint::with_command(
+        return Err(error(problem.to_owned()).with_hint(ErrorHint::with_command(
             format!("add a first line such as {line}, or name the interpreter: "),
             name.as_os_str(),
             with_arguments(&command, actor),
@@ -451,10 +456,11 @@ pub fn find_ourselves(plan: &mut Plan) {
             .first()
             .filter(|name| name.as_os_str() == "provoke");
         let cwd = Path::new(actor.cwd.as_os_str());
-        let here = actor.container.is_none();
-        here && name.is_some_and(|name| {
-            spawn::find_program(name.as_os_str(), path_of(plan, actor), cwd).is_err()
-        })
+        let is_local = actor.container.is_none();
+        is_local
+            && name.is_some_and(|name| {
+                spawn::find_program(name.as_os_str(), path_of(plan, actor), cwd).is_err()
+            })
     };
     let Ok(ourselves) = std::env::current_exe() else {
         return;
@@ -473,8 +479,8 @@ fn path_of<'a>(plan: &'a Plan, actor: &'a ActorPlan) -> Option<&'a std::ffi::OsS
     match actor.env.iter().find(|(name, _)| named(name)) {
         Some((_, value)) => value.as_ref().map(Text::as_os_str),
         None => {
-            let found = plan.environment.iter().find(|(name, _)| named(name));
-            found.map(|(_, value)| value.as_os_str())
+            let path_variable = plan.environment.iter().find(|(name, _)| named(name));
+            path_variable.map(|(_, value)| value.as_os_str())
         }
     }
 }

@@ -19,7 +19,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 pub struct TrialReplay {
     plan: Plan,
     trial: Trial,
-    before: Option<Outcome>,
+    earlier_outcome: Option<Outcome>,
     /// Its recorded outcome, in words.
     was: String,
     /// Failure rate of its variant, in a sentence.
@@ -68,7 +68,7 @@ impl TrialReplay {
             rate: rate_sentence(&report, &trial),
             plan,
             trial,
-            before,
+            earlier_outcome: before,
         }
     }
 
@@ -80,11 +80,11 @@ impl TrialReplay {
 
     /// Runs the trial once.
     pub async fn run_once(&self, scratch: &Path) -> Result<ReplayResult, ExperimentError> {
-        let seen = Box::pin(rerun_trial(&self.plan, &self.trial, scratch)).await?;
-        let outcome = self.judge_trial(&seen);
-        let took = words::format_seconds(seen.elapsed.as_secs_f64());
-        let now = match &outcome {
-            Outcome::Pass if self.before == Some(Outcome::Pass) => {
+        let observation = Box::pin(rerun_trial(&self.plan, &self.trial, scratch)).await?;
+        let outcome = self.judge_trial(&observation);
+        let took = words::format_seconds(observation.elapsed.as_secs_f64());
+        let outcome_text = match &outcome {
+            Outcome::Pass if self.earlier_outcome == Some(Outcome::Pass) => {
                 format!(", and passed again ({took})")
             }
             Outcome::Pass => format!("; this time it passed ({took})"),
@@ -99,7 +99,7 @@ impl TrialReplay {
                 Outcome::Fail(_) | Outcome::Other(_) => ReplayEnding::Failed,
                 Outcome::Void(_) => ReplayEnding::Inconclusive,
             },
-            sentence: format!("{} {}{now}.", self.trial.id, self.was),
+            sentence: format!("{} {}{outcome_text}.", self.trial.id, self.was),
             others: Vec::new(),
             rate: self.rate.clone(),
             output: kept_output(scratch),
@@ -117,23 +117,25 @@ impl TrialReplay {
         each: impl Fn(u64, u64),
     ) -> Result<ReplayResult, ExperimentError> {
         let (mut count, mut passed) = (0_u64, 0_u64);
-        let mut others: BTreeMap<String, u64> = BTreeMap::new();
+        let mut other_failures: BTreeMap<String, u64> = BTreeMap::new();
         let mut is_any_conclusive = false;
         let mut failed: Option<(Box<Failure>, f64)> = None;
-        let judge = |seen: &Observation| {
+        let judge = |observation: &Observation| {
             count += 1;
-            match self.judge_trial(seen) {
+            match self.judge_trial(observation) {
                 Outcome::Pass => passed += 1,
                 Outcome::Fail(failure) | Outcome::Other(failure) if self.is_it(&failure) => {
-                    failed = Some((failure, seen.elapsed.as_secs_f64()));
+                    failed = Some((failure, observation.elapsed.as_secs_f64()));
                     return ControlFlow::Break(());
                 }
                 Outcome::Fail(failure) | Outcome::Other(failure) => {
                     is_any_conclusive = true;
-                    *others.entry(failure.kind.to_string()).or_default() += 1;
+                    *other_failures.entry(failure.kind.to_string()).or_default() += 1;
                 }
                 Outcome::Void(void) => {
-                    *others.entry(format!("inconclusive: {void}")).or_default() += 1;
+                    *other_failures
+                        .entry(format!("inconclusive: {void}"))
+                        .or_default() += 1;
                 }
             }
             each(count, passed);
@@ -142,15 +144,20 @@ impl TrialReplay {
         let repeating = repeat_trial(&self.plan, &self.trial, scratch, limits, listen, judge);
         let stopped = Box::pin(repeating).await?;
         let replays = words::format_count(count, "replay");
-        let now = match &failed {
+        let failure_text = match &failed {
             Some((failure, took)) => {
-                let at = format!(" in replay {count}");
-                self.describe_failed("it failed", &at, failure, &words::format_seconds(*took))
+                let position_text = format!(" in replay {count}");
+                self.describe_failed(
+                    "it failed",
+                    &position_text,
+                    failure,
+                    &words::format_seconds(*took),
+                )
             }
             None if count == 0 => "; it was stopped in the first replay".to_owned(),
             None => format!("; it passed in {passed} of {replays}"),
         };
-        let others = others.iter();
+        let other_counts = other_failures.iter();
         Ok(ReplayResult {
             ending: match (&failed, stopped) {
                 (Some(_), _) => ReplayEnding::Failed,
@@ -158,9 +165,9 @@ impl TrialReplay {
                 (None, None) if passed == 0 && !is_any_conclusive => ReplayEnding::Inconclusive,
                 (None, None) => ReplayEnding::Passed,
             },
-            sentence: format!("{} {}{now}.", self.trial.id, self.was),
-            others: others
-                .map(|(other, count)| format!("{count}x {}", words::sanitize_line(other)))
+            sentence: format!("{} {}{failure_text}.", self.trial.id, self.was),
+            others: other_counts
+                .map(|(title, count)| format!("{count}x {}", words::sanitize_line(title)))
                 .collect(),
             rate: self.rate.clone(),
             output: if failed.is_some() {
@@ -172,48 +179,59 @@ impl TrialReplay {
         })
     }
 
-    fn judge_trial(&self, seen: &Observation) -> Outcome {
+    fn judge_trial(&self, observation: &Observation) -> Outcome {
         let variant = self.plan.variant_plan(self.trial.variant);
-        oracle::judge_trial(&self.plan.rules, variant, seen)
+        oracle::judge_trial(&self.plan.rules, variant, observation)
     }
 
     /// Returns whether this is the recorded failure; after a pass, any failure is.
-    fn is_it(&self, now: &Failure) -> bool {
-        let before = self.before.as_ref().and_then(Outcome::any_failure);
-        before.is_none_or(|before| is_same(before, now))
+    fn is_it(&self, failure: &Failure) -> bool {
+        let earlier_failure = self.earlier_outcome.as_ref().and_then(Outcome::any_failure);
+        earlier_failure.is_none_or(|before| is_same(before, failure))
     }
 
     /// Describes that it failed, and whether in the same way.
-    fn describe_failed(&self, what: &str, at: &str, now: &Failure, took: &str) -> String {
-        match self.before.as_ref().and_then(Outcome::any_failure) {
-            Some(before) if is_same(before, now) => {
-                format!("; {what} in the same way{at} ({took})")
+    fn describe_failed(
+        &self,
+        event: &str,
+        position: &str,
+        failure: &Failure,
+        took: &str,
+    ) -> String {
+        match self.earlier_outcome.as_ref().and_then(Outcome::any_failure) {
+            Some(earlier_failure) if is_same(earlier_failure, failure) => {
+                format!("; {event} in the same way{position} ({took})")
             }
-            Some(_) => format!("; {what} in another way{at}: {} ({took})", in_words(now)),
-            None => format!("; {what}{at}: {} ({took})", in_words(now)),
+            Some(_) => format!(
+                "; {event} in another way{position}: {} ({took})",
+                in_words(failure)
+            ),
+            None => format!("; {event}{position}: {} ({took})", in_words(failure)),
         }
     }
 }
 
 /// Returns whether two failures may be one: they end alike, and if both have more evidence than that, they have the
 /// same name.
-fn is_same(before: &Failure, now: &Failure) -> bool {
-    if before.kind.name() != now.kind.name() {
+fn is_same(earlier_failure: &Failure, now: &Failure) -> bool {
+    if earlier_failure.kind.name() != now.kind.name() {
         return false;
     }
     let names = |failure: &Failure| {
         let signature = &failure.signature;
-        let own = [(signature.depth, signature.id)].into_iter();
-        let names = own.chain(signature.also.iter().copied());
+        let own_name = [(signature.depth, signature.id)].into_iter();
+        let names = own_name.chain(signature.also.iter().copied());
         names
             .filter(|(depth, _)| *depth != EvidenceDepth::Status)
             .collect::<Vec<_>>()
     };
-    let (before, now) = (names(before), names(now));
-    let comparable = before
-        .iter()
-        .any(|(depth, _)| now.iter().any(|(other, _)| other == depth));
-    !comparable || before.iter().any(|name| now.contains(name))
+    let (earlier_names, new_names) = (names(earlier_failure), names(now));
+    let comparable = earlier_names.iter().any(|(depth, _)| {
+        new_names
+            .iter()
+            .any(|(other_depth, _)| other_depth == depth)
+    });
+    !comparable || earlier_names.iter().any(|name| new_names.contains(name))
 }
 
 /// Describes the recorded outcome of a trial, with the best evidence of the whole run.
@@ -230,14 +248,14 @@ fn describe_before(report: &Report, trial: &Trial, outcome: Option<&Outcome>) ->
         .iter()
         .find(|group| group.measured_trials().any(|id| id == trial.id.0));
     // Captured trials may have the source line.
-    let site = group.and_then(|group| Site::naming_site(&group.is.sites));
-    match site.filter(|_| failure.sites.is_empty()) {
-        Some(site) => format!(
+    let site = group.and_then(|group| Site::naming_site(&group.signature.sites));
+    match site {
+        Some(site) if failure.sites.is_empty() => format!(
             "was {} at {}",
             failure.kind.name(),
             words::sanitize_line(&site.file_and_line())
         ),
-        None => format!("was {}", in_words(failure)),
+        _ => format!("was {}", in_words(failure)),
     }
 }
 

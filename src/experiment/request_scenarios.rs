@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Name of the scenario file in the directory of a trial.
 const REPLAY: &str = "replay.toml";
 /// Maximum number of kinds of requests.
-const MOST: usize = 256;
+const MAX_KINDS: usize = 256;
 
 /// Writes the scenario when a trial ends.
 pub(super) struct RequestScenarios {
@@ -42,13 +42,13 @@ impl EventSink for RequestScenarios {
             Event::TrialFinished { trial, seen, .. } => {
                 let variant = self.under_way.remove(trial);
                 let load = seen.load.as_ref().filter(|load| load.death.is_some());
-                if let (Some(variant), Some(seen)) = (variant, load) {
+                if let (Some(variant), Some(observation)) = (variant, load) {
                     let folder = self.trials.join(trial.0.to_string());
                     let about = format!(
                         "Trial {} of {}: the requests in flight at the crash, and the requests before",
                         trial.0, state.run
                     );
-                    let text = replay_scenario(&state.plan, variant, seen, &folder, &about);
+                    let text = replay_scenario(&state.plan, variant, observation, &folder, &about);
                     // The evidence itself is stored in any case.
                     let path = folder.join(REPLAY);
                     let _ = text.map(|text| create_private(&path)?.write_all(text.as_bytes()));
@@ -63,7 +63,7 @@ impl EventSink for RequestScenarios {
 fn replay_scenario(
     plan: &Plan,
     variant: VariantId,
-    seen: &LoadObservation,
+    observation: &LoadObservation,
     folder: &Path,
     about: &str,
 ) -> Option<String> {
@@ -73,17 +73,20 @@ fn replay_scenario(
     if requests.is_empty() {
         return None;
     }
-    let count = |ended: &RequestResult| seen.ends.get(ended).copied().unwrap_or(0);
+    let count = |result: &RequestResult| observation.ends.get(result).copied().unwrap_or(0);
     let load = LoadPlan {
         requests,
         rows: None,
         pace: match planned.pace {
             RequestPace::Closed { .. } => RequestPace::Closed {
-                clients: seen.clients.max(1),
+                clients: observation.clients.max(1),
             },
             open @ RequestPace::Open { .. } => open,
         },
-        amount: match seen.sent.saturating_sub(count(&RequestResult::Unreached)) {
+        amount: match observation
+            .sent
+            .saturating_sub(count(&RequestResult::Unreached))
+        {
             0 => planned.amount,
             reached => LoadLimit::Requests(reached),
         },
@@ -95,32 +98,37 @@ fn replay_scenario(
 /// Returns each request in flight or before the crash once, with its number of occurrences as weight.
 fn sent_requests(load: &LoadPlan, folder: &Path) -> Vec<RequestPlan> {
     let mut order: Vec<(String, String, Option<String>, u32)> = Vec::new();
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut indices: BTreeMap<String, usize> = BTreeMap::new();
     // Requests in flight come first, then the earlier ones, the latest first.
-    let before = json_lines(&folder.join("window.jsonl")).into_iter().rev();
+    let earlier_requests = json_lines(&folder.join("window.jsonl")).into_iter().rev();
     for line in json_lines(&folder.join("in-flight.jsonl"))
         .into_iter()
-        .chain(before)
+        .chain(earlier_requests)
     {
         let text = |name: &str| line[name].as_str().map(str::to_owned);
         let (Some(kind), Some(file)) = (text("kind"), text("request")) else {
             continue;
         };
-        match places.get(&file) {
-            Some(place) => order[*place].3 += 1,
-            None if order.len() < MOST => {
-                places.insert(file.clone(), order.len());
+        match indices.get(&file) {
+            Some(index) => order[*index].3 += 1,
+            None if order.len() < MAX_KINDS => {
+                indices.insert(file.clone(), order.len());
                 order.push((kind, file, text("body"), 1));
             }
             None => {}
         }
     }
-    let alike = |kind: &str| order.iter().filter(|(one, ..)| one == kind).count();
+    let alike = |kind: &str| {
+        order
+            .iter()
+            .filter(|(other_kind, ..)| other_kind == kind)
+            .count()
+    };
     let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
     let plans = order.iter().map(|(kind, file, body, weight)| {
         let number = numbers.entry(kind).or_default();
         *number += 1;
-        let planned = load.requests.iter().find(|one| one.name == *kind);
+        let planned = load.requests.iter().find(|request| request.name == *kind);
         RequestPlan {
             name: match alike(kind) {
                 1 => kind.clone(),
@@ -134,7 +142,9 @@ fn sent_requests(load: &LoadPlan, folder: &Path) -> Vec<RequestPlan> {
                     files: vec![Text::from(body.as_str())],
                     pick: FilePick::default(),
                 }),
-            expect: planned.map(|one| one.expect.clone()).unwrap_or_default(),
+            expect: planned
+                .map(|request| request.expect.clone())
+                .unwrap_or_default(),
             ..RequestPlan::default()
         }
     });

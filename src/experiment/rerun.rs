@@ -27,14 +27,14 @@ pub(super) async fn rerun_trial(
     trial: &Trial,
     scratch: &Path,
 ) -> Result<Observation, ExperimentError> {
-    let mut seen = None;
+    let mut observation = None;
     with_executor(plan, trial, scratch, async |executor| {
         let (_halt, halted) = watch::channel(StopUrgency::No);
-        seen = Some(executor.run_trial(trial.clone(), halted).await);
+        observation = Some(executor.run_trial(trial.clone(), halted).await);
         Ok(())
     })
     .await?;
-    Ok(seen.expect("it ran"))
+    Ok(observation.expect("it ran"))
 }
 
 /// Repeats a trial until `each` breaks, a limit is reached, or a signal arrives; returns the signal. `listen` is called
@@ -52,12 +52,12 @@ pub(super) async fn repeat_trial(
         let mut signals = listen()?;
         let begun = Instant::now();
         for _ in 0..limits.trials {
-            let left = limits.time.saturating_sub(begun.elapsed());
-            if left.is_zero() {
+            let remaining = limits.time.saturating_sub(begun.elapsed());
+            if remaining.is_zero() {
                 break;
             }
-            match run_once(executor, trial, &mut signals, left).await {
-                Ok(seen) if each(&seen).is_continue() => {}
+            match run_once(executor, trial, &mut signals, remaining).await {
+                Ok(observation) if each(&observation).is_continue() => {}
                 Ok(_) => break,
                 Err(signal) => {
                     stopped = signal;
@@ -76,14 +76,14 @@ async fn run_once(
     executor: &LocalExecutor,
     trial: &Trial,
     signals: &mut UnboundedReceiver<Signal>,
-    left: Duration,
+    time_left: Duration,
 ) -> Result<Observation, Option<Signal>> {
     let (halt, halted) = watch::channel(StopUrgency::No);
     let mut running = executor.run_trial(trial.clone(), halted);
     let signal = tokio::select! {
         seen = &mut running => return Ok(seen),
         signal = signals.recv() => signal,
-        () = tokio::time::sleep(left) => None,
+        () = tokio::time::sleep(time_left) => None,
     };
     halt.send_replace(StopUrgency::Gently);
     tokio::select! {
@@ -106,13 +106,13 @@ async fn with_executor(
     let mut plan = plan.clone();
     plan.jobs = trial.lane.0.saturating_add(1).min(4096);
     let executor = LocalExecutor::new(&plan, scratch)?;
-    let done = match make_variant(&executor, &plan, trial).await {
+    let result = match make_variant(&executor, &plan, trial).await {
         Ok(()) => run(&executor).await,
         Err(error) => Err(error),
     };
     executor.keep_output(trial.lane, scratch.join(KEPT)).await;
     executor.close_slots().await;
-    done
+    result
 }
 
 /// Name of the directory for the output of a trial.
@@ -122,8 +122,8 @@ const KEPT: &str = "kept";
 pub(super) fn kept_output(scratch: &Path) -> Vec<String> {
     let files = fs::read_dir(scratch.join(KEPT)).into_iter().flatten();
     let lines_of_file = |file: fs::DirEntry| {
-        let text = fs::read(file.path()).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
+        let bytes = fs::read(file.path()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
         let name = file.file_name();
         let lines = text.lines().map(crate::words::sanitize_line);
         lines
@@ -140,9 +140,9 @@ pub(super) async fn prepare_trial(
     scratch: &Path,
 ) -> Result<(), ExperimentError> {
     let executor = LocalExecutor::new(plan, scratch)?;
-    let made = make_variant(&executor, plan, trial).await;
+    let preparation = make_variant(&executor, plan, trial).await;
     executor.close_slots().await;
-    made
+    preparation
 }
 
 /// Prepares the variant of a trial again, if it belongs to a search: its directory may have been removed.
@@ -162,9 +162,9 @@ async fn make_variant(
     }
     let (_halt, halted) = watch::channel(StopUrgency::No);
     match executor.make_variant(id, halted).await {
-        PreparationResult::Failed(why) | PreparationResult::Broken(why) => {
-            let what = format!("the variant `{}` cannot be tested: {why}", variant.name);
-            Err(ExperimentError::could_not(what))
+        PreparationResult::Failed(reason) | PreparationResult::Broken(reason) => {
+            let message = format!("the variant `{}` cannot be tested: {reason}", variant.name);
+            Err(ExperimentError::could_not(message))
         }
         PreparationResult::Ready { .. } | PreparationResult::Halted => Ok(()),
     }

@@ -40,13 +40,18 @@ pub(super) fn write_results(
         write_file(&path, log)?;
         files.push(ResultFile::Log(path));
     }
-    if let (Verdict::Found, Some(known)) =
+    if let (Verdict::Found, Some(progress)) =
         (report.verdict, questions::ShrinkProgress::of_state(state))
         && let Some(load) = &state.plan.load
     {
         let about = format!("The reduced load of {}", state.run);
         let failing = state.plan.variant_plan(State::FAILING);
-        let text = under_load(&state.plan, failing, &known.left.apply_to(load), &about);
+        let text = under_load(
+            &state.plan,
+            failing,
+            &progress.smallest_load.apply_to(load),
+            &about,
+        );
         if let Ok(text) = text {
             let path = folder.path().join(questions::SMALLEST);
             write_file(&path, text)?;
@@ -62,11 +67,11 @@ pub(super) fn write_results(
         let variant = state.plan.variant_plan(*variant);
         files.extend(remove_unneeded_files(space, variant, folder)?);
         let reduced = prepare::reduced_files(space, variant)?;
-        let patch: Vec<u8> = reduced.iter().flat_map(|one| one.patch.clone()).collect();
+        let patch: Vec<u8> = reduced.iter().flat_map(|file| file.patch.clone()).collect();
         if space.apply {
-            for one in &reduced {
-                one.write_file()?;
-                files.push(ResultFile::Reduced(one.path.clone()));
+            for file in &reduced {
+                file.write_file()?;
+                files.push(ResultFile::Reduced(file.path.clone()));
             }
         } else if !patch.is_empty() {
             let path = folder.path().join("reduced.patch");
@@ -85,8 +90,10 @@ fn remove_unneeded_files(
 ) -> Result<Option<ResultFile>, ExperimentError> {
     let removed = |edit: &EditPlan| (edit.change == FileChange::Remove).then(|| edit.file.clone());
     let files: Vec<Text> = variant.edits.iter().filter_map(removed).collect();
-    let root = variant.make.as_ref().and_then(|make| make.copy.as_ref());
-    let Some(root) = root.filter(|_| !files.is_empty()) else {
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let Some(root) = variant.make.as_ref().and_then(|make| make.copy.as_ref()) else {
         return Ok(None);
     };
     if space.apply {
@@ -97,8 +104,8 @@ fn remove_unneeded_files(
         return Ok(Some(ResultFile::Removed(files.len() as u64)));
     }
     let path = folder.path().join("unneeded.txt");
-    let all = Text::join_texts(&files, b"\n");
-    write_file(&path, all.as_bytes())?;
+    let joined = Text::join_texts(&files, b"\n");
+    write_file(&path, joined.as_bytes())?;
     Ok(Some(ResultFile::UnneededFiles(path)))
 }
 

@@ -61,8 +61,8 @@ impl NewLimits {
             return Ok(None);
         }
         if self.exclude_half && state.plan.question.as_confirm().is_none() {
-            let what = "--exclude-half is for runs of `provoke confirm`";
-            return Err(ExperimentError::usage(what));
+            let message = "--exclude-half is for runs of `provoke confirm`";
+            return Err(ExperimentError::usage(message));
         }
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         Ok(Some(ResumeLimits {
@@ -84,8 +84,8 @@ fn check_open(state: &State, name: &str) -> Result<(), ExperimentError> {
     if !time_is_up && questions::policy_of_plan(&state.plan).next_step(state) != Step::Done {
         return Ok(());
     }
-    let what = format!("under these limits, the run {} is complete", state.run);
-    Err(ExperimentError::usage(what).with_hint(format!(
+    let message = format!("under these limits, the run {} is complete", state.run);
+    Err(ExperimentError::usage(message).with_hint(format!(
         "it has {} in {}, and -n and -d are totals; `provoke report {name}` shows the result",
         words::format_count(state.last_counted.0, "trial"),
         words::format_seconds(state.worked.as_secs_f64()),

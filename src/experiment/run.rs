@@ -143,11 +143,11 @@ impl Experiment {
         }
         let executor = LocalExecutor::new(&self.state.plan, &self.folder.trials_path())?;
         let executor = Arc::new(executor);
-        let done = self.between_hooks(&executor, signals, observer).await;
+        let result = self.between_hooks(&executor, signals, observer).await;
         for complaint in executor.close_slots().await {
             self.warn_user(complaint, observer);
         }
-        done?;
+        result?;
         if let Some(error) = self.journal.take_trouble() {
             observer.on_message(ExperimentMessage::Warning(format!(
                 "the journal could not be written for a while: {error}"
@@ -237,8 +237,10 @@ impl Experiment {
         }
         let FinishedRun { state, report, .. } = &run;
         let merge = CulpritMerge::from_answer(state, report);
-        let wanted_merge = merge.as_ref().filter(|_| wants_more);
-        let merged = wanted_merge.and_then(|merge| merge.plan_merged_search(state, report));
+        let merged = match &merge {
+            Some(merge) if wants_more => merge.plan_merged_search(state, report),
+            _ => None,
+        };
         let section = if wants_more && merged.is_none() {
             further_searches::next_search(state, report)
         } else {
@@ -247,8 +249,8 @@ impl Experiment {
         let adds_nothing =
             report.verdict == Verdict::NotThere && further_searches::follows_boundary(state);
         let (section, step) = section.unzip();
-        let merge = merge.map(|merge| merge.describe_next(merged.is_some()));
-        for step in merge.into_iter().chain(step) {
+        let merge_text = merge.map(|merge| merge.describe_next(merged.is_some()));
+        for step in merge_text.into_iter().chain(step) {
             observer.on_message(ExperimentMessage::Step(step));
         }
         Ok(Conclusion {

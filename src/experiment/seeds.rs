@@ -45,37 +45,39 @@ impl ReplayedTrials {
 /// sentence about it. `each` receives a line about each replay.
 pub async fn replay_seeds(
     folder: &RunFolder,
-    most: usize,
+    max: usize,
     each: impl Fn(&str),
 ) -> Result<(SeedEffect, String), ExperimentError> {
-    let (state, mut failing, mut passing) = first_trials(folder, most)?;
+    let (state, mut failing, mut passing) = first_trials(folder, max)?;
     if failing.trials.is_empty() || passing.trials.is_empty() {
-        let what = format!(
+        let message = format!(
             "the run {} has no variant with both failing and passing trials",
             state.run
         );
-        return Err(
-            ExperimentError::usage(what).with_hint("run more trials: `provoke run -n 100 -- CMD`")
-        );
+        return Err(ExperimentError::usage(message)
+            .with_hint("run more trials: `provoke run -n 100 -- CMD`"));
     }
     let mut plan = state.plan;
     plan.keep = KeepRule::None;
-    for (again, before) in [(&mut failing, "failed"), (&mut passing, "passed")] {
-        for trial in std::mem::take(&mut again.trials) {
+    for (replayed, verb) in [(&mut failing, "failed"), (&mut passing, "passed")] {
+        for trial in std::mem::take(&mut replayed.trials) {
             let outcome = replay_outcome(&plan, &trial).await?;
             match outcome {
-                Outcome::Fail(_) => again.failed += 1,
-                Outcome::Pass => again.passed += 1,
+                Outcome::Fail(_) => replayed.failed += 1,
+                Outcome::Pass => replayed.passed += 1,
                 Outcome::Other(_) | Outcome::Void(_) => {}
             }
-            let now = match &outcome {
+            let outcome_text = match &outcome {
                 Outcome::Fail(failure) => format!("failed again: {}", failure.kind),
                 Outcome::Other(failure) => format!("not counted: {}", failure.kind),
                 Outcome::Pass => "passed".to_owned(),
                 Outcome::Void(void) => format!("not counted: {void}"),
             };
             let id = trial.id;
-            each(&format!("{id} {before} with seed {}, {now}", trial.seed));
+            each(&format!(
+                "{id} {verb} with seed {}, {outcome_text}",
+                trial.seed
+            ));
         }
     }
     Ok(seed_verdict(&failing, &passing))
@@ -83,21 +85,21 @@ pub async fn replay_seeds(
 
 async fn replay_outcome(plan: &Plan, trial: &Trial) -> Result<Outcome, ExperimentError> {
     let scratch = scratch_folder(plan)?;
-    let seen = Box::pin(rerun_trial(plan, trial, scratch.path())).await?;
+    let observation = Box::pin(rerun_trial(plan, trial, scratch.path())).await?;
     Ok(oracle::judge_trial(
         &plan.rules,
         plan.variant_plan(trial.variant),
-        &seen,
+        &observation,
     ))
 }
 
 /// Returns the first failing and the first passing trials of the first variant that has both.
 fn first_trials(
     folder: &RunFolder,
-    most: usize,
+    max: usize,
 ) -> Result<(State, ReplayedTrials, ReplayedTrials), ExperimentError> {
     let mut started: BTreeMap<TrialId, Trial> = BTreeMap::new();
-    let mut ended: BTreeMap<VariantId, (ReplayedTrials, ReplayedTrials)> = BTreeMap::new();
+    let mut replayed: BTreeMap<VariantId, (ReplayedTrials, ReplayedTrials)> = BTreeMap::new();
     let state = store::read_trials(&folder.journal_path(), |event, _| match event {
         Event::TrialStarted(trial) if !trial.capture => {
             started.insert(trial.id, trial.clone());
@@ -106,22 +108,22 @@ fn first_trials(
             let Some(trial) = started.remove(trial) else {
                 return;
             };
-            let (failing, passing) = ended.entry(trial.variant).or_default();
-            let again = match outcome {
+            let (failing, passing) = replayed.entry(trial.variant).or_default();
+            let trials = match outcome {
                 Outcome::Fail(_) => failing,
                 Outcome::Pass => passing,
                 Outcome::Other(_) | Outcome::Void(_) => return,
             };
-            if again.trials.len() < most {
-                again.trials.push(trial);
+            if trials.trials.len() < max {
+                trials.trials.push(trial);
             }
         }
         _ => {}
     })?;
-    let both = |(failing, passing): &(ReplayedTrials, ReplayedTrials)| {
+    let has_both = |(failing, passing): &(ReplayedTrials, ReplayedTrials)| {
         !failing.trials.is_empty() && !passing.trials.is_empty()
     };
-    let (failing, passing) = ended.into_values().find(both).unwrap_or_default();
+    let (failing, passing) = replayed.into_values().find(has_both).unwrap_or_default();
     Ok((state, failing, passing))
 }
 

@@ -44,29 +44,31 @@ impl SelectedTrial {
             }
             error => error.into(),
         })?;
-        let mut found: Option<(Trial, Option<Outcome>)> = None;
+        let mut selected: Option<(Trial, Option<Outcome>)> = None;
         let mut started: BTreeMap<TrialId, Trial> = BTreeMap::new();
         let state = store::read_run(&folder.journal_path(), |event, _| match event {
             Event::TrialStarted(trial) if id.is_none_or(|id| trial.id == id) => {
                 if id.is_some() {
-                    found = Some((trial.clone(), None));
+                    selected = Some((trial.clone(), None));
                 } else {
                     started.insert(trial.id, trial.clone());
                 }
             }
-            Event::TrialFinished { trial, outcome, .. } => match &mut found {
-                Some((wanted, ended)) if wanted.id == *trial => *ended = Some(outcome.clone()),
+            Event::TrialFinished { trial, outcome, .. } => match &mut selected {
+                Some((selected_trial, selected_outcome)) if selected_trial.id == *trial => {
+                    *selected_outcome = Some(outcome.clone());
+                }
                 None if id.is_none() => {
                     let trial = started.remove(trial);
                     let failed = matches!(outcome, Outcome::Fail(_));
                     let failing = trial.filter(|trial| failed && !trial.capture);
-                    found = failing.map(|trial| (trial, Some(outcome.clone())));
+                    selected = failing.map(|trial| (trial, Some(outcome.clone())));
                 }
                 _ => {}
             },
             _ => {}
         })?;
-        let Some((trial, outcome)) = found else {
+        let Some((trial, outcome)) = selected else {
             return Err(not_there(&state, id));
         };
         Ok(Self {
@@ -110,8 +112,9 @@ impl SelectedTrial {
             })?;
         let (numbers, actor) = main_actor(plan, trial, plan.scratch.then_some(scratch));
         if actor.container.is_some() {
-            let what = format!("the command runs in a container, and `{prefix}` would run outside");
-            return Err(ExperimentError::usage(what).with_hint(
+            let message =
+                format!("the command runs in a container, and `{prefix}` would run outside");
+            return Err(ExperimentError::usage(message).with_hint(
                 "leave --wrap out to rerun the trial; `wrap` in the scenario runs in the container",
             ));
         }
@@ -187,12 +190,17 @@ fn contained_words(actor: &ActorPlan, words: &[OsString]) -> Vec<String> {
 
 /// Returns the command of a trial, with the variables that were set for it.
 fn process_words(actor: &ActorPlan, process: &CommandLine) -> Vec<String> {
-    let set = |name: &OsStr| actor.env.iter().any(|(own, _)| own.as_os_str() == name);
-    let ours = |name: &OsStr| name.to_string_lossy().starts_with("PROVOKE_");
+    let set = |name: &OsStr| {
+        actor
+            .env
+            .iter()
+            .any(|(own_name, _)| own_name.as_os_str() == name)
+    };
+    let is_own = |name: &OsStr| name.to_string_lossy().starts_with("PROVOKE_");
     let variables = process
         .environment
         .iter()
-        .filter(|(name, _)| set(name) || ours(name))
+        .filter(|(name, _)| set(name) || is_own(name))
         .map(|(name, value)| format!("{}={}", quoted(name), quoted(value)));
     let command = process.argv.iter().map(|word| quoted(word));
     env_words(actor)

@@ -26,26 +26,26 @@ pub fn plan_shrinking(
     let mut asked = Scenario::default();
     overlay(&mut asked);
     let folder = RunFolder::find_run(run, &default_root())?.check_trust(asked.trust)?;
-    let mut of = None;
+    let mut crashed_variant = None;
     let state = store::read_run(&folder.journal_path(), |event, _| match event {
         Event::TrialStarted(started) if Some(started.id) == trial => {
-            of = Some(started.variant);
+            crashed_variant = Some(started.variant);
         }
         _ => {}
     })?;
     if state.plan.load.is_none() {
-        let what = format!("the run {} is not a run of `provoke load`", state.run);
-        return Err(ExperimentError::usage(what)
+        let message = format!("the run {} is not a run of `provoke load`", state.run);
+        return Err(ExperimentError::usage(message)
             .with_hint("choose a run of `provoke load`; use `provoke reduce` for other failures"));
     }
     let (variant, kinds) = match trial {
-        Some(trial) => of_life(&state, of, trial)?,
+        Some(trial) => of_life(&state, crashed_variant, trial)?,
         None => of_run(&state)?,
     };
     let failing = state.plan.variant_plan(variant);
     let mut scenario = Scenario::of_variant_plan(&state.plan, failing).map_err(|_| {
-        let what = "the command of the run is not UTF-8 text";
-        ExperimentError::usage(what)
+        let message = "the command of the run is not UTF-8 text";
+        ExperimentError::usage(message)
             .with_hint("define the command in a scenario file, and load that")
     })?;
     scenario.loaded = state.plan.load_of(failing);
@@ -56,9 +56,9 @@ pub fn plan_shrinking(
     if typed && !scenario.outline.actors.is_empty() {
         become_main(&mut scenario)?;
     }
-    let here = std::env::current_dir()?;
+    let cwd = std::env::current_dir()?;
     let bounded = scenario.trials.runs.is_some() || scenario.stop.duration.is_some();
-    let mut plan = scenario.to_plan(PlanContext::of_this_process(here))?;
+    let mut plan = scenario.to_plan(PlanContext::of_this_process(cwd))?;
     let lives = &state.tally_of(variant).lives;
     let requests = lives.sent.checked_div(lives.lives);
     shrink_plan(&mut plan, requests, bounded)?;
@@ -79,8 +79,8 @@ fn of_run(state: &State) -> Result<(VariantId, Vec<FailureKind>), ExperimentErro
     let failing = state.all_tallies().filter(|(_, tally)| tally.failures > 0);
     let worst = failing.max_by(|(a, _), (b, _)| rate(*a).total_cmp(&rate(*b)));
     let Some((variant, tally)) = worst else {
-        let what = format!("no trial of the run {} crashed", state.run);
-        return Err(ExperimentError::usage(what).with_hint(
+        let message = format!("no trial of the run {} crashed", state.run);
+        return Err(ExperimentError::usage(message).with_hint(
             "choose a run with crashes; more clients or requests make crashes more likely",
         ));
     };
@@ -91,14 +91,14 @@ fn of_run(state: &State) -> Result<(VariantId, Vec<FailureKind>), ExperimentErro
 /// Returns the variant of a trial, and its kind of crash.
 fn of_life(
     state: &State,
-    of: Option<VariantId>,
+    crashed_variant: Option<VariantId>,
     trial: TrialId,
 ) -> Result<(VariantId, Vec<FailureKind>), ExperimentError> {
-    let Some(variant) = of else {
+    let Some(variant) = crashed_variant else {
         let last = state.next_id().0 - 1;
-        let what = format!("the run {} has no trial {trial}", state.run);
+        let message = format!("the run {} has no trial {trial}", state.run);
         return Err(
-            ExperimentError::usage(what).with_hint(format!("choose a trial from #1 to #{last}"))
+            ExperimentError::usage(message).with_hint(format!("choose a trial from #1 to #{last}"))
         );
     };
     let is_it = |group: &&SignatureFailures| group.trials.contains(&trial);
@@ -106,27 +106,28 @@ fn of_life(
     match groups.find(is_it) {
         Some(group) => Ok((variant, vec![group.kind.clone()])),
         None => {
-            let what = format!("trial {trial} of the run {} did not crash", state.run);
-            Err(ExperimentError::usage(what).with_hint("choose a trial that crashed"))
+            let message = format!("trial {trial} of the run {} did not crash", state.run);
+            Err(ExperimentError::usage(message).with_hint("choose a trial that crashed"))
         }
     }
 }
 
 /// Returns the rules for the observed failures.
 fn meant_failures(kinds: &[FailureKind]) -> Vec<BugFilter> {
-    let damage = || DAMAGE.iter().filter_map(|name| Signal::from_name(name));
-    let mut all: Vec<BugFilter> = Vec::new();
+    let damage_signals = || DAMAGE.iter().filter_map(|name| Signal::from_name(name));
+    let mut filters: Vec<BugFilter> = Vec::new();
     for kind in kinds {
-        let damaged = match kind {
-            FailureKind::Signal { signal, .. } => damage().any(|one| one == *signal),
-            _ => false,
-        };
-        let more = damage().filter(|_| damaged).map(BugFilter::Signal);
-        for only in std::iter::once(BugFilter::of_kind(kind)).chain(more) {
-            if !all.contains(&only) {
-                all.push(only);
+        let mut kind_filters = vec![BugFilter::of_kind(kind)];
+        if let FailureKind::Signal { signal, .. } = kind
+            && damage_signals().any(|damage| damage == *signal)
+        {
+            kind_filters.extend(damage_signals().map(BugFilter::Signal));
+        }
+        for filter in kind_filters {
+            if !filters.contains(&filter) {
+                filters.push(filter);
             }
         }
     }
-    all
+    filters
 }

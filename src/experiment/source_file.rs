@@ -61,24 +61,24 @@ impl SourceFileRunner {
     /// Returns how to run a file, by its extension.
     pub(super) fn of_path(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?;
-        let mut known = EXTENSIONS
+        let mut runners = EXTENSIONS
             .iter()
             .filter(|(names, _)| names.contains(&extension));
-        known.next().map(|(_, source)| *source)
+        runners.next().map(|(_, source)| *source)
     }
 }
 
 /// Returns the program that a compiler creates from a file, and the command for it.
 pub(super) fn compile_command(path: &Path, compiler: &str) -> (String, String) {
     let program = path.with_extension("");
-    let at = if path.components().count() > 1 || path.has_root() {
+    let script_path = if path.components().count() > 1 || path.has_root() {
         program.clone()
     } else {
         Path::new(".").join(&program)
     };
     let word = |path: &Path| shell_word(path.as_os_str()).into_string();
     let make = format!("{compiler} {} {}", word(&program), word(path));
-    (word(&at), make)
+    (word(&script_path), make)
 }
 
 #[cfg(test)]

@@ -51,8 +51,8 @@ pub fn list_runs(root: &Path) -> (Vec<StoredRun>, Vec<StoreError>) {
 
 /// Formats the start of a run, given in seconds since 1970.
 fn format_start_time(seconds: i64, now: &Zoned) -> String {
-    let at = Timestamp::from_second(seconds).unwrap_or_default();
-    relative_time(&at.to_zoned(TimeZone::system()), now)
+    let started = Timestamp::from_second(seconds).unwrap_or_default();
+    relative_time(&started.to_zoned(TimeZone::system()), now)
 }
 
 impl StoredReport {

@@ -32,7 +32,7 @@ pub struct StoredTrial {
     /// Whether it captured evidence after the measurement.
     is_captured: bool,
     /// What was seen.
-    seen: Box<Observation>,
+    observation: Box<Observation>,
     /// Its outcome.
     outcome: Outcome,
     /// The state of its run.
@@ -50,9 +50,9 @@ impl StoredTrial {
     pub fn read(name: &str) -> Result<Self, ExperimentError> {
         let (run, id) = parse_trial(name)?;
         let folder = RunFolder::find_run(run, &default_root())?;
-        let mut known: Vec<(TrialId, Failure)> = Vec::new();
+        let mut failures: Vec<(TrialId, Failure)> = Vec::new();
         let mut finished: Vec<u64> = Vec::new();
-        let mut found: Option<(Box<Observation>, Outcome)> = None;
+        let mut newest: Option<(Box<Observation>, Outcome)> = None;
         let (mut variant, mut is_captured, mut hold) = (VariantId(0), false, None);
         let take = |event: &Event, _: &_| {
             if let Event::TrialStarted(trial) = event
@@ -63,7 +63,7 @@ impl StoredTrial {
             }
             let Event::TrialFinished {
                 trial,
-                seen,
+                seen: observation,
                 outcome,
                 ..
             } = event
@@ -72,21 +72,22 @@ impl StoredTrial {
             };
             finished.push(trial.0);
             if let Some(failure) = outcome.any_failure() {
-                known.push((*trial, failure.clone()));
+                failures.push((*trial, failure.clone()));
             }
             if *trial == id {
-                found = Some((seen.clone(), outcome.clone()));
+                newest = Some((observation.clone(), outcome.clone()));
             }
         };
         let state = store::read_trials(&folder.journal_path(), take)?;
-        let (seen, outcome) = found.ok_or_else(|| {
-            let failed: Vec<u64> = known.iter().map(|(trial, _)| trial.0).collect();
+        let (observation, outcome) = newest.ok_or_else(|| {
+            let failed: Vec<u64> = failures.iter().map(|(trial, _)| trial.0).collect();
             no_trial(&state.run, id, finished, failed)
         })?;
         let better = outcome.any_failure().and_then(|failure| {
             let mine = (failure.signature.depth, failure.signature.id);
-            let mut others = known.iter();
-            let same = others.find(|(_, other)| other.signature.also.contains(&mine));
+            let mut other_failures = failures.iter();
+            let same = other_failures
+                .find(|(_, other_failure)| other_failure.signature.also.contains(&mine));
             same.map(|(trial, failure)| {
                 let trial_name = format!("{run}#{}", trial.0);
                 BetterTrial {
@@ -99,7 +100,7 @@ impl StoredTrial {
         Ok(Self {
             id,
             is_captured,
-            seen,
+            observation,
             outcome,
             state,
             better,
@@ -112,7 +113,7 @@ impl StoredTrial {
 
     /// Returns the analyses of its cores: the stored ones, or new ones if another tool is requested.
     pub fn autopsies(&self, analysis: &CoreAnalysis) -> Result<Vec<Autopsy>, ExperimentError> {
-        let cores = self.seen.cores.iter();
+        let cores = self.observation.cores.iter();
         if !analysis.tools.is_empty() {
             // The run may have been moved since.
             let names = cores.filter_map(|core| Path::new(core.file.as_os_str()).file_name());
@@ -125,14 +126,14 @@ impl StoredTrial {
             .and_then(|text| serde_json::from_slice(&text).ok());
         Ok(written.unwrap_or_else(|| {
             let short = cores.filter_map(|core| core.crash.as_deref());
-            let told = |crash: &Crash| Autopsy {
+            let named_autopsy = |crash: &Crash| Autopsy {
                 crash: crash.clone(),
                 gaps: vec![
                     "the core was not kept: this is what the journal holds of it".to_owned(),
                 ],
                 ..Autopsy::default()
             };
-            short.map(told).collect()
+            short.map(named_autopsy).collect()
         }))
     }
 
@@ -143,7 +144,7 @@ impl StoredTrial {
             is_captured: self.is_captured,
             outcome: &self.outcome,
             seeming_hang: self.seeming_hang().as_ref(),
-            seen: &self.seen,
+            observation: &self.observation,
             holds: &self.hold_lines(),
             limits: &self.state.plan.limits,
             load: self.state.plan.load.as_ref(),
@@ -160,7 +161,10 @@ impl StoredTrial {
     fn seeming_hang(&self) -> Option<Failure> {
         let was_stopped = self.outcome == Outcome::Void(InconclusiveReason::Interrupted);
         if was_stopped {
-            oracle::seeming_hang(self.state.plan.variant_plan(self.variant), &self.seen)
+            oracle::seeming_hang(
+                self.state.plan.variant_plan(self.variant),
+                &self.observation,
+            )
         } else {
             None
         }
@@ -168,7 +172,7 @@ impl StoredTrial {
 
     /// Describes where its threads were held, and the data races that were seen meanwhile.
     fn hold_lines(&self) -> Vec<String> {
-        let Some(seen) = self.seen.holds.as_deref() else {
+        let Some(observation) = self.observation.holds.as_deref() else {
             return Vec::new();
         };
         // The points of the program are known only with the memory of the question.
@@ -180,7 +184,7 @@ impl StoredTrial {
         let holds = self.hold.as_deref().map_or(&[][..], HoldPlan::holds);
         let mut lines: Vec<String> = holds
             .iter()
-            .zip(&seen.times)
+            .zip(&observation.times)
             .filter(|(_, times)| **times > 0)
             .map(|(hold, times)| {
                 format!(
@@ -193,7 +197,7 @@ impl StoredTrial {
                 )
             })
             .collect();
-        lines.extend(seen.races.iter().map(|race| {
+        lines.extend(observation.races.iter().map(|race| {
             format!(
                 "data race on {}: while {}, {}",
                 words::format_count(u64::from(race.size), "byte"),
@@ -207,13 +211,13 @@ impl StoredTrial {
 
 /// Returns `at race.c:46 in client()` for a point at which a thread was held.
 fn name_point(point: &HoldPoint, places: &[HeldPlace]) -> String {
-    let is_there = |place: &&HeldPlace| match point {
-        HoldPoint::Code(code) => place.address == Some(code.address),
-        HoldPoint::Line { line, .. } => place.line == Some(*line),
+    let is_there = |held_place: &&HeldPlace| match point {
+        HoldPoint::Code(code) => held_place.address == Some(code.address),
+        HoldPoint::Line { line, .. } => held_place.line == Some(*line),
         HoldPoint::Call { .. } | HoldPoint::Start(_) => places.len() == 1,
     };
-    if let Some(place) = places.iter().find(is_there) {
-        return words::sanitize_line(&place.place);
+    if let Some(held_place) = places.iter().find(is_there) {
+        return words::sanitize_line(&held_place.place);
     }
     let name = |path: &Text| {
         let path = path.to_string();
@@ -240,16 +244,16 @@ fn describe_side(side: &AccessingThread, is_held: bool) -> String {
     };
     let frame = side.stack.first();
     let function = frame.and_then(|frame| frame.function.as_deref());
-    let function = function.map_or(String::new(), |name| {
+    let function_text = function.map_or(String::new(), |name| {
         format!(" in {}", words::sanitize_line(name))
     });
     let line = frame.and_then(|frame| frame.line.as_ref());
-    let place = line.map_or(String::new(), |(file, line)| {
+    let location = line.map_or(String::new(), |(file, line)| {
         let file = file.rsplit('/').next().unwrap_or_default();
         format!(" at {}:{line}", words::sanitize_line(file))
     });
     // Threads are numbered from 1 in texts.
-    format!("thread {} {verb}{function}{place}", side.thread + 1)
+    format!("thread {} {verb}{function_text}{location}", side.thread + 1)
 }
 
 /// Returns the reference of the trial of a run with the best evidence of its failure.
@@ -261,7 +265,10 @@ pub fn best_trial(folder: &RunFolder) -> Result<String, ExperimentError> {
         return Ok(format!("{path}#{trial}"));
     }
     // Of other trials, only the exit status and the leaks are known.
-    let mut failing = report.variants.iter().flat_map(|one| &one.failing_trials);
+    let mut failing = report
+        .variants
+        .iter()
+        .flat_map(|variant| &variant.failing_trials);
     let first = failing.next().map(|trial| format!("{path}#{trial}"));
     first.ok_or_else(|| {
         ExperimentError::usage(format!("no trial of the run {} failed", state.run))
@@ -287,8 +294,8 @@ fn no_trial(
     finished.sort_unstable();
     failed.sort_unstable();
     let trials = words::trial_list(&finished, LISTED);
-    let what = format!("the run {run} has no finished trial {id}");
-    ExperimentError::usage(what).with_hint(match (finished.as_slice(), failed.as_slice()) {
+    let message = format!("the run {run} has no finished trial {id}");
+    ExperimentError::usage(message).with_hint(match (finished.as_slice(), failed.as_slice()) {
         ([], _) => "none of its trials finished".to_owned(),
         (_, []) => format!("its trials are {trials}; none of them failed"),
         (_, failed) => {

@@ -23,11 +23,11 @@ pub(super) fn json_lines(file: &Path) -> Vec<Value> {
 /// Returns the requests that were in flight when the service of a trial crashed.
 pub(super) fn in_flight(directory: &Path) -> Vec<RequestInFlight> {
     let first_line = |line: &Value| {
-        let file = Path::new(line["request"].as_str()?).file_name()?;
-        let file = fs::File::open(directory.join("requests").join(file)).ok()?;
-        let mut text = Vec::new();
-        file.take(REQUEST_LINE).read_to_end(&mut text).ok()?;
-        let text = String::from_utf8_lossy(&text);
+        let file_name = Path::new(line["request"].as_str()?).file_name()?;
+        let file = fs::File::open(directory.join("requests").join(file_name)).ok()?;
+        let mut bytes = Vec::new();
+        file.take(REQUEST_LINE).read_to_end(&mut bytes).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
         let line = text.lines().next()?;
         let line = line.rsplit_once(" HTTP/").map_or(line, |(line, _)| line);
         Some(line.to_owned())
@@ -48,8 +48,8 @@ pub(super) fn in_flight(directory: &Path) -> Vec<RequestInFlight> {
 /// Returns the last lines that a trial wrote to stderr, or else to stdout.
 pub(super) fn last_output(directory: &Path) -> Vec<String> {
     let last_lines = |name: &str| {
-        let text = fs::read(directory.join(name)).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text).into_owned();
+        let bytes = fs::read(directory.join(name)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         let lines: Vec<&str> = text.trim_end().lines().collect();
         let first = lines.len().saturating_sub(LAST_LINES);
         lines[first..].iter().map(ToString::to_string).collect()

@@ -5,10 +5,10 @@ use crate::model::TrialId;
 
 /// Parses `RUN#17`; without a run, the last one is meant.
 pub(super) fn parse_trial(text: &str) -> Result<(&str, TrialId), ExperimentError> {
-    let parts = text
+    let reference = text
         .rsplit_once('#')
         .and_then(|(run, id)| Some((run, id.parse().ok()?)));
-    match parts {
+    match reference {
         Some((run, id)) if id > 0 => Ok((if run.is_empty() { "last" } else { run }, TrialId(id))),
         _ => Err(
             ExperimentError::usage(format!("`{text}` is not a trial reference")).with_hint(

@@ -10,8 +10,9 @@ pub(super) fn become_user(plan: &mut Plan) -> Result<(), ExperimentError> {
     let Some(name) = &plan.user else {
         return Ok(());
     };
-    let refuse =
-        |what: String, hint: &str| Err(ExperimentError::usage(what).with_hint(hint.to_owned()));
+    let refuse = |message: String, hint: &str| {
+        Err(ExperimentError::usage(message).with_hint(hint.to_owned()))
+    };
     let Some(user) = user::find_user(name) else {
         return refuse(
             format!("there is no user `{}`", name.to_safe()),
@@ -41,7 +42,7 @@ pub(super) fn become_user(plan: &mut Plan) -> Result<(), ExperimentError> {
     ];
     for (name, value) in variables {
         let name = Text::from(name);
-        plan.environment.retain(|(known, _)| *known != name);
+        plan.environment.retain(|(own_name, _)| *own_name != name);
         plan.environment.push((name, Text::from(value)));
     }
     Ok(())

@@ -63,7 +63,7 @@ fn judge_container_ending(
         },
         // The observed process is the init process above the program, which repeats how the program
         // ended.
-        Some(_) if is_signal => match dead.iter().find(|one| one.signal == Some(signal)) {
+        Some(_) if is_signal => match dead.iter().find(|process| process.signal == Some(signal)) {
             Some(CrashedProcess { core, .. }) => FailureKind::Signal {
                 signal,
                 witness: SignalEvidence::Inside { code, core: *core },
@@ -76,15 +76,18 @@ fn judge_container_ending(
 
 /// Interprets an exit code by the conventions of launchers.
 fn judge_exit_code(code: i32, last_words: &str) -> FailureKind {
-    let signal = Signal(code - 128);
-    if (1..=31).contains(&signal.0) {
-        let told = shell_words(signal).is_some_and(|words| last_words.contains(words));
-        let witness = if told {
+    let shell_signal = Signal(code - 128);
+    if (1..=31).contains(&shell_signal.0) {
+        let is_told = shell_words(shell_signal).is_some_and(|words| last_words.contains(words));
+        let witness = if is_told {
             SignalEvidence::Told { code }
         } else {
             SignalEvidence::Shell { code }
         };
-        return FailureKind::Signal { signal, witness };
+        return FailureKind::Signal {
+            signal: shell_signal,
+            witness,
+        };
     }
     // Python's `sys.exit(returncode)` for a crashed child. Only SIGKILL and the signals of crashes
     // are accepted, because 255 and similar numbers are common error codes.

@@ -5,15 +5,19 @@ use std::time::Duration;
 
 /// Returns the sender of a SIGKILL as far as it was observed, without guesses; `None` if no process
 /// of the plan died of SIGKILL.
-pub fn describe_killer(seen: &Observation, limits: &[ResourceLimit]) -> Option<String> {
-    let killed = seen.actors.iter().find(|actor| is_killed(actor))?;
-    if killed.container.as_ref().is_some_and(|one| one.oom) {
+pub fn describe_killer(observation: &Observation, limits: &[ResourceLimit]) -> Option<String> {
+    let killed = observation.actors.iter().find(|actor| is_killed(actor))?;
+    if killed
+        .container
+        .as_ref()
+        .is_some_and(|observation| observation.oom)
+    {
         return Some("the OOM killer: the container was at its memory limit".to_owned());
     }
-    if seen.oom_kills.is_some_and(|kills| kills > 0) {
+    if observation.oom_kills.is_some_and(|kills| kills > 0) {
         return Some("the OOM killer, as its cgroup reports".to_owned());
     }
-    if let Some(words) = seen
+    if let Some(words) = observation
         .kernel
         .iter()
         .find_map(|line| read_oom_line(&line.text, killed.pid))
@@ -27,7 +31,7 @@ pub fn describe_killer(seen: &Observation, limits: &[ResourceLimit]) -> Option<S
         0 => String::new(),
         kib => format!("; it had used up to {} MiB of memory", kib.div_ceil(1024)),
     };
-    Some(match seen.oom_kills_on_host {
+    Some(match observation.oom_kills_on_host {
         Some(1..) => format!(
             "an unknown sender; the OOM killer killed a process on this machine at that time{hint}"
         ),
@@ -36,8 +40,8 @@ pub fn describe_killer(seen: &Observation, limits: &[ResourceLimit]) -> Option<S
 }
 
 /// Returns whether the kernel log contains an OOM kill of a process of the trial, in any cgroup.
-pub(super) fn is_oom_kill_logged(seen: &Observation) -> bool {
-    let mut lines = seen.kernel.iter();
+pub(super) fn is_oom_kill_logged(observation: &Observation) -> bool {
+    let mut lines = observation.kernel.iter();
     lines.any(|line| read_oom_line(&line.text, line.pid).is_some())
 }
 
@@ -53,9 +57,9 @@ fn is_killed(actor: &ActorObservation) -> bool {
 /// Reads `Out of memory: Killed process 77 (x)`, and
 /// `oom-kill:constraint=CONSTRAINT_NONE,…,pid=77,…`.
 fn read_oom_line(line: &str, pid: i32) -> Option<String> {
-    let whole = match line.split_once("oom-kill:constraint=") {
+    let is_machine_wide = match line.split_once("oom-kill:constraint=") {
         Some((_, rest)) => {
-            let named = rest.split(',').any(|part| part == format!("pid={pid}"));
+            let named = rest.split(',').any(|field| field == format!("pid={pid}"));
             named.then(|| !rest.starts_with("CONSTRAINT_MEMCG"))?
         }
         None => {
@@ -64,12 +68,12 @@ fn read_oom_line(line: &str, pid: i32) -> Option<String> {
             named.then(|| !head.contains("Memory cgroup"))?
         }
     };
-    let whose = if whole {
+    let owner = if is_machine_wide {
         "the whole machine was out of memory"
     } else {
         "its cgroup was at its memory limit"
     };
-    Some(format!("the OOM killer: {whose}"))
+    Some(format!("the OOM killer: {owner}"))
 }
 
 /// Names the kernel as the sender, if the process reached its hard limit of CPU time, which the
@@ -77,7 +81,7 @@ fn read_oom_line(line: &str, pid: i32) -> Option<String> {
 fn spent_cpu_limit(killed: &ActorObservation, limits: &[ResourceLimit]) -> Option<String> {
     let limit = limits
         .iter()
-        .find(|it| it.resource == Resource::Cpu)?
+        .find(|limit| limit.resource == Resource::Cpu)?
         .value?;
     // The kernel checks the time at intervals, and counts each process separately.
     let reached = killed.cpu + Duration::from_millis(50) >= Duration::from_secs(limit);

@@ -24,20 +24,24 @@ use killer::is_oom_kill_logged;
 use std::ops::Range;
 
 /// Returns the outcome of a trial of this variant.
-pub fn judge_trial(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Outcome {
-    if let Some(void) = inconclusive_reason(rules, variant, seen) {
+pub fn judge_trial(rules: &Rules, variant: &VariantPlan, observation: &Observation) -> Outcome {
+    if let Some(void) = inconclusive_reason(rules, variant, observation) {
         return Outcome::Void(void);
     }
-    let shown = find_failure(rules, variant, seen).into_iter();
+    let shown = find_failure(rules, variant, observation).into_iter();
     // However it ended, a trial may also have written or leaked what the rules search for.
     let kinds = shown
-        .chain(output_failure(rules, seen))
-        .chain(leak_failure(rules, seen));
+        .chain(output_failure(rules, observation))
+        .chain(leak_failure(rules, observation));
     let mut failures: Vec<Box<Failure>> = kinds
-        .map(|kind| Box::new(failure_of(kind, variant, seen)))
+        .map(|kind| Box::new(failure_of(kind, variant, observation)))
         .collect();
     let is_the_bug = |failure: &Failure| {
-        rules.only.is_empty() || rules.only.iter().any(|only| only.covers_failure(failure))
+        rules.only.is_empty()
+            || rules
+                .only
+                .iter()
+                .any(|filter| filter.covers_failure(failure))
     };
     if let Some(bug) = failures.iter().position(|failure| is_the_bug(failure)) {
         return Outcome::Fail(failures.swap_remove(bug));
@@ -46,7 +50,7 @@ pub fn judge_trial(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> 
         return Outcome::Pass;
     };
     // A signature from a stack cannot be compared without a stack, so the trial is inconclusive.
-    let by_name = |only: &BugFilter| matches!(only, BugFilter::Signature(_));
+    let by_name = |filter: &BugFilter| matches!(filter, BugFilter::Signature(_));
     let has_stack = failure.signature.depth == EvidenceDepth::Stack;
     let may_have_one = failure.kind.is_crash() || matches!(failure.kind, FailureKind::Hang { .. });
     if rules.only.iter().any(by_name) && may_have_one && !has_stack {
@@ -56,21 +60,25 @@ pub fn judge_trial(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> 
 }
 
 /// Returns the suspected hang of a trial that was inspected before its timeout.
-pub fn seeming_hang(variant: &VariantPlan, seen: &Observation) -> Option<Failure> {
-    seen.hang.as_ref()?;
-    if seen.load.as_ref().is_some_and(|load| !load.seems_hung()) {
+pub fn seeming_hang(variant: &VariantPlan, observation: &Observation) -> Option<Failure> {
+    observation.hang.as_ref()?;
+    if observation
+        .load
+        .as_ref()
+        .is_some_and(|load| !load.seems_hung())
+    {
         return None;
     }
     Some(failure_of(
         FailureKind::Hang { stopped: false },
         variant,
-        seen,
+        observation,
     ))
 }
 
-fn failure_of(kind: FailureKind, variant: &VariantPlan, seen: &Observation) -> Failure {
-    let signature = signature_of_failure(&kind, variant, seen);
-    let sites = failure_sites(&kind, variant, seen);
+fn failure_of(kind: FailureKind, variant: &VariantPlan, observation: &Observation) -> Failure {
+    let signature = signature_of_failure(&kind, variant, observation);
+    let sites = failure_sites(&kind, variant, observation);
     Failure {
         kind,
         signature,
@@ -91,25 +99,25 @@ pub fn output_patterns(rules: &Rules) -> Vec<String> {
 fn inconclusive_reason(
     rules: &Rules,
     variant: &VariantPlan,
-    seen: &Observation,
+    observation: &Observation,
 ) -> Option<InconclusiveReason> {
     let not_started = |actor: &ActorObservation| matches!(actor.ending, Ending::NotStarted(_));
     let skipped = |actor: &ActorObservation| matches!(actor.ending, Ending::Exited(code) if rules.skip.contains(&code) && !rules.ok.contains(&code));
-    if seen.lost.is_some() {
+    if observation.lost.is_some() {
         Some(InconclusiveReason::Lost)
-    } else if seen.interrupted {
+    } else if observation.interrupted {
         Some(InconclusiveReason::Interrupted)
-    } else if seen.prepare.is_some() {
+    } else if observation.prepare.is_some() {
         Some(InconclusiveReason::Unprepared)
-    } else if seen.actors.iter().any(not_started) {
+    } else if observation.actors.iter().any(not_started) {
         Some(InconclusiveReason::NotStarted)
-    } else if seen
+    } else if observation
         .load
         .as_ref()
-        .is_some_and(|load| says_nothing(load, variant, seen))
+        .is_some_and(|load| says_nothing(load, variant, observation))
     {
         Some(InconclusiveReason::NotReady)
-    } else if seen.load.is_none() && main_actors(variant, seen).any(skipped) {
+    } else if observation.load.is_none() && main_actors(variant, observation).any(skipped) {
         Some(InconclusiveReason::Skipped)
     } else {
         None
@@ -118,33 +126,43 @@ fn inconclusive_reason(
 
 /// Returns whether a trial of a service is inconclusive: the service was not ready, it gave no
 /// response without a crash or a hang, or the clients could not work.
-fn says_nothing(load: &LoadObservation, variant: &VariantPlan, seen: &Observation) -> bool {
+fn says_nothing(load: &LoadObservation, variant: &VariantPlan, observation: &Observation) -> bool {
     let answered = load.served + load.warmed > 0;
-    let crashed = |one: &ActorObservation| matches!(one.ending, Ending::Signaled(..));
+    let crashed = |actor: &ActorObservation| matches!(actor.ending, Ending::Signaled(..));
     let hung = load.death.as_ref().is_some_and(|death| death.hung);
-    let dead = main_actors(variant, seen).any(crashed) || !seen.casualties.is_empty() || hung;
+    let dead = main_actors(variant, observation).any(crashed)
+        || !observation.casualties.is_empty()
+        || hung;
     load.stage == LoadStage::Starting
         || load.trouble.is_some() && load.death.is_none()
         || !answered && !dead
 }
 
-fn find_failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Option<FailureKind> {
+fn find_failure(
+    rules: &Rules,
+    variant: &VariantPlan,
+    observation: &Observation,
+) -> Option<FailureKind> {
     let excuses = rules.fail_if_out.len()..rules.fail_if_out.len() + rules.ok_if_out.len();
-    let excused = output_matched(seen, &excuses);
+    let excused = output_matched(observation, &excuses);
 
     // Of several copies, take the most informative ending: a signal, then an exit code, then a
     // hang.
-    let ending = main_actors(variant, seen)
-        .filter_map(|main| match seen.load {
-            Some(_) => end_of_life(main, &seen.casualties),
-            None => judge_ending(rules, main, &seen.casualties),
+    let ending = main_actors(variant, observation)
+        .filter_map(|main| match observation.load {
+            Some(_) => end_of_life(main, &observation.casualties),
+            None => judge_ending(rules, main, &observation.casualties),
         })
         .min()
         .filter(|kind| !(excused && kind_is_exit(kind)));
-    let full = |main: &ActorObservation| main.container.as_ref().is_some_and(|one| one.oom);
-    let oom = seen.oom_kills.is_some_and(|kills| kills > 0)
-        || is_oom_kill_logged(seen)
-        || main_actors(variant, seen).any(full);
+    let full = |main: &ActorObservation| {
+        main.container
+            .as_ref()
+            .is_some_and(|observation| observation.oom)
+    };
+    let oom = observation.oom_kills.is_some_and(|kills| kills > 0)
+        || is_oom_kill_logged(observation)
+        || main_actors(variant, observation).any(full);
     if oom {
         match &ending {
             Some(FailureKind::Signal {
@@ -159,14 +177,18 @@ fn find_failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Opt
             Some(_) => {}
         }
     }
-    if let Some(crash) = masked_crash(rules, variant, seen, ending.as_ref()).filter(|_| !excused) {
+    if !excused && let Some(crash) = masked_crash(rules, variant, observation, ending.as_ref()) {
         return Some(crash);
     }
     if ending.is_some() {
         return ending;
     }
     // If another program started the service, possibly only the clients noticed the crash.
-    if let Some(death) = seen.load.as_ref().and_then(|load| load.death.as_ref()) {
+    if let Some(death) = observation
+        .load
+        .as_ref()
+        .and_then(|load| load.death.as_ref())
+    {
         return Some(if death.hung {
             FailureKind::Hang {
                 stopped: death.stopped,
@@ -178,17 +200,20 @@ fn find_failure(rules: &Rules, variant: &VariantPlan, seen: &Observation) -> Opt
     None
 }
 
-fn output_failure(rules: &Rules, seen: &Observation) -> Option<FailureKind> {
-    output_matched(seen, &(0..rules.fail_if_out.len())).then_some(FailureKind::Output)
+fn output_failure(rules: &Rules, observation: &Observation) -> Option<FailureKind> {
+    output_matched(observation, &(0..rules.fail_if_out.len())).then_some(FailureKind::Output)
 }
 
-fn leak_failure(rules: &Rules, seen: &Observation) -> Option<FailureKind> {
-    (seen.residue.is_leak() && rules.leaks == LeakRule::Fail).then_some(FailureKind::Leak)
+fn leak_failure(rules: &Rules, observation: &Observation) -> Option<FailureKind> {
+    (observation.residue.is_leak() && rules.leaks == LeakRule::Fail).then_some(FailureKind::Leak)
 }
 
 /// Returns whether the output matched one of these rules.
-fn output_matched(seen: &Observation, rules: &Range<usize>) -> bool {
-    seen.matched.iter().any(|(rule, _)| rules.contains(rule))
+fn output_matched(observation: &Observation, rules: &Range<usize>) -> bool {
+    observation
+        .matched
+        .iter()
+        .any(|(rule, _)| rules.contains(rule))
 }
 
 /// Returns the crash of another process of the trial, although the main process ended by itself:
@@ -196,25 +221,28 @@ fn output_matched(seen: &Observation, rules: &Range<usize>) -> bool {
 fn masked_crash(
     rules: &Rules,
     variant: &VariantPlan,
-    seen: &Observation,
+    observation: &Observation,
     ending: Option<&FailureKind>,
 ) -> Option<FailureKind> {
     let plain = matches!(ending, None | Some(FailureKind::Exit { .. }));
     if rules.ignore_child_crashes || !plain {
         return None;
     }
-    let witness = main_actors(variant, seen).find_map(|main| match main.ending {
+    let witness = main_actors(variant, observation).find_map(|main| match main.ending {
         Ending::Exited(code) => Some(SignalEvidence::Masked { code }),
-        Ending::Stopped if seen.load.is_some() => Some(SignalEvidence::Below),
+        Ending::Stopped if observation.load.is_some() => Some(SignalEvidence::Below),
         _ => None,
     })?;
-    let own = |pid: i32| seen.actors.iter().any(|actor| actor.pid == pid);
-    let told = seen.casualties.iter().filter_map(|one| one.signal);
-    let cores = seen.cores.iter().filter(|core| !own(core.pid));
+    let is_actor = |pid: i32| observation.actors.iter().any(|actor| actor.pid == pid);
+    let casualty_signals = observation
+        .casualties
+        .iter()
+        .filter_map(|process| process.signal);
+    let cores = observation.cores.iter().filter(|core| !is_actor(core.pid));
     let dumped = cores.filter_map(|core| core.crash.as_ref()?.signal);
     // Only an operator or the kernel kills a worker of a service with SIGKILL.
-    let killed = |signal: &Signal| seen.load.is_some() && *signal == Signal::KILL;
-    let mut signals = told.chain(dumped);
+    let killed = |signal: &Signal| observation.load.is_some() && *signal == Signal::KILL;
+    let mut signals = casualty_signals.chain(dumped);
     let signal = signals.find(|signal| signal.is_crash() || killed(signal))?;
     Some(FailureKind::Signal { signal, witness })
 }
@@ -226,8 +254,8 @@ fn kind_is_exit(kind: &FailureKind) -> bool {
 }
 
 /// Returns the last line that a trial printed, without the parts that change between trials.
-pub fn last_words(seen: &Observation) -> Option<String> {
-    Some(normalise_line(&seen.actors.first()?.last_words))
+pub fn last_words(observation: &Observation) -> Option<String> {
+    Some(normalise_line(&observation.actors.first()?.last_words))
 }
 
 #[cfg(test)]

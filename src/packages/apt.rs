@@ -9,11 +9,14 @@ use super::{
 
 /// Lists the versions in the sources of apt.
 pub(super) fn list_versions(
-    wanted: &VersionQuery,
+    query: &VersionQuery,
     spec: &PackageSpec,
 ) -> Result<VersionList, PackageError> {
-    let said = ask_tool(wanted, "apt-cache", &["madison", &spec.name])?;
-    let lines = said.out.lines().filter(|line| !line.ends_with(" Sources"));
+    let output = ask_tool(query, "apt-cache", &["madison", &spec.name])?;
+    let lines = output
+        .stdout
+        .lines()
+        .filter(|line| !line.ends_with(" Sources"));
     let mut versions: Vec<_> = lines
         .filter_map(|line| Some(line.split('|').nth(1)?.trim().to_owned()))
         .collect();
@@ -28,13 +31,13 @@ pub(super) fn list_versions(
             ],
         });
     }
-    if !said.fine {
+    if !output.fine {
         return refuse_with_hint(
-            format!("apt does not list {}: {}", spec.name, said.failure_line()),
+            format!("apt does not list {}: {}", spec.name, output.failure_line()),
             format!("does `apt-cache madison {}` work?", spec.name),
         );
     }
-    let names = ask_tool(wanted, "apt-cache", &["pkgnames"])?.out;
+    let names = ask_tool(query, "apt-cache", &["pkgnames"])?.stdout;
     if names.lines().any(|name| *name == spec.name) {
         return refuse_with_hint(
             format!("no apt source has {}", spec.name),
@@ -51,7 +54,7 @@ pub(super) fn unpack_recipe(spec: &PackageSpec) -> (EnvironmentRecipe, Vec<Strin
         format!("cd \"$PROVOKE_MADE\" && apt-get download {package} && dpkg-deb -x ./*.deb root");
     let mut script = script::run_command_lines(&get, "^E: |^dpkg-deb: error");
     script += "rm -f \"$PROVOKE_MADE\"/*.deb\n";
-    let below = |folders: &[&str]| {
+    let paths_below = |folders: &[&str]| {
         let folders = folders
             .iter()
             .map(|folder| format!("{{made}}/root/{folder}"));
@@ -59,10 +62,10 @@ pub(super) fn unpack_recipe(spec: &PackageSpec) -> (EnvironmentRecipe, Vec<Strin
     };
     let triplet = multiarch_triplet(&spec.name);
     let (usr, top) = (format!("usr/lib/{triplet}"), format!("lib/{triplet}"));
-    let libraries = below(&[&usr, &top, "usr/lib", "lib"]);
+    let libraries = paths_below(&[&usr, &top, "usr/lib", "lib"]);
     let recipe = EnvironmentRecipe {
         script,
-        path: below(&[
+        path: paths_below(&[
             "usr/local/bin",
             "usr/sbin",
             "usr/bin",
@@ -90,13 +93,13 @@ fn multiarch_triplet(package: &str) -> String {
         Some("armhf") => "arm",
         Some("ppc64el") => "powerpc64",
         Some("native" | "any" | "all") | None => std::env::consts::ARCH,
-        Some(other) => other,
+        Some(other_arch) => other_arch,
     };
     match machine {
         "x86" => "i386-linux-gnu".to_owned(),
         "arm" => "arm-linux-gnueabihf".to_owned(),
         "powerpc64" => "powerpc64le-linux-gnu".to_owned(),
-        other => format!("{other}-linux-gnu"),
+        other_arch => format!("{other_arch}-linux-gnu"),
     }
 }
 

@@ -32,43 +32,43 @@ pub(super) struct CargoProject {
 impl CargoProject {
     /// Finds the project around the folder of the trials, and its dependencies on the crate.
     pub(super) fn find_around(
-        wanted: &VersionQuery,
+        query: &VersionQuery,
         spec: &PackageSpec,
     ) -> Result<Self, PackageError> {
-        let outside = |what: String| {
+        let outside = |message: String| {
             refuse_with_hint(
-                what,
+                message,
                 "change to a project that depends on the crate, or set --cwd",
             )
         };
-        let said = ask_tool(
-            wanted,
+        let output = ask_tool(
+            query,
             "cargo",
             &["metadata", "--no-deps", "--format-version", "1"],
         )?;
-        let about: Option<Value> = serde_json::from_str(&said.out).ok();
-        let root = about
+        let cargo_metadata: Option<Value> = serde_json::from_str(&output.stdout).ok();
+        let root = cargo_metadata
             .as_ref()
-            .and_then(|about| about["workspace_root"].as_str());
-        let (Some(about), Some(root)) = (&about, root) else {
+            .and_then(|metadata| metadata["workspace_root"].as_str());
+        let (Some(metadata), Some(root)) = (&cargo_metadata, root) else {
             return outside(format!(
                 "this is not a Cargo project: {}",
-                said.failure_line()
+                output.failure_line()
             ));
         };
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let (root, folder) = (real(Path::new(root)), real(wanted.folder));
+        let (root, folder) = (real(Path::new(root)), real(query.folder));
         let Ok(inside) = folder.strip_prefix(&root).map(Path::to_owned) else {
             let (folder, root) = (folder.to_safe(), root.to_safe());
             return outside(format!("`{folder}` is not in its workspace `{root}`"));
         };
-        let packages = about["packages"].as_array().into_iter().flatten();
-        let mut known = Vec::new();
+        let packages = metadata["packages"].as_array().into_iter().flatten();
+        let mut members = Vec::new();
         let mut adds = Vec::new();
         for package in packages {
             for dependency in package["dependencies"].as_array().into_iter().flatten() {
                 let name = dependency["name"].as_str().unwrap_or_default();
-                known.push(name.to_owned());
+                members.push(name.to_owned());
                 if name == spec.name && dependency["path"].is_null() {
                     adds.push(add_command(
                         package["name"].as_str().unwrap_or_default(),
@@ -81,20 +81,20 @@ impl CargoProject {
         let locked = lock
             .lines()
             .filter_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
-        known.extend(locked.map(str::to_owned));
-        if !known.contains(&spec.name) {
-            let near = super::spec::similar_names(&spec.name, known);
+        members.extend(locked.map(str::to_owned));
+        if !members.contains(&spec.name) {
+            let near = super::spec::similar_names(&spec.name, members);
             let hint = if near.is_empty() {
                 "`cargo tree` lists its dependencies".to_owned()
             } else {
                 format!("did you mean {near}?")
             };
-            let what = format!(
+            let message = format!(
                 "`{}` does not depend on the crate `{}`",
                 root.to_safe(),
                 spec.name
             );
-            return refuse_with_hint(what, hint);
+            return refuse_with_hint(message, hint);
         }
         Ok(Self { root, inside, adds })
     }
@@ -102,10 +102,10 @@ impl CargoProject {
     /// Returns the recipe that selects a version in a copy of the project, and builds it.
     pub(super) fn build_recipe(
         &self,
-        wanted: &VersionQuery,
+        query: &VersionQuery,
         spec: &PackageSpec,
     ) -> (EnvironmentRecipe, Vec<String>) {
-        let build = wanted.build.unwrap_or("cargo build");
+        let build = query.build.unwrap_or("cargo build");
         let name = quote_word(&spec.name);
         // If the manifests permit the version, only the lock file changes.
         let mut set = format!("cargo update --quiet -p {name} --precise '{{variant}}'");
@@ -114,10 +114,11 @@ impl CargoProject {
                 let add = |add: &String| format!("{add}{}", quote_word(&format!("@{version}")));
                 self.adds.iter().map(add).collect::<Vec<_>>().join(" && ")
             };
-            let (exactly, any) = (require("={variant}"), require("*"));
+            let (exactly, any_version) = (require("={variant}"), require("*"));
             // A yanked version can only be put into the lock file, and only if a requirement
             // permits it.
-            set = format!("{set} || {{ : >\"$log\"; {exactly}; }} || {{ {any} && {set}; }}");
+            set =
+                format!("{set} || {{ : >\"$log\"; {exactly}; }} || {{ {any_version} && {set}; }}");
         }
         let mut script = project::copy_project_lines(&self.root, &self.inside);
         // Keep the usual path of the build output, because a command may contain it.
@@ -181,12 +182,12 @@ fn add_command(package: &str, dependency: &Value) -> String {
 
 /// Returns which of these versions are yanked, according to cargo's local index.
 pub(super) fn yanked_versions(
-    wanted: &VersionQuery,
+    query: &VersionQuery,
     spec: &PackageSpec,
     named: &[String],
 ) -> Vec<String> {
-    let known = cached_index_file(wanted, &spec.name).unwrap_or_default();
-    let (_, yanked) = parse_entries(&known);
+    let index_text = cached_index_file(query, &spec.name).unwrap_or_default();
+    let (_, yanked) = parse_entries(&index_text);
     let yanked: Vec<String> = named
         .iter()
         .filter(|version| yanked.contains(version))
@@ -204,7 +205,7 @@ pub(super) fn yanked_versions(
 
 /// Lists the versions in the registry.
 pub(super) fn list_versions(
-    wanted: &VersionQuery,
+    query: &VersionQuery,
     spec: &PackageSpec,
 ) -> Result<VersionList, PackageError> {
     let name = &spec.name;
@@ -222,28 +223,28 @@ pub(super) fn list_versions(
     })?;
     let _ = fs::write(folder.0.join("lib.rs"), "");
     let manifest = manifest.to_string_lossy();
-    let said = ask_tool(
-        wanted,
+    let output = ask_tool(
+        query,
         "cargo",
         &["generate-lockfile", "--manifest-path", &manifest],
     )?;
-    let Some(kept) = cached_index_file(wanted, name) else {
-        if said.err.contains("no matching package") {
+    let Some(index_text) = cached_index_file(query, name) else {
+        if output.err.contains("no matching package") {
             return refuse_unknown_name(spec, []);
         }
         return refuse_with_hint(
-            format!("cargo does not list {name}: {}", said.failure_line()),
+            format!("cargo does not list {name}: {}", output.failure_line()),
             format!("does `cargo info {name}` work? A list is not needed for {name}==A,B,C"),
         );
     };
     let mut notes = Vec::new();
-    if !said.err.contains("candidate versions found") {
+    if !output.err.contains("candidate versions found") {
         notes.push(format!(
             "the registry does not respond ({}): using the versions known on this machine",
-            said.failure_line()
+            output.failure_line()
         ));
     }
-    let (versions, yanked) = parse_entries(&kept);
+    let (versions, yanked) = parse_entries(&index_text);
     if !yanked.is_empty() {
         let yanked = list_first(&yanked);
         notes.push(format!(
@@ -258,9 +259,9 @@ struct QueryFolder(PathBuf);
 
 impl QueryFolder {
     fn new() -> std::io::Result<Self> {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let now = since.unwrap_or_default().as_nanos();
-        let path = std::env::temp_dir().join(format!("provoke-{}-{now}", std::process::id()));
+        let elapsed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let nanos = elapsed.unwrap_or_default().as_nanos();
+        let path = std::env::temp_dir().join(format!("provoke-{}-{nanos}", std::process::id()));
         fs::create_dir(&path)?;
         Ok(Self(path))
     }
@@ -274,8 +275,8 @@ impl Drop for QueryFolder {
 
 /// Returns cargo's local index entry of a crate. If several registries have the crate, the entry of
 /// the last query counts.
-fn cached_index_file(wanted: &VersionQuery, name: &str) -> Option<String> {
-    let set = wanted
+fn cached_index_file(query: &VersionQuery, name: &str) -> Option<String> {
+    let set = query
         .env
         .iter()
         .find(|(name, _)| name == "CARGO_HOME")
@@ -283,11 +284,11 @@ fn cached_index_file(wanted: &VersionQuery, name: &str) -> Option<String> {
     let home = set
         .or_else(|| std::env::var_os("CARGO_HOME").map(PathBuf::from))
         .or_else(|| Some(std::env::home_dir()?.join(".cargo")))?;
-    let indices = fs::read_dir(wanted.folder.join(home).join("registry/index")).ok()?;
+    let indices = fs::read_dir(query.folder.join(home).join("registry/index")).ok()?;
     let files = indices.filter_map(|index| {
         let file = index.ok()?.path().join(".cache").join(index_path(name));
         let age = fs::metadata(&file)
-            .and_then(|about| about.modified())
+            .and_then(|metadata| metadata.modified())
             .ok()?;
         Some((age, file))
     });
@@ -306,9 +307,9 @@ fn index_path(name: &str) -> String {
 }
 
 /// Returns all versions in an index file, and the yanked ones.
-fn parse_entries(kept: &str) -> (Vec<String>, Vec<String>) {
+fn parse_entries(index_text: &str) -> (Vec<String>, Vec<String>) {
     let (mut versions, mut yanked) = (Vec::new(), Vec::new());
-    for entry in kept
+    for entry in index_text
         .split(['\0', '\n'])
         .filter(|entry| entry.starts_with('{'))
     {

@@ -22,9 +22,9 @@ pub struct EntryDifference {
     pub name: String,
     /// Value in the first environment, if present: the lines of a package, or the value of a
     /// variable.
-    pub from: Option<String>,
+    pub old_value: Option<String>,
     /// Value in the second environment, if present.
-    pub to: Option<String>,
+    pub new_value: Option<String>,
 }
 
 /// Comparison of two environments, by name.
@@ -42,48 +42,53 @@ pub struct EnvironmentComparison {
 pub type EnvironmentEntries = BTreeMap<String, String>;
 
 /// Compares two files of the same type.
-pub fn compare_files(from: &Path, to: &Path) -> Result<EnvironmentComparison, PackageError> {
-    let ((kind, old), (other, new)) = (read_parts(from)?, read_parts(to)?);
-    if kind != other {
-        let what = |kind| match kind {
+pub fn compare_files(
+    old_file: &Path,
+    new_file: &Path,
+) -> Result<EnvironmentComparison, PackageError> {
+    let ((kind, old), (new_kind, new_parts)) = (read_parts(old_file)?, read_parts(new_file)?);
+    if kind != new_kind {
+        let kind_name = |kind| match kind {
             EntryKind::Packages => "packages",
             EntryKind::Variables => "variables",
         };
         return refuse_with_hint(
             format!(
                 "`{}` lists {}, `{}` lists {}",
-                from.to_safe(),
-                what(kind),
-                to.to_safe(),
-                what(other)
+                old_file.to_safe(),
+                kind_name(kind),
+                new_file.to_safe(),
+                kind_name(new_kind)
             ),
             "give two files of `pip freeze`, or two files of `env -0`",
         );
     }
-    Ok(compare_parts(kind, old, new))
+    Ok(compare_parts(kind, old, new_parts))
 }
 
 /// Compares the elements of two environments by name.
 pub fn compare_parts(
     kind: EntryKind,
     mut old: EnvironmentEntries,
-    new: EnvironmentEntries,
+    new_entries: EnvironmentEntries,
 ) -> EnvironmentComparison {
     let (mut common, mut differences) = (Vec::new(), Vec::new());
-    for (name, to) in new {
+    for (name, new_value) in new_entries {
         match old.remove(&name) {
-            Some(from) if is_same(kind, &from, &to) => common.push((name, to)),
-            from => differences.push(EntryDifference {
+            Some(old_value) if is_same(kind, &old_value, &new_value) => {
+                common.push((name, new_value));
+            }
+            old_value => differences.push(EntryDifference {
                 name,
-                from,
-                to: Some(to),
+                old_value,
+                new_value: Some(new_value),
             }),
         }
     }
-    differences.extend(old.into_iter().map(|(name, from)| EntryDifference {
+    differences.extend(old.into_iter().map(|(name, old_value)| EntryDifference {
         name,
-        from: Some(from),
-        to: None,
+        old_value: Some(old_value),
+        new_value: None,
     }));
     differences.sort_by(|a, b| a.name.cmp(&b.name));
     EnvironmentComparison {
@@ -94,13 +99,13 @@ pub fn compare_parts(
 }
 
 /// Returns whether two texts have the same meaning, ignoring differences in spelling.
-fn is_same(kind: EntryKind, from: &str, to: &str) -> bool {
+fn is_same(kind: EntryKind, old_value: &str, new_value: &str) -> bool {
     match kind {
-        EntryKind::Packages => from
+        EntryKind::Packages => old_value
             .lines()
             .map(requirements::normalize_line)
-            .eq(to.lines().map(requirements::normalize_line)),
-        EntryKind::Variables => from == to,
+            .eq(new_value.lines().map(requirements::normalize_line)),
+        EntryKind::Variables => old_value == new_value,
     }
 }
 
@@ -112,7 +117,7 @@ fn read_parts(path: &Path) -> Result<(EntryKind, EnvironmentEntries), PackageErr
     if is_env {
         return Ok((EntryKind::Variables, parse_variables(path, &text)?));
     }
-    let mut parts = EnvironmentEntries::new();
+    let mut entries = EnvironmentEntries::new();
     for line in requirements::read_requirements(path, Path::new("."))? {
         // A constraint does not install a package.
         if line.role == RequirementRole::Constraint {
@@ -120,7 +125,7 @@ fn read_parts(path: &Path) -> Result<(EntryKind, EnvironmentEntries), PackageErr
         }
         let text = line.text;
         // A package may have one line per platform.
-        parts
+        entries
             .entry(line.name)
             .and_modify(|lines| {
                 if !lines.split('\n').any(|line| line == text) {
@@ -129,7 +134,7 @@ fn read_parts(path: &Path) -> Result<(EntryKind, EnvironmentEntries), PackageErr
             })
             .or_insert(text);
     }
-    Ok((EntryKind::Packages, parts))
+    Ok((EntryKind::Packages, entries))
 }
 
 /// Returns name and value of the variable in a line.
@@ -151,15 +156,15 @@ fn is_version(value: &str) -> bool {
 }
 
 fn parse_variables(path: &Path, text: &str) -> Result<EnvironmentEntries, PackageError> {
-    let fault = |line: usize, text: &str, what: &'static str| PackageError::Line {
+    let fault = |line: usize, text: &str, problem: &'static str| PackageError::Line {
         path: path.to_owned(),
         line,
         column: 1,
-        what,
+        what: problem,
         text: text.to_owned(),
         hint: "write NAME=value per line; use `env -0` for values with several lines",
     };
-    let mut parts = EnvironmentEntries::new();
+    let mut entries = EnvironmentEntries::new();
     if text.contains('\0') {
         let mut line = 1;
         for entry in text.split('\0').filter(|entry| !entry.trim().is_empty()) {
@@ -168,16 +173,16 @@ fn parse_variables(path: &Path, text: &str) -> Result<EnvironmentEntries, Packag
                 let text = entry.lines().next().unwrap_or_default();
                 return Err(fault(line, text, "this is not NAME=value"));
             };
-            parts.insert(name.to_owned(), value.to_owned());
+            entries.insert(name.to_owned(), value.to_owned());
             line += entry.matches('\n').count();
         }
-        return Ok(parts);
+        return Ok(entries);
     }
     let mut last: Option<&mut String> = None;
     for (index, line) in text.lines().enumerate() {
         match (parse_variable(line), &mut last) {
             (Some((name, value)), _) => {
-                let slot = parts.entry(name.to_owned()).or_default();
+                let slot = entries.entry(name.to_owned()).or_default();
                 value.clone_into(slot);
                 last = Some(slot);
             }
@@ -196,7 +201,7 @@ fn parse_variables(path: &Path, text: &str) -> Result<EnvironmentEntries, Packag
             (None, None) => {}
         }
     }
-    Ok(parts)
+    Ok(entries)
 }
 
 #[cfg(test)]
@@ -219,8 +224,8 @@ mod tests {
 
     fn shown(comparison: &EnvironmentComparison) -> Vec<String> {
         let show = |difference: &EntryDifference| {
-            let [from, to] =
-                [&difference.from, &difference.to].map(|side| side.as_deref().unwrap_or("-"));
+            let [from, to] = [&difference.old_value, &difference.new_value]
+                .map(|side| side.as_deref().unwrap_or("-"));
             format!("{}: {from} > {to}", difference.name)
         };
         comparison.differences.iter().map(show).collect()

@@ -139,9 +139,12 @@ impl PackageError {
     }
 }
 
-fn refuse_with_hint<T>(what: String, hint: impl Into<String>) -> Result<T, PackageError> {
+fn refuse_with_hint<T>(message: String, hint: impl Into<String>) -> Result<T, PackageError> {
     let hint = hint.into();
-    Err(PackageError::Refused { what, hint })
+    Err(PackageError::Refused {
+        what: message,
+        hint,
+    })
 }
 
 impl PackageManager {
@@ -182,8 +185,8 @@ struct VersionList {
 }
 
 /// Returns the selected versions of a package, and the recipe for an environment with one of them.
-pub fn find_versions(wanted: &VersionQuery) -> Result<PackageVersions, PackageError> {
-    let spec = PackageSpec::parse(wanted.manager, wanted.spec)?;
+pub fn find_versions(query: &VersionQuery) -> Result<PackageVersions, PackageError> {
+    let spec = PackageSpec::parse(query.manager, query.spec)?;
     // Versions that the user names are accepted without a listing, because a listing may be
     // incomplete.
     let listed = |list: &dyn Fn() -> Result<VersionList, PackageError>| match &spec.choice {
@@ -193,28 +196,28 @@ pub fn find_versions(wanted: &VersionQuery) -> Result<PackageVersions, PackageEr
         }),
         VersionSelection::Between(..) => list().and_then(|listing| spec.choose_versions(listing)),
     };
-    let (listing, (recipe, notes)) = match wanted.manager {
+    let (listing, (recipe, notes)) = match query.manager {
         PackageManager::Pip => {
-            let pip = Pip::find_interpreter(wanted)?;
-            let others = pip::ExtraPackages::read_files(wanted, &spec)?;
-            let listing = listed(&|| pip.list_versions(&spec, &others))?;
-            (listing, pip.install_recipe(&spec, &others))
+            let pip = Pip::find_interpreter(query)?;
+            let extra = pip::ExtraPackages::read_files(query, &spec)?;
+            let listing = listed(&|| pip.list_versions(&spec, &extra))?;
+            (listing, pip.install_recipe(&spec, &extra))
         }
         PackageManager::Cargo => {
-            let project = cargo::CargoProject::find_around(wanted, &spec)?;
-            let mut listing = listed(&|| cargo::list_versions(wanted, &spec))?;
+            let project = cargo::CargoProject::find_around(query, &spec)?;
+            let mut listing = listed(&|| cargo::list_versions(query, &spec))?;
             if let VersionSelection::Named(named) = &spec.choice {
-                listing.notes = cargo::yanked_versions(wanted, &spec, named);
+                listing.notes = cargo::yanked_versions(query, &spec, named);
             }
-            (listing, project.build_recipe(wanted, &spec))
+            (listing, project.build_recipe(query, &spec))
         }
         PackageManager::Apt => (
-            listed(&|| apt::list_versions(wanted, &spec))?,
+            listed(&|| apt::list_versions(query, &spec))?,
             apt::unpack_recipe(&spec),
         ),
         PackageManager::Npm => (
-            listed(&|| npm::list_versions(wanted, &spec))?,
-            npm::install_recipe(wanted, &spec),
+            listed(&|| npm::list_versions(query, &spec))?,
+            npm::install_recipe(query, &spec),
         ),
     };
     Ok(PackageVersions {
@@ -228,7 +231,7 @@ pub fn find_versions(wanted: &VersionQuery) -> Result<PackageVersions, PackageEr
 /// Result of a tool.
 struct ToolOutput {
     fine: bool,
-    out: String,
+    stdout: String,
     err: String,
 }
 
@@ -250,26 +253,26 @@ impl ToolOutput {
 
 /// Runs a tool in the working directory of the trials.
 fn ask_tool(
-    wanted: &VersionQuery,
+    query: &VersionQuery,
     program: &str,
     args: &[&str],
 ) -> Result<ToolOutput, PackageError> {
     let mut command = Command::new(program);
-    command.args(args).current_dir(wanted.folder);
+    command.args(args).current_dir(query.folder);
     // The output is parsed, so it must be in English.
     command.env("LC_ALL", "C");
-    command.envs(wanted.env.iter().map(|(name, value)| (name, value)));
+    command.envs(query.env.iter().map(|(name, value)| (name, value)));
     match command.output() {
-        Ok(done) => Ok(ToolOutput {
-            fine: done.status.success(),
-            out: String::from_utf8_lossy(&done.stdout).into_owned(),
-            err: String::from_utf8_lossy(&done.stderr).into_owned(),
+        Ok(output) => Ok(ToolOutput {
+            fine: output.status.success(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
         }),
         Err(error) => refuse_with_hint(
             format!("cannot run `{program}`: {error}"),
             format!(
                 "is it installed, and is `{}` a directory?",
-                wanted.folder.to_safe()
+                query.folder.to_safe()
             ),
         ),
     }
@@ -278,10 +281,10 @@ fn ask_tool(
 /// Returns the error for a name that a tool does not know, with similar known names.
 fn refuse_unknown_name<T>(
     spec: &PackageSpec,
-    known: impl IntoIterator<Item = String>,
+    known_names: impl IntoIterator<Item = String>,
 ) -> Result<T, PackageError> {
     let (tool, name) = (spec.manager.name(), &spec.name);
-    let near = spec::similar_names(name, known);
+    let near = spec::similar_names(name, known_names);
     let hint = if near.is_empty() {
         format!("check its spelling and the package sources of {tool}")
     } else {
@@ -292,6 +295,10 @@ fn refuse_unknown_name<T>(
 
 /// Returns a variable whose value is put before the value that this process has.
 fn prepend_to_variable(name: &str, mut value: Vec<String>) -> (String, String) {
-    value.extend(std::env::var(name).ok().filter(|now| !now.is_empty()));
+    value.extend(
+        std::env::var(name)
+            .ok()
+            .filter(|old_value| !old_value.is_empty()),
+    );
     (name.to_owned(), value.join(":"))
 }

@@ -17,18 +17,18 @@ const TELLING: &str = "^npm (error|ERR!) ([^c ]|c[^o]|co[^d])";
 
 /// Lists the versions in the registry.
 pub(super) fn list_versions(
-    wanted: &VersionQuery,
+    query: &VersionQuery,
     spec: &PackageSpec,
 ) -> Result<VersionList, PackageError> {
     let name = &spec.name;
-    let said = ask_tool(wanted, "npm", &["view", name, "versions", "--json"])?;
-    let listed: Value = serde_json::from_str(&said.out).unwrap_or_default();
+    let output = ask_tool(query, "npm", &["view", name, "versions", "--json"])?;
+    let listed: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
     let versions: Vec<_> = match &listed {
         Value::Array(versions) => versions.iter().filter_map(Value::as_str).collect(),
         Value::String(version) => vec![version.as_str()],
         _ => Vec::new(),
     };
-    if said.fine && !versions.is_empty() {
+    if output.fine && !versions.is_empty() {
         return Ok(VersionList {
             versions: versions.into_iter().map(str::to_owned).collect(),
             notes: Vec::new(),
@@ -36,14 +36,16 @@ pub(super) fn list_versions(
     }
     let error = &listed["error"];
     if error["code"] == "E404" {
-        let (_, manifest) = find_project(wanted.folder).unwrap_or_default();
+        let (_, manifest) = find_project(query.folder).unwrap_or_default();
         return refuse_unknown_name(spec, dependency_names(&manifest));
     }
-    let why = error["summary"].as_str().filter(|why| !why.is_empty());
+    let summary = error["summary"]
+        .as_str()
+        .filter(|summary| !summary.is_empty());
     refuse_with_hint(
         format!(
             "npm does not list {name}: {}",
-            why.unwrap_or_else(|| said.failure_line())
+            summary.unwrap_or_else(|| output.failure_line())
         ),
         format!("does `npm view {name} versions` work? A list is not needed for {name}==A,B,C"),
     )
@@ -51,15 +53,15 @@ pub(super) fn list_versions(
 
 /// Returns the recipe that installs a version.
 pub(super) fn install_recipe(
-    wanted: &VersionQuery,
+    query: &VersionQuery,
     spec: &PackageSpec,
 ) -> (EnvironmentRecipe, Vec<String>) {
     let install = "npm install --no-audit --no-fund --loglevel=error";
     let package = quote_word(&format!("{}@{{variant}}", spec.name));
-    let folder = wanted
+    let folder = query
         .folder
         .canonicalize()
-        .unwrap_or_else(|_| wanted.folder.to_owned());
+        .unwrap_or_else(|_| query.folder.to_owned());
     let Some((root, manifest)) = find_project(&folder) else {
         // npm reads the settings from the folder into which it installs.
         let mut script = "[ ! -e .npmrc ] || cp .npmrc \"$PROVOKE_MADE/\" || exit\n".to_owned();
@@ -117,8 +119,9 @@ fn find_project(folder: &Path) -> Option<(PathBuf, Value)> {
     };
     let mut projects = folder.ancestors().filter_map(read);
     let nearest = projects.next()?;
-    let above = projects.find(|(_, about): &(PathBuf, Value)| !about["workspaces"].is_null());
-    above.or(Some(nearest))
+    let workspace =
+        projects.find(|(_, manifest): &(PathBuf, Value)| !manifest["workspaces"].is_null());
+    workspace.or(Some(nearest))
 }
 
 /// Returns the names of a project's dependencies.

@@ -40,7 +40,7 @@ fn parse_semantic(version: &str) -> Option<SemanticVersion> {
 
 /// Compares versions of Debian packages like `dpkg --compare-versions`.
 pub(super) fn compare_debian(a: &str, b: &str) -> Ordering {
-    let parts = |version: &'_ str| -> (u64, String, String) {
+    let version_parts = |version: &'_ str| -> (u64, String, String) {
         let (epoch, rest) = version.split_once(':').unwrap_or(("0", version));
         let (upstream, revision) = rest.rsplit_once('-').unwrap_or((rest, ""));
         (
@@ -49,7 +49,7 @@ pub(super) fn compare_debian(a: &str, b: &str) -> Ordering {
             revision.to_owned(),
         )
     };
-    let (a, b) = (parts(a), parts(b));
+    let (a, b) = (version_parts(a), version_parts(b));
     a.0.cmp(&b.0)
         .then_with(|| debian_part(a.1.as_bytes(), b.1.as_bytes()))
         .then_with(|| debian_part(a.2.as_bytes(), b.2.as_bytes()))

@@ -27,7 +27,7 @@ const SOURCES: [&str; 4] = ["index-url", "extra-index-url", "find-links", "no-in
 /// An interpreter, and its installer.
 #[derive(Clone, Debug)]
 pub struct Pip<'a> {
-    wanted: VersionQuery<'a>,
+    query: VersionQuery<'a>,
     /// Path of the interpreter, because its name means another program on the `PATH` of a trial.
     python: String,
     version: String,
@@ -48,24 +48,24 @@ pub(super) struct ExtraPackages {
 
 impl<'a> Pip<'a> {
     /// Queries the interpreter, and finds an installer.
-    pub fn find_interpreter(wanted: &VersionQuery<'a>) -> Result<Self, PackageError> {
-        let program = wanted.python.unwrap_or("python3");
-        let said = ask_tool(wanted, program, &["-c", WHICH])?;
-        let mut lines = said.out.lines().map(str::to_owned);
-        let (true, Some(python), Some(version)) = (said.fine, lines.next(), lines.next()) else {
+    pub fn find_interpreter(query: &VersionQuery<'a>) -> Result<Self, PackageError> {
+        let program = query.python.unwrap_or("python3");
+        let output = ask_tool(query, program, &["-c", WHICH])?;
+        let mut lines = output.stdout.lines().map(str::to_owned);
+        let (true, Some(python), Some(version)) = (output.fine, lines.next(), lines.next()) else {
             return refuse_with_hint(
                 format!(
                     "`{program}` is not a working Python: {}",
-                    said.failure_line()
+                    output.failure_line()
                 ),
                 format!("does `{program} -c 'import sys'` work there?"),
             );
         };
         let installer = lines.next().and_then(|pip| {
-            let mut parts = pip.split('.').map_while(|part| part.parse().ok());
-            Some((parts.next()?, parts.next().unwrap_or(0)))
+            let mut numbers = pip.split('.').map_while(|number| number.parse().ok());
+            Some((numbers.next()?, numbers.next().unwrap_or(0)))
         });
-        let has_uv = ask_tool(wanted, "uv", &["--version"]).is_ok_and(|said| said.fine);
+        let has_uv = ask_tool(query, "uv", &["--version"]).is_ok_and(|output| output.fine);
         if installer.is_none() && !has_uv {
             return refuse_with_hint(
                 format!("`{python}` has no pip, and uv is not installed"),
@@ -73,7 +73,7 @@ impl<'a> Pip<'a> {
             );
         }
         let settings = match installer {
-            Some(_) => ask_tool(wanted, &python, &["-m", "pip", "config", "list"])?.out,
+            Some(_) => ask_tool(query, &python, &["-m", "pip", "config", "list"])?.stdout,
             None => String::new(),
         };
         let has_sources = settings.lines().any(|line| {
@@ -87,7 +87,7 @@ impl<'a> Pip<'a> {
             })
         });
         Ok(Self {
-            wanted: *wanted,
+            query: *query,
             python,
             version,
             installer,
@@ -100,7 +100,7 @@ impl<'a> Pip<'a> {
     pub(super) fn list_versions(
         &self,
         spec: &PackageSpec,
-        others: &ExtraPackages,
+        extra: &ExtraPackages,
     ) -> Result<VersionList, PackageError> {
         let mut args = match self.installer {
             Some(_) => vec!["-m", "pip"],
@@ -109,23 +109,23 @@ impl<'a> Pip<'a> {
         args.extend(["index", "versions", "--pre"]);
         args.extend(["--disable-pip-version-check", "--no-input"]);
         // The sources in the requirements apply to this package, too.
-        let flags = others
+        let flags = extra
             .requirements
             .iter()
             .filter(|line| line.role == RequirementRole::Flag);
         let sources: Vec<_> = flags
             .flat_map(|line| line.text.split([' ', '=']))
-            .filter(|part| !part.is_empty())
+            .filter(|word| !word.is_empty())
             .collect();
         let may = ["-i", "-f", "--trusted-host"];
-        let mut parts = sources.into_iter().peekable();
-        while let Some(part) = parts.next() {
-            let long = part
+        let mut words_left = sources.into_iter().peekable();
+        while let Some(word) = words_left.next() {
+            let long = word
                 .strip_prefix("--")
                 .is_some_and(|name| SOURCES.contains(&name));
-            if long || may.contains(&part) {
-                args.push(part);
-                args.extend(parts.next_if(|next| !next.starts_with('-')));
+            if long || may.contains(&word) {
+                args.push(word);
+                args.extend(words_left.next_if(|next| !next.starts_with('-')));
             }
         }
         args.push(&spec.name);
@@ -134,12 +134,12 @@ impl<'a> Pip<'a> {
         } else {
             "uv"
         };
-        let said = ask_tool(&self.wanted, program, &args)?;
-        let listed = said
-            .out
+        let output = ask_tool(&self.query, program, &args)?;
+        let listed = output
+            .stdout
             .lines()
             .find_map(|line| line.trim().strip_prefix("Available versions:"));
-        if let (true, Some(listed)) = (said.fine, listed) {
+        if let (true, Some(listed)) = (output.fine, listed) {
             let versions = listed.split(',').map(|version| version.trim().to_owned());
             return Ok(VersionList {
                 versions: versions.filter(|version| !version.is_empty()).collect(),
@@ -150,10 +150,10 @@ impl<'a> Pip<'a> {
             });
         }
         let no_answer = ["Retrying", "onnection", "Could not fetch"];
-        if said.err.contains("No matching distribution")
-            && !no_answer.iter().any(|words| said.err.contains(words))
+        if output.err.contains("No matching distribution")
+            && !no_answer.iter().any(|words| output.err.contains(words))
         {
-            let lines = others
+            let lines = extra
                 .requirements
                 .iter()
                 .filter(|line| line.role == RequirementRole::Package);
@@ -170,7 +170,7 @@ impl<'a> Pip<'a> {
             )
         };
         refuse_with_hint(
-            format!("pip does not list {}: {}", spec.name, said.failure_line()),
+            format!("pip does not list {}: {}", spec.name, output.failure_line()),
             hint,
         )
     }
@@ -179,14 +179,14 @@ impl<'a> Pip<'a> {
     pub(super) fn install_recipe(
         &self,
         spec: &PackageSpec,
-        others: &ExtraPackages,
+        extra: &ExtraPackages,
     ) -> (EnvironmentRecipe, Vec<String>) {
         let extras = if spec.extras.is_empty() {
-            &others.extras
+            &extra.extras
         } else {
             &spec.extras
         };
-        let mut lines = others.requirements.clone();
+        let mut lines = extra.requirements.clone();
         lines.push(RequirementLine {
             name: normalize_name(&spec.name),
             text: format!("{}{extras}=={{variant}}", spec.name),
@@ -200,7 +200,7 @@ impl<'a> Pip<'a> {
             let note = "uv is not used, because pip is configured with another index";
             notes.push(note.to_owned());
         }
-        (self.script_recipe(&lines, &others.constraints), notes)
+        (self.script_recipe(&lines, &extra.constraints), notes)
     }
 
     /// Returns the recipe for an environment with these lines, which have the form of
@@ -244,10 +244,10 @@ impl<'a> Pip<'a> {
         // An interpreter without `ensurepip`, such as Debian's, can still install into another
         // environment.
         let installs_elsewhere = self.installer >= Some((22, 3));
-        let made = "\"$PROVOKE_MADE\"";
+        let made_folder = "\"$PROVOKE_MADE\"";
         let (make, install, telling) = if self.uses_uv() {
             (
-                format!("uv venv --quiet --python {python} {made}"),
+                format!("uv venv --quiet --python {python} {made_folder}"),
                 format!("uv pip install --quiet --python {inside}"),
                 "cause: |╰─▶ ",
             )
@@ -261,7 +261,7 @@ impl<'a> Pip<'a> {
                 ("", format!("{inside} -m pip"))
             };
             (
-                format!("{python} -m venv {flag}{made}"),
+                format!("{python} -m venv {flag}{made_folder}"),
                 format!("{pip} install --disable-pip-version-check --no-input --quiet"),
                 "^ERROR: |× ",
             )
@@ -280,13 +280,13 @@ impl<'a> Pip<'a> {
             install += " -c \"$PROVOKE_MADE/constraints.txt\"";
         }
         script += &script::run_command_lines(&install, telling);
-        let all = lines.iter().chain(constraints);
+        let requirement_lines = lines.iter().chain(constraints);
         EnvironmentRecipe {
             script,
             path: vec!["{made}/bin".to_owned()],
             env: vec![("VIRTUAL_ENV".to_owned(), "{made}".to_owned())],
             cwd: None,
-            shared: all
+            shared: requirement_lines
                 .into_iter()
                 .all(|line| line.role != RequirementRole::Local),
         }
@@ -296,39 +296,39 @@ impl<'a> Pip<'a> {
 impl ExtraPackages {
     /// Reads the requirements and constraints files, without their lines about the package.
     pub(super) fn read_files(
-        wanted: &VersionQuery,
+        query: &VersionQuery,
         spec: &PackageSpec,
     ) -> Result<Self, PackageError> {
-        let mut all = Vec::new();
-        if let Some(path) = wanted.requirements {
-            all.extend(requirements::read_requirements(
-                &wanted.folder.join(path),
-                wanted.folder,
+        let mut lines = Vec::new();
+        if let Some(path) = query.requirements {
+            lines.extend(requirements::read_requirements(
+                &query.folder.join(path),
+                query.folder,
             )?);
         }
-        if let Some(path) = wanted.constraints {
-            all.extend(requirements::read_constraints(
-                &wanted.folder.join(path),
-                wanted.folder,
+        if let Some(path) = query.constraints {
+            lines.extend(requirements::read_constraints(
+                &query.folder.join(path),
+                query.folder,
             )?);
         }
         let name = normalize_name(&spec.name);
-        let own = all
+        let own_line = lines
             .iter()
             .find(|line| line.name == name && line.role == RequirementRole::Package);
-        let extras = own.and_then(|line| {
+        let extras = own_line.and_then(|line| {
             let (_, rest) = line.text.split_once('[')?;
             Some(format!("[{}]", rest.split_once(']')?.0))
         });
-        all.retain(|line| line.name != name && line.text != "--require-hashes");
-        for line in &mut all {
+        lines.retain(|line| line.name != name && line.text != "--require-hashes");
+        for line in &mut lines {
             // The tested version has no hash, and pip requires hashes for either all packages or
             // none.
-            if let Some(at) = line.text.find("--hash") {
-                line.text = line.text[..at].trim_end().to_owned();
+            if let Some(position) = line.text.find("--hash") {
+                line.text = line.text[..position].trim_end().to_owned();
             }
         }
-        let (constraints, requirements) = all
+        let (constraints, requirements) = lines
             .into_iter()
             .partition(|line| line.role == RequirementRole::Constraint);
         Ok(Self {
@@ -361,7 +361,7 @@ mod tests {
 
     fn pip(wanted: VersionQuery<'_>) -> Pip<'_> {
         Pip {
-            wanted,
+            query: wanted,
             python: "/usr/bin/python3".to_owned(),
             version: "3.11.2".to_owned(),
             installer: Some((23, 0)),

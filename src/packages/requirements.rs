@@ -34,12 +34,12 @@ struct LinePosition<'a> {
 }
 
 impl LinePosition<'_> {
-    fn line_fault(&self, column: usize, what: &'static str, hint: &'static str) -> PackageError {
+    fn line_fault(&self, column: usize, problem: &'static str, hint: &'static str) -> PackageError {
         PackageError::Line {
             path: self.path.to_owned(),
             line: self.line,
             column,
-            what,
+            what: problem,
             text: self.text.to_owned(),
             hint,
         }
@@ -92,7 +92,7 @@ pub(super) fn decode_text(path: &Path, bytes: Vec<u8>) -> Result<String, Package
         let begin = bytes[..valid]
             .iter()
             .rposition(|byte| *byte == b'\n')
-            .map_or(0, |at| at + 1);
+            .map_or(0, |position| position + 1);
         let text = String::from_utf8_lossy(&bytes[begin..]);
         PackageError::Line {
             path: path.to_owned(),
@@ -119,14 +119,14 @@ fn include_file(
     path: &Path,
     folder: &Path,
     is_constraint: bool,
-    within: &mut Vec<PathBuf>,
+    including: &mut Vec<PathBuf>,
     lines: &mut Vec<RequirementLine>,
 ) -> Result<(), PackageError> {
     let text = decode_text(path, read_bytes(path)?)?;
-    within.push(path.to_owned());
+    including.push(path.to_owned());
     for (number, text) in logical_lines(&text) {
         let first = text.split('\n').next().unwrap_or_default();
-        let place = LinePosition {
+        let position = LinePosition {
             path,
             line: number,
             text: first,
@@ -141,20 +141,26 @@ fn include_file(
             .find_map(|(short, long)| Some((short, flag_value(text, short, long)?)));
         if let Some((short, file)) = included {
             let file = path.parent().unwrap_or(Path::new(".")).join(file);
-            if within.contains(&file) {
+            if including.contains(&file) {
                 let hint = "remove the line that includes its own file";
-                return Err(place.line_fault(1, "a file includes itself", hint));
+                return Err(position.line_fault(1, "a file includes itself", hint));
             }
-            include_file(&file, folder, is_constraint || short == "-c", within, lines)?;
+            include_file(
+                &file,
+                folder,
+                is_constraint || short == "-c",
+                including,
+                lines,
+            )?;
             continue;
         }
-        let mut line = parse_line(text, folder, &place)?;
+        let mut line = parse_line(text, folder, &position)?;
         if is_constraint && line.role != RequirementRole::Flag {
             line.role = RequirementRole::Constraint;
         }
         lines.push(line);
     }
-    within.pop();
+    including.pop();
     Ok(())
 }
 
@@ -164,18 +170,18 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut goes_on = false;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (index, line) in text.lines().enumerate() {
-        let (line, more) = match line.strip_suffix('\\') {
+        let (line, continues) = match line.strip_suffix('\\') {
             Some(line) if !line.trim_start().starts_with('#') => (line, true),
             _ => (line, false),
         };
         match lines.last_mut() {
-            Some((_, before)) if goes_on => {
-                before.push('\n');
-                before.push_str(line);
+            Some((_, previous)) if goes_on => {
+                previous.push('\n');
+                previous.push_str(line);
             }
             _ => lines.push((index + 1, line.to_owned())),
         }
-        goes_on = more;
+        goes_on = continues;
     }
     lines
 }
@@ -183,9 +189,10 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
 /// Removes a comment, which begins at the start or after a space: `#egg=` in a URL is not a
 /// comment.
 fn without_comment(line: &str) -> &str {
-    let mut begins = line.match_indices('#').map(|(at, _)| at);
-    let at = begins.find(|at| line[..*at].ends_with(char::is_whitespace) || *at == 0);
-    line[..at.unwrap_or(line.len())].trim()
+    let mut begins = line.match_indices('#').map(|(position, _)| position);
+    let comment_start =
+        begins.find(|position| line[..*position].ends_with(char::is_whitespace) || *position == 0);
+    line[..comment_start.unwrap_or(line.len())].trim()
 }
 
 /// Returns the value of an option: `-r x`, `-rx`, `--requirement x`, `--requirement=x`.
@@ -193,9 +200,8 @@ fn flag_value<'a>(text: &'a str, short: &str, long: &str) -> Option<&'a str> {
     let value = match text.strip_prefix(long) {
         Some(rest) if rest.starts_with([' ', '\t', '=']) => rest,
         Some(_) => return None,
-        None => text
-            .strip_prefix(short)
-            .filter(|_| !text.starts_with("--"))?,
+        None if text.starts_with("--") => return None,
+        None => text.strip_prefix(short)?,
     };
     Some(value.trim_start_matches([' ', '\t', '=']))
 }
@@ -203,20 +209,20 @@ fn flag_value<'a>(text: &'a str, short: &str, long: &str) -> Option<&'a str> {
 fn parse_line(
     text: &str,
     folder: &Path,
-    place: &LinePosition,
+    position: &LinePosition,
 ) -> Result<RequirementLine, PackageError> {
-    if let Some(what) = flag_value(text, "-e", "--editable") {
-        let egg = what.split_once("#egg=").map(|(_, egg)| egg);
+    if let Some(target) = flag_value(text, "-e", "--editable") {
+        let egg = target.split_once("#egg=").map(|(_, egg)| egg);
         let egg = egg.map(|egg| normalize_name(egg.split(['&', '[']).next().unwrap_or(egg)));
-        let remote = what.contains("://") && !what.starts_with("file:");
-        let what = if what.contains("://") {
-            what.to_owned()
+        let remote = target.contains("://") && !target.starts_with("file:");
+        let target_name = if target.contains("://") {
+            target.to_owned()
         } else {
-            absolute_local_path(what, folder)
+            absolute_local_path(target, folder)
         };
         return Ok(RequirementLine {
-            name: egg.unwrap_or_else(|| what.clone()),
-            text: format!("-e {what}"),
+            name: egg.unwrap_or_else(|| target_name.clone()),
+            text: format!("-e {target_name}"),
             role: if remote {
                 RequirementRole::Package
             } else {
@@ -245,9 +251,9 @@ fn parse_line(
         let single = rest.starts_with('=') && !rest.starts_with("==");
         if single {
             // Count columns in the original line, which may be indented.
-            let before = place.text.find('=').unwrap_or_default();
-            let column = place.text[..before].chars().count() + 1;
-            return Err(place.line_fault(column, "a requirement needs `==`, not `=`", HINT));
+            let before = position.text.find('=').unwrap_or_default();
+            let column = position.text[..before].chars().count() + 1;
+            return Err(position.line_fault(column, "a requirement needs `==`, not `=`", HINT));
         }
         let is_local = rest.starts_with('@') && rest.contains("file:");
         return Ok(RequirementLine {
@@ -278,8 +284,8 @@ fn parse_line(
             },
         });
     }
-    let indent = place.text.len() - place.text.trim_start().len();
-    Err(place.line_fault(indent + end + 1, "this is not a requirement", HINT))
+    let indent = position.text.len() - position.text.trim_start().len();
+    Err(position.line_fault(indent + end + 1, "this is not a requirement", HINT))
 }
 
 /// Makes the path of a package absolute, and keeps the extras in brackets behind it.

@@ -28,10 +28,10 @@ const SHOWN: usize = 5;
 
 impl PackageSpec {
     pub(super) fn parse(manager: PackageManager, text: &str) -> Result<Self, PackageError> {
-        let refuse = |what: &str| {
+        let refuse = |problem: &str| {
             let tool = manager.name();
             refuse_with_hint(
-                format!("`{text}` {what}"),
+                format!("`{text}` {problem}"),
                 format!(
                     "write NAME, NAME==A..B, NAME==A.. or NAME==A,B,C, as {tool} writes the versions"
                 ),
@@ -46,8 +46,8 @@ impl PackageSpec {
         };
         let package = package.trim();
         let (name, extras) = match package.find('[') {
-            Some(at) if manager == PackageManager::Pip && package.ends_with(']') => {
-                package.split_at(at)
+            Some(position) if manager == PackageManager::Pip && package.ends_with(']') => {
+                package.split_at(position)
             }
             _ => (package, ""),
         };
@@ -108,22 +108,22 @@ impl PackageSpec {
         let (manager, name) = (self.manager, &self.name);
         let compare =
             |a: &String, b: &String| manager.compare_versions(a, b).then_with(|| a.cmp(b));
-        let mut all = listing.versions;
-        all.sort_by(compare);
-        all.dedup();
+        let mut available = listing.versions;
+        available.sort_by(compare);
+        available.dedup();
         let ends = || [first, last].into_iter().flatten();
         let has_pre = ends().any(|end| manager.is_pre(end));
-        let (pre, released): (Vec<_>, Vec<_>) = all
+        let (pre, released): (Vec<_>, Vec<_>) = available
             .iter()
             .cloned()
             .partition(|version| manager.is_pre(version));
         let takes_pre = has_pre || released.is_empty();
         for end in ends() {
-            if !all
+            if !available
                 .iter()
                 .any(|version| manager.compare_versions(version, end) == Ordering::Equal)
             {
-                let listed = if takes_pre { &all } else { &released };
+                let listed = if takes_pre { &available } else { &released };
                 return self.refuse_end(end, listed);
             }
         }
@@ -137,19 +137,19 @@ impl PackageSpec {
         }
         let inside = |version: &String| {
             let after = |first: &String| manager.compare_versions(version, first) != Ordering::Less;
-            let until =
+            let is_until =
                 |last: &String| manager.compare_versions(version, last) != Ordering::Greater;
-            first.as_ref().is_none_or(after) && last.as_ref().is_none_or(until)
+            first.as_ref().is_none_or(after) && last.as_ref().is_none_or(is_until)
         };
         let mut notes = listing.notes;
-        let left_out: Vec<_> = pre.into_iter().filter(|version| inside(version)).collect();
-        if !(takes_pre || left_out.is_empty()) {
+        let omitted: Vec<_> = pre.into_iter().filter(|version| inside(version)).collect();
+        if !(takes_pre || omitted.is_empty()) {
             notes.push(format!(
                 "left out: pre-releases ({}); they are included if an end is a pre-release",
-                list_first(&left_out)
+                list_first(&omitted)
             ));
         }
-        let versions: Vec<_> = if takes_pre { all } else { released };
+        let versions: Vec<_> = if takes_pre { available } else { released };
         let versions: Vec<_> = versions.into_iter().filter(inside).collect();
         if versions.is_empty() {
             return refuse_with_hint(
@@ -162,15 +162,16 @@ impl PackageSpec {
 
     fn refuse_end(&self, end: &str, listed: &[String]) -> Result<VersionList, PackageError> {
         let (tool, name) = (self.manager.name(), &self.name);
-        let at = listed
-            .partition_point(|other| self.manager.compare_versions(other, end) == Ordering::Less);
-        let from = at.saturating_sub(SHOWN / 2);
-        let near = listed[from..]
+        let index = listed.partition_point(|listed_version| {
+            self.manager.compare_versions(listed_version, end) == Ordering::Less
+        });
+        let start = index.saturating_sub(SHOWN / 2);
+        let near = listed[start..]
             .iter()
             .take(SHOWN - 1)
             .cloned()
             .collect::<Vec<_>>();
-        let near = if near.is_empty() {
+        let near_text = if near.is_empty() {
             format!("{tool} lists no versions")
         } else {
             format!(
@@ -178,29 +179,29 @@ impl PackageSpec {
                 near.join(", ")
             )
         };
-        let other = match self.manager {
+        let other_name = match self.manager {
             PackageManager::Pip => " or needs another interpreter",
             _ => "",
         };
         refuse_with_hint(
             format!("{tool} lists no version `{end}` of {name}"),
-            format!("{near}; name a version that is not listed{other}: {name}==A,B,C"),
+            format!("{near_text}; name a version that is not listed{other_name}: {name}==A,B,C"),
         )
     }
 }
 
 /// Returns the first elements of a list, and the number of the others.
-pub(super) fn list_first(all: &[String]) -> String {
-    let shown = all[..all.len().min(SHOWN)].join(", ");
-    match all.len().saturating_sub(SHOWN) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
+pub(super) fn list_first(names: &[String]) -> String {
+    let shown_names = names[..names.len().min(SHOWN)].join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown_names,
+        more => format!("{shown_names} and {more} more"),
     }
 }
 
 /// Quotes known names that this name may mean.
-pub(super) fn similar_names(name: &str, known: impl IntoIterator<Item = String>) -> String {
-    let quoted = nearest_names(name, known)
+pub(super) fn similar_names(name: &str, known_names: impl IntoIterator<Item = String>) -> String {
+    let quoted = nearest_names(name, known_names)
         .into_iter()
         .map(|near| format!("`{near}`"));
     quoted.collect::<Vec<_>>().join(" or ")

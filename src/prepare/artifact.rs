@@ -31,9 +31,9 @@ pub fn fingerprint_artifacts(make: &Preparation) -> Result<Option<String>, Prepa
         .map(|file| file.as_os_str().into())
         .collect();
     let missing = |(path, error): (PathBuf, io::Error)| {
-        let what = format!("the build did not create `{}`: {error}", path.to_safe());
+        let message = format!("the build did not create `{}`: {error}", path.to_safe());
         refuse_at(
-            what,
+            message,
             vec!["artifact".to_owned()],
             "`artifact` names files that `build` creates, relative to the working directory",
         )
@@ -43,17 +43,17 @@ pub fn fingerprint_artifacts(make: &Preparation) -> Result<Option<String>, Prepa
 
 /// Returns a digest of the contents of these files below a directory.
 fn of_files(folder: &Path, files: &[PathBuf]) -> Result<String, (PathBuf, io::Error)> {
-    let mut all = Context::new(&SHA256);
+    let mut context = Context::new(&SHA256);
     for file in files {
         let path = folder.join(file);
         let bytes = fs::read(&path).map_err(|error| (path, error))?;
         for part in significant_parts(&bytes) {
-            let part = without_folder_name(part, folder);
-            all.update(&(part.len() as u64).to_le_bytes());
-            all.update(&part);
+            let cleaned = without_folder_name(part, folder);
+            context.update(&(cleaned.len() as u64).to_le_bytes());
+            context.update(&cleaned);
         }
     }
-    Ok(encode_hex(all.finish().as_ref()))
+    Ok(encode_hex(context.finish().as_ref()))
 }
 
 /// Returns the parts of a file that are compared.
@@ -65,19 +65,20 @@ fn significant_parts(bytes: &[u8]) -> Vec<&[u8]> {
             };
             sh_flags.contains(SHF_ALLOC) && section.name() != Ok(BUILD_ID)
         });
-        let parts = sections
-            .filter_map(|section| section.file_range())
-            .map(|(from, length)| {
-                let from = usize::try_from(from).ok()?;
-                bytes.get(from..from.checked_add(usize::try_from(length).ok()?)?)
-            });
-        parts.collect::<Option<Vec<&[u8]>>>()
+        let file_parts =
+            sections
+                .filter_map(|section| section.file_range())
+                .map(|(offset, length)| {
+                    let start = usize::try_from(offset).ok()?;
+                    bytes.get(start..start.checked_add(usize::try_from(length).ok()?)?)
+                });
+        file_parts.collect::<Option<Vec<&[u8]>>>()
     };
     let program = object::File::parse(bytes).ok();
-    let parts = program.as_ref().and_then(loaded);
+    let loaded_parts = program.as_ref().and_then(loaded);
     // A program without sections is compared as a whole.
-    parts
-        .filter(|parts| !parts.is_empty())
+    loaded_parts
+        .filter(|file_parts| !file_parts.is_empty())
         .unwrap_or_else(|| vec![bytes])
 }
 
@@ -85,13 +86,13 @@ fn significant_parts(bytes: &[u8]) -> Vec<&[u8]> {
 fn without_folder_name(bytes: &[u8], folder: &Path) -> Vec<u8> {
     let name = folder.as_os_str().as_encoded_bytes();
     let mut rest = Vec::with_capacity(bytes.len());
-    let mut from = 0;
-    while from < bytes.len() {
-        if bytes[from] == b'/' && bytes[from..].starts_with(name) {
-            from += name.len();
+    let mut start = 0;
+    while start < bytes.len() {
+        if bytes[start] == b'/' && bytes[start..].starts_with(name) {
+            start += name.len();
         } else {
-            rest.push(bytes[from]);
-            from += 1;
+            rest.push(bytes[start]);
+            start += 1;
         }
     }
     rest

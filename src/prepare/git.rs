@@ -76,29 +76,29 @@ pub fn commit_line(
     let (good, bad) = match range.split_once("..") {
         Some((good, bad)) if !good.is_empty() && !bad.starts_with('.') => (good, bad),
         _ => {
-            let what = format!("`{range}` is not a range of commits");
-            return Err(refuse_git(what, "write GOOD..BAD, such as v1.2..main"));
+            let message = format!("`{range}` is not a range of commits");
+            return Err(refuse_git(message, "write GOOD..BAD, such as v1.2..main"));
         }
     };
     let bad = if bad.is_empty() { "HEAD" } else { bad };
-    let root = run_git(folder, &["rev-parse", "--show-toplevel"]).map_err(|why| {
+    let root_text = run_git(folder, &["rev-parse", "--show-toplevel"]).map_err(|error| {
         // Git gives this reason in a sentence of its own.
-        let reason = if why.contains("not a git repository") {
+        let reason = if error.contains("not a git repository") {
             String::new()
         } else {
-            format!(": {why}")
+            format!(": {error}")
         };
-        let what = format!("`{}` is not in a git repository{reason}", folder.to_safe());
+        let message = format!("`{}` is not in a git repository{reason}", folder.to_safe());
         refuse_git(
-            what,
+            message,
             "change to a repository, or set --cwd; does `git status` work there?",
         )
     })?;
-    let root = PathBuf::from(root.trim_end());
+    let root = PathBuf::from(root_text.trim_end());
     for commit in [good, bad] {
         let named = format!("{commit}^{{commit}}");
         if run_git(&root, &["rev-parse", "--verify", "--quiet", &named]).is_err() {
-            let what = format!("there is no commit `{commit}`");
+            let message = format!("there is no commit `{commit}`");
             let branch = run_git(&root, &["symbolic-ref", "--short", "--quiet", "HEAD"]);
             let hint = match branch.as_deref().map(str::trim_end) {
                 Ok(branch) if commit == bad => {
@@ -108,13 +108,13 @@ pub fn commit_line(
                 }
                 _ => "`git log --oneline` lists the commits".to_owned(),
             };
-            return Err(refuse_git(what, &hint));
+            return Err(refuse_git(message, &hint));
         }
     }
     if run_git(&root, &["merge-base", "--is-ancestor", good, bad]).is_err() {
-        let what = format!("`{good}` is not an ancestor of `{bad}`");
+        let message = format!("`{good}` is not an ancestor of `{bad}`");
         let hint = "put the good commit first; `git merge-base GOOD BAD` finds a common ancestor";
-        return Err(refuse_git(what, hint));
+        return Err(refuse_git(message, hint));
     }
     let commits = [
         read_history(&root, &["-1", good], false)?,
@@ -122,8 +122,8 @@ pub fn commit_line(
     ]
     .concat();
     if commits.len() < 2 {
-        let what = format!("there are no commits between `{good}` and `{bad}`");
-        return Err(refuse_git(what, "put the good commit first"));
+        let message = format!("there are no commits between `{good}` and `{bad}`");
+        return Err(refuse_git(message, "put the good commit first"));
     }
     Ok(CommitHistory {
         has_submodules: root.join(".gitmodules").exists(),
@@ -141,7 +141,7 @@ pub fn has_file(root: &Path, commit: &str, file: &Path) -> bool {
 /// Returns commits along first parents, the oldest first.
 fn read_history(
     root: &Path,
-    which: &[&str],
+    revisions: &[&str],
     with_changes: bool,
 ) -> Result<Vec<Commit>, PreparationError> {
     let read = |args: &[&str]| {
@@ -151,9 +151,9 @@ fn read_history(
             "--first-parent",
             "--diff-merges=first-parent",
         ];
-        run_git(root, &[&log, args, which, &["--"]].concat()).map_err(|why| {
-            let what = format!("cannot read the history: {why}");
-            refuse_git(what, "does `git log` work there?")
+        run_git(root, &[&log, args, revisions, &["--"]].concat()).map_err(|error| {
+            let message = format!("cannot read the history: {error}");
+            refuse_git(message, "does `git log` work there?")
         })
     };
     // The line of a commit begins with a NUL, which the lines with numbers do not.
@@ -177,8 +177,8 @@ fn read_history(
     }
     let text = read(&["--no-patch", "--format=%h%x09%p%x09%s"])?;
     let commit = |line: &str| {
-        let mut parts = line.splitn(3, '\t');
-        let (name, parents, subject) = (parts.next()?, parts.next()?, parts.next()?);
+        let mut fields = line.splitn(3, '\t');
+        let (name, parents, subject) = (fields.next()?, fields.next()?, fields.next()?);
         let (lines, files) = changed.get(name).cloned().unwrap_or_default();
         Some(Commit {
             lines,
@@ -193,18 +193,18 @@ fn read_history(
 
 /// Returns the merged commits as `BASE..TIP` for each branch; empty if the commit is not a merge.
 pub fn merged_ranges(root: &Path, commit: &str) -> Vec<String> {
-    let sides = run_git(root, &["rev-parse", &format!("{commit}^@")]).unwrap_or_default();
-    let mut sides = sides.lines();
-    let Some(ours) = sides.next() else {
+    let parents = run_git(root, &["rev-parse", &format!("{commit}^@")]).unwrap_or_default();
+    let mut sides = parents.lines();
+    let Some(own_side) = sides.next() else {
         return Vec::new();
     };
     let short = |commit: &str| {
         let name = run_git(root, &["rev-parse", "--short", commit]).ok()?;
         Some(name.trim().to_owned())
     };
-    let range = |theirs: &str| {
-        let base = run_git(root, &["merge-base", ours, theirs]).ok()?;
-        Some(format!("{}..{}", short(base.trim())?, short(theirs)?))
+    let range = |merged_side: &str| {
+        let base = run_git(root, &["merge-base", own_side, merged_side]).ok()?;
+        Some(format!("{}..{}", short(base.trim())?, short(merged_side)?))
     };
     sides.filter_map(range).collect()
 }
@@ -219,8 +219,8 @@ pub fn work_tree(
     artifacts: &[PathBuf],
 ) -> Preparation {
     let unset = ELSEWHERE.join(" ");
-    let below = cwd.strip_prefix(root).unwrap_or(Path::new(""));
-    let inside = quote_path(below);
+    let path_below = cwd.strip_prefix(root).unwrap_or(Path::new(""));
+    let inside = quote_path(path_below);
     let mut script = format!(
         "unset {unset}
 (
@@ -238,7 +238,7 @@ cd \"$PROVOKE_MADE\"/{inside} || exit
         cwd: root.into(),
         artifacts: artifacts
             .iter()
-            .map(|file| below.join(file).as_path().into())
+            .map(|file| path_below.join(file).as_path().into())
             .collect(),
         shared: false,
     }
@@ -247,26 +247,26 @@ cd \"$PROVOKE_MADE\"/{inside} || exit
 /// Creates a repository below a directory that borrows the objects of the user's repository, with its tags, which
 /// builds may need.
 pub(super) fn make_repository(root: &Path, folder: &Path) -> Result<(), PreparationError> {
-    let ours = folder.join(OURS);
-    fs::create_dir_all(&ours).map_err(io_error_at(&ours))?;
-    let failed = |why: String| {
-        let what = format!("cannot create work trees of `{}`: {why}", root.to_safe());
-        refuse_git(what, "does `git worktree add` work there?")
+    let repository = folder.join(OURS);
+    fs::create_dir_all(&repository).map_err(io_error_at(&repository))?;
+    let failed = |error: String| {
+        let message = format!("cannot create work trees of `{}`: {error}", root.to_safe());
+        refuse_git(message, "does `git worktree add` work there?")
     };
     let ask = |args: &[&str]| run_git(root, args).map_err(failed);
-    let path = |what: &str| {
-        let path = ask(&["rev-parse", "--path-format=absolute", "--git-path", what])?;
+    let path = |name: &str| {
+        let path = ask(&["rev-parse", "--path-format=absolute", "--git-path", name])?;
         Ok::<PathBuf, PreparationError>(PathBuf::from(path.trim_end_matches('\n')))
     };
-    let format = ask(&["rev-parse", "--show-object-format"])?;
-    let format = format!("--object-format={}", format.trim());
-    run_git(&ours, &["init", "--quiet", "--bare", &format, "."]).map_err(failed)?;
-    let alternates = ours.join("objects/info/alternates");
+    let format_name = ask(&["rev-parse", "--show-object-format"])?;
+    let format = format!("--object-format={}", format_name.trim());
+    run_git(&repository, &["init", "--quiet", "--bare", &format, "."]).map_err(failed)?;
+    let alternates = repository.join("objects/info/alternates");
     let objects = format!("{}\n", path("objects")?.to_string_lossy());
     fs::write(&alternates, objects).map_err(io_error_at(&alternates))?;
     let shallow = path("shallow")?;
     if shallow.exists() {
-        fs::copy(&shallow, ours.join("shallow")).map_err(io_error_at(&shallow))?;
+        fs::copy(&shallow, repository.join("shallow")).map_err(io_error_at(&shallow))?;
     }
     let tags = ask(&[
         "for-each-ref",
@@ -274,7 +274,7 @@ pub(super) fn make_repository(root: &Path, folder: &Path) -> Result<(), Preparat
         "refs/tags",
     ])?;
     if !tags.is_empty() {
-        let packed = ours.join("packed-refs");
+        let packed = repository.join("packed-refs");
         fs::write(&packed, tags).map_err(io_error_at(&packed))?;
     }
     Ok(())
@@ -292,14 +292,14 @@ fn run_git(folder: &Path, args: &[&str]) -> Result<String, String> {
     for name in ELSEWHERE {
         git.env_remove(name);
     }
-    let done = git
+    let output = git
         .output()
         .map_err(|error| format!("cannot run git: {error}"))?;
-    if done.status.success() {
-        return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let why = String::from_utf8_lossy(&done.stderr);
-    let lines: Vec<&str> = why
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = stderr
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty())

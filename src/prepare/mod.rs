@@ -25,9 +25,9 @@ use std::path::{Component, Path, PathBuf};
 use tree::{FileTree, TreeSize};
 
 /// Maximum number of files in all copies together.
-const MOST_FILES: u64 = 100_000;
+const MAX_FILES: u64 = 100_000;
 /// Maximum size in bytes of all copies together.
-const MOST_BYTES: u64 = 4 << 30;
+const MAX_BYTES: u64 = 4 << 30;
 
 /// Why a variant cannot be prepared.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ impl PreparationError {
     /// Returns the error in one line.
     pub fn in_words(&self) -> String {
         match self {
-            Self::Refused { what, .. } => what.clone(),
+            Self::Refused { what: message, .. } => message.clone(),
             Self::Io { source, .. } => format!("{self}: {source}"),
         }
     }
@@ -72,15 +72,19 @@ impl PreparationError {
     }
 }
 
-fn refuse_at(what: String, at: Vec<String>, hint: &str) -> PreparationError {
+fn refuse_at(message: String, position: Vec<String>, hint: &str) -> PreparationError {
     let hint = hint.to_owned();
-    PreparationError::Refused { what, at, hint }
+    PreparationError::Refused {
+        what: message,
+        at: position,
+        hint,
+    }
 }
 
 /// A variant with changed files, and its position in the scenario.
 struct EditedVariant<'a> {
     plan: &'a VariantPlan,
-    at: Vec<String>,
+    position: Vec<String>,
 }
 
 impl<'a> EditedVariant<'a> {
@@ -93,7 +97,7 @@ impl<'a> EditedVariant<'a> {
             .map_or(index, |level| *level as usize);
         Self {
             plan: variant,
-            at: vec!["variant".to_owned(), listed.to_string()],
+            position: vec!["variant".to_owned(), listed.to_string()],
         }
     }
 
@@ -104,11 +108,11 @@ impl<'a> EditedVariant<'a> {
         edited.map(|(index, _)| (index, Self::new(plan, index)))
     }
 
-    fn refuse_variant(&self, what: &str, within: &[&str], hint: &str) -> PreparationError {
-        let what = format!("the variant `{}`: {what}", self.plan.name);
-        let within = within.iter().map(ToString::to_string);
-        let at = self.at.iter().cloned().chain(within);
-        refuse_at(what, at.collect(), hint)
+    fn refuse_variant(&self, problem: &str, position: &[&str], hint: &str) -> PreparationError {
+        let message = format!("the variant `{}`: {problem}", self.plan.name);
+        let inner_position = position.iter().map(ToString::to_string);
+        let full_position = self.position.iter().cloned().chain(inner_position);
+        refuse_at(message, full_position.collect(), hint)
     }
 
     /// Returns the directory to copy: the working directory of the main process.
@@ -135,7 +139,7 @@ impl<'a> EditedVariant<'a> {
             let steps = Path::new(file.as_os_str()).components();
             let plain: PathBuf = steps.filter(|step| *step != Component::CurDir).collect();
             let (name, index) = (file.to_string(), edits.to_string());
-            let within = match change {
+            let position = match change {
                 FileChange::Copy(_) => ["files", &name].to_vec(),
                 FileChange::Replace { .. } => {
                     edits += 1;
@@ -143,11 +147,11 @@ impl<'a> EditedVariant<'a> {
                 }
                 FileChange::LeaveOut { .. } | FileChange::Remove => Vec::new(),
             };
-            let path = self.path_below(root, &plain, &within)?;
-            if !fs::metadata(&path).is_ok_and(|about| about.is_file()) {
+            let path = self.path_below(root, &plain, &position)?;
+            if !fs::metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
                 return Err(self.refuse_variant(
                     &format!("there is no file `{file}` in `{}`", root.to_safe()),
-                    &within,
+                    &position,
                     "`files` and `edit` name existing files, relative to the working directory",
                 ));
             }
@@ -155,7 +159,7 @@ impl<'a> EditedVariant<'a> {
                 FileChange::Copy(source) => fs::read(source.as_os_str()).map_err(|error| {
                     self.refuse_variant(
                         &format!("cannot read `{source}`: {error}"),
-                        &within,
+                        &position,
                         "`files` replaces the first file by the second, a path relative to the scenario file",
                     )
                 })?,
@@ -186,7 +190,7 @@ impl<'a> EditedVariant<'a> {
         &self,
         root: &Path,
         file: &Path,
-        within: &[&str],
+        position: &[&str],
     ) -> Result<PathBuf, PreparationError> {
         let path = root.join(file);
         let folder = path.parent().unwrap_or(root);
@@ -198,7 +202,7 @@ impl<'a> EditedVariant<'a> {
                         "`{}` is reached through a symlink that leaves the working directory",
                         file.to_safe()
                     ),
-                    within,
+                    position,
                     "name the file itself, and set `cwd` to its directory",
                 )),
             _ => Ok(path),
@@ -215,16 +219,16 @@ pub fn check_plan(plan: &Plan, apart: &[&Path]) -> Result<(), PreparationError> 
         variant.new_contents(&root)?;
         *copies.entry(root).or_default() += 1;
     }
-    let mut all = TreeSize::default();
+    let mut total = TreeSize::default();
     for (root, count) in copies {
-        let left = TreeSize {
-            files: (MOST_FILES - all.files) / count,
-            bytes: (MOST_BYTES - all.bytes) / count,
+        let size_left = TreeSize {
+            files: (MAX_FILES - total.files) / count,
+            bytes: (MAX_BYTES - total.bytes) / count,
         };
-        match FileTree::new(&root, apart).weigh_up_to(left)? {
-            Some(one) => {
-                all.files += one.files * count;
-                all.bytes += one.bytes * count;
+        match FileTree::new(&root, apart).weigh_up_to(size_left)? {
+            Some(size) => {
+                total.files += size.files * count;
+                total.bytes += size.bytes * count;
             }
             None => {
                 let root = root.to_safe();
@@ -247,16 +251,16 @@ pub fn check_plan(plan: &Plan, apart: &[&Path]) -> Result<(), PreparationError> 
 
 /// Refuses a directory that is too large to be copied.
 pub fn check_weight(root: &Path) -> Result<(), PreparationError> {
-    let most = TreeSize {
-        files: MOST_FILES,
-        bytes: MOST_BYTES,
+    let max_size = TreeSize {
+        files: MAX_FILES,
+        bytes: MAX_BYTES,
     };
-    if FileTree::new(root, &[]).weigh_up_to(most)?.is_some() {
+    if FileTree::new(root, &[]).weigh_up_to(max_size)?.is_some() {
         return Ok(());
     }
-    let what = format!("`{}` has more than 100,000 files or 4 GiB", root.to_safe());
+    let message = format!("`{}` has more than 100,000 files or 4 GiB", root.to_safe());
     let hint = "set `cwd` to a smaller directory: variants run in copies of it";
-    Err(refuse_at(what, vec!["cwd".to_owned()], hint))
+    Err(refuse_at(message, vec!["cwd".to_owned()], hint))
 }
 
 /// Returns the files below a directory, by their relative paths, sorted.
@@ -275,22 +279,22 @@ pub fn make_variants(
     if let Some(space) = &mut plan.space {
         return place_search_folders(space, &mut plan.variants, folder);
     }
-    let before = plan
+    let cwd_before = plan
         .variants
         .first()
         .and_then(|first| first.actors.first())
         .map(|actor| actor.cwd.clone());
-    let made = make_copies(plan, folder, apart).inspect_err(|_| {
+    let copies = make_copies(plan, folder, apart).inspect_err(|_| {
         // An incomplete copy is useless, and may be what fills the disk.
         let _ = fs::remove_dir_all(folder);
     })?;
-    for (index, root, copy) in made {
+    for (index, root, copy) in copies {
         move_to(&mut plan.variants[index], &root, &copy);
     }
-    let now = plan.variants.first().and_then(|first| first.actors.first());
+    let first_actor = plan.variants.first().and_then(|first| first.actors.first());
     // The hooks for all variants do not run in the copy of one variant.
-    if now.map(|actor| &actor.cwd) != before.as_ref() {
-        plan.hooks.cwd = before;
+    if first_actor.map(|actor| &actor.cwd) != cwd_before.as_ref() {
+        plan.hooks.cwd = cwd_before;
     }
     Ok(())
 }
@@ -328,7 +332,7 @@ fn make_copies(
     folder: &Path,
     apart: &[&Path],
 ) -> Result<Vec<(usize, PathBuf, PathBuf)>, PreparationError> {
-    let mut made = Vec::new();
+    let mut copies = Vec::new();
     for (index, variant) in EditedVariant::all_of_plan(plan) {
         let root = variant.copied_root()?;
         let contents = variant.new_contents(&root)?;
@@ -339,9 +343,9 @@ fn make_copies(
             tree::replace_file(&path, &content)
                 .map_err(|source| PreparationError::Io { path, source })?;
         }
-        made.push((index, root, copy));
+        copies.push((index, root, copy));
     }
-    Ok(made)
+    Ok(copies)
 }
 
 /// Makes a variant run in the copy instead of in the original directory.
@@ -384,8 +388,8 @@ fn apply_change(
             Some(fs::read(&path).map_err(|source| PreparationError::Io { path, source })?)
         }
         FileChange::Replace { find, with } => {
-            let new = replace_all(text, find.as_bytes(), with.as_bytes());
-            Some(new.unwrap_or_else(|| text.to_owned()))
+            let replaced = replace_all(text, find.as_bytes(), with.as_bytes());
+            Some(replaced.unwrap_or_else(|| text.to_owned()))
         }
         FileChange::LeaveOut { source, pieces } => match sources.get(*source as usize) {
             Some(source) => Some(reduced::without_pieces(text, source, pieces)?),
@@ -397,20 +401,20 @@ fn apply_change(
 
 /// Returns a text with every occurrence of `find` replaced; `None` if there is none.
 fn replace_all(text: &[u8], find: &[u8], with: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len());
+    let mut replaced = Vec::with_capacity(text.len());
     let mut rest = text;
     let next = |rest: &[u8]| {
         rest.windows(find.len().max(1))
-            .position(|here| here == find)
+            .position(|window| window == find)
     };
     next(rest)?;
-    while let Some(at) = next(rest) {
-        out.extend_from_slice(&rest[..at]);
-        out.extend_from_slice(with);
-        rest = &rest[at + find.len()..];
+    while let Some(position) = next(rest) {
+        replaced.extend_from_slice(&rest[..position]);
+        replaced.extend_from_slice(with);
+        rest = &rest[position + find.len()..];
     }
-    out.extend_from_slice(rest);
-    Some(out)
+    replaced.extend_from_slice(rest);
+    Some(replaced)
 }
 
 #[cfg(test)]

@@ -16,13 +16,13 @@ pub(super) fn without_pieces(
     pieces: &[u32],
 ) -> Result<Vec<u8>, PreparationError> {
     if Text::from(OsStr::from_bytes(text)).content_digest() != source.digest {
-        let what = format!("`{}` has changed since the search began", source.file);
+        let message = format!("`{}` has changed since the search began", source.file);
         let hint = "start a new search: the result does not apply to the changed file";
-        return Err(refuse_at(what, Vec::new(), hint));
+        return Err(refuse_at(message, Vec::new(), hint));
     }
-    let gone: BTreeSet<usize> = pieces.iter().map(|piece| *piece as usize).collect();
-    Ok(source::keep_only(text, &source.pieces, &|piece| {
-        !gone.contains(&piece)
+    let removed: BTreeSet<usize> = pieces.iter().map(|part| *part as usize).collect();
+    Ok(source::keep_only(text, &source.pieces, &|part| {
+        !removed.contains(&part)
     }))
 }
 
@@ -33,13 +33,13 @@ pub struct ReducedFile {
     pub path: PathBuf,
     /// The patch that removes these parts.
     pub patch: Vec<u8>,
-    new: Vec<u8>,
+    new_content: Vec<u8>,
 }
 
 impl ReducedFile {
     /// Writes the reduced file.
     pub fn write_file(&self) -> Result<(), PreparationError> {
-        tree::replace_file(&self.path, &self.new).map_err(io_error_at(&self.path))
+        tree::replace_file(&self.path, &self.new_content).map_err(io_error_at(&self.path))
     }
 }
 
@@ -52,17 +52,21 @@ pub fn reduced_files(
     let Some(root) = root else {
         return Ok(Vec::new());
     };
-    let mut all = Vec::new();
+    let mut files = Vec::new();
     for EditPlan { file, change } in &variant.edits {
         if let FileChange::LeaveOut { source, pieces } = change
             && let Some(source) = space.sources.get(*source as usize)
         {
             let path = Path::new(root.as_os_str()).join(file.as_os_str());
             let old = fs::read(&path).map_err(io_error_at(&path))?;
-            let new = without_pieces(&old, source, pieces)?;
-            let patch = source::unified_diff(&file.to_string(), &old, &new);
-            all.push(ReducedFile { path, patch, new });
+            let reduced = without_pieces(&old, source, pieces)?;
+            let patch = source::unified_diff(&file.to_string(), &old, &reduced);
+            files.push(ReducedFile {
+                path,
+                patch,
+                new_content: reduced,
+            });
         }
     }
-    Ok(all)
+    Ok(files)
 }

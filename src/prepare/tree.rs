@@ -45,23 +45,26 @@ impl<'a> FileTree<'a> {
     }
 
     /// Returns the size; `None` if it exceeds this one.
-    pub(super) fn weigh_up_to(&self, most: TreeSize) -> Result<Option<TreeSize>, PreparationError> {
-        let mut all = TreeSize::default();
+    pub(super) fn weigh_up_to(
+        &self,
+        max_size: TreeSize,
+    ) -> Result<Option<TreeSize>, PreparationError> {
+        let mut total = TreeSize::default();
         let mut folders = vec![self.root.clone()];
         while let Some(folder) = folders.pop() {
-            for (entry, about) in self.copied_entries(&folder)? {
-                all.files += 1;
-                if about.is_dir() {
+            for (entry, metadata) in self.copied_entries(&folder)? {
+                total.files += 1;
+                if metadata.is_dir() {
                     folders.push(entry.path());
-                } else if about.is_file() {
-                    all.bytes = all.bytes.saturating_add(about.len());
+                } else if metadata.is_file() {
+                    total.bytes = total.bytes.saturating_add(metadata.len());
                 }
-                if all.files > most.files || all.bytes > most.bytes {
+                if total.files > max_size.files || total.bytes > max_size.bytes {
                     return Ok(None);
                 }
             }
         }
-        Ok(Some(all))
+        Ok(Some(total))
     }
 
     /// Returns the paths of its files, without the data of git.
@@ -69,11 +72,11 @@ impl<'a> FileTree<'a> {
         let mut files = Vec::new();
         let mut folders = vec![self.root.clone()];
         while let Some(folder) = folders.pop() {
-            for (entry, about) in self.copied_entries(&folder)? {
+            for (entry, metadata) in self.copied_entries(&folder)? {
                 let path = entry.path();
-                if about.is_dir() && entry.file_name() != ".git" {
+                if metadata.is_dir() && entry.file_name() != ".git" {
                     folders.push(path);
-                } else if about.is_file()
+                } else if metadata.is_file()
                     && let Ok(inside) = path.strip_prefix(&self.root)
                 {
                     files.push(inside.to_owned());
@@ -84,43 +87,43 @@ impl<'a> FileTree<'a> {
     }
 
     /// Copies it to a new directory.
-    pub(super) fn copy_to(mut self, to: &Path) -> Result<(), PreparationError> {
-        let about = fs::metadata(&self.root).map_err(io_error_at(&self.root))?;
-        if let Some(above) = to.parent() {
-            fs::create_dir_all(above).map_err(io_error_at(above))?;
+    pub(super) fn copy_to(mut self, target: &Path) -> Result<(), PreparationError> {
+        let metadata = fs::metadata(&self.root).map_err(io_error_at(&self.root))?;
+        if let Some(folder) = target.parent() {
+            fs::create_dir_all(folder).map_err(io_error_at(folder))?;
             // The target may be inside the copied directory.
             self.apart
-                .push(fs::canonicalize(above).map_err(io_error_at(above))?);
+                .push(fs::canonicalize(folder).map_err(io_error_at(folder))?);
         }
-        self.copy_folder(&self.root, to, to, &about)
+        self.copy_folder(&self.root, target, target, &metadata)
     }
 
     /// Copies a directory of the tree; the whole copy begins at `top`.
     fn copy_folder(
         &self,
-        from: &Path,
-        to: &Path,
+        source: &Path,
+        target: &Path,
         top: &Path,
-        about: &Metadata,
+        metadata: &Metadata,
     ) -> Result<(), PreparationError> {
-        fs::create_dir(to).map_err(io_error_at(to))?;
-        for (entry, about) in self.copied_entries(from)? {
+        fs::create_dir(target).map_err(io_error_at(target))?;
+        for (entry, about) in self.copied_entries(source)? {
             if self.halt.is_some_and(|halt| halt.load(Ordering::Relaxed)) {
                 break;
             }
-            let (from, to) = (entry.path(), to.join(entry.file_name()));
+            let (from, to) = (entry.path(), target.join(entry.file_name()));
             if about.is_dir() {
                 self.copy_folder(&from, &to, top, &about)?;
             } else if about.is_symlink() {
-                let link = fs::read_link(&from).map(|link| self.in_copy(link, top));
-                let link = link.and_then(|link| symlink(link, &to));
+                let link_target = fs::read_link(&from).map(|link| self.in_copy(link, top));
+                let link = link_target.and_then(|link| symlink(link, &to));
                 unless_gone(link).map_err(io_error_at(&from))?;
             } else if about.is_file() {
                 unless_gone(copy_file(&from, &to, &about)).map_err(io_error_at(&from))?;
             }
         }
-        let mode = about.permissions().mode() | WRITABLE;
-        fs::set_permissions(to, Permissions::from_mode(mode)).map_err(io_error_at(to))
+        let mode = metadata.permissions().mode() | WRITABLE;
+        fs::set_permissions(target, Permissions::from_mode(mode)).map_err(io_error_at(target))
     }
 
     /// Redirects an absolute link into the tree to the same file in the copy.
@@ -140,8 +143,10 @@ impl<'a> FileTree<'a> {
                 continue;
             }
             match entry.metadata() {
-                Ok(about) if about.is_dir() || about.is_file() || about.is_symlink() => {
-                    entries.push((entry, about));
+                Ok(metadata)
+                    if metadata.is_dir() || metadata.is_file() || metadata.is_symlink() =>
+                {
+                    entries.push((entry, metadata));
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -153,21 +158,21 @@ impl<'a> FileTree<'a> {
 }
 
 /// Copies a file with its mode and its time, so that files built from it are still newer.
-fn copy_file(from: &Path, to: &Path, about: &Metadata) -> io::Result<()> {
-    fs::copy(from, to)?;
-    let times = FileTimes::new().set_modified(about.modified()?);
+fn copy_file(source: &Path, target: &Path, metadata: &Metadata) -> io::Result<()> {
+    fs::copy(source, target)?;
+    let times = FileTimes::new().set_modified(metadata.modified()?);
     // Only its owner or a user with write permission may set the time; a file without its time is still a copy.
-    if let Ok(file) = File::open(to) {
+    if let Ok(file) = File::open(target) {
         let _ = file.set_times(times);
     }
     Ok(())
 }
 
 /// Ignores a file that disappeared before it was copied.
-fn unless_gone(done: io::Result<()>) -> io::Result<()> {
-    match done {
+fn unless_gone(result: io::Result<()>) -> io::Result<()> {
+    match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
+        result => result,
     }
 }
 

@@ -36,7 +36,7 @@ struct VariantFolder {
     /// Number of trials that run in it.
     users: u64,
     /// Counter value of its last use; `None` if it was never used.
-    used: Option<u64>,
+    last_use: Option<u64>,
     /// Lock that is held as long as this process may use it.
     _in_use: Option<File>,
 }
@@ -88,8 +88,8 @@ impl VariantPreparer {
         halt: &AtomicBool,
     ) -> Result<FolderStage, PreparationError> {
         let path = PathBuf::from(make.folder.as_os_str());
-        let above = path.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(above).map_err(io_error_at(above))?;
+        let parent = path.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(parent).map_err(io_error_at(parent))?;
         let mut reserved = ReservedFolder {
             path,
             shared: make.shared,
@@ -137,18 +137,20 @@ impl VariantPreparer {
     fn copy_folder(
         &self,
         root: &Path,
-        to: &Path,
+        target: &Path,
         edits: &[EditPlan],
         halt: &AtomicBool,
     ) -> Result<bool, PreparationError> {
         // The directory of the run may be inside the copied one, and it grows all the time.
-        let run: Vec<&Path> = to.parent().and_then(Path::parent).into_iter().collect();
-        FileTree::new(root, &run).until_halted(halt).copy_to(to)?;
+        let run: Vec<&Path> = target.parent().and_then(Path::parent).into_iter().collect();
+        FileTree::new(root, &run)
+            .until_halted(halt)
+            .copy_to(target)?;
         if halt.load(Ordering::Relaxed) {
             return Ok(false);
         }
         for EditPlan { file, change } in edits {
-            let path = to.join(file.as_os_str());
+            let path = target.join(file.as_os_str());
             let text = fs::read(&path).map_err(io_error_at(&path))?;
             match apply_change(&text, change, &self.sources)? {
                 Some(text) => tree::replace_file(&path, &text).map_err(io_error_at(&path))?,
@@ -177,12 +179,12 @@ impl VariantPreparer {
             in_use,
         } = reserved;
         let mark = path_beside(&path, "made");
-        let known = fs::read_to_string(&mark).ok();
-        let bytes = match known.and_then(|text| text.trim().parse().ok()) {
+        let known_mark = fs::read_to_string(&mark).ok();
+        let bytes = match known_mark.and_then(|text| text.trim().parse().ok()) {
             Some(bytes) => {
                 // The directory counts as just used, so that others are evicted first.
-                let now = File::options().write(true).open(&mark);
-                let _ = now.and_then(|mark| mark.set_modified(SystemTime::now()));
+                let mark_file = File::options().write(true).open(&mark);
+                let _ = mark_file.and_then(|mark| mark.set_modified(SystemTime::now()));
                 bytes
             }
             None => {
@@ -193,13 +195,17 @@ impl VariantPreparer {
         };
         // From now on other processes may use it, too.
         drop(making);
-        let cache = path.parent().map(Path::to_owned).filter(|_| shared);
+        let cache = if shared {
+            path.parent().map(Path::to_owned)
+        } else {
+            None
+        };
         let folder = VariantFolder {
             path,
             shared,
             bytes,
             users: 0,
-            used: None,
+            last_use: None,
             _in_use: in_use,
         };
         self.folders.lock().expect("no panic").insert(id, folder);
@@ -212,10 +218,10 @@ impl VariantPreparer {
     /// Reserves the directory of a variant until the returned value is dropped; `None` if it has no directory.
     pub fn use_of(self: &Arc<Self>, id: VariantId) -> Option<FolderGuard> {
         let mut folders = self.folders.lock().expect("no panic");
-        let used = next_use(&folders);
+        let use_number = next_use(&folders);
         let folder = folders.get_mut(&id)?;
         folder.users += 1;
-        folder.used = Some(used);
+        folder.last_use = Some(use_number);
         Some(FolderGuard(Arc::clone(self), id))
     }
 
@@ -223,16 +229,16 @@ impl VariantPreparer {
     /// those not used yet. Returns their variants, and the paths to delete.
     pub fn make_room(&self) -> (Vec<VariantId>, Vec<PathBuf>) {
         let mut folders = self.folders.lock().expect("no panic");
-        let (mut gone, mut old) = (Vec::new(), Vec::new());
-        let held = |folders: &BTreeMap<VariantId, VariantFolder>| {
-            let own = folders.values().filter(|one| !one.shared);
-            own.map(|one| one.bytes).sum::<u64>()
+        let (mut removed, mut old) = (Vec::new(), Vec::new());
+        let held_bytes = |folders: &BTreeMap<VariantId, VariantFolder>| {
+            let own_folders = folders.values().filter(|folder| !folder.shared);
+            own_folders.map(|folder| folder.bytes).sum::<u64>()
         };
-        while held(&folders) > self.room {
+        while held_bytes(&folders) > self.room {
             let idle = folders
                 .iter()
-                .filter(|(_, one)| one.users == 0 && !one.shared)
-                .filter_map(|(id, one)| Some((one.used?, *id)));
+                .filter(|(_, folder)| folder.users == 0 && !folder.shared)
+                .filter_map(|(id, folder)| Some((folder.last_use?, *id)));
             let Some((_, oldest)) = idle.min() else {
                 break;
             };
@@ -243,25 +249,25 @@ impl VariantPreparer {
                     old.push(away);
                 }
             }
-            gone.push(oldest);
+            removed.push(oldest);
         }
-        (gone, old)
+        (removed, old)
     }
 
     /// Removes the directories of a run except the directories of some variants, also if an earlier process created them.
-    pub fn clean_up(&self, below: &Path, kept: &[VariantId]) {
+    pub fn clean_up(&self, below: &Path, kept_variants: &[VariantId]) {
         let folders = self.folders.lock().expect("no panic");
-        let kept: Vec<&Path> = kept
+        let kept_paths: Vec<&Path> = kept_variants
             .iter()
             .filter_map(|id| folders.get(id))
             .map(|folder| folder.path.as_path())
             .collect();
-        let all = fs::read_dir(below).into_iter().flatten().flatten();
-        for path in all.map(|entry| entry.path()) {
-            let ours = path
+        let entries = fs::read_dir(below).into_iter().flatten().flatten();
+        for path in entries.map(|entry| entry.path()) {
+            let is_removable = path
                 .file_name()
                 .is_some_and(|name| name != super::git::OURS);
-            if ours && path.is_dir() && !kept.contains(&path.as_path()) {
+            if is_removable && path.is_dir() && !kept_paths.contains(&path.as_path()) {
                 // Errors are ignored.
                 let _ = remove_folder(&path);
             }
@@ -283,8 +289,8 @@ impl Drop for FolderGuard {
 }
 
 fn next_use(folders: &BTreeMap<VariantId, VariantFolder>) -> u64 {
-    let used = folders.values().filter_map(|folder| folder.used);
-    used.max().unwrap_or(0) + 1
+    let uses = folders.values().filter_map(|folder| folder.last_use);
+    uses.max().unwrap_or(0) + 1
 }
 
 /// Returns the cache of directories that other runs can use.
@@ -296,36 +302,36 @@ pub(super) fn cache_folder() -> PathBuf {
 }
 
 /// Returns the path of a file beside a directory.
-fn path_beside(folder: &Path, what: &str) -> PathBuf {
+fn path_beside(folder: &Path, suffix: &str) -> PathBuf {
     let mut name = folder.file_name().unwrap_or_default().to_owned();
     name.push(".");
-    name.push(what);
+    name.push(suffix);
     folder.with_file_name(name)
 }
 
 /// Opens a lock file beside a directory.
-fn lock_file(folder: &Path, what: &str) -> io::Result<File> {
-    let path = path_beside(folder, what);
+fn lock_file(folder: &Path, suffix: &str) -> io::Result<File> {
+    let path = path_beside(folder, suffix);
     let mut options = File::options();
     options.create(true).truncate(false).write(true).open(path)
 }
 
 /// Removes a directory, after its mark.
 fn remove_folder(folder: &Path) -> io::Result<()> {
-    let unless_gone = |done: io::Result<()>| match done {
+    let unless_gone = |result: io::Result<()>| match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
+        result => result,
     };
     unless_gone(fs::remove_file(path_beside(folder, "made")))?;
     unless_gone(fs::remove_dir_all(folder))
 }
 
 fn folder_bytes(folder: &Path) -> Result<u64, PreparationError> {
-    let all = TreeSize {
+    let size = TreeSize {
         files: u64::MAX,
         bytes: u64::MAX,
     };
-    let weight = FileTree::new(folder, &[]).weigh_up_to(all)?;
+    let weight = FileTree::new(folder, &[]).weigh_up_to(size)?;
     Ok(weight.map_or(u64::MAX, |weight| weight.bytes))
 }
 
@@ -336,28 +342,30 @@ fn clean_cache(cache: &Path, room: u64) {
     let folders = entries
         .map(|entry| entry.path())
         .filter(|path| path.is_dir());
-    let mut all: Vec<(Option<SystemTime>, u64, PathBuf)> = folders
+    let mut caches: Vec<(Option<SystemTime>, u64, PathBuf)> = folders
         .map(|path| {
             let mark = path_beside(&path, "made");
-            let used = fs::metadata(&mark).and_then(|about| about.modified()).ok();
+            let used_at = fs::metadata(&mark)
+                .and_then(|metadata| metadata.modified())
+                .ok();
             let bytes = fs::read_to_string(&mark)
                 .ok()
                 .and_then(|text| text.trim().parse().ok())
                 .unwrap_or(0);
-            (used, bytes, path)
+            (used_at, bytes, path)
         })
         .collect();
-    all.sort();
-    let mut held: u64 = all.iter().map(|(_, bytes, _)| bytes).sum();
-    for (used, bytes, folder) in all {
-        if used.is_some() && held <= room {
+    caches.sort();
+    let mut total_bytes: u64 = caches.iter().map(|(_, bytes, _)| bytes).sum();
+    for (used_at, bytes, folder) in caches {
+        if used_at.is_some() && total_bytes <= room {
             return;
         }
-        let locks = ["lock", "used"].map(|what| lock_file(&folder, what));
+        let locks = ["lock", "used"].map(|suffix| lock_file(&folder, suffix));
         let free =
             |lock: &io::Result<File>| lock.as_ref().is_ok_and(|lock| lock.try_lock().is_ok());
         if locks.iter().all(free) && remove_folder(&folder).is_ok() {
-            held -= bytes;
+            total_bytes -= bytes;
         }
     }
 }

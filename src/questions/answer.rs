@@ -87,14 +87,14 @@ impl Answer {
 pub(super) fn independence_assumptions(state: &State) -> Vec<String> {
     let shared = "trials do not influence each other through what `setup` started";
     let shares_processes = state.shares_a_life();
-    let held = state.plan.held.as_ref().map(|held| {
+    let held_assumption = state.plan.held.as_ref().map(|held_plan| {
         format!(
             "other schedules than that of the hold behave alike: all trials hold threads as {} found",
-            held.run
+            held_plan.run
         )
     });
     let shared = shares_processes.then(|| shared.to_owned());
-    held.into_iter().chain(shared).collect()
+    held_assumption.into_iter().chain(shared).collect()
 }
 
 /// Says that runs which count together may differ in unrecorded facts, and in files that only some of them had.

@@ -139,14 +139,14 @@ impl BaselineReport {
     /// Lists the runs of a baseline, if there are several.
     pub(super) fn say_runs(&self) -> Vec<String> {
         let counts = self.runs.split_first().map(|(named, others)| {
-            let all = (self.failures - named.failures, self.trials - named.trials);
+            let other_counts = (self.failures - named.failures, self.trials - named.trials);
             format!(
                 "baseline: {} of {} failed in {}, {} of {} in {} of the same program ({IGNORE} ignores the others)",
                 named.failures,
                 named.trials,
                 words::sanitize_line(&named.run),
-                all.0,
-                all.1,
+                other_counts.0,
+                other_counts.1,
                 other_runs(others.len() as u64),
             )
         });
@@ -168,39 +168,39 @@ impl BaselineReport {
 }
 
 /// Lists the runs of the same command that do not count, with the reasons.
-pub(super) fn excluded_runs(left_out: &[ExcludedRun]) -> Option<String> {
-    let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
-    for one in left_out {
-        *reasons.entry(&one.why).or_default() += 1;
+pub(super) fn excluded_runs(excluded: &[ExcludedRun]) -> Option<String> {
+    let mut counts_by_reason: BTreeMap<&str, u64> = BTreeMap::new();
+    for excluded_run in excluded {
+        *counts_by_reason.entry(&excluded_run.why).or_default() += 1;
     }
-    let mut reasons: Vec<(&str, u64)> = reasons.into_iter().collect();
+    let mut reasons: Vec<(&str, u64)> = counts_by_reason.into_iter().collect();
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let mut told: Vec<String> = reasons
+    let mut reasons_text: Vec<String> = reasons
         .iter()
         .take(FEW_REASONS)
-        .map(|(why, count)| {
-            let why = words::sanitize_line(why);
+        .map(|(reason, count)| {
+            let safe_reason = words::sanitize_line(reason);
             match count {
-                1 => why,
-                _ if reasons.len() == 1 => why,
-                count => format!("{why} ({count} runs)"),
+                1 => safe_reason,
+                _ if reasons.len() == 1 => safe_reason,
+                count => format!("{safe_reason} ({count} runs)"),
             }
         })
         .collect();
     if reasons.len() > FEW_REASONS {
         let more = (reasons.len() - FEW_REASONS) as u64;
-        told.push(words::format_count(more, "other reason"));
+        reasons_text.push(words::format_count(more, "other reason"));
     }
-    (!left_out.is_empty()).then(|| {
+    (!excluded.is_empty()).then(|| {
         format!(
             "{} of this command {}: {}",
-            words::format_count(left_out.len() as u64, "other run"),
-            if left_out.len() == 1 {
+            words::format_count(excluded.len() as u64, "other run"),
+            if excluded.len() == 1 {
                 "does not count"
             } else {
                 "do not count"
             },
-            told.join("; ")
+            reasons_text.join("; ")
         )
     })
 }

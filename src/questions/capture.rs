@@ -20,7 +20,7 @@ const A_MOMENT: Duration = Duration::from_secs(10);
 /// Limit of the extra trials, as a multiple of the measured ones.
 const TIMES: u64 = 3;
 /// Minimum limit of the extra trials, however few were measured.
-const AT_LEAST: u64 = 10;
+const MIN_TRIALS: u64 = 10;
 
 /// Runs trials that capture evidence.
 pub struct CapturePolicy;
@@ -52,10 +52,10 @@ impl CapturePolicy {
     /// Returns whether a crash will probably be captured soon after the user stopped the measurement: crashes were so
     /// frequent that three are expected in that time.
     pub fn is_quick(state: &State) -> bool {
-        let crashes: u64 = crashed_variants(state)
+        let crash_total: u64 = crashed_variants(state)
             .map(|(_, tally)| crash_count(tally))
             .sum();
-        let crashes = u32::try_from(crashes).unwrap_or(u32::MAX);
+        let crashes = u32::try_from(crash_total).unwrap_or(u32::MAX);
         state.plan.load.is_none() && state.worked < Self::TIME_AFTER_STOP / 3 * crashes
     }
 
@@ -73,8 +73,8 @@ impl CapturePolicy {
     pub fn caught_and_wanted(state: &State) -> (u64, u64) {
         crashed_variants(state).fold((0, 0), |(caught, wanted), (id, measured)| {
             let enough = wanted_crashes(measured);
-            let here = self::caught_crashes(state.captured_tally(id)).min(enough);
-            (caught + here, wanted + enough)
+            let caught_here = self::caught_crashes(state.captured_tally(id)).min(enough);
+            (caught + caught_here, wanted + enough)
         })
     }
 
@@ -107,10 +107,10 @@ impl CapturePolicy {
 /// Returns the variants that crashed; in a search, only the failing variant is needed.
 fn crashed_variants(state: &State) -> impl Iterator<Item = (VariantId, &Tally)> {
     let searched = state.plan.question.as_search().is_some();
-    let all = state
+    let crashed = state
         .all_tallies()
         .filter(|(_, tally)| crash_count(tally) > 0);
-    all.filter(move |(id, _)| !searched || *id == State::FAILING)
+    crashed.filter(move |(id, _)| !searched || *id == State::FAILING)
 }
 
 fn crash_count(tally: &Tally) -> u64 {
@@ -133,5 +133,5 @@ fn caught_crashes(tally: &Tally) -> u64 {
 }
 
 fn most_captures(measured: &Tally) -> u64 {
-    (measured.finished_trials() * TIMES).max(AT_LEAST)
+    (measured.finished_trials() * TIMES).max(MIN_TRIALS)
 }

@@ -21,18 +21,25 @@ impl AssumptionChecks {
         let tally = state.tally_of(id);
         let stop_rule = policy_of_plan(&state.plan).stop_rule(state, id);
         let ended_by_failure = stop_rule == StopRule::KthFailure;
-        let found = find_clumping(tally, ended_by_failure);
+        let found_clumping = find_clumping(tally, ended_by_failure);
         // Otherwise the results themselves chose the end, and with it the order.
         let is_ordered = state.plan.question.is_rate() && stop_rule != StopRule::Decision;
         let clumping = Clumping {
-            order: found.order.filter(|_| is_ordered),
-            ..found
+            order: if is_ordered {
+                found_clumping.order
+            } else {
+                None
+            },
+            ..found_clumping
         };
-        let trend = find_trend(tally, ended_by_failure).filter(|_| stop_rule != StopRule::Decision);
-        let trend = trend.map(|trend| match clumping.in_order() {
-            Some(clumps) => trend.of_clumps(clumps.design_effect),
-            None => trend,
-        });
+        let trend = if stop_rule == StopRule::Decision {
+            None
+        } else {
+            find_trend(tally, ended_by_failure).map(|trend| match clumping.in_order() {
+                Some(clumps) => trend.of_clumps(clumps.design_effect),
+                None => trend,
+            })
+        };
         Self { clumping, trend }
     }
 }
@@ -48,7 +55,7 @@ pub fn measure_variant(state: &State, id: VariantId, failures: u64) -> MeasuredB
         failures,
         trials: tally.passes + failures,
         design_effect: (effect > 1.0).then(|| ceil_parts(effect, 1e3)),
-        clumps: clumping.in_order().map(|found| found.clumps),
+        clumps: clumping.in_order().map(|clumps| clumps.clumps),
         drift: trend.map(|trend| {
             let (failures, trials) = tally.quieter_half();
             RateDrift {
@@ -96,11 +103,11 @@ fn find_clumping(tally: &Tally, ended_by_failure: bool) -> Clumping {
 /// Tests for a change of the rate. A failure that ended the run is left out, because its position follows from the stop
 /// rule.
 fn find_trend(tally: &Tally, ended_by_failure: bool) -> Option<Trend> {
-    let left_out = usize::from(ended_by_failure && tally.ended_in_failure);
-    let places = tally.failure_places();
-    let places = &places[..places.len() - left_out];
-    let failures = places.len() as u64;
+    let omitted = usize::from(ended_by_failure && tally.ended_in_failure);
+    let positions = tally.failure_places();
+    let counted_positions = &positions[..positions.len() - omitted];
+    let failures = counted_positions.len() as u64;
     // Trial i of n is at i - 1/2.
-    let mean = real(places.iter().sum()) / real(failures.max(1)) - 0.5;
+    let mean = real(counted_positions.iter().sum()) / real(failures.max(1)) - 0.5;
     laplace_trend(failures, mean, real(tally.counted_trials()))
 }

@@ -5,49 +5,49 @@ use provoke_stats::{real, spread_of_counts, whole};
 /// Maximum number of bars.
 const BARS: u64 = 8;
 /// Minimum number of values for a drawing.
-const FEWEST: usize = 4;
+const MIN_VALUES: usize = 4;
 /// Length of the longest bar in characters.
 const LONGEST: f64 = 30.0;
 
 /// Draws a histogram with a few ranges of equal, round width, one line each. Returns nothing if there are so few values
 /// that a list of them is clearer.
 pub fn draw_bars(counts: &[u64]) -> Vec<String> {
-    let (Some([least, _, most]), FEWEST..) = (spread_of_counts(counts), counts.len()) else {
+    let (Some([min, _, max]), MIN_VALUES..) = (spread_of_counts(counts), counts.len()) else {
         return Vec::new();
     };
-    if least == most {
+    if min == max {
         return Vec::new();
     }
-    let width = round_width(least, most);
-    let first = least / width;
-    let ranges = first..=most / width;
+    let width = round_width(min, max);
+    let first = min / width;
+    let ranges = first..=max / width;
     let heights: Vec<u64> = ranges
         .clone()
         .map(|range| {
-            let within = counts.iter().filter(|count| **count / width == range);
-            within.count() as u64
+            let in_range = counts.iter().filter(|count| **count / width == range);
+            in_range.count() as u64
         })
         .collect();
     let highest = heights.iter().copied().max().unwrap_or(0).max(1);
-    let digits = ((most / width + 1) * width - 1).to_string().len();
+    let digits = ((max / width + 1) * width - 1).to_string().len();
     ranges
         .zip(heights)
         .map(|(range, height)| {
-            let (from, to) = (range * width, (range + 1) * width - 1);
+            let (start, end) = (range * width, (range + 1) * width - 1);
             let scaled = real(height) * (LONGEST / real(highest)).min(1.0);
             // A bar for at least one value has at least one character.
             let length = whole(scaled).max(u64::from(height > 0));
             let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
-            let line = format!("{from:>digits$} .. {to:>digits$}  {bar} {height}");
+            let line = format!("{start:>digits$} .. {end:>digits$}  {bar} {height}");
             line.trim_end().to_owned()
         })
         .collect()
 }
 
 /// Returns the smallest round width for which a few ranges contain all values.
-fn round_width(least: u64, most: u64) -> u64 {
+fn round_width(min: u64, max: u64) -> u64 {
     let widths = (0..19).flat_map(|zeros| [1, 2, 5].map(|digit| digit * 10_u64.pow(zeros)));
-    let holds = |width: &u64| most / width - least / width < BARS;
+    let holds = |width: &u64| max / width - min / width < BARS;
     widths.into_iter().find(holds).unwrap_or(u64::MAX)
 }
 

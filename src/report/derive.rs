@@ -24,13 +24,13 @@ impl Report {
             .all_tallies()
             .map(|(id, tally)| VariantReport::new(state, id, tally))
             .collect();
-        let growth = find_growth(&state.around, state.plan.alpha.to_probability());
-        let tried = state
+        let growth = find_growth(&state.usage, state.plan.alpha.to_probability());
+        let testable = state
             .all_tallies()
             .zip(&variants)
             .filter(|((id, _), _)| state.is_testable(*id));
         let verdict = questions::policy_of_plan(&state.plan).verdict_of(state);
-        let weakest = tried.map(|(_, variant)| variant.stop_rule).max();
+        let weakest = testable.map(|(_, variant)| variant.stop_rule).max();
         Self {
             format: FORMAT,
             version: state.version.clone(),
@@ -82,10 +82,16 @@ impl Report {
     /// Returns the failing trial with the most detailed evidence, if any trial has more than an exit status.
     pub fn known_best(&self) -> Option<u64> {
         let variants = self.variants.iter();
-        let all = variants.flat_map(|one| one.signatures.iter().chain(one.captured_signatures()));
-        let deep = all.filter(|seen| seen.depth > EvidenceDepth::Status);
-        let best = deep.max_by_key(|seen| (seen.is_the_bug, seen.depth, seen.count))?;
-        best.trials.first().copied()
+        let signatures = variants.flat_map(|variant| {
+            variant
+                .signatures
+                .iter()
+                .chain(variant.captured_signatures())
+        });
+        let deep = signatures.filter(|signature| signature.depth > EvidenceDepth::Status);
+        let best_signature =
+            deep.max_by_key(|signature| (signature.is_the_bug, signature.depth, signature.count))?;
+        best_signature.trials.first().copied()
     }
 }
 
@@ -130,7 +136,7 @@ impl VariantReport {
             void_reasons: tally
                 .void
                 .iter()
-                .map(|(why, n)| (why.to_string(), *n))
+                .map(|(reason, n)| (reason.to_string(), *n))
                 .collect(),
             kinds: kinds_seen(tally),
             signatures: signatures_seen(stop_rule, alpha, tally, state.captured_tally(id)),
@@ -145,7 +151,7 @@ impl VariantReport {
                 .collect(),
             time_between_failures: Mtbf {
                 exposure: tally.exposure.as_secs_f64(),
-                mean: mtbf.estimate.filter(|_| !at_first),
+                mean: if at_first { None } else { mtbf.estimate },
                 low: mtbf.low,
                 high: mtbf.high,
                 low_one_sided: mtbf.low_one_sided,
@@ -160,15 +166,15 @@ impl VariantReport {
                 .load
                 .as_ref()
                 .map(|load| LoadTotals::new(load, &tally.lives)),
-            dependence: clumping.batches.map(|found| Dependence {
-                batches: found.batches,
-                p_value: found.p_value,
-                icc: found.icc,
+            dependence: clumping.batches.map(|dependence| Dependence {
+                batches: dependence.batches,
+                p_value: dependence.p_value,
+                icc: dependence.icc,
                 warns: clumping.in_batches().is_some(),
             }),
-            clumps: clumping.order.map(|found| ClumpsReport {
-                clumps: found.clumps,
-                p_value: found.p_value,
+            clumps: clumping.order.map(|clumps| ClumpsReport {
+                clumps: clumps.clumps,
+                p_value: clumps.p_value,
                 warns: clumping.in_order().is_some(),
             }),
             trend: trend.map(|trend| Trend {
@@ -215,13 +221,13 @@ impl Durations {
 /// Returns the title of the most frequent failure that is the bug, and how many other signatures there are.
 fn most_frequent_crash(variant: &VariantReport) -> Option<String> {
     let mut crashes = group_failures(variant);
-    crashes.retain(|group| group.is.is_the_bug);
-    let most = crashes.iter().max_by_key(|group| group.trial_count())?;
+    crashes.retain(|group| group.signature.is_the_bug);
+    let frequent = crashes.iter().max_by_key(|group| group.trial_count())?;
     Some(match crashes.len() as u64 - 1 {
-        0 => most.is.title.clone(),
+        0 => frequent.signature.title.clone(),
         others => format!(
             "{}, and {}",
-            most.is.title,
+            frequent.signature.title,
             words::format_count(others, "other signature")
         ),
     })
@@ -236,21 +242,25 @@ fn outcome_counts(tally: &Tally) -> BTreeMap<String, u64> {
 }
 
 fn kinds_seen(tally: &Tally) -> Vec<FailureKindReport> {
-    let seen = |(kind, trials): (&FailureKind, &Vec<TrialId>), is_the_bug| FailureKindReport {
-        outcome: kind.name(),
-        label: kind.evidence_label(),
-        words: kind.meaning_words(),
-        is_the_bug,
-        count: trials.len() as u64,
-        trials: trials.iter().map(|trial| trial.0).collect(),
-    };
-    let mut kinds: Vec<FailureKindReport> =
-        tally.failed.iter().map(|entry| seen(entry, true)).collect();
+    let kind_report =
+        |(kind, trials): (&FailureKind, &Vec<TrialId>), is_the_bug| FailureKindReport {
+            outcome: kind.name(),
+            label: kind.evidence_label(),
+            words: kind.meaning_words(),
+            is_the_bug,
+            count: trials.len() as u64,
+            trials: trials.iter().map(|trial| trial.0).collect(),
+        };
+    let mut kinds: Vec<FailureKindReport> = tally
+        .failed
+        .iter()
+        .map(|entry| kind_report(entry, true))
+        .collect();
     kinds.extend(
         tally
             .failed_otherwise
             .iter()
-            .map(|entry| seen(entry, false)),
+            .map(|entry| kind_report(entry, false)),
     );
     kinds.sort_by_key(|kind| (!kind.is_the_bug, std::cmp::Reverse(kind.count)));
     kinds
@@ -265,7 +275,7 @@ fn signatures_seen(
     captured: &Tally,
 ) -> Vec<SignatureReport> {
     let trials = tally.counted_trials();
-    let seen = |group: &SignatureFailures| {
+    let signature_report = |group: &SignatureFailures| {
         let count = group.trials.len() as u64;
         // Other failures are not among the counted trials, so their rate includes the trials with other failures.
         let among = trials + if group.is_the_bug { 0 } else { tally.other };
@@ -275,15 +285,15 @@ fn signatures_seen(
             stats::confidence_sequence(count, among, alpha)
         };
         let groups = captured.groups.values().chain(tally.groups.values());
-        let known = groups.map(|group| &group.signature);
-        let better = |one: &Signature| {
-            let weaker = (one.depth, one.id);
-            known
+        let signatures = groups.map(|group| &group.signature);
+        let deeper = |signature: &Signature| {
+            let weaker = (signature.depth, signature.id);
+            signatures
                 .clone()
-                .filter(move |other| other.also.contains(&weaker))
+                .filter(move |other_signature| other_signature.also.contains(&weaker))
         };
-        let same: Vec<String> = better(&group.signature)
-            .filter(|one| better(one).next().is_none())
+        let same_ids: Vec<String> = deeper(&group.signature)
+            .filter(|signature| deeper(signature).next().is_none())
             .map(|signature| signature.id.to_string())
             .collect();
         let exact = group.signature.depth >= EvidenceDepth::Kernel;
@@ -299,13 +309,14 @@ fn signatures_seen(
             count,
             trials: group.trials.iter().map(|trial| trial.0).collect(),
             interval: [interval.lo, interval.hi],
-            same_as: if exact { same.clone() } else { Vec::new() },
-            perhaps: if exact { Vec::new() } else { same },
+            same_as: if exact { same_ids.clone() } else { Vec::new() },
+            perhaps: if exact { Vec::new() } else { same_ids },
         }
     };
-    let mut all: Vec<SignatureReport> = tally.groups.values().map(seen).collect();
-    all.sort_by_key(|seen| (!seen.is_the_bug, std::cmp::Reverse(seen.count)));
-    all
+    let mut signatures: Vec<SignatureReport> =
+        tally.groups.values().map(signature_report).collect();
+    signatures.sort_by_key(|signature| (!signature.is_the_bug, std::cmp::Reverse(signature.count)));
+    signatures
 }
 
 /// Adds the text of source lines to an answer that names lines.
@@ -335,7 +346,10 @@ fn captured_trials(stop_rule: StopRule, state: &State, id: VariantId) -> Option<
 
 /// Returns the remaining time of the time budget.
 fn seconds_left(state: &State) -> Option<f64> {
-    let limit = state.plan.stop.time_budget().filter(|_| !state.finished)?;
+    if state.finished {
+        return None;
+    }
+    let limit = state.plan.stop.time_budget()?;
     Some(limit.saturating_sub(state.worked).as_secs_f64())
 }
 
@@ -344,20 +358,20 @@ fn trials_left(state: &State) -> Option<(u64, f64)> {
     if state.finished {
         return None;
     }
-    let left = questions::policy_of_plan(&state.plan).remaining_trials(state)?;
+    let remaining = questions::policy_of_plan(&state.plan).remaining_trials(state)?;
     let completed = state.completed_trials();
-    let each = state.worked.as_secs_f64() / real(completed);
-    let seconds = real(left) * each;
+    let seconds_per_trial = state.worked.as_secs_f64() / real(completed);
+    let seconds = real(remaining) * seconds_per_trial;
     let limit = seconds_left(state).unwrap_or(f64::INFINITY);
-    (left > 0 && completed > 0).then_some((left, seconds.min(limit)))
+    (remaining > 0 && completed > 0).then_some((remaining, seconds.min(limit)))
 }
 
 fn late_trials(state: &State) -> Vec<LateTrial> {
-    let late = state.late.iter().filter_map(|(trial, seen)| {
-        let hang = oracle::seeming_hang(state.plan.variant_plan(trial.variant), seen)?;
+    let late = state.late.iter().filter_map(|(trial, observation)| {
+        let hang = oracle::seeming_hang(state.plan.variant_plan(trial.variant), observation)?;
         Some(LateTrial {
             trial: trial.id.0,
-            seconds: seen.elapsed.as_secs_f64(),
+            seconds: observation.elapsed.as_secs_f64(),
             title: hang.signature.title,
             sites: hang.sites,
         })
@@ -373,14 +387,17 @@ fn collect_notes(
 ) -> Vec<String> {
     let grown = growth.iter().filter(|growth| growth.warns);
     let mut notes: Vec<String> = grown.map(ProcessGrowth::describe_growth).collect();
-    if let Some(held) = &state.plan.held {
+    if let Some(held_plan) = &state.plan.held {
         notes.push(format!(
             "threads were held at the place that {} found, so the failure rate is not the natural one",
-            held.run
+            held_plan.run
         ));
     }
-    notes.extend(state.late.iter().filter_map(|(trial, seen)| {
-        let load = seen.load.as_ref().filter(|load| !load.seems_hung())?;
+    notes.extend(state.late.iter().filter_map(|(trial, observation)| {
+        let load = observation
+            .load
+            .as_ref()
+            .filter(|load| !load.seems_hung())?;
         Some(format!(
             "trial {} was stopped after {} under load; the service was responding",
             trial.id.0,
@@ -389,62 +406,62 @@ fn collect_notes(
     }));
     notes.extend(describe_heap_damage(variants));
     for variant in variants {
-        let of = if variant.name.is_empty() {
+        let of_variant = if variant.name.is_empty() {
             String::new()
         } else {
             format!("{}: ", variant.name)
         };
-        notes.extend(describe_families(variant).map(|text| format!("{of}{text}")));
-        if let Some(found) = variant.dependence.filter(|found| found.warns) {
+        notes.extend(describe_families(variant).map(|text| format!("{of_variant}{text}")));
+        if let Some(dependence) = variant.dependence.filter(|dependence| dependence.warns) {
             notes.push(format!(
-                "{of}failures of parallel trials are not independent ({}): {:.1} trials count as one, so the interval is wider",
-                words::p_value(found.p_value), variant.rate.design_effect,
+                "{of_variant}failures of parallel trials are not independent ({}): {:.1} trials count as one, so the interval is wider",
+                words::p_value(dependence.p_value), variant.rate.design_effect,
             ));
         }
-        if let Some(found) = variant.clumps.filter(|found| found.warns) {
+        if let Some(clumps) = variant.clumps.filter(|clumps| clumps.warns) {
             notes.push(format!(
-                "{of}{} came in {} ({}), so one cause may have hit several trials: the interval and `confirm` count each clump as one failure",
+                "{of_variant}{} came in {} ({}), so one cause may have hit several trials: the interval and `confirm` count each clump as one failure",
                 words::format_count(variant.failures, "failure"),
-                words::format_count(found.clumps, "clump"),
-                words::p_value(found.p_value),
+                words::format_count(clumps.clumps, "clump"),
+                words::p_value(clumps.p_value),
             ));
         }
         if let Some(trend) = variant.trend.filter(|trend| trend.warns) {
-            let (moved, why) = if trend.u > 0.0 {
+            let (moved, reason) = if trend.u > 0.0 {
                 ("rose", "a leak")
             } else {
                 ("fell", "a warm-up")
             };
             notes.push(format!(
-                "{of}the failure rate {moved} during the run (Laplace's trend test, {}; possibly {why}): the rate above is an average, and `confirm` uses the half with fewer failures",
+                "{of_variant}the failure rate {moved} during the run (Laplace's trend test, {}; possibly {reason}): the rate above is an average, and `confirm` uses the half with fewer failures",
                 words::p_value(trend.p_value),
             ));
         }
         if let Some(load) = variant.load.as_ref().filter(|load| load.mostly_errors()) {
             notes.push(format!(
-                "{of}only {} of {} requests got the expected response: check the requests",
+                "{of_variant}only {} of {} requests got the expected response: check the requests",
                 load.ends.get("ok").copied().unwrap_or(0),
                 load.requests,
             ));
         }
         if variant.unkillable_processes > 0 {
             notes.push(format!(
-                "{of}{} could not be killed and may still run; see `unkillable` in the journal",
+                "{of_variant}{} could not be killed and may still run; see `unkillable` in the journal",
                 words::plural_of(variant.unkillable_processes, "process", "processes")
             ));
         }
         if variant.helpers_ended_early > 0 {
             notes.push(format!(
-                "{of}a helper process ended before the main process in {}",
+                "{of_variant}a helper process ended before the main process in {}",
                 words::format_count(variant.helpers_ended_early, "trial")
             ));
         }
     }
     if CapturePolicy::has_crashes(state)
         && state.plan.capture != CaptureMode::Off
-        && let Some(why) = &state.plan.no_cores
+        && let Some(reason) = &state.plan.no_cores
     {
-        notes.push(format!("no core was captured: {why}"));
+        notes.push(format!("no core was captured: {reason}"));
     }
     let searched = state.plan.capture == CaptureMode::Auto && CapturePolicy::has_run(state);
     if searched && CapturePolicy::caught_and_wanted(state).0 == 0 && state.plan.no_cores.is_none() {
@@ -461,12 +478,12 @@ fn collect_notes(
         ));
     }
     if let Some(StopCause::NothingCounts) = state.stopped {
-        let why = state
+        let reason = state
             .last_void
             .as_ref()
-            .map_or(String::new(), |why| format!(": {why}"));
+            .map_or(String::new(), |reason| format!(": {reason}"));
         notes.push(format!(
-            "stopped: too many trials in a row were inconclusive{why}"
+            "stopped: too many trials in a row were inconclusive{reason}"
         ));
     }
     if let Some(StopCause::CannotMake) = state.stopped {
@@ -488,15 +505,15 @@ fn collect_notes(
 
 /// Suggests that failures with different signatures have one cause, if all of them are of a damaged heap.
 fn describe_heap_damage(variants: &[VariantReport]) -> Option<String> {
-    let all = variants.iter().flat_map(|variant| {
+    let signatures = variants.iter().flat_map(|variant| {
         variant
             .signatures
             .iter()
             .chain(variant.captured_signatures())
     });
-    let damaged: BTreeSet<&str> = all
-        .filter(|seen| seen.family.is_some())
-        .map(|seen| seen.id.as_str())
+    let damaged: BTreeSet<&str> = signatures
+        .filter(|signature| signature.family.is_some())
+        .map(|signature| signature.id.as_str())
         .collect();
     (damaged.len() > 1).then(|| {
         format!(
@@ -508,38 +525,41 @@ fn describe_heap_damage(variants: &[VariantReport]) -> Option<String> {
 
 fn families_of(signature: &Signature) -> Vec<FamilyReport> {
     let families = signature.families.iter();
-    let seen = |family: &Family| FamilyReport {
+    let family_report = |family: &Family| FamilyReport {
         id: family.id.to_string(),
         title: family.title.clone(),
     };
-    families.map(seen).collect()
+    families.map(family_report).collect()
 }
 
 /// Suggests families for measured signatures of one signal in one function, or in one library.
 fn describe_families(variant: &VariantReport) -> impl Iterator<Item = String> {
     let captured = variant.captured_signatures();
     // The signatures of each family, and the number of their trials.
-    let mut found: BTreeMap<FamilyReport, (BTreeSet<&str>, u64)> = BTreeMap::new();
-    for seen in &variant.signatures {
+    let mut family_counts: BTreeMap<FamilyReport, (BTreeSet<&str>, u64)> = BTreeMap::new();
+    for signature in &variant.signatures {
         // A later capture of the same failure has more detailed evidence.
-        let best = match seen.same_as.as_slice() {
-            [id] => captured.iter().find(|one| one.id == *id).unwrap_or(seen),
-            _ => seen,
+        let best_signature = match signature.same_as.as_slice() {
+            [id] => captured
+                .iter()
+                .find(|family_signature| family_signature.id == *id)
+                .unwrap_or(signature),
+            _ => signature,
         };
-        for family in &best.families {
-            let (signatures, count) = found.entry(family.clone()).or_default();
-            signatures.insert(&best.id);
-            *count += seen.count;
+        for family in &best_signature.families {
+            let (signatures, count) = family_counts.entry(family.clone()).or_default();
+            signatures.insert(&best_signature.id);
+            *count += signature.count;
         }
     }
-    found.retain(|_, (signatures, _)| signatures.len() > 1);
-    let mut found: Vec<_> = found.into_iter().collect();
+    family_counts.retain(|_, (signatures, _)| signatures.len() > 1);
+    let mut sorted_families: Vec<_> = family_counts.into_iter().collect();
     // Of two families with the same signatures, that of the function is more specific.
-    found.sort_by_key(|(family, (signatures, _))| {
+    sorted_families.sort_by_key(|(family, (signatures, _))| {
         (signatures.len(), std::cmp::Reverse(family.title.len()))
     });
-    found.dedup_by(|later, earlier| later.1.0 == earlier.1.0);
-    found.into_iter().map(|(family, (signatures, count))| {
+    sorted_families.dedup_by(|later, earlier| later.1.0 == earlier.1.0);
+    sorted_families.into_iter().map(|(family, (signatures, count))| {
         format!(
             "{} of {} signatures are {}, which may be one bug: --only sig:{} selects all of them",
             words::format_count(count, "failure"),

@@ -33,8 +33,8 @@ impl Format {
 
     /// Returns its name.
     pub fn name(self) -> &'static str {
-        let known = Self::ALL.iter().find(|(format, _)| *format == self);
-        known.map_or("", |(_, name)| name)
+        let entry = Self::ALL.iter().find(|(format, _)| *format == self);
+        entry.map_or("", |(_, name)| name)
     }
 }
 
@@ -42,8 +42,8 @@ impl FromStr for Format {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = Self::ALL.iter().find(|(_, name)| *name == text);
-        known.map(|(format, _)| *format).ok_or_else(|| {
+        let entry = Self::ALL.iter().find(|(_, name)| *name == text);
+        entry.map(|(format, _)| *format).ok_or_else(|| {
             let names = Self::ALL.map(|(_, name)| format!("`{name}`"));
             format!("`{text}` is not one of {}", names.join(", "))
         })

@@ -7,7 +7,7 @@ use crate::words;
 /// Measured failures that are one bug, as far as is known.
 pub struct FailureGroup<'a> {
     /// Their signature, or that of captured trials if it is unambiguous.
-    pub is: &'a SignatureReport,
+    pub signature: &'a SignatureReport,
     /// Failures with this signature, or at the same instruction.
     measured: Vec<&'a SignatureReport>,
     /// Failures with less evidence, which no other observed failure explains.
@@ -19,30 +19,34 @@ pub fn group_failures(variant: &VariantReport) -> Vec<FailureGroup<'_>> {
     let captured = variant.captured_signatures();
     let mut groups: Vec<FailureGroup<'_>> = Vec::new();
     for seen in &variant.signatures {
-        let better = |ids: &[String]| match ids {
+        let sole_signature = |ids: &[String]| match ids {
             [id] => captured
                 .iter()
                 .chain(&variant.signatures)
-                .find(|one| one.id == *id),
+                .find(|signature| signature.id == *id),
             _ => None,
         };
-        let probable = better(&seen.perhaps).filter(|_| seen.is_the_bug);
-        let is = better(&seen.same_as).or(probable).unwrap_or(seen);
-        let at = groups
+        let probable = if seen.is_the_bug {
+            sole_signature(&seen.perhaps)
+        } else {
+            None
+        };
+        let signature = sole_signature(&seen.same_as).or(probable).unwrap_or(seen);
+        let index = groups
             .iter()
-            .position(|group| group.is.id == is.id)
+            .position(|group| group.signature.id == signature.id)
             .unwrap_or_else(|| {
                 groups.push(FailureGroup {
-                    is,
+                    signature,
                     measured: Vec::new(),
                     probable: Vec::new(),
                 });
                 groups.len() - 1
             });
         if probable.is_some() {
-            groups[at].probable.push(seen);
+            groups[index].probable.push(seen);
         } else {
-            groups[at].measured.push(seen);
+            groups[index].measured.push(seen);
         }
     }
     groups
@@ -51,8 +55,8 @@ pub fn group_failures(variant: &VariantReport) -> Vec<FailureGroup<'_>> {
 impl FailureGroup<'_> {
     /// Returns the measured trials.
     pub fn measured_trials(&self) -> impl Iterator<Item = u64> {
-        let all = self.measured.iter().chain(&self.probable);
-        all.flat_map(|seen| seen.trials.iter().copied())
+        let signatures = self.measured.iter().chain(&self.probable);
+        signatures.flat_map(|signature| signature.trials.iter().copied())
     }
 
     /// Returns the number of trials with this failure.
@@ -60,15 +64,20 @@ impl FailureGroup<'_> {
         self.measured_trials().count() as u64
     }
 
-    /// Describes the evidence for failures that do not show their signature themselves. Lists at most `most` trials.
-    pub fn describe_evidence(&self, most: usize) -> Vec<String> {
-        let is_itself = |seen: &&&SignatureReport| seen.id == self.is.id;
-        let count = |all: &[&SignatureReport]| all.iter().map(|seen| seen.count).sum::<u64>();
+    /// Describes the evidence for failures that do not show their signature themselves. Lists at most `max` trials.
+    pub fn describe_evidence(&self, max: usize) -> Vec<String> {
+        let is_itself = |signature: &&&SignatureReport| signature.id == self.signature.id;
+        let count = |signatures: &[&SignatureReport]| {
+            signatures
+                .iter()
+                .map(|signature| signature.count)
+                .sum::<u64>()
+        };
         let total = self.trial_count();
-        let mut known = Vec::new();
-        if !self.measured.iter().any(|seen| is_itself(&seen)) {
-            let caught = words::trial_list(&self.is.trials, most);
-            known.push(match self.is.trials.len() {
+        let mut lines = Vec::new();
+        if !self.measured.iter().any(|signature| is_itself(&signature)) {
+            let caught = words::trial_list(&self.signature.trials, max);
+            lines.push(match self.signature.trials.len() {
                 1 => format!("stack from extra trial {caught}, which ran only for evidence"),
                 trials => {
                     format!(
@@ -77,7 +86,7 @@ impl FailureGroup<'_> {
                 }
             });
             if !self.measured.is_empty() {
-                known.push(format!(
+                lines.push(format!(
                     "{} crashed at the same address (kernel log)",
                     subject(count(&self.measured), total)
                 ));
@@ -86,8 +95,9 @@ impl FailureGroup<'_> {
         if !self.probable.is_empty() {
             let outcome = &self.probable[0].outcome;
             let (probable, of_kernel) = (count(&self.probable), self.measured.first());
-            let is_logged = of_kernel.is_some_and(|seen| seen.depth == EvidenceDepth::Kernel);
-            known.push(if is_logged {
+            let is_logged =
+                of_kernel.is_some_and(|signature| signature.depth == EvidenceDepth::Kernel);
+            lines.push(if is_logged {
                 format!(
                     "the other {probable} also ended with {outcome}, but the kernel logged no address: probably this crash"
                 )
@@ -98,7 +108,7 @@ impl FailureGroup<'_> {
                 )
             });
         }
-        known
+        lines
     }
 }
 

@@ -28,10 +28,10 @@ pub struct GrownQuantity {
 type QuantityReader = fn(&TotalUsage) -> u64;
 
 const QUANTITIES: [(GrowingQuantity, QuantityReader); 4] = [
-    (GrowingQuantity::RssKib, |seen| seen.rss_kib),
-    (GrowingQuantity::Processes, |seen| seen.processes),
-    (GrowingQuantity::Threads, |seen| seen.threads),
-    (GrowingQuantity::Descriptors, |seen| seen.descriptors),
+    (GrowingQuantity::RssKib, |usage| usage.rss_kib),
+    (GrowingQuantity::Processes, |usage| usage.processes),
+    (GrowingQuantity::Threads, |usage| usage.threads),
+    (GrowingQuantity::Descriptors, |usage| usage.descriptors),
 ];
 
 /// Tests every quantity for growth; returns nothing if there are too few measurements.
@@ -39,37 +39,42 @@ pub(super) fn find_growth(series: &UsageSeries, alpha: f64) -> Vec<ProcessGrowth
     let Some((first, last)) = series.first_and_last() else {
         return Vec::new();
     };
-    let found = QUANTITIES.map(|(what, of)| {
-        let seen = series.kept_points().iter();
-        let points: Vec<_> = seen
-            .map(|(trial, around)| (real(trial.0), real(of(around))))
+    let growths = QUANTITIES.map(|(quantity, quantity_of)| {
+        let kept_points = series.kept_points().iter();
+        let points: Vec<_> = kept_points
+            .map(|(trial, usage)| (real(trial.0), real(quantity_of(usage))))
             .collect();
         let varies = points
             .windows(2)
             .any(|two| two[0].1.total_cmp(&two[1].1).is_ne());
-        (what, of, varies, stats::measure_growth(&points, alpha))
+        (
+            quantity,
+            quantity_of,
+            varies,
+            stats::measure_growth(&points, alpha),
+        )
     });
     // A constant quantity cannot raise an alarm, so it does not count as tested.
-    let tested = found.iter().filter(|(_, _, varies, _)| *varies).count();
-    found
+    let tested = growths.iter().filter(|(_, _, varies, _)| *varies).count();
+    growths
         .into_iter()
-        .filter_map(|(what, of, _, found)| {
-            let found = found?;
-            let (from, to) = (of(&first), of(&last));
-            let least = if what == GrowingQuantity::RssKib {
+        .filter_map(|(quantity, quantity_of, _, growth)| {
+            let found_growth = growth?;
+            let (start, end) = (quantity_of(&first), quantity_of(&last));
+            let min_growth = if quantity == GrowingQuantity::RssKib {
                 LITTLE
             } else {
                 1
             };
             Some(ProcessGrowth {
-                what,
-                per_trial: found.slope.middle,
-                low: found.slope.low,
-                high: found.slope.high,
-                p_value: found.p_value,
-                from,
-                to,
-                warns: found.warns_among(tested) && to >= from.saturating_add(least),
+                what: quantity,
+                per_trial: found_growth.slope.middle,
+                low: found_growth.slope.low,
+                high: found_growth.slope.high,
+                p_value: found_growth.p_value,
+                from: start,
+                to: end,
+                warns: found_growth.warns_among(tested) && end >= start.saturating_add(min_growth),
             })
         })
         .collect()
@@ -91,10 +96,10 @@ pub(super) fn service_growth(totals: &RequestTotals) -> Vec<TrialGrowth> {
 }
 
 fn trial_growth(sizes: &[(u64, TotalUsage)]) -> Option<TrialGrowth> {
-    let growth = QUANTITIES.map(|(_, of)| {
+    let growth = QUANTITIES.map(|(_, quantity_of)| {
         let points = sizes
             .iter()
-            .map(|(ms, usage)| (real(*ms) / 1e3, real(of(usage))));
+            .map(|(ms, usage)| (real(*ms) / 1e3, real(quantity_of(usage))));
         stats::measure_growth(&points.collect::<Vec<_>>(), SLOPE_ALPHA)
     });
     growth[0]?;
@@ -107,11 +112,11 @@ fn trial_growth(sizes: &[(u64, TotalUsage)]) -> Option<TrialGrowth> {
 /// Returns the quantities that grew, each with its median growth.
 pub(super) fn median_growth(growth: &[TrialGrowth]) -> Vec<GrownQuantity> {
     let quantities = QUANTITIES.iter().enumerate();
-    let median = |(index, (what, _)): (usize, &(GrowingQuantity, QuantityReader))| {
+    let median = |(index, (quantity, _)): (usize, &(GrowingQuantity, QuantityReader))| {
         let mut rates: Vec<f64> = growth.iter().filter_map(|trial| trial[index]).collect();
         rates.sort_by(f64::total_cmp);
         Some(GrownQuantity {
-            what: *what,
+            what: *quantity,
             lives: rates.len() as u64,
             per_second: *rates.get(rates.len() / 2)?,
         })
@@ -124,15 +129,15 @@ impl ProcessGrowth {
     pub(super) fn describe_growth(&self) -> String {
         let [low, middle, high] =
             [self.low, self.per_trial, self.high].map(|x| self.format_amount(x));
-        let [from, to] = [self.from, self.to].map(|x| self.format_amount(real(x)));
-        let of = match self.what {
+        let [start_text, end_text] = [self.from, self.to].map(|x| self.format_amount(real(x)));
+        let of_quantity = match self.what {
             GrowingQuantity::RssKib => " of memory",
             GrowingQuantity::Processes => " processes",
             GrowingQuantity::Threads => " threads",
             GrowingQuantity::Descriptors => " open files",
         };
         format!(
-            "what `setup` left running grew by {middle}{of} a trial ({low} .. {high}), from {from} to {to}: later trials ran under other conditions than earlier ones"
+            "what `setup` left running grew by {middle}{of_quantity} a trial ({low} .. {high}), from {start_text} to {end_text}: later trials ran under other conditions than earlier ones"
         )
     }
 

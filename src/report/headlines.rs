@@ -25,7 +25,7 @@ fn describe_rate(variant: &VariantReport, confidence: f64) -> String {
     if n == 0 {
         return "no trial was conclusive: the failure rate is not known".to_owned();
     }
-    let within = format_interval(rate.interval());
+    let interval_text = format_interval(rate.interval());
     let trials = format_count(n, "trial");
     let wider = match variant.stop_rule {
         StopRule::User => ", wider because the run ended early",
@@ -38,7 +38,7 @@ fn describe_rate(variant: &VariantReport, confidence: f64) -> String {
         }
         None => {
             let passes = plural_of(n - 1, "pass", "passes");
-            format!("first failure after {passes}: rate {within} ({confidence} % interval)")
+            format!("first failure after {passes}: rate {interval_text} ({confidence} % interval)")
         }
         Some(point) => {
             let point = percent_within(point, rate.interval());
@@ -46,7 +46,7 @@ fn describe_rate(variant: &VariantReport, confidence: f64) -> String {
                 Some(outcome) => format!("{outcome} in {k} of {trials}"),
                 None => format!("{k} of {trials} failed"),
             };
-            format!("{failed}: {point} % ({confidence} % interval {within}{wider})")
+            format!("{failed}: {point} % ({confidence} % interval {interval_text}{wider})")
         }
     }
 }
@@ -77,13 +77,13 @@ pub fn uncounted_lines(variant: &VariantReport) -> Vec<String> {
 }
 
 /// Describes the failure rate per time if one failure takes longer than `longer_than`; `None` if it is not known.
-pub fn describe_pace(between: &Mtbf, longer_than: f64, confidence: f64) -> Option<String> {
-    let (mean, high) = (between.mean?, between.high?);
+pub fn describe_pace(mtbf: &Mtbf, longer_than: f64, confidence: f64) -> Option<String> {
+    let (mean, high) = (mtbf.mean?, mtbf.high?);
     (mean > longer_than).then(|| {
         format!(
             "one failure about every {} of trial time ({confidence} % interval {} to {})",
             format_seconds(mean),
-            format_seconds(between.low),
+            format_seconds(mtbf.low),
             format_seconds(high),
         )
     })

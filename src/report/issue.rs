@@ -69,28 +69,28 @@ impl Issue {
         if !environment {
             store::strip_environment(&mut state.plan);
         }
-        let most = (0..)
+        let most_frequent = (0..)
             .zip(&report.variants)
             .flat_map(|(index, variant)| {
                 let groups = group_failures(variant).into_iter();
                 groups.map(move |group| (VariantId(index), variant, group))
             })
-            .filter(|(.., group)| group.is.is_the_bug)
+            .filter(|(.., group)| group.signature.is_the_bug)
             .max_by_key(|(_, variant, group)| (group.trial_count(), variant.failures));
         let mut issue = Self::default();
         let mut modules = Vec::new();
         let mut failing = VariantId(0);
-        if let Some((id, variant, group)) = most {
+        if let Some((id, variant, group)) = most_frequent {
             failing = id;
             issue.failure = Some((
-                group.is.title.clone(),
-                group.is.id.clone(),
+                group.signature.title.clone(),
+                group.signature.id.clone(),
                 group.trial_count(),
                 variant.failures,
             ));
-            issue.outcome = Some((group.is.outcome.clone(), variant.trials));
-            issue.sites.clone_from(&group.is.sites);
-            issue.source = (group.is.sites.iter())
+            issue.outcome = Some((group.signature.outcome.clone(), variant.trials));
+            issue.sites.clone_from(&group.signature.sites);
+            issue.source = (group.signature.sites.iter())
                 .filter_map(|site| {
                     let text = source_line(site)?;
                     // The beginning of a secret in a line that was cut is not recognized.
@@ -104,7 +104,7 @@ impl Issue {
                 .collect();
             let trials = || {
                 group
-                    .is
+                    .signature
                     .trials
                     .iter()
                     .copied()
@@ -135,17 +135,18 @@ impl Issue {
 
 /// Returns the analysis of the core of a trial that crashed.
 fn read_autopsy(trial: &Path, secrets: &Secrets) -> Option<Autopsy> {
-    let file = trial.join(ANALYSIS);
+    let path = trial.join(ANALYSIS);
     // The program under test may have created a link or a pipe of this name.
-    if !file.symlink_metadata().ok()?.is_file() {
+    if !path.symlink_metadata().ok()?.is_file() {
         return None;
     }
     let mut json = Vec::new();
-    let file = File::open(file).ok()?;
+    let file = File::open(path).ok()?;
     file.take(LONGEST).read_to_end(&mut json).ok()?;
-    let all: Vec<Autopsy> = secrets.parse_masked(&json).ok()?;
-    all.into_iter()
-        .find(|one| one.crash.signal.is_some() && !one.crash.frames.is_empty())
+    let autopsies: Vec<Autopsy> = secrets.parse_masked(&json).ok()?;
+    autopsies
+        .into_iter()
+        .find(|autopsy| autopsy.crash.signal.is_some() && !autopsy.crash.frames.is_empty())
 }
 
 /// Returns the builds of the libraries on the stack.
@@ -216,8 +217,10 @@ fn repeat_command(report: &Report, state: &State, variant: VariantId) -> Option<
         && plan.load.is_none()
         && plan.scenario.is_none()
         && actor.container.is_none();
-    let rate = only.rate.point.filter(|_| by_hand)?;
-    let trials = match rate {
+    if !by_hand {
+        return None;
+    }
+    let trials = match only.rate.point? {
         rate if rate < 1.0 => stats::clean_runs_at_known_rate(rate, plan.alpha.to_probability())?,
         _ => 1,
     };

@@ -39,9 +39,9 @@ fn add_old_names(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(add_old_names),
         Value::Object(fields) => {
             fields.values_mut().for_each(add_old_names);
-            for (new, old, sibling) in OLD_NAMES {
+            for (new_name, old, sibling) in OLD_NAMES {
                 if fields.contains_key(sibling)
-                    && let Some(value) = fields.get(new).cloned()
+                    && let Some(value) = fields.get(new_name).cloned()
                 {
                     fields.insert(old.to_owned(), value);
                 }

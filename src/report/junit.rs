@@ -37,31 +37,33 @@ pub(super) fn write_junit(
     out: &mut dyn io::Write,
 ) -> Result<(), ExportError> {
     let trials = |variant: &VariantReport| variant.trials + variant.other + variant.void;
-    let all: u64 = report.variants.iter().map(trials).sum();
+    let trial_count: u64 = report.variants.iter().map(trials).sum();
     let mut suites: Vec<VariantSuite> = report
         .variants
         .iter()
         .map(|variant| VariantSuite::new(report, variant))
         .collect();
-    let mut left = ALL_OUTPUT;
+    let mut output_left = ALL_OUTPUT;
     rows::for_each_row(folder, report, |row| {
         if let Some(suite) = suites.get_mut(row.index) {
-            suite.add_case(&row, all > FOLDED_FROM, |row| {
-                let output = KeptOutput::read_streams(folder, row, secrets, left);
-                left = left.saturating_sub(output.total_length());
+            suite.add_case(&row, trial_count > FOLDED_FROM, |row| {
+                let output = KeptOutput::read_streams(folder, row, secrets, output_left);
+                output_left = output_left.saturating_sub(output.total_length());
                 output
             });
         }
         Ok(())
     })?;
-    let mut whole = quick_junit::Report::new(words::sanitize_line(&report.run));
+    let mut junit_report = quick_junit::Report::new(words::sanitize_line(&report.run));
     // Parsed, so that the time library of this crate's type need not be a dependency.
-    whole.timestamp = report.begun.parse().ok();
-    whole.time = try_duration(report.seconds);
-    whole.add_test_suites(verdict_suite(report));
-    whole.add_test_suites(suites.into_iter().map(VariantSuite::into_test_suite));
+    junit_report.timestamp = report.begun.parse().ok();
+    junit_report.time = try_duration(report.seconds);
+    junit_report.add_test_suites(verdict_suite(report));
+    junit_report.add_test_suites(suites.into_iter().map(VariantSuite::into_test_suite));
     let mut text = Vec::new();
-    whole.serialize(&mut text).map_err(io::Error::other)?;
+    junit_report
+        .serialize(&mut text)
+        .map_err(io::Error::other)?;
     Ok(out.write_all(&text)?)
 }
 
@@ -83,7 +85,7 @@ fn verdict_suite(report: &Report) -> Option<TestSuite> {
         ));
     }
     let answer = report.answer.as_ref()?;
-    let (of, name) = match answer {
+    let (kind, name) = match answer {
         Answer::Confirm(_) => ("confirm", "the bug is fixed"),
         Answer::Compare(_) => ("compare", "variants do not differ"),
         Answer::Bisect(_) => ("bisect", "the first bad candidate is found"),
@@ -95,7 +97,7 @@ fn verdict_suite(report: &Report) -> Option<TestSuite> {
     let assumptions = answer.text().assumptions();
     Some(question_suite(
         report,
-        of,
+        kind,
         name,
         answer.text().sentence(),
         assumptions,
@@ -104,7 +106,7 @@ fn verdict_suite(report: &Report) -> Option<TestSuite> {
 
 fn question_suite(
     report: &Report,
-    of: &str,
+    kind: &str,
     name: &str,
     sentence: &str,
     assumptions: &[String],
@@ -126,11 +128,11 @@ fn question_suite(
     let assumed = assumptions
         .iter()
         .map(|line| format!("assumes: {}", words::sanitize_line(line)));
-    let said: Vec<String> = std::iter::once(sentence).chain(assumed).collect();
+    let sentences: Vec<String> = std::iter::once(sentence).chain(assumed).collect();
     let mut case = TestCase::new(name, status);
     case.set_classname("provoke");
-    case.set_system_out(said.join("\n"));
-    let mut suite = TestSuite::new(format!("provoke {of}"));
+    case.set_system_out(sentences.join("\n"));
+    let mut suite = TestSuite::new(format!("provoke {kind}"));
     suite.add_test_case(case);
     suite
 }
@@ -139,7 +141,7 @@ fn question_suite(
 fn sites_of_trials(variant: &VariantReport) -> BTreeMap<u64, String> {
     let mut sites = BTreeMap::new();
     for group in group_failures(variant) {
-        if let Some(site) = Site::naming_site(&group.is.sites) {
+        if let Some(site) = Site::naming_site(&group.signature.sites) {
             let site = words::sanitize_line(&site.to_string());
             sites.extend(group.measured_trials().map(|trial| (trial, site.clone())));
         }
@@ -148,7 +150,7 @@ fn sites_of_trials(variant: &VariantReport) -> BTreeMap<u64, String> {
 }
 
 struct VariantSuite {
-    made: TestSuite,
+    suite: TestSuite,
     /// Class name of the cases. It is not the command, because servers treat its dots as package separators.
     class: String,
     /// Name of the run, for the replay command.
@@ -169,8 +171,8 @@ impl VariantSuite {
             &variant.name
         };
         let mut name = words::sanitize_line(name);
-        if let Some((at, _)) = name.char_indices().nth(NAME) {
-            name.truncate(at);
+        if let Some((position, _)) = name.char_indices().nth(NAME) {
+            name.truncate(position);
             name.push('…');
         }
         let mut suite = TestSuite::new(name);
@@ -180,7 +182,7 @@ impl VariantSuite {
         let host = words::sanitize_line(&report.host.name);
         suite.extra.insert("hostname".into(), host.into());
         Self {
-            made: suite,
+            suite,
             class: match variant.name.as_str() {
                 "" => "provoke".to_owned(),
                 name => words::sanitize_line(name),
@@ -230,8 +232,8 @@ impl VariantSuite {
             .started
             .and_then(|started| started.to_string().parse().ok());
         if row.class != TrialClass::Pass && row.kept.is_some() {
-            let KeptOutput { out, err } = output(row);
-            case.system_out = out.map(Into::into);
+            let KeptOutput { stdout, err } = output(row);
+            case.system_out = stdout.map(Into::into);
             case.system_err = err.map(Into::into);
         }
         if failed && self.is_decided_by_question {
@@ -239,10 +241,10 @@ impl VariantSuite {
             let output = case
                 .system_out
                 .take()
-                .map_or(String::new(), |out| format!("\n{}", out.as_str()));
+                .map_or(String::new(), |stdout| format!("\n{}", stdout.as_str()));
             case.set_system_out(format!("{text}{output}"));
         }
-        self.made.add_test_case(case);
+        self.suite.add_test_case(case);
     }
 
     /// Returns the status of a case; a failed trial passes if the question decides.
@@ -265,8 +267,8 @@ impl VariantSuite {
                 words::sanitize_line(&row.last_words)
             ));
         }
-        if let Some(kept) = &row.kept {
-            lines.push(format!("kept in: {kept}"));
+        if let Some(folder) = &row.kept {
+            lines.push(format!("kept in: {folder}"));
         }
         lines.push(format!(
             "repeat it: provoke replay {}#{}",
@@ -277,8 +279,8 @@ impl VariantSuite {
     }
 
     fn into_test_suite(mut self) -> TestSuite {
-        let seen = std::mem::take(&mut self.seen);
-        for ((class, outcome), (_, folded, seconds)) in seen {
+        let suites = std::mem::take(&mut self.seen);
+        for ((class, outcome), (_, folded, seconds)) in suites {
             if folded == 0 {
                 continue;
             }
@@ -291,9 +293,9 @@ impl VariantSuite {
             let mut case = TestCase::new(name, status);
             case.set_classname(self.class.as_str());
             case.time = try_duration(seconds);
-            self.made.add_test_case(case);
+            self.suite.add_test_case(case);
         }
-        self.made
+        self.suite
     }
 }
 
@@ -351,7 +353,7 @@ fn suite_properties(report: &Report, variant: &VariantReport) -> Vec<Property> {
         IntervalBasis::Cp => "cp",
         IntervalBasis::Cs => "cs",
     };
-    let mut all = vec![
+    let mut properties = vec![
         ("command", words::sanitize_line(&variant.command)),
         (
             "verdict",
@@ -379,14 +381,16 @@ fn suite_properties(report: &Report, variant: &VariantReport) -> Vec<Property> {
         ("provoke", words::sanitize_line(&report.version)),
     ];
     if let Some(point) = variant.rate.point {
-        all.push(("rate.point", point.to_string()));
+        properties.push(("rate.point", point.to_string()));
     }
     if let Some(answer) = &report.answer {
-        all.push(("answer", words::sanitize_line(answer.text().sentence())));
+        properties.push(("answer", words::sanitize_line(answer.text().sentence())));
         let granted = answer.text().assumptions().iter();
-        all.extend(granted.map(|line| ("answer.taken_for_granted", words::sanitize_line(line))));
+        properties
+            .extend(granted.map(|line| ("answer.taken_for_granted", words::sanitize_line(line))));
     }
-    all.into_iter()
+    properties
+        .into_iter()
         .map(|(name, value)| Property::new(name, value))
         .collect()
 }
@@ -398,7 +402,7 @@ fn try_duration(seconds: f64) -> Option<Duration> {
 /// The kept output of a trial.
 #[derive(Default)]
 struct KeptOutput {
-    out: Option<String>,
+    stdout: Option<String>,
     err: Option<String>,
 }
 
@@ -409,13 +413,13 @@ impl KeptOutput {
         }
         let trial = folder.trials_path().join(row.trial.to_string());
         Self {
-            out: read_stream_end(&trial, "stdout", secrets),
+            stdout: read_stream_end(&trial, "stdout", secrets),
             err: read_stream_end(&trial, "stderr", secrets),
         }
     }
 
     fn total_length(&self) -> usize {
-        [&self.out, &self.err]
+        [&self.stdout, &self.err]
             .into_iter()
             .flatten()
             .map(String::len)

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Maximum number of trials that is suggested.
-const MOST_MISSING: u64 = 10_000_000;
+const MAX_MISSING: u64 = 10_000_000;
 
 /// The failure rate compared with the allowed one.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -42,7 +42,7 @@ impl MaxRateCheck {
             .max_by(|a, b| bounds(*a).hi.total_cmp(&bounds(*b).hi))?;
         let ends = bounds((id, tally));
         let allowed = f64::from(millionths) / 1e6;
-        let mut new = Self {
+        let mut check = Self {
             sentence: String::new(),
             allowed,
             at_least: ends.lo,
@@ -53,8 +53,8 @@ impl MaxRateCheck {
         };
         let is_planned =
             questions::policy_of_plan(&state.plan).stop_rule(state, id) == StopRule::PlannedN;
-        new.sentence = new.write_sentence(state, verdict, (id, tally), is_planned);
-        Some(new)
+        check.sentence = check.write_sentence(state, verdict, (id, tally), is_planned);
+        Some(check)
     }
 
     fn write_sentence(
@@ -72,11 +72,11 @@ impl MaxRateCheck {
         };
         let trials = words::format_count(tally.counted_trials(), "trial");
         let share = real(tally.failures) / real(tally.counted_trials().max(1));
-        let share = match tally.failures {
+        let share_text = match tally.failures {
             0 => String::new(),
             _ => format!(" ({} %)", words::format_percent(share)),
         };
-        let seen = format!("{name}{} of {trials} failed{share}", tally.failures);
+        let counts_text = format!("{name}{} of {trials} failed{share_text}", tally.failures);
         let bound = if is_planned {
             format!("{confidence} % confidence")
         } else {
@@ -84,23 +84,23 @@ impl MaxRateCheck {
         };
         match verdict {
             Verdict::BelowMaxRate => format!(
-                "PASS: {seen}, so the rate is at most {} % ({bound}); {allowed} % is allowed",
+                "PASS: {counts_text}, so the rate is at most {} % ({bound}); {allowed} % is allowed",
                 words::percent_bound(self.at_most)
             ),
             Verdict::AboveMaxRate => format!(
-                "FAIL: {seen}, so the rate is at least {} % ({bound}); {allowed} % is allowed",
+                "FAIL: {counts_text}, so the rate is at least {} % ({bound}); {allowed} % is allowed",
                 words::percent_at_least(self.at_least)
             ),
             Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
             _ => {
-                let more = match self.trials_to_pass {
+                let needed_text = match self.trials_to_pass {
                     Some(needed) if is_planned => {
                         format!("; -n {needed} is enough to pass if no more trials fail")
                     }
                     _ => String::new(),
                 };
                 format!(
-                    "UNDECIDED: {seen}, so the rate is at most {} % ({bound}); {allowed} % is allowed{more}",
+                    "UNDECIDED: {counts_text}, so the rate is at most {} % ({bound}); {allowed} % is allowed{needed_text}",
                     words::percent_bound(self.at_most)
                 )
             }
@@ -112,21 +112,21 @@ impl MaxRateCheck {
 fn trials_to_pass(tally: &Tally, allowed: f64, alpha: f64) -> Option<u64> {
     let k = tally.failures;
     let is_enough = |n: u64| stats::upper_one_sided(k, n, alpha) <= allowed;
-    let mut most = tally.counted_trials().max(1);
-    while !is_enough(most) {
-        most *= 2;
-        if most > MOST_MISSING {
+    let mut upper = tally.counted_trials().max(1);
+    while !is_enough(upper) {
+        upper *= 2;
+        if upper > MAX_MISSING {
             return None;
         }
     }
-    let mut least = k;
-    while least + 1 < most {
-        let middle = u64::midpoint(least, most);
+    let mut lower = k;
+    while lower + 1 < upper {
+        let middle = u64::midpoint(lower, upper);
         if is_enough(middle) {
-            most = middle;
+            upper = middle;
         } else {
-            least = middle;
+            lower = middle;
         }
     }
-    Some(most)
+    Some(upper)
 }

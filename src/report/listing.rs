@@ -94,10 +94,10 @@ fn format_rate(report: &Report) -> String {
 
 /// Returns the leading capitalized words of a sentence.
 fn leading_capitals(sentence: &str) -> String {
-    let words = sentence.split(' ');
+    let all_words = sentence.split(' ');
     let is_in_capitals =
         |word: &&str| word.chars().any(char::is_uppercase) && *word == word.to_uppercase();
-    let words: Vec<&str> = words.take_while(is_in_capitals).collect();
+    let words: Vec<&str> = all_words.take_while(is_in_capitals).collect();
     words.join(" ").trim_end_matches(':').to_owned()
 }
 
@@ -108,13 +108,13 @@ fn compare_result(answer: &Comparison, verdict: Verdict) -> String {
     let fails: Vec<&str> = answer
         .variants
         .iter()
-        .filter(|one| one.standing == VariantVerdict::Fails)
-        .map(|one| one.name.as_str())
+        .filter(|result| result.standing == VariantVerdict::Fails)
+        .map(|result| result.name.as_str())
         .collect();
     match (answer.find, verdict, fails.as_slice()) {
         (CompareGoal::Different, Verdict::Different, _) => "rates differ".to_owned(),
         (CompareGoal::Different, Verdict::NoDifference, _) => "no difference".to_owned(),
-        (CompareGoal::Failing, _, [one]) => format!("{one} fails"),
+        (CompareGoal::Failing, _, [name]) => format!("{name} fails"),
         (CompareGoal::Failing, _, fails) if !fails.is_empty() => {
             if fails.len() == answer.variants.len() {
                 "all fail".to_owned()
@@ -149,8 +149,8 @@ fn reduce_result(answer: &Reduction, verdict: Verdict) -> String {
     let needed: Vec<&str> = answer
         .needed
         .iter()
-        .flat_map(|one| &one.things)
-        .map(|thing| item_text(thing))
+        .flat_map(|item| &item.things)
+        .map(|item| item_text(item))
         .collect();
     match verdict {
         Verdict::Found if needed.is_empty() => "no item is needed".to_owned(),
@@ -199,23 +199,25 @@ fn shrink_result(answer: &Shrinking, verdict: Verdict) -> String {
 /// Returns the most frequent failure, with its line of source code if that is known.
 fn most_frequent_failure(report: &Report) -> String {
     let groups: Vec<_> = report.variants.iter().flat_map(group_failures).collect();
-    let bugs = groups.iter().filter(|group| group.is.is_the_bug);
+    let bugs = groups.iter().filter(|group| group.signature.is_the_bug);
     let mut ids: Vec<(&str, usize)> = Vec::new();
     for group in bugs.clone() {
         let count = group.measured_trials().count();
-        match ids.iter_mut().find(|(id, _)| *id == group.is.id) {
+        match ids.iter_mut().find(|(id, _)| *id == group.signature.id) {
             Some((_, sum)) => *sum += count,
-            None => ids.push((&group.is.id, count)),
+            None => ids.push((&group.signature.id, count)),
         }
     }
     // Of equally frequent failures, the first.
-    let most = ids.iter().rev().max_by_key(|(_, count)| *count);
-    let Some(seen) = most.and_then(|(id, _)| bugs.clone().find(|group| group.is.id == *id)) else {
+    let most_frequent = ids.iter().rev().max_by_key(|(_, count)| *count);
+    let Some(seen) =
+        most_frequent.and_then(|(id, _)| bugs.clone().find(|group| group.signature.id == *id))
+    else {
         return String::new();
     };
-    let name = match Site::naming_site(&seen.is.sites) {
-        Some(site) => format!("{} {}", seen.is.outcome, site.file_and_line()),
-        None => seen.is.title.clone(),
+    let name = match Site::naming_site(&seen.signature.sites) {
+        Some(site) => format!("{} {}", seen.signature.outcome, site.file_and_line()),
+        None => seen.signature.title.clone(),
     };
     match ids.len() - 1 {
         0 => name,

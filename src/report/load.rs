@@ -106,13 +106,17 @@ pub struct RequestKindReport {
 }
 
 impl LatencyReport {
-    fn new(seen: &Latencies) -> Option<Self> {
-        let at = |share| seen.time_quantile(share).map(|time| time.as_secs_f64());
+    fn new(latencies: &Latencies) -> Option<Self> {
+        let quantile = |share| {
+            latencies
+                .time_quantile(share)
+                .map(|time| time.as_secs_f64())
+        };
         Some(Self {
-            p50: at(0.5)?,
-            p90: at(0.9)?,
-            p99: at(0.99)?,
-            max: seen.longest_time()?.as_secs_f64(),
+            p50: quantile(0.5)?,
+            p90: quantile(0.9)?,
+            p99: quantile(0.99)?,
+            max: latencies.longest_time()?.as_secs_f64(),
         })
     }
 }
@@ -120,7 +124,7 @@ impl LatencyReport {
 impl LoadTotals {
     pub(super) fn new(load: &LoadPlan, lives: &RequestTotals) -> Self {
         let ends = lives.ends.iter();
-        let errors = ends.clone().filter(|(ended, _)| ended.is_error());
+        let errors = ends.clone().filter(|(result, _)| result.is_error());
         let latency = LatencyReport::new(&lives.latency);
         let late = LatencyReport::new(&lives.late);
         let unreliable = latency
@@ -135,7 +139,7 @@ impl LoadTotals {
             answers: lives.served,
             ends: ends
                 .clone()
-                .map(|(ended, n)| (ended.to_string(), *n))
+                .map(|(result, n)| (result.to_string(), *n))
                 .collect(),
             errors: errors.map(|(_, count)| count).sum(),
             answers_per_second: (seconds > 0.0).then(|| real(lives.served) / seconds),
@@ -171,7 +175,7 @@ impl LoadTotals {
         if self.lives == 0 {
             return Vec::new();
         }
-        let mut all = vec![self.describe_traffic()];
+        let mut lines = vec![self.describe_traffic()];
         let besides: Vec<String> = self
             .ends
             .iter()
@@ -179,24 +183,27 @@ impl LoadTotals {
             .map(|(name, count)| format!("{count} {name}"))
             .collect();
         if !besides.is_empty() {
-            all.push(format!("other results: {}", besides.join(", ")));
+            lines.push(format!("other results: {}", besides.join(", ")));
         }
-        all.extend(self.latency.map(|seen| self.describe_latencies(&seen)));
+        lines.extend(
+            self.latency
+                .map(|latencies| self.describe_latencies(&latencies)),
+        );
         if self.listen_overflows > 0 {
-            all.push(format!(
+            lines.push(format!(
                 "{} found the listen backlog full and retried after a second: the backlog is too short for this concurrency",
                 words::format_count(self.listen_overflows, "connection")
             ));
         }
         if self.delayed_acks > 0 {
-            all.push(format!(
+            lines.push(format!(
                 "{} arrived in two parts 40 ms apart: the service sends head and body separately and waits for the ACK between them (Nagle's algorithm and delayed ACKs). provoke now sends ACKs at once; other clients wait unless the service sets TCP_NODELAY or writes both parts together",
                 words::format_count(self.delayed_acks, "response")
             ));
         }
-        all.extend(self.death_lines());
-        all.extend(self.grew.iter().map(|grew| {
-            let by = match grew.what {
+        lines.extend(self.death_lines());
+        lines.extend(self.grew.iter().map(|grew| {
+            let quantity_text = match grew.what {
                 GrowingQuantity::RssKib => {
                     let bytes = stats::whole(grew.per_second * 1024.0);
                     format!("its memory grew by {}", words::format_bytes(bytes))
@@ -220,17 +227,20 @@ impl LoadTotals {
                     )
                 }
             };
-            let of = words::format_count(self.watched_lives, "trial");
-            format!("{by} a second under load in {} of {of}: a leak", grew.lives)
+            let of_trials = words::format_count(self.watched_lives, "trial");
+            format!(
+                "{quantity_text} a second under load in {} of {of_trials}: a leak",
+                grew.lives
+            )
         }));
-        all
+        lines
     }
 
     fn describe_traffic(&self) -> String {
         let rate = self.answers_per_second.map_or(String::new(), |rate| {
             format!(", {} a second", stats::whole(rate))
         });
-        let (who, waited) = match self.latency_from_send {
+        let (client_text, waited) = match self.latency_from_send {
             // At a fixed rate a request waits only for a connection.
             Some(_) => (
                 format!(
@@ -245,7 +255,7 @@ impl LoadTotals {
             ),
         };
         format!(
-            "{who}, {}: {} requests sent, {} answered{rate}, {}{waited}",
+            "{client_text}, {}: {} requests sent, {} answered{rate}, {}{waited}",
             words::format_count(self.lives, "trial"),
             self.requests,
             self.answers,
@@ -253,10 +263,10 @@ impl LoadTotals {
         )
     }
 
-    fn describe_latencies(&self, seen: &LatencyReport) -> String {
-        let four = |seen: &LatencyReport| {
-            let [p50, p90, p99, max] =
-                [seen.p50, seen.p90, seen.p99, seen.max].map(words::format_seconds);
+    fn describe_latencies(&self, latencies: &LatencyReport) -> String {
+        let four = |latencies: &LatencyReport| {
+            let [p50, p90, p99, max] = [latencies.p50, latencies.p90, latencies.p99, latencies.max]
+                .map(words::format_seconds);
             format!("p50 {p50}, p90 {p90}, p99 {p99}, max {max}")
         };
         let from_send = self.latency_from_send.map_or(String::new(), |send| {
@@ -268,33 +278,33 @@ impl LoadTotals {
         });
         let unreliable = match self.late {
             _ if self.unreliable => " (UNRELIABLE: the load generator was late)".to_owned(),
-            Some(late) if late.p99 > seen.p50 * LATE_SHARE => format!(
+            Some(late) if late.p99 > latencies.p50 * LATE_SHARE => format!(
                 ": latencies below {} are dominated by client overhead",
                 words::format_seconds(late.p99 / LATE_SHARE)
             ),
             _ => String::new(),
         };
-        format!("latency {}{from_send}{late}{unreliable}", four(seen))
+        format!("latency {}{from_send}{late}{unreliable}", four(latencies))
     }
 
     /// Describes the requests in flight at crashes.
     pub fn death_lines(&self) -> Vec<String> {
-        let mut all = Vec::new();
-        let middle = |of: &[u64]| {
-            let mut sorted = of.to_vec();
+        let mut lines = Vec::new();
+        let middle = |values: &[u64]| {
+            let mut sorted = values.to_vec();
             sorted.sort_unstable();
-            let at = sorted.len().checked_sub(1)?;
-            Some((sorted[0], sorted[at / 2], sorted[at]))
+            let last = sorted.len().checked_sub(1)?;
+            Some((sorted[0], sorted[last / 2], sorted[last]))
         };
-        let three = |(least, median, most): (u64, u64, u64)| {
-            if least == most {
-                least.to_string()
+        let three = |(min, median, max): (u64, u64, u64)| {
+            if min == max {
+                min.to_string()
             } else {
-                format!("{least} / {median} / {most} (min, median, max)")
+                format!("{min} / {median} / {max} (min, median, max)")
             }
         };
         if let Some(served) = middle(&self.served_before_death) {
-            all.push(format!(
+            lines.push(format!(
                 "responses before the death, including the warm-up: {}",
                 three(served)
             ));
@@ -302,7 +312,7 @@ impl LoadTotals {
         if let Some(in_flight) = middle(&self.in_flight_at_death) {
             let kinds = match self.kinds.as_slice() {
                 _ if in_flight.2 == 0 => String::new(),
-                [only] => format!(", all {}", only.name),
+                [kind] => format!(", all {}", kind.name),
                 several => in_all(several),
             };
             let sent = self.in_flight_age.map_or(String::new(), |[latest, first]| {
@@ -313,7 +323,7 @@ impl LoadTotals {
                     format!(", sent {latest} to {first} before")
                 }
             });
-            all.push(format!(
+            lines.push(format!(
                 "requests in flight at the death: {}{kinds}{sent}",
                 three(in_flight)
             ));
@@ -335,9 +345,9 @@ impl LoadTotals {
                 })
                 .collect();
             let healthy = self.lives.saturating_sub(deaths);
-            let least = stats::fisher(deaths, deaths, 0, healthy).greater;
-            all.push(
-                if named.is_empty() && (healthy == 0 || least >= SUSPICIOUS) {
+            let p_value = stats::fisher(deaths, deaths, 0, healthy).greater;
+            lines.push(
+                if named.is_empty() && (healthy == 0 || p_value >= SUSPICIOUS) {
                     format!(
                         "too few trials without a death ({healthy}) to determine which request it is"
                     )
@@ -348,7 +358,7 @@ impl LoadTotals {
                 },
             );
         }
-        all
+        lines
     }
 }
 
@@ -377,13 +387,17 @@ fn in_all(kinds: &[RequestKindReport]) -> String {
 fn request_kinds(load: &LoadPlan, lives: &RequestTotals) -> Vec<RequestKindReport> {
     let (deaths, healthy) = (lives.deaths.len() as u64, lives.at_random.len() as u64);
     let several = load.requests.len() > 1;
-    let in_flight = |of: &[u64], kind: usize| of.get(kind).is_some_and(|count| *count > 0);
-    let one = |(kind, request): (usize, &crate::model::RequestPlan)| {
+    let in_flight =
+        |in_flight: &[u64], kind: usize| in_flight.get(kind).is_some_and(|count| *count > 0);
+    let kind_report = |(kind, request): (usize, &crate::model::RequestPlan)| {
         let at_deaths = lives
             .deaths
             .iter()
             .filter(|(_, death)| in_flight(&death.kinds, kind));
-        let at_random = lives.at_random.iter().filter(|seen| in_flight(seen, kind));
+        let at_random = lives
+            .at_random
+            .iter()
+            .filter(|in_flight_counts| in_flight(in_flight_counts, kind));
         let counts = lives
             .deaths
             .iter()
@@ -400,62 +414,67 @@ fn request_kinds(load: &LoadPlan, lives: &RequestTotals) -> Vec<RequestKindRepor
             p_value: table.map(|table| table.greater),
         }
     };
-    let mut all: Vec<RequestKindReport> = load.requests.iter().enumerate().map(one).collect();
+    let mut kinds: Vec<RequestKindReport> =
+        load.requests.iter().enumerate().map(kind_report).collect();
     let p = |kind: &RequestKindReport| kind.p_value.unwrap_or(1.0);
-    all.sort_by(|a, b| p(a).total_cmp(&p(b)));
-    all
+    kinds.sort_by(|a, b| p(a).total_cmp(&p(b)));
+    kinds
 }
 
 /// Lists the results of requests with their numbers.
 pub(super) fn end_lines(ends: &BTreeMap<RequestResult, u64>) -> Vec<String> {
-    let all = ends.iter();
-    all.map(|(ended, count)| format!("{count} {ended}"))
+    let results = ends.iter();
+    results
+        .map(|(result, count)| format!("{count} {result}"))
         .collect()
 }
 
 /// Describes one trial of a service. `load` has the names of the kinds of requests.
-pub(super) fn service_run_lines(seen: &LoadObservation, load: &LoadPlan) -> Vec<String> {
-    if let Some(trouble) = &seen.trouble {
+pub(super) fn service_run_lines(observation: &LoadObservation, load: &LoadPlan) -> Vec<String> {
+    if let Some(trouble) = &observation.trouble {
         return vec![trouble.clone()];
     }
-    if seen.stage == LoadStage::Starting {
+    if observation.stage == LoadStage::Starting {
         return vec!["it was not ready, so no request was sent".to_owned()];
     }
-    let who = match load.pace {
+    let client_text = match load.pace {
         RequestPace::Closed { .. } => "client",
         RequestPace::Open { .. } => "connection",
     };
-    let warmed = match seen.warmed {
+    let warmed = match observation.warmed {
         0 => String::new(),
         warmed => format!("{warmed} warm-up requests answered; then "),
     };
-    let mut all = vec![format!(
+    let mut lines = vec![format!(
         "{warmed}{}: {} sent, {} answered, {} in {}",
-        words::format_count(u64::from(seen.clients), who),
-        seen.sent,
-        seen.served,
-        words::format_count(seen.error_count(), "error"),
-        words::format_seconds(seen.elapsed.as_secs_f64()),
+        words::format_count(u64::from(observation.clients), client_text),
+        observation.sent,
+        observation.served,
+        words::format_count(observation.error_count(), "error"),
+        words::format_seconds(observation.elapsed.as_secs_f64()),
     )];
-    if !seen.ends.is_empty() {
-        all.push(format!("results: {}", end_lines(&seen.ends).join(", ")));
+    if !observation.ends.is_empty() {
+        lines.push(format!(
+            "results: {}",
+            end_lines(&observation.ends).join(", ")
+        ));
     }
-    let stage = match seen.stage {
+    let stage = match observation.stage {
         LoadStage::Starting | LoadStage::WarmUp => "during the warm-up",
         LoadStage::Loading => "under load",
         LoadStage::Settling => "in the quiet time after the load",
         LoadStage::Over => "after the trial",
     };
-    let Some(death) = &seen.death else {
-        return all;
+    let Some(death) = &observation.death else {
+        return lines;
     };
-    let ended = match death {
+    let end_text = match death {
         death if death.stopped => "it was stopped",
         death if death.hung => "it hung",
         _ => "it died",
     };
-    let is_at_first_requests = seen.stage == LoadStage::Loading
-        && seen.answered_until(death) == seen.warmed
+    let is_at_first_requests = observation.stage == LoadStage::Loading
+        && observation.answered_until(death) == observation.warmed
         && death.answering == 0;
     let kinds: Vec<String> = load
         .requests
@@ -464,7 +483,7 @@ pub(super) fn service_run_lines(seen: &LoadObservation, load: &LoadPlan) -> Vec<
         .filter(|(_, count)| **count > 0 && load.requests.len() > 1)
         .map(|(kind, count)| format!("{count} {}", kind.name))
         .collect();
-    let kinds = if kinds.is_empty() {
+    let kinds_text = if kinds.is_empty() {
         String::new()
     } else {
         format!(" ({})", kinds.join(", "))
@@ -474,30 +493,32 @@ pub(super) fn service_run_lines(seen: &LoadObservation, load: &LoadPlan) -> Vec<
         answering => format!(", {answering} of them partly answered"),
     };
     if is_at_first_requests && death.in_flight > 0 {
-        let after = match seen.warmed {
+        let after = match observation.warmed {
             0 => String::new(),
             warmed => format!(", after {}", words::format_count(warmed, "warm-up request")),
         };
-        all.push(match death.in_flight {
-            1 => format!("{ended} at the first request{kinds}{after}"),
-            several => format!("{ended} at the first {several} parallel requests{kinds}{after}"),
+        lines.push(match death.in_flight {
+            1 => format!("{end_text} at the first request{kinds_text}{after}"),
+            several => {
+                format!("{end_text} at the first {several} parallel requests{kinds_text}{after}")
+            }
         });
-        return all;
+        return lines;
     }
-    all.push(format!(
-        "{ended} {stage}, after {}, with {} in flight{kinds}{answering}",
-        describe_responses(seen, death),
+    lines.push(format!(
+        "{end_text} {stage}, after {}, with {} in flight{kinds_text}{answering}",
+        describe_responses(observation, death),
         words::format_count(death.in_flight, "request"),
     ));
-    all
+    lines
 }
 
 /// Returns `22 responses (20 in the warm-up)`.
-fn describe_responses(seen: &LoadObservation, death: &RequestsAtFailure) -> String {
-    let all = words::format_count(seen.answered_until(death), "response");
-    match (seen.stage, seen.warmed) {
-        (LoadStage::WarmUp, _) | (_, 0) => all,
-        (_, warmed) => format!("{all} ({warmed} in the warm-up)"),
+fn describe_responses(observation: &LoadObservation, death: &RequestsAtFailure) -> String {
+    let responses = words::format_count(observation.answered_until(death), "response");
+    match (observation.stage, observation.warmed) {
+        (LoadStage::WarmUp, _) | (_, 0) => responses,
+        (_, warmed) => format!("{responses} ({warmed} in the warm-up)"),
     }
 }
 
@@ -528,7 +549,7 @@ fn load_lines(state: &State, is_short: bool) -> Vec<String> {
         .iter()
         .filter_map(|variant| variant.clients);
     let pace = match (load.pace, levels.clone().min().zip(levels.max())) {
-        (_, Some((least, most))) => format!("by {least} to {most} clients at once"),
+        (_, Some((min, max))) => format!("by {min} to {max} clients at once"),
         (RequestPace::Closed { clients }, None) => {
             format!(
                 "by {} at once (-c)",
@@ -563,14 +584,14 @@ fn load_lines(state: &State, is_short: bool) -> Vec<String> {
         requests => format!("{requests} warm-up requests; "),
     };
     let url = &load.target.base;
-    let what: Vec<&str> = load
+    let names: Vec<&str> = load
         .requests
         .iter()
         .map(|request| request.name.as_str())
         .collect();
     let requests = format!(
         "requests to {url}: {}",
-        words::sanitize_line(&what.join(", "))
+        words::sanitize_line(&names.join(", "))
     );
     if is_short {
         return vec![format!("each trial: {amount} {pace}"), requests];
@@ -612,13 +633,13 @@ pub enum LoadMeasurements {
 /// a measurement.
 pub fn forecast_duration(state: &State, measured: Option<LoadMeasurements>) -> Option<String> {
     let load = state.plan.load.as_ref()?;
-    let around = match load.ready {
+    let startup = match load.ready {
         ReadyCondition::After(length) => load.settle + length,
         _ => load.settle,
     };
     let sending = match (load.amount, load.pace, measured) {
         (_, _, Some(LoadMeasurements::ServiceRun(time))) => {
-            time.saturating_sub(around).as_secs_f64()
+            time.saturating_sub(startup).as_secs_f64()
         }
         (LoadLimit::Time(time), ..) => time.as_secs_f64(),
         (LoadLimit::Requests(requests), RequestPace::Open { millihertz, .. }, _) => {
@@ -629,12 +650,12 @@ pub fn forecast_duration(state: &State, measured: Option<LoadMeasurements>) -> O
         }
         _ => return None,
     };
-    let each = sending + around.as_secs_f64();
-    let left = questions::policy_of_plan(&state.plan).remaining_trials(state);
+    let seconds_per_trial = sending + startup.as_secs_f64();
+    let remaining = questions::policy_of_plan(&state.plan).remaining_trials(state);
     let least: Option<&Ramp> = state.learned();
-    let least = least.map(|ramp| ramp.guard_runs(state.plan.alpha.to_probability()));
-    let runs = left.or(least).unwrap_or(1).max(1);
-    let total = each * real(runs.div_ceil(u64::from(state.plan.jobs)));
+    let guard_trials = least.map(|ramp| ramp.guard_runs(state.plan.alpha.to_probability()));
+    let runs = remaining.or(guard_trials).unwrap_or(1).max(1);
+    let total = seconds_per_trial * real(runs.div_ceil(u64::from(state.plan.jobs)));
     if total <= LONG {
         return None;
     }
@@ -649,12 +670,12 @@ pub fn forecast_duration(state: &State, measured: Option<LoadMeasurements>) -> O
         LoadLimit::Time(_) => "a shorter --time",
     };
     // The levels of a search are not known in advance, and each has its own throughput.
-    let about = if left.is_none() { "about " } else { "" };
+    let about = if remaining.is_none() { "about " } else { "" };
     let limit = state.plan.stop.time_budget();
     let exceeded = limit.filter(|limit| total > limit.as_secs_f64());
     let fitting = exceeded.and_then(|limit| {
         let rounds = real(runs.div_ceil(u64::from(state.plan.jobs)));
-        let fitting = limit.as_secs_f64() * SAFE_SHARE / rounds - around.as_secs_f64();
+        let fitting = limit.as_secs_f64() * SAFE_SHARE / rounds - startup.as_secs_f64();
         match load.amount {
             LoadLimit::Requests(requests) => round_down(real(requests) * fitting / sending)
                 .map(|fits| format!("--requests {fits}")),
@@ -671,7 +692,7 @@ pub fn forecast_duration(state: &State, measured: Option<LoadMeasurements>) -> O
     Some(format!(
         "expected: {about}{} of {}{rate}, about {} in all; {advice}",
         words::format_count(runs, "trial"),
-        words::format_seconds(each),
+        words::format_seconds(seconds_per_trial),
         words::format_seconds(total),
     ))
 }

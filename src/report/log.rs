@@ -14,8 +14,8 @@ pub fn bisect_log(report: &Report) -> Option<String> {
         "# {}\n# Failures and trials of each tested candidate. Lines may be changed, removed or\n# added; the same search with --log THIS-FILE continues from here.\n",
         words::sanitize_line(&answer.sentence)
     );
-    let known = |point: &&CandidateReport| point.trials > 0 || point.untestable.is_some();
-    for point in answer.points.iter().filter(known) {
+    let is_known = |point: &&CandidateReport| point.trials > 0 || point.untestable.is_some();
+    for point in answer.points.iter().filter(is_known) {
         let CandidateReport {
             name,
             failures,
@@ -23,14 +23,14 @@ pub fn bisect_log(report: &Report) -> Option<String> {
             ..
         } = point;
         let about = point.untestable.as_ref().or(point.about.as_ref());
-        let about = about.map_or(String::new(), |about| {
+        let remark = about.map_or(String::new(), |about| {
             format!("  # {}", words::sanitize_line(about))
         });
         let word = if *failures > 0 { "bad" } else { "good" };
         // Writing to a string cannot fail.
         let _ = match point.untestable {
-            Some(_) => writeln!(out, "skip {name}{about}"),
-            None => writeln!(out, "{word} {name} {failures}/{trials}{about}"),
+            Some(_) => writeln!(out, "skip {name}{remark}"),
+            None => writeln!(out, "{word} {name} {failures}/{trials}{remark}"),
         };
     }
     Some(out)

@@ -31,14 +31,14 @@ pub(super) fn write_markdown(
     let so_far = if report.finished { "" } else { " so far" };
     let verdict = format!("**{}{so_far}.**", headlines::verdict_text(report.verdict));
     match report.variants.as_slice() {
-        [only] => writeln!(
+        [variant] => writeln!(
             out,
             "{verdict} {}.\n",
-            capitalize_first(&headlines::rate_headline(only, report.confidence))
+            capitalize_first(&headlines::rate_headline(variant, report.confidence))
         )?,
-        all => {
+        variants => {
             writeln!(out, "{verdict}\n")?;
-            for variant in all.iter().filter(|one| is_shown(report, one)) {
+            for variant in variants.iter().filter(|variant| is_shown(report, variant)) {
                 let headline = headlines::rate_headline(variant, report.confidence);
                 writeln!(out, "- {}: {headline}", inline_code(&variant.name))?;
             }
@@ -64,8 +64,12 @@ pub(super) fn write_markdown(
     write_load_lines(report, several, out)?;
     write_differing_facts(report, out)?;
     let mut lines = Vec::new();
-    for variant in report.variants.iter().filter(|one| is_shown(report, one)) {
-        let of = if several {
+    for variant in report
+        .variants
+        .iter()
+        .filter(|variant| is_shown(report, variant))
+    {
+        let of_variant = if several {
             format!("{}: ", inline_code(&variant.name))
         } else {
             String::new()
@@ -73,7 +77,7 @@ pub(super) fn write_markdown(
         lines.extend(
             variant_facts(report, variant)
                 .into_iter()
-                .map(|fact| format!("{of}{fact}")),
+                .map(|fact| format!("{of_variant}{fact}")),
         );
     }
     if let Some(answer) = &report.answer {
@@ -130,18 +134,18 @@ fn describe_title(report: &Report, issue: &Issue) -> String {
 
 /// Writes the most frequent failure and its source lines.
 fn write_failure_source(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
-    let Some((title, id, count, all)) = &issue.failure else {
+    let Some((title, id, count, total)) = &issue.failure else {
         return Ok(());
     };
-    let of = match (*count, *all) {
+    let of_failures = match (*count, *total) {
         (1, 1) => "The only failed trial".to_owned(),
         (count, all) if count == all => format!("All {all} failed trials"),
         (count, all) => format!("{count} of {all} failed trials"),
     };
     writeln!(
         out,
-        "### {}\n\n{of}: {} (`{id}`)\n",
-        if count == all {
+        "### {}\n\n{of_failures}: {} (`{id}`)\n",
+        if count == total {
             "Failure"
         } else {
             "Most frequent failure"
@@ -208,10 +212,11 @@ fn write_builds(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::
 
 /// Writes how to confirm a fix without access to this run.
 fn after_a_fix(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
-    let [only] = report.variants.as_slice() else {
+    let [variant] = report.variants.as_slice() else {
         return Ok(());
     };
-    let (Some(needed), Some((_, words))) = (only.clean_runs_to_exclude_half, &issue.repeat) else {
+    let (Some(needed), Some((_, words))) = (variant.clean_runs_to_exclude_half, &issue.repeat)
+    else {
         return Ok(());
     };
     writeln!(
@@ -222,7 +227,7 @@ fn after_a_fix(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::R
     )?;
     let command = format!(
         "provoke confirm --baseline {}/{} {words}",
-        only.failures, only.trials
+        variant.failures, variant.trials
     );
     writeln!(out, "{}", fence_code("sh", &command))
 }
@@ -237,8 +242,8 @@ fn variant_standings(report: &Report) -> Option<&[VariantResult]> {
 
 fn write_tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
     let mut head = vec!["trials", "passed", "failed"];
-    let others = report.variants.iter().any(|variant| variant.other > 0);
-    if others {
+    let has_other_failures = report.variants.iter().any(|variant| variant.other > 0);
+    if has_other_failures {
         head.push("failed in another way");
     }
     head.push("inconclusive");
@@ -254,14 +259,18 @@ fn write_tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::R
     writeln!(out, "| {} |", head.join(" | "))?;
     let first = if several { "---" } else { "---:" };
     writeln!(out, "| {first} |{}", " ---: |".repeat(head.len() - 1))?;
-    for variant in report.variants.iter().filter(|one| is_shown(report, one)) {
+    for variant in report
+        .variants
+        .iter()
+        .filter(|variant| is_shown(report, variant))
+    {
         let mut cells = Vec::new();
         if several {
             cells.push(inline_code(&variant.name));
         }
         let passed = variant.trials - variant.failures;
         cells.extend([variant.trials, passed, variant.failures].map(|n| n.to_string()));
-        if others {
+        if has_other_failures {
             cells.push(variant.other.to_string());
         }
         cells.push(variant.void.to_string());
@@ -274,11 +283,11 @@ fn write_tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::R
         }));
         cells.push(words::format_interval(variant.rate.interval()));
         if let Some(standings) = standings {
-            let known = standings.iter().find(|one| one.name == variant.name);
+            let known = standings.iter().find(|result| result.name == variant.name);
             cells.push(
                 known
-                    .map_or("", |one| {
-                        headlines::standing_word(one.standing, variant.failures)
+                    .map_or("", |result| {
+                        headlines::standing_word(result.standing, variant.failures)
                     })
                     .to_owned(),
             );
@@ -311,7 +320,7 @@ fn write_kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::R
         ("", "")
     };
     let mut kinds = report.variants.iter().flat_map(|variant| &variant.kinds);
-    let has_labels = kinds.any(|kind| kind.label.as_deref().is_some_and(|it| !it.is_empty()));
+    let has_labels = kinds.any(|kind| kind.label.as_deref().is_some_and(|label| !label.is_empty()));
     let (label_head, label_line) = if has_labels {
         (" evidence |", " --- |")
     } else {
@@ -321,7 +330,7 @@ fn write_kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::R
     writeln!(out, "{line}| --- |{label_line} ---: | --- |")?;
     for variant in &report.variants {
         for kind in &variant.kinds {
-            let of = if several {
+            let of_variant = if several {
                 format!("| {} ", inline_code(&variant.name))
             } else {
                 String::new()
@@ -339,7 +348,7 @@ fn write_kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::R
             } else {
                 " (not the bug looked for)"
             };
-            let label = if has_labels {
+            let label_cell = if has_labels {
                 format!(" {} |", label.as_deref().unwrap_or_default())
             } else {
                 String::new()
@@ -347,7 +356,7 @@ fn write_kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::R
             let list = words::trial_list(trials, LISTED);
             writeln!(
                 out,
-                "{of}| **{outcome}**: {meaning}{aside} |{label} {count} | {list} |"
+                "{of_variant}| **{outcome}**: {meaning}{aside} |{label_cell} {count} | {list} |"
             )?;
         }
     }
@@ -368,12 +377,12 @@ fn write_load_lines(report: &Report, several: bool, out: &mut dyn io::Write) -> 
         if bars.is_empty() {
             continue;
         }
-        let of = if several {
+        let of_variant = if several {
             format!(" of {}", inline_code(&variant.name))
         } else {
             String::new()
         };
-        writeln!(out, "Responses before each death{of}:\n")?;
+        writeln!(out, "Responses before each death{of_variant}:\n")?;
         writeln!(out, "```text\n{}\n```\n", bars.join("\n"))?;
     }
     Ok(())
@@ -385,45 +394,54 @@ fn write_signatures(report: &Report, several: bool, out: &mut dyn io::Write) -> 
     for variant in &report.variants {
         let captured = variant.captured.iter();
         let captured = captured.flat_map(|captured| &captured.signatures);
-        let measured = variant.signatures.iter().map(|seen| (seen, "counted"));
+        let measured = variant
+            .signatures
+            .iter()
+            .map(|signature| (signature, "counted"));
         // A crash that the kernel's log names and the stack of an extra trial shows has two signatures.
-        let with_stack = |seen: &SignatureReport| match seen.same_as.as_slice() {
+        let with_stack = |signature: &SignatureReport| match signature.same_as.as_slice() {
             [id] => variant
                 .captured_signatures()
                 .iter()
-                .find(|one| one.id == *id),
+                .find(|captured_signature| captured_signature.id == *id),
             _ => None,
         };
         let shown: Vec<&str> = variant
             .signatures
             .iter()
-            .filter_map(|seen| Some(with_stack(seen)?.id.as_str()))
+            .filter_map(|signature| Some(with_stack(signature)?.id.as_str()))
             .collect();
-        let captured = captured.filter(|seen| !shown.contains(&seen.id.as_str()));
-        for (seen, how) in measured.chain(captured.map(|seen| (seen, "extra, not counted"))) {
-            if seen.depth == EvidenceDepth::Status && seen.same_as.is_empty() {
+        let captured = captured.filter(|signature| !shown.contains(&signature.id.as_str()));
+        for (signature, origin) in
+            measured.chain(captured.map(|signature| (signature, "extra, not counted")))
+        {
+            if signature.depth == EvidenceDepth::Status && signature.same_as.is_empty() {
                 continue;
             }
-            let better = with_stack(seen);
-            let of = if several {
+            let better = with_stack(signature);
+            let of_variant = if several {
                 format!("| {} ", inline_code(&variant.name))
             } else {
                 String::new()
             };
-            let mut list = words::trial_list(&seen.trials, LISTED);
+            let mut list = words::trial_list(&signature.trials, LISTED);
             if let Some(better) = better {
                 let stacks = words::trial_list(&better.trials, LISTED);
                 let _ = write!(list, "; stack in extra trials {stacks}");
             }
-            let ids = match (better, seen.same_as.as_slice()) {
-                (Some(better), _) => format!("`{}`; in the kernel log: `{}`", better.id, seen.id),
-                (None, []) => format!("`{}`", seen.id),
-                (None, same) => format!("`{}`, also `{}`", seen.id, same.join("`, `")),
+            let ids = match (better, signature.same_as.as_slice()) {
+                (Some(better), _) => {
+                    format!("`{}`; in the kernel log: `{}`", better.id, signature.id)
+                }
+                (None, []) => format!("`{}`", signature.id),
+                (None, other_ids) => {
+                    format!("`{}`, also `{}`", signature.id, other_ids.join("`, `"))
+                }
             };
-            let title = escape_markdown(&better.unwrap_or(seen).title);
+            let title = escape_markdown(&better.unwrap_or(signature).title);
             rows.push(format!(
-                "{of}| {title} | {ids} | {how} | {} | {list} |",
-                seen.count
+                "{of_variant}| {title} | {ids} | {origin} | {} | {list} |",
+                signature.count
             ));
         }
     }
@@ -474,10 +492,10 @@ fn write_differing_facts(report: &Report, out: &mut dyn io::Write) -> io::Result
         }
     }
     writeln!(out)?;
-    let more = answer.facts.len().saturating_sub(FACTS);
-    if more > 0 {
-        let more = words::format_count(more as u64, "more fact");
-        writeln!(out, "{more} in the JSON report.\n")?;
+    let facts_left = answer.facts.len().saturating_sub(FACTS);
+    if facts_left > 0 {
+        let more_text = words::format_count(facts_left as u64, "more fact");
+        writeln!(out, "{more_text} in the JSON report.\n")?;
     }
     Ok(())
 }
@@ -489,7 +507,7 @@ fn variant_facts(report: &Report, variant: &VariantReport) -> Vec<String> {
         let reasons = variant
             .void_reasons
             .iter()
-            .map(|(why, count)| format!("{count} {why}"));
+            .map(|(reason, count)| format!("{count} {reason}"));
         facts.push(format!(
             "Not counted: {}",
             reasons.collect::<Vec<_>>().join(", ")
@@ -509,15 +527,15 @@ fn variant_facts(report: &Report, variant: &VariantReport) -> Vec<String> {
     }
     let pace = headlines::describe_pace(&variant.time_between_failures, 0.0, report.confidence);
     facts.extend(pace.map(|pace| capitalize_first(&pace)));
-    if let Some(left) = words::left_behind(variant.leaked_processes, variant.leaked_objects) {
+    if let Some(leftovers) = words::left_behind(variant.leaked_processes, variant.leaked_objects) {
         facts.push(format!(
-            "Left behind and killed: {left} of {}",
+            "Left behind and killed: {leftovers} of {}",
             words::format_count(variant.leaking_trials, "trial"),
         ));
     }
     // The few trials of a tried fix are not a baseline.
-    let tried = matches!(report.answer, Some(Answer::Confirm(_)));
-    if let Some(clean) = variant.clean_runs_to_exclude_half.filter(|_| !tried) {
+    let is_tried_fix = matches!(report.answer, Some(Answer::Confirm(_)));
+    if !is_tried_fix && let Some(clean) = variant.clean_runs_to_exclude_half {
         facts.push(format!(
             "To confirm a fix: {} in a row, at {} % confidence",
             words::format_count(clean, "passing trial"),
@@ -548,7 +566,7 @@ fn attempt_lines(report: &Report) -> Vec<String> {
 
 /// Returns the origin of the numbers.
 fn describe_origin(report: &Report) -> String {
-    let parts = [
+    let facts = [
         format!("provoke {}", report.version),
         format!("run {}", report.run),
         format!("started {}", report.begun),
@@ -559,22 +577,25 @@ fn describe_origin(report: &Report) -> String {
         ),
         format!("seed {}", report.seed),
     ];
-    escape_markdown(&parts.join("; "))
+    escape_markdown(&facts.join("; "))
 }
 
 /// Describes the machine, without its name.
 fn describe_machine(report: &Report) -> String {
     let host = &report.host;
-    let known = [&host.kernel, &host.arch, &host.cpu].into_iter();
-    let mut parts: Vec<String> = known.filter(|part| !part.is_empty()).cloned().collect();
+    let host_facts = [&host.kernel, &host.arch, &host.cpu].into_iter();
+    let mut facts: Vec<String> = host_facts
+        .filter(|fact| !fact.is_empty())
+        .cloned()
+        .collect();
     if host.cpus > 0 {
         let cpus = words::plural_of(u64::from(host.cpus), "processor", "processors");
-        parts.push(format!(
+        facts.push(format!(
             "{cpus}, {} of memory",
             words::format_bytes(host.memory)
         ));
     }
-    escape_markdown(&parts.join("; "))
+    escape_markdown(&facts.join("; "))
 }
 
 fn capitalize_first(text: &str) -> String {
@@ -618,16 +639,16 @@ fn inline_code(text: &str) -> String {
 fn escape_markdown(text: &str) -> String {
     let text = words::sanitize_line(text.trim());
     let mut safe = String::with_capacity(text.len());
-    let mut before = ' ';
-    for (at, c) in text.char_indices() {
-        let next = text[at..].chars().nth(1).unwrap_or(' ');
+    let mut previous = ' ';
+    for (position, c) in text.char_indices() {
+        let next = text[position..].chars().nth(1).unwrap_or(' ');
         match c {
             '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '~' | '&' | '!' | '$' => {
                 safe.extend(['\\', c]);
             }
-            '-' | '+' | '=' if at == 0 => safe.extend(['\\', c]),
+            '-' | '+' | '=' if position == 0 => safe.extend(['\\', c]),
             // `1.` begins a list.
-            '.' | ')' if text[..at].bytes().all(|byte| byte.is_ascii_digit()) => {
+            '.' | ')' if text[..position].bytes().all(|byte| byte.is_ascii_digit()) => {
                 safe.extend(['\\', c]);
             }
             // A mention, an issue, a link: forges recognize these in the text after Markdown is rendered.
@@ -636,10 +657,10 @@ fn escape_markdown(text: &str) -> String {
                 safe.push_str("&#8203;");
             }
             ':' if next == '/' => safe.push_str(":&#8203;"),
-            '.' if before.eq_ignore_ascii_case(&'w') => safe.push_str("&#8203;."),
+            '.' if previous.eq_ignore_ascii_case(&'w') => safe.push_str("&#8203;."),
             _ => safe.push(c),
         }
-        before = c;
+        previous = c;
     }
     safe
 }

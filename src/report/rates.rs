@@ -8,15 +8,15 @@ use provoke_stats as stats;
 
 /// Returns the probability of a difference between the failure rates of two runs that is at least as large by chance,
 /// by Fisher's exact test; or why the rates cannot be compared.
-pub fn chance_of_difference(one: &State, other: &State) -> Result<f64, String> {
+pub fn chance_of_difference(one: &State, other_run: &State) -> Result<f64, String> {
     let [(failures, trials), (other_failures, other_trials)] =
-        [measured_rate(one)?, measured_rate(other)?];
-    let [conditions, others] =
-        [one, other].map(|run| variant_conditions(&run.plan, VariantId(0), &run.host));
-    let differences = conditions.differences_from(&others).into_iter();
+        [measured_rate(one)?, measured_rate(other_run)?];
+    let [conditions, other_conditions] =
+        [one, other_run].map(|run| variant_conditions(&run.plan, VariantId(0), &run.host));
+    let differences = conditions.differences_from(&other_conditions).into_iter();
     let differing: Vec<String> = differences
-        .filter(|one| one.can_change_rate)
-        .map(|one| one.what)
+        .filter(|difference| difference.can_change_rate)
+        .map(|difference| difference.what)
         .collect();
     if !differing.is_empty() {
         return Err(format!(

@@ -119,7 +119,9 @@ pub(super) fn decisive_actor<'a>(
         (Outcome::Fail(failure) | Outcome::Other(failure), ending) => {
             match (&failure.kind, ending) {
                 (FailureKind::Hang { .. }, Ending::TimedOut { .. }) => true,
-                (FailureKind::Signal { signal, .. }, Ending::Signaled(seen, _)) => signal == seen,
+                (FailureKind::Signal { signal, .. }, Ending::Signaled(observed_signal, _)) => {
+                    signal == observed_signal
+                }
                 (FailureKind::Oom { .. }, ending) => *ending != Ending::Exited(0),
                 (kind, Ending::Exited(code)) => kind.exit_code() == Some(*code),
                 _ => false,
@@ -136,28 +138,31 @@ pub(super) fn decisive_actor<'a>(
 
 pub(super) fn classify_outcome(
     outcome: &Outcome,
-    seen: &mut Observation,
+    observation: &mut Observation,
     decisive: Option<&ActorObservation>,
 ) -> (String, TrialClass, String) {
     match outcome {
         Outcome::Pass => ("pass".to_owned(), TrialClass::Pass, String::new()),
-        Outcome::Fail(failure) => known_by(&failure.kind, TrialClass::Fail, seen),
-        Outcome::Other(failure) => known_by(&failure.kind, TrialClass::Other, seen),
+        Outcome::Fail(failure) => known_by(&failure.kind, TrialClass::Fail, observation),
+        Outcome::Other(failure) => known_by(&failure.kind, TrialClass::Other, observation),
         Outcome::Void(void) => {
-            let why = match (void, decisive.map(|main| &main.ending)) {
-                (InconclusiveReason::NotStarted, Some(Ending::NotStarted(why))) => {
-                    Some(why.clone())
+            let reason = match (void, decisive.map(|main| &main.ending)) {
+                (InconclusiveReason::NotStarted, Some(Ending::NotStarted(not_started))) => {
+                    Some(not_started.clone())
                 }
-                (InconclusiveReason::Lost, _) => seen.lost.take(),
-                (InconclusiveReason::NotReady, _) => seen.not_ready(),
-                (InconclusiveReason::Unprepared, _) => seen.prepare.take().map(|hook| hook.output),
+                (InconclusiveReason::Lost, _) => observation.lost.take(),
+                (InconclusiveReason::NotReady, _) => observation.not_ready(),
+                (InconclusiveReason::Unprepared, _) => {
+                    observation.prepare.take().map(|hook| hook.output)
+                }
                 _ => None,
             };
-            let why = why
-                .map(|why| why.trim().to_owned())
-                .filter(|why| !why.is_empty());
-            let why = why.map_or_else(|| void.to_string(), |why| format!("{void}: {why}"));
-            ("void".to_owned(), TrialClass::Void, why)
+            let shown_reason = reason
+                .map(|not_started| not_started.trim().to_owned())
+                .filter(|not_started| !not_started.is_empty());
+            let not_started =
+                shown_reason.map_or_else(|| void.to_string(), |why| format!("{void}: {why}"));
+            ("void".to_owned(), TrialClass::Void, not_started)
         }
     }
 }
@@ -165,7 +170,7 @@ pub(super) fn classify_outcome(
 fn known_by(
     kind: &FailureKind,
     class: TrialClass,
-    seen: &Observation,
+    observation: &Observation,
 ) -> (String, TrialClass, String) {
     let command = |process: &ProcessObservation| {
         let words: Vec<String> = process.command.iter().map(ToString::to_string).collect();
@@ -173,17 +178,22 @@ fn known_by(
     };
     let detail = match kind {
         // The rules for failures take precedence over those for passes.
-        FailureKind::Output => seen
+        FailureKind::Output => observation
             .matched
             .iter()
             .min_by_key(|(rule, _)| *rule)
             .map(|(_, line)| line.clone()),
         FailureKind::Leak => {
-            let objects = seen.residue.objects.iter().map(ToString::to_string);
-            let mut all = seen.residue.leaked.iter().map(command).chain(objects);
-            all.next()
+            let objects = observation.residue.objects.iter().map(ToString::to_string);
+            let mut names = observation
+                .residue
+                .leaked
+                .iter()
+                .map(command)
+                .chain(objects);
+            names.next()
         }
-        FailureKind::Hang { .. } => early_end(seen),
+        FailureKind::Hang { .. } => early_end(observation),
         _ => kind.evidence_label(),
     };
     (kind.name(), class, detail.unwrap_or_default())

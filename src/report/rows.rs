@@ -28,7 +28,7 @@ pub(super) fn for_each_row(
     mut take: impl FnMut(TrialRow) -> io::Result<()>,
 ) -> Result<(), ExportError> {
     let mut reader = RowReader {
-        kept: kept_trials(folder),
+        kept_trials: kept_trials(folder),
         verdict: Some(report.verdict),
         last_counted: report.last_counted_trial,
         late: if report.after_decision > 0 {
@@ -57,22 +57,22 @@ fn kept_trials(folder: &RunFolder) -> Vec<u64> {
         .into_iter()
         .flatten()
         .flatten();
-    let mut kept: Vec<u64> = entries
+    let mut numbers: Vec<u64> = entries
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect();
-    kept.sort_unstable();
-    kept
+    numbers.sort_unstable();
+    numbers
 }
 
 #[derive(Default)]
 struct RowReader {
     plan: Option<Box<Plan>>,
     verdict: Option<Verdict>,
-    kept: Vec<u64>,
+    kept_trials: Vec<u64>,
     last_counted: u64,
     late: Option<TrialClass>,
     /// Time at which the run was started or last resumed, and the working time until then.
-    since: (i64, Duration),
+    started: (i64, Duration),
     worked: Duration,
     /// All trials from the first one without a row.
     open: BTreeMap<u64, UnfinishedRow>,
@@ -83,7 +83,7 @@ struct UnfinishedRow {
     attempt: u32,
     row: Option<TrialRow>,
     /// Whether the outcome is not known yet, because the trial will be retried.
-    again: bool,
+    is_retry: bool,
 }
 
 impl RowReader {
@@ -91,7 +91,7 @@ impl RowReader {
         match event {
             Event::RunStarted { plan, at, .. } => {
                 self.plan = Some(plan);
-                self.since = (at, Duration::ZERO);
+                self.started = (at, Duration::ZERO);
             }
             Event::TrialStarted(trial) => {
                 let number = trial.id.0;
@@ -100,31 +100,31 @@ impl RowReader {
                     trial,
                     attempt,
                     row: None,
-                    again: false,
+                    is_retry: false,
                 };
                 self.open.insert(number, open);
             }
             Event::TrialFinished {
                 trial,
-                at,
-                seen,
+                at: time,
+                seen: observation,
                 outcome,
             } => {
-                self.worked = at;
+                self.worked = time;
                 if let Some(mut open) = self.open.remove(&trial.0) {
-                    open.again = state::is_repeated(&outcome, open.attempt);
-                    open.row = self.build_row(&open, at, *seen, &outcome);
+                    open.is_retry = state::is_repeated(&outcome, open.attempt);
+                    open.row = self.build_row(&open, time, *observation, &outcome);
                     self.open.insert(trial.0, open);
                 }
             }
             Event::LimitsChanged(limits) => self.close_after_decision(limits.answered_by),
-            Event::RunResumed { at } => self.since = (at, self.worked),
-            Event::BudgetSpent { at }
-            | Event::CaptureBegun { at }
-            | Event::VariantMade { at, .. }
-            | Event::VariantUntestable { at, .. }
-            | Event::RunStopped { at, .. }
-            | Event::RunFinished { at } => self.worked = at,
+            Event::RunResumed { at } => self.started = (at, self.worked),
+            Event::BudgetSpent { at: time }
+            | Event::CaptureBegun { at: time }
+            | Event::VariantMade { at: time, .. }
+            | Event::VariantUntestable { at: time, .. }
+            | Event::RunStopped { at: time, .. }
+            | Event::RunFinished { at: time } => self.worked = time,
             // A choice of a search is part of its plan from then on.
             Event::VariantChosen(choice) => {
                 if let Some(plan) = &mut self.plan
@@ -143,7 +143,9 @@ impl RowReader {
     fn close_after_decision(&mut self, answered_by: Option<TrialId>) {
         let Some(last) = answered_by else { return };
         for (_, open) in self.open.range_mut(last.0 + 1..) {
-            if let Some(row) = open.row.as_mut().filter(|_| !open.again) {
+            if !open.is_retry
+                && let Some(row) = &mut open.row
+            {
                 row.class = TrialClass::AfterDecision;
             }
         }
@@ -152,7 +154,7 @@ impl RowReader {
     /// Returns the next counted trial.
     fn next_row(&mut self) -> Option<TrialRow> {
         let first = self.open.first_entry()?;
-        if *first.key() > self.last_counted || first.get().again {
+        if *first.key() > self.last_counted || first.get().is_retry {
             return None;
         }
         first.get().row.as_ref()?;
@@ -163,8 +165,10 @@ impl RowReader {
     fn next_late(&mut self) -> Option<TrialRow> {
         while let Some((number, open)) = self.open.pop_first() {
             let counts = number <= self.last_counted;
-            let unknown = open.again && self.late.is_none();
-            let Some(mut row) = open.row.filter(|_| !unknown) else {
+            if open.is_retry && self.late.is_none() {
+                continue;
+            }
+            let Some(mut row) = open.row else {
                 continue;
             };
             if !counts {
@@ -178,20 +182,21 @@ impl RowReader {
     fn build_row(
         &self,
         open: &UnfinishedRow,
-        at: Duration,
-        mut seen: Observation,
+        time: Duration,
+        mut observation: Observation,
         outcome: &Outcome,
     ) -> Option<TrialRow> {
         let trial = &open.trial;
         let variant = self.plan.as_ref()?.variants.get(trial.variant.index())?;
         let role =
             |actor: &ActorObservation| variant.actors.get(actor.actor as usize).map(|a| a.role);
-        let mut mains = seen
+        let mut mains = observation
             .actors
             .iter()
             .filter(|actor| role(actor).is_some_and(ActorRole::decides_outcome));
         let decisive = decisive_actor(&mut mains, outcome).cloned();
-        let (name, class, mut detail) = classify_outcome(outcome, &mut seen, decisive.as_ref());
+        let (name, class, mut detail) =
+            classify_outcome(outcome, &mut observation, decisive.as_ref());
         let limits = self.plan.as_ref().map_or(&[][..], |plan| &plan.limits);
         let failure = outcome.any_failure();
         let kind = failure.map(|failure| &failure.kind);
@@ -199,11 +204,11 @@ impl RowReader {
             signal: Signal::KILL,
             ..
         }) = kind
-            && let Some(killer) = oracle::describe_killer(&seen, limits)
+            && let Some(killer) = oracle::describe_killer(&observation, limits)
         {
             detail = format!("{detail}; killed by: {killer}");
         }
-        let known = seen.lost.is_none();
+        let is_known = observation.lost.is_none();
         let ending = decisive.as_ref().map(|main| &main.ending);
         let dead = match ending {
             Some(Ending::Signaled(signal, core)) => Some((signal.to_string(), *core)),
@@ -211,7 +216,7 @@ impl RowReader {
         };
         let number = trial.id.0;
         let signature = failure.map(|failure| &failure.signature);
-        let life = seen.load.as_deref();
+        let life = observation.load.as_deref();
         let death = life.and_then(|life| Some((life, life.death.as_ref()?)));
         Some(TrialRow {
             trial: number,
@@ -220,10 +225,12 @@ impl RowReader {
             lane: trial.lane.0,
             seed: trial.seed,
             attempt: open.attempt,
-            started: self
-                .time_of_day(at.saturating_sub(seen.elapsed))
-                .filter(|_| known),
-            seconds: known.then_some(seen.elapsed.as_secs_f64()),
+            started: if is_known {
+                self.time_of_day(time.saturating_sub(observation.elapsed))
+            } else {
+                None
+            },
+            seconds: is_known.then_some(observation.elapsed.as_secs_f64()),
             outcome: name,
             class: if trial.capture {
                 TrialClass::Capture
@@ -240,22 +247,22 @@ impl RowReader {
             },
             core_dumped: dead.as_ref().map(|(_, core)| *core),
             signal: dead.map(|(signal, _)| signal),
-            cpu_seconds: seen
+            cpu_seconds: observation
                 .actors
                 .iter()
                 .map(|actor| actor.cpu)
                 .sum::<Duration>()
                 .as_secs_f64(),
-            max_rss_kib: seen
+            max_rss_kib: observation
                 .actors
                 .iter()
                 .map(|actor| actor.max_rss)
                 .max()
                 .unwrap_or(0),
-            leaked_processes: seen.residue.process_count(),
-            leaked_objects: seen.residue.objects.len() as u64,
-            stdout_bytes: seen.actors.iter().map(|actor| actor.written.0).sum(),
-            stderr_bytes: seen.actors.iter().map(|actor| actor.written.1).sum(),
+            leaked_processes: observation.residue.process_count(),
+            leaked_objects: observation.residue.objects.len() as u64,
+            stdout_bytes: observation.actors.iter().map(|actor| actor.written.0).sum(),
+            stderr_bytes: observation.actors.iter().map(|actor| actor.written.1).sum(),
             stage: life.map(|life| life.stage),
             clients: life.map(|life| life.clients),
             requests: life.map(|life| life.sent),
@@ -266,7 +273,7 @@ impl RowReader {
             in_flight_at_death: death.map(|(_, death)| death.in_flight),
             last_words: decisive.map(|main| main.last_words).unwrap_or_default(),
             kept: self
-                .kept
+                .kept_trials
                 .binary_search(&number)
                 .is_ok()
                 .then(|| format!("trials/{number}")),
@@ -278,8 +285,8 @@ impl RowReader {
 
     /// Returns the time of day at which this working time was reached.
     fn time_of_day(&self, worked: Duration) -> Option<Timestamp> {
-        let (begun, before) = self.since;
-        let after = SignedDuration::try_from(worked.saturating_sub(before)).ok()?;
+        let (begun, worked_before) = self.started;
+        let after = SignedDuration::try_from(worked.saturating_sub(worked_before)).ok()?;
         Timestamp::from_second(begun).ok()?.checked_add(after).ok()
     }
 }

@@ -6,17 +6,19 @@ const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 
 /// Formats a past time relative to now: `3 min ago`, `yesterday 14:02`, `20 Nov 14:02`.
-pub fn relative_time(then: &Zoned, now: &Zoned) -> String {
-    let seconds = now.timestamp().as_second() - then.timestamp().as_second();
+pub fn relative_time(instant: &Zoned, now: &Zoned) -> String {
+    let seconds = now.timestamp().as_second() - instant.timestamp().as_second();
     let yesterday = now.date().yesterday().ok();
     match seconds {
         0..MINUTE => format!("{seconds} s ago"),
         MINUTE..HOUR => format!("{} min ago", seconds / MINUTE),
-        HOUR.. if then.date() == now.date() => format!("{} h ago", seconds / HOUR),
-        HOUR.. if Some(then.date()) == yesterday => then.strftime("yesterday %H:%M").to_string(),
-        0.. if then.year() == now.year() => then.strftime("%-d %b %H:%M").to_string(),
+        HOUR.. if instant.date() == now.date() => format!("{} h ago", seconds / HOUR),
+        HOUR.. if Some(instant.date()) == yesterday => {
+            instant.strftime("yesterday %H:%M").to_string()
+        }
+        0.. if instant.year() == now.year() => instant.strftime("%-d %b %H:%M").to_string(),
         // Another year, or a future time from a wrong clock.
-        _ => then.strftime("%Y-%m-%d %H:%M").to_string(),
+        _ => instant.strftime("%Y-%m-%d %H:%M").to_string(),
     }
 }
 

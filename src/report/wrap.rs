@@ -46,9 +46,9 @@ fn split_unbreakable(text: &str) -> Vec<&str> {
             }
             None => word_length(rest),
         };
-        let (unit, behind) = rest.split_at(length);
+        let (unit, remainder) = rest.split_at(length);
         units.push(unit);
-        match behind.strip_prefix(' ') {
+        match remainder.strip_prefix(' ') {
             Some(next) => rest = next,
             None => return units,
         }

@@ -13,7 +13,7 @@ impl Scenario {
     pub(super) fn plan_actors(
         &self,
         variant: &Variant,
-        at: &[&str],
+        position: &[&str],
         base: &Path,
         filling: &MatrixSubstitution<'_>,
     ) -> Result<Vec<ActorPlan>, PlanError> {
@@ -50,19 +50,26 @@ impl Scenario {
         let planned = actors.into_iter().enumerate().map(|(index, actor)| {
             let main = actor.role.decides_outcome();
             let index = index.to_string();
-            let of_actor = ["actor", index.as_str()];
+            let actor_position = ["actor", index.as_str()];
             let of_actor = if self.outline.actors.is_empty() {
                 &[][..]
             } else {
-                &of_actor
+                &actor_position
             };
-            let said = actor_words(&actor, if main && own_command { at } else { of_actor })?;
-            let mut command: Vec<Text> = said.iter().map(|word| filling.fill_text(word)).collect();
+            let words = actor_words(
+                &actor,
+                if main && own_command {
+                    position
+                } else {
+                    of_actor
+                },
+            )?;
+            let mut command: Vec<Text> = words.iter().map(|word| filling.fill_text(word)).collect();
             if main {
                 if actor.shell.is_some() && !variant.args.is_empty() {
                     return Err(refuse_at(
                         "`args` cannot be added to a `shell` line",
-                        &[at, &["args"]].concat(),
+                        &[position, &["args"]].concat(),
                         "give the variant its own `shell` line, or use `command`",
                     ));
                 }
@@ -71,12 +78,12 @@ impl Scenario {
                 command.splice(0..0, wrap.iter().map(|word| filling.fill_text(word)));
             }
             let mut env = BTreeMap::new();
-            for (at, said) in [
+            for (at, actor_words) in [
                 (&[][..], &self.program.env.0),
-                (at, &variant.env),
+                (position, &variant.env),
                 (of_actor, &actor.env),
             ] {
-                for (name, value) in said {
+                for (name, value) in actor_words {
                     if name.is_empty() || name.contains('=') {
                         return Err(refuse_at(
                             format!("`{name}` cannot be the name of a variable"),
@@ -89,18 +96,19 @@ impl Scenario {
             }
             let text =
                 |(name, value): (&String, &EnvValue)| (name.into(), fill_value(value, filling));
-            let input = actor
-                .stdin
-                .as_deref()
-                .or(self.program.stdin.as_deref().filter(|_| main));
+            let input = match &actor.stdin {
+                None if main => self.program.stdin.as_deref(),
+                own => own.as_deref(),
+            };
             Ok(ActorPlan {
                 name: actor.name,
                 role: actor.role,
                 command,
-                copies: actor
-                    .copies
-                    .or(self.trials.copies.filter(|_| main))
-                    .map_or(1, NonZeroU32::get),
+                copies: match actor.copies {
+                    None if main => self.trials.copies,
+                    own => own,
+                }
+                .map_or(1, NonZeroU32::get),
                 env: env.into_iter().map(text).collect(),
                 cwd: actor
                     .cwd
@@ -108,7 +116,7 @@ impl Scenario {
                     .into_os_string()
                     .into(),
                 stdin: input.map(|file| path(file).into_os_string().into()),
-                container: container.clone().filter(|_| main),
+                container: if main { container.clone() } else { None },
             })
         });
         planned.collect()
@@ -127,8 +135,12 @@ impl Scenario {
             .and_then(|load| Some((load, load.service.attach?)))
         {
             if short || !self.outline.actors.is_empty() {
-                let what = "`attach` and a command to start the service are both given";
-                return Err(refuse_at(what, &["load", "attach"], "give one of the two"));
+                let message = "`attach` and a command to start the service are both given";
+                return Err(refuse_at(
+                    message,
+                    &["load", "attach"],
+                    "give one of the two",
+                ));
             }
             // The command of a service that provoke did not start is unknown.
             let actor = Actor {
@@ -138,16 +150,17 @@ impl Scenario {
             return Ok(vec![actor]);
         }
         if self.outline.actors.is_empty() {
-            let without = |one: &Variant| one.command.is_none() && one.shell.is_none();
-            let missing = self.outline.variants.iter().position(without);
+            let has_no_command =
+                |variant: &Variant| variant.command.is_none() && variant.shell.is_none();
+            let missing = self.outline.variants.iter().position(has_no_command);
             if !short && (missing.is_some() || self.outline.variants.is_empty()) {
                 let index = missing.map(|index| index.to_string());
-                let at = index
+                let position = index
                     .as_ref()
                     .map_or(vec![], |index| vec!["variant", index]);
                 return Err(refuse_at(
                     "there is no command to run",
-                    &at,
+                    &position,
                     "add `command = [\"program\", \"argument\"]`, or `shell = \"a | b\"`",
                 ));
             }
@@ -169,14 +182,14 @@ impl Scenario {
         let mut names = BTreeSet::new();
         for (index, actor) in self.outline.actors.iter().enumerate() {
             if actor.name.is_empty() || !names.insert(&actor.name) {
-                let what = match actor.name.as_str() {
+                let message = match actor.name.as_str() {
                     "" => "an actor has no name".to_owned(),
                     name => format!("two actors have the name `{name}`"),
                 };
-                let at = ["actor", &index.to_string(), "name"];
+                let position = ["actor", &index.to_string(), "name"];
                 return Err(refuse_at(
-                    what,
-                    &at,
+                    message,
+                    &position,
                     "give each actor a different `name`: reports and stored files use it",
                 ));
             }
@@ -212,18 +225,18 @@ impl Scenario {
     }
 }
 
-fn actor_words(actor: &Actor, at: &[&str]) -> Result<Vec<String>, PlanError> {
+fn actor_words(actor: &Actor, position: &[&str]) -> Result<Vec<String>, PlanError> {
     match (&actor.command, &actor.shell) {
         (Some(command), None) if !command.is_empty() => Ok(command.clone()),
         (None, Some(shell)) => Ok(["sh", "-c", shell].map(str::to_owned).to_vec()),
         (Some(_), Some(_)) => Err(refuse_at(
             "`command` and `shell` are both given",
-            &[at, &["shell"]].concat(),
+            &[position, &["shell"]].concat(),
             "give one of the two",
         )),
         _ => Err(refuse_at(
             "there is no command to run",
-            &[at, &["command"]].concat(),
+            &[position, &["command"]].concat(),
             "give it a `command` or a `shell` line",
         )),
     }

@@ -27,7 +27,7 @@ struct ValuePosition<'p> {
 struct SchemaCheck<'a> {
     source: &'a str,
     schema: &'a Value,
-    found: Vec<Finding>,
+    findings: Vec<Finding>,
 }
 
 /// Returns the first error of the file, in the order of its text.
@@ -39,23 +39,23 @@ pub(super) fn find_first_fault(
     let mut check = SchemaCheck {
         source,
         schema,
-        found: Vec::new(),
+        findings: Vec::new(),
     };
-    let place = ValuePosition {
+    let position = ValuePosition {
         field: "",
         node: schema,
         table: "",
         item: false,
     };
-    check.check_table(place, schema, root, false);
+    check.check_table(position, schema, root, false);
     let start = |finding: &Finding| finding.span.as_ref().map(|span| span.start);
-    check.found.into_iter().min_by_key(start)
+    check.findings.into_iter().min_by_key(start)
 }
 
 impl SchemaCheck<'_> {
-    fn add_finding(&mut self, span: Range<usize>, what: String, helps: Vec<String>) {
-        self.found.push(Finding {
-            what,
+    fn add_finding(&mut self, span: Range<usize>, message: String, helps: Vec<String>) {
+        self.findings.push(Finding {
+            message,
             span: Some(span),
             helps,
             notes: Vec::new(),
@@ -64,17 +64,19 @@ impl SchemaCheck<'_> {
 
     fn check_value(
         &mut self,
-        place: ValuePosition<'_>,
+        position: ValuePosition<'_>,
         node: &Value,
         value: &Spanned<DeValue<'_>>,
     ) {
         let shape = resolve_link(self.schema, node);
         let span = value.span();
         let types = allowed_types(shape);
-        let here = type_name(value.get_ref());
-        let fits = |wanted: &&str| *wanted == here || (*wanted == "number" && here == "integer");
+        let type_found = type_name(value.get_ref());
+        let fits = |type_wanted: &&str| {
+            *type_wanted == type_found || (*type_wanted == "number" && type_found == "integer")
+        };
         if !types.is_empty() && !types.iter().any(fits) {
-            return self.report_mismatch(place, &types, value);
+            return self.report_mismatch(position, &types, value);
         }
         match value.get_ref() {
             DeValue::String(text) => {
@@ -87,38 +89,42 @@ impl SchemaCheck<'_> {
                     };
                     self.add_finding(
                         span,
-                        format!("`{}` cannot be `{text}`", place.field),
+                        format!("`{}` cannot be `{text}`", position.field),
                         vec![help],
                     );
                 } else if text.contains('\0') {
                     let help = "arguments, variables and paths cannot contain NUL";
-                    let what = format!("`{}` contains a NUL character", place.field);
-                    self.add_finding(span, what, vec![help.to_owned()]);
+                    let message = format!("`{}` contains a NUL character", position.field);
+                    self.add_finding(span, message, vec![help.to_owned()]);
                 }
             }
-            DeValue::Integer(number) => self.check_range(place, shape, node, number, span),
+            DeValue::Integer(number) => self.check_range(position, shape, node, number, span),
             DeValue::Array(items) => {
-                let place = ValuePosition {
+                let item_position = ValuePosition {
                     item: true,
-                    ..place
+                    ..position
                 };
                 for item in items {
-                    self.check_value(place, shape.get("items").unwrap_or(&Value::Null), item);
+                    self.check_value(
+                        item_position,
+                        shape.get("items").unwrap_or(&Value::Null),
+                        item,
+                    );
                 }
             }
             DeValue::Table(table) => {
-                let header = if place.item {
-                    let outer = place.table.trim_matches(['[', ']']);
+                let header = if position.item {
+                    let outer = position.table.trim_matches(['[', ']']);
                     let dot = if outer.is_empty() { "" } else { "." };
-                    format!("[[{outer}{dot}{}]]", place.field)
+                    format!("[[{outer}{dot}{}]]", position.field)
                 } else {
-                    format!("[{}]", place.field)
+                    format!("[{}]", position.field)
                 };
                 let headed = self.source[span.start..].starts_with('[');
                 self.check_table(
                     ValuePosition {
                         table: &header,
-                        ..place
+                        ..position
                     },
                     shape,
                     table,
@@ -131,7 +137,7 @@ impl SchemaCheck<'_> {
 
     fn check_range(
         &mut self,
-        place: ValuePosition<'_>,
+        position: ValuePosition<'_>,
         shape: &Value,
         node: &Value,
         number: &DeInteger<'_>,
@@ -143,23 +149,23 @@ impl SchemaCheck<'_> {
                 .or_else(|| shape.get(name))
                 .and_then(Value::as_i64)
         };
-        let least = bound("minimum").map(i128::from);
-        let most = bound("maximum").map_or(i128::from(u64::MAX), i128::from);
-        let limit = match least.filter(|least| value < *least) {
-            Some(least) => format!("at least {least}"),
-            None if value > most => format!("at most {most}"),
+        let min = bound("minimum").map(i128::from);
+        let max = bound("maximum").map_or(i128::from(u64::MAX), i128::from);
+        let limit = match min.filter(|min| value < *min) {
+            Some(min) => format!("at least {min}"),
+            None if value > max => format!("at most {max}"),
             None => return,
         };
         self.add_finding(
             span,
-            format!("{} must be {limit}", describe_subject(place)),
-            vec![self.example_of(place)],
+            format!("{} must be {limit}", describe_subject(position)),
+            vec![self.example_of(position)],
         );
     }
 
     fn check_table(
         &mut self,
-        place: ValuePosition<'_>,
+        position: ValuePosition<'_>,
         node: &Value,
         table: &DeTable<'_>,
         headed: bool,
@@ -171,10 +177,10 @@ impl SchemaCheck<'_> {
             .filter(|rest| rest.is_object());
         for (key, value) in table {
             let name = key.get_ref().as_ref();
-            let place = ValuePosition {
+            let entry_position = ValuePosition {
                 field: name,
                 item: false,
-                ..place
+                ..position
             };
             if name.contains('\0') {
                 let help = "names cannot contain NUL".to_owned();
@@ -187,63 +193,74 @@ impl SchemaCheck<'_> {
                 self.check_value(
                     ValuePosition {
                         node: field,
-                        ..place
+                        ..entry_position
                     },
                     field,
                     value,
                 );
             } else if let Some(any) = rest {
-                if headed && self.is_swallowed(place, value) {
-                    self.report_swallowed(place, key.span(), value);
+                if headed && self.is_swallowed(entry_position, value) {
+                    self.report_swallowed(entry_position, key.span(), value);
                 }
-                self.check_value(ValuePosition { node: any, ..place }, any, value);
+                self.check_value(
+                    ValuePosition {
+                        node: any,
+                        ..entry_position
+                    },
+                    any,
+                    value,
+                );
             } else {
-                self.report_unknown(place, key.span(), fields.unwrap_or(&Map::new()));
+                self.report_unknown(entry_position, key.span(), fields.unwrap_or(&Map::new()));
             }
         }
     }
 
     /// Returns whether this is probably a field of the scenario. A list below `[matrix]` is one only if the field is a
     /// list too: any other word may be the name of a variable.
-    fn is_swallowed(&self, place: ValuePosition<'_>, value: &Spanned<DeValue<'_>>) -> bool {
-        let Some(field) = self.top_fields().get(place.field) else {
+    fn is_swallowed(&self, position: ValuePosition<'_>, value: &Spanned<DeValue<'_>>) -> bool {
+        let Some(field) = self.top_fields().get(position.field) else {
             return false;
         };
         let list = matches!(value.get_ref(), DeValue::Array(_));
         let wants_list = allowed_types(resolve_link(self.schema, field)).contains(&"array");
-        place.table != "[matrix]" || !list || wants_list
+        position.table != "[matrix]" || !list || wants_list
     }
 
     /// Reports a field of the scenario below `[env]`, where it would be an unused variable.
     fn report_swallowed(
         &mut self,
-        place: ValuePosition<'_>,
+        position: ValuePosition<'_>,
         span: Range<usize>,
         value: &Spanned<DeValue<'_>>,
     ) {
-        let ValuePosition { field, table, .. } = place;
+        let ValuePosition { field, table, .. } = position;
         let text = self.source[value.span()].lines().next().unwrap_or_default();
         let name = table.trim_matches(['[', ']']);
         let kind = match table {
             "[matrix]" => "a variable of the matrix",
             _ => "an environment variable",
         };
-        let what = format!("`{field}` below `{table}` would be {kind}");
-        let above =
+        let message = format!("`{field}` below `{table}` would be {kind}");
+        let hint =
             format!("to set `{field}` of the scenario, move it above the first line in brackets");
-        let within = format!("to set a variable: `{name} = {{ {field} = {text} }}`");
-        let within = Some(within).filter(|_| table != "[matrix]");
-        self.add_finding(span, what, [above].into_iter().chain(within).collect());
+        let mut hints = vec![hint];
+        if table != "[matrix]" {
+            hints.push(format!(
+                "to set a variable: `{name} = {{ {field} = {text} }}`"
+            ));
+        }
+        self.add_finding(span, message, hints);
     }
 
     fn report_unknown(
         &mut self,
-        place: ValuePosition<'_>,
+        position: ValuePosition<'_>,
         span: Range<usize>,
         fields: &Map<String, Value>,
     ) {
-        let ValuePosition { field, table, .. } = place;
-        let what = match table {
+        let ValuePosition { field, table, .. } = position;
+        let message = match table {
             "" => format!("there is no field `{field}`"),
             "[rlimit]" => format!("there is no limit `{field}`"),
             table => format!("there is no field `{field}` in `{table}`"),
@@ -256,8 +273,8 @@ impl SchemaCheck<'_> {
             )
         } else if let Some(name) = known_name(field, names()) {
             did_you_mean(name, &fields[name])
-        } else if let Some(other) = self.other_table(field) {
-            format!("`{field}` is a field of `[[{other}]]`")
+        } else if let Some(other_table) = self.other_table(field) {
+            format!("`{field}` is a field of `[[{other_table}]]`")
         } else if let Some(name) = intended_name(field, names()) {
             did_you_mean(name, &fields[name])
         } else if table.is_empty() {
@@ -268,7 +285,7 @@ impl SchemaCheck<'_> {
                 list_alternatives(&names().collect::<Vec<_>>())
             )
         };
-        self.add_finding(span, what, vec![help]);
+        self.add_finding(span, message, vec![help]);
     }
 
     fn top_fields(&self) -> &Map<String, Value> {
@@ -279,47 +296,47 @@ impl SchemaCheck<'_> {
 
     /// Returns the list of tables that has this field.
     fn other_table(&self, field: &str) -> Option<&str> {
-        let found = self.top_fields().iter().find(|(_, node)| {
+        let field_entry = self.top_fields().iter().find(|(_, node)| {
             let items = node
                 .get("items")
                 .map(|items| resolve_link(self.schema, items));
             items.is_some_and(|items| items["properties"].get(field).is_some())
         });
-        found.map(|(name, _)| name.as_str())
+        field_entry.map(|(name, _)| name.as_str())
     }
 
     fn report_mismatch(
         &mut self,
-        place: ValuePosition<'_>,
+        position: ValuePosition<'_>,
         types: &[&str],
         value: &Spanned<DeValue<'_>>,
     ) {
-        let wanted: Vec<_> = types.iter().map(|name| type_words(name)).collect();
-        let here = match value.get_ref() {
+        let wanted_types: Vec<_> = types.iter().map(|name| type_words(name)).collect();
+        let type_found = match value.get_ref() {
             DeValue::Float(_) => "a fraction",
-            other => type_words(type_name(other)),
+            other_value => type_words(type_name(other_value)),
         };
-        let what = format!(
-            "{} must be {}, not {here}",
-            describe_subject(place),
-            wanted.join(" or ")
+        let message = format!(
+            "{} must be {}, not {type_found}",
+            describe_subject(position),
+            wanted_types.join(" or ")
         );
         let help = self
-            .suggest_repair(place, types, value)
-            .unwrap_or_else(|| self.example_of(place));
-        self.add_finding(value.span(), what, vec![help]);
+            .suggest_repair(position, types, value)
+            .unwrap_or_else(|| self.example_of(position));
+        self.add_finding(value.span(), message, vec![help]);
     }
 
     /// Returns the corrected form of a probable mistake.
     fn suggest_repair(
         &self,
-        place: ValuePosition<'_>,
+        position: ValuePosition<'_>,
         types: &[&str],
         value: &Spanned<DeValue<'_>>,
     ) -> Option<String> {
-        let field = place.field;
+        let field = position.field;
         let raw = self.source[value.span()].lines().next().unwrap_or_default();
-        let set = if place.item {
+        let set = if position.item {
             String::new()
         } else {
             format!("{field} = ")
@@ -329,14 +346,14 @@ impl SchemaCheck<'_> {
             (["array"], DeValue::String(text)) if field == "command" => Some(as_command(text)),
             (["array"], DeValue::String(_)) => Some(format!("it is a list: `{field} = [{raw}]`")),
             (["array"], DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_))
-                if place.table == "[matrix]" =>
+                if position.table == "[matrix]" =>
             {
                 Some(format!("it is a list: `{field} = [{raw}]`"))
             }
             (["array"], DeValue::Table(_)) => Some(format!(
                 "write `[[{field}]]` with two brackets, because there can be several"
             )),
-            (["object"], _) if place.item => Some(format!("write `[[{field}]]`, {lines}")),
+            (["object"], _) if position.item => Some(format!("write `[[{field}]]`, {lines}")),
             (["object"], DeValue::Array(_)) => {
                 Some(format!("write `[{field}]` with one bracket, {lines}"))
             }
@@ -361,23 +378,23 @@ impl SchemaCheck<'_> {
         }
     }
 
-    fn example_of(&self, place: ValuePosition<'_>) -> String {
+    fn example_of(&self, position: ValuePosition<'_>) -> String {
         field_example(
-            place.field,
-            place.node,
-            resolve_link(self.schema, place.node),
+            position.field,
+            position.node,
+            resolve_link(self.schema, position.node),
         )
     }
 }
 
 fn did_you_mean(name: &str, node: &Value) -> String {
-    let about = field_purpose(node).map(|text| format!(" {text}"));
-    format!("did you mean `{name}`?{}", about.unwrap_or_default())
+    let purpose_text = field_purpose(node).map(|text| format!(" {text}"));
+    format!("did you mean `{name}`?{}", purpose_text.unwrap_or_default())
 }
 
-fn describe_subject(place: ValuePosition<'_>) -> String {
-    let each = if place.item { "each item of " } else { "" };
-    format!("{each}`{}`", place.field)
+fn describe_subject(position: ValuePosition<'_>) -> String {
+    let item_prefix = if position.item { "each item of " } else { "" };
+    format!("{item_prefix}`{}`", position.field)
 }
 
 fn as_command(text: &str) -> String {
@@ -417,8 +434,8 @@ fn find_field<'a>(
     let shape = resolve_link(schema, node);
     table.iter().find_map(|(key, value)| {
         let name = key.get_ref().as_ref();
-        let any = shape.get("additionalProperties");
-        let field = shape["properties"].get(name).or(any)?;
+        let shape_of_rest = shape.get("additionalProperties");
+        let field = shape["properties"].get(name).or(shape_of_rest)?;
         let deeper = match value.get_ref() {
             DeValue::Table(table) => find_field(schema, field, table, span),
             DeValue::Array(items) => {
@@ -431,7 +448,7 @@ fn find_field<'a>(
             _ => None,
         };
         let inside = |outer: Range<usize>| outer.start <= span.start && span.end <= outer.end;
-        let here = inside(value.span()) || inside(key.span());
-        deeper.or_else(|| here.then_some((name, field)))
+        let is_inside = inside(value.span()) || inside(key.span());
+        deeper.or_else(|| is_inside.then_some((name, field)))
     })
 }

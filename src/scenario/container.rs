@@ -37,13 +37,20 @@ impl Scenario {
             &self.candidates.npm,
         ];
         let listed = !self.candidates.over.is_empty() || self.candidates.range.is_some();
-        let other = listed || packages.into_iter().any(Option::is_some);
-        self.outline.ask == Some(QuestionSettings::Bisect) && self.program.image.is_some() && !other
+        let has_source = listed || packages.into_iter().any(Option::is_some);
+        self.outline.ask == Some(QuestionSettings::Bisect)
+            && self.program.image.is_some()
+            && !has_source
     }
 
     /// Returns whether a trial of any variant runs in a container.
     pub(super) fn is_contained(&self) -> bool {
-        self.program.image.is_some() || self.outline.variants.iter().any(|one| one.image.is_some())
+        self.program.image.is_some()
+            || self
+                .outline
+                .variants
+                .iter()
+                .any(|variant| variant.image.is_some())
     }
 
     /// Returns the container of the main process of a variant.
@@ -62,7 +69,7 @@ impl Scenario {
             ] {
                 // Another variant may have an image.
                 _ if self.is_contained() => Ok(None),
-                said => match said.into_iter().find(|(_, said)| *said) {
+                fields => match fields.into_iter().find(|(_, is_given)| *is_given) {
                     Some((field, _)) => Err(refuse_at(
                         format!("`{field}` needs a container image"),
                         &[field],
@@ -76,27 +83,31 @@ impl Scenario {
             .program
             .engine
             .as_ref()
-            .filter(|one| !ENGINES.contains(&&***one))
+            .filter(|engine| !ENGINES.contains(&&***engine))
         {
-            let what = format!("`{engine}` is not a supported container engine");
-            return Err(refuse_at(what, &["engine"], "write `docker` or `podman`"));
+            let message = format!("`{engine}` is not a supported container engine");
+            return Err(refuse_at(
+                message,
+                &["engine"],
+                "write `docker` or `podman`",
+            ));
         }
         for (index, option) in self.program.container.iter().enumerate() {
             let name = option.split('=').next().unwrap_or_default();
-            let place = ["container", &index.to_string()];
+            let position = ["container", &index.to_string()];
             if name.is_empty() || name.starts_with('-') {
                 let hint = "write NAME=VALUE without dashes, such as memory=1g";
                 return Err(refuse_at(
                     format!("`{option}` is not an option"),
-                    &place,
+                    &position,
                     hint,
                 ));
             }
-            if let Some((_, why)) = OURS.iter().find(|(ours, _)| *ours == name) {
+            if let Some((_, reason)) = OURS.iter().find(|(option, _)| *option == name) {
                 return Err(refuse_at(
                     format!("provoke sets the option `{name}` itself"),
-                    &place,
-                    *why,
+                    &position,
+                    *reason,
                 ));
             }
         }
@@ -124,11 +135,11 @@ impl Scenario {
             .program
             .mount
             .iter()
-            .filter(|said| *said != "none")
-            .map(|said| volume_argument(&filling.fill_values(said), base));
+            .filter(|network| *network != "none")
+            .map(|network| volume_argument(&filling.fill_values(network), base));
         // A service uses the host network, so that its clients reach it directly.
-        let network = if self.is_loaded() { "host" } else { "none" };
-        let network = self.program.network.as_deref().unwrap_or(network);
+        let default_network = if self.is_loaded() { "host" } else { "none" };
+        let network = self.program.network.as_deref().unwrap_or(default_network);
         Ok(Some(Container {
             engine: self.program.engine.clone().unwrap_or_default(),
             image,
@@ -137,14 +148,16 @@ impl Scenario {
                 || self.program.cwd.is_some()
                 || variant.cwd.is_some(),
             network: network.to_owned(),
-            port: self
-                .load_port()
-                .filter(|_| !matches!(network, "host" | "none")),
+            port: if matches!(network, "host" | "none") {
+                None
+            } else {
+                self.load_port()
+            },
             options: self
                 .program
                 .container
                 .iter()
-                .map(|one| filling.fill_text(one))
+                .map(|engine| filling.fill_text(engine))
                 .collect(),
         }))
     }
@@ -168,15 +181,21 @@ impl Scenario {
 
 /// Returns the argument of `--volume`: a path alone is mounted at the same path, and relative paths are relative to
 /// those of the scenario. A name without a slash is a volume of the engine.
-fn volume_argument(said: &str, base: &Path) -> Text {
-    match said.split_once(':') {
+fn volume_argument(volume: &str, base: &Path) -> Text {
+    match volume.split_once(':') {
         None => {
-            let path = base.join(said);
+            let path = base.join(volume);
             format!("{0}:{0}", path.to_string_lossy()).into()
         }
-        Some((from, to)) if from.contains('/') || from.starts_with('.') => {
-            format!("{}:{to}", base.join(from).to_string_lossy()).into()
+        Some((host_path, container_path))
+            if host_path.contains('/') || host_path.starts_with('.') =>
+        {
+            format!(
+                "{}:{container_path}",
+                base.join(host_path).to_string_lossy()
+            )
+            .into()
         }
-        Some(_) => said.into(),
+        Some(_) => volume.into(),
     }
 }

@@ -85,13 +85,13 @@ impl From<VariantChoices> for SearchSources {
 impl SearchSources {
     /// Reverses a list whose first candidate is bad, so that the first is always good.
     pub(super) fn reverse_list(&mut self) {
-        if let VariantChoices::Places(places) = &mut self.choices {
-            places.reverse();
-            let last = u32::try_from(places.len())
+        if let VariantChoices::Places(candidates) = &mut self.choices {
+            candidates.reverse();
+            let last = u32::try_from(candidates.len())
                 .unwrap_or(u32::MAX)
                 .saturating_sub(1);
-            for known in &mut self.known {
-                known.place = last - known.place.min(last);
+            for facts in &mut self.known {
+                facts.place = last - facts.place.min(last);
             }
         }
         // The weights are for the fix: in this order, for the candidate before the one that fails.

@@ -21,7 +21,7 @@ struct ScenarioErrorParts {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Finding {
     /// One sentence, without a full stop.
-    pub(super) what: String,
+    pub(super) message: String,
     /// Position in the text; `None` if the error has no position.
     pub(super) span: Option<Range<usize>>,
     /// Hints.
@@ -47,7 +47,7 @@ impl ScenarioError {
             file,
             source,
         } = &*self.0;
-        let what = escape_control(&finding.what);
+        let message = escape_control(&finding.message);
         let file = escape_control(file);
         let notes = finding
             .notes
@@ -57,7 +57,7 @@ impl ScenarioError {
             .helps
             .iter()
             .map(|text| Level::HELP.message(escape_control(text)));
-        let title = Level::ERROR.primary_title(what);
+        let title = Level::ERROR.primary_title(message);
         let group = match (source, &finding.span) {
             (Some(source), Some(span)) => {
                 let mark = AnnotationKind::Primary.span(first_line(source, span));
@@ -78,15 +78,18 @@ impl ScenarioError {
 
     /// Returns the error, without its position and hint.
     pub fn what_is_wrong(&self) -> &str {
-        &self.0.finding.what
+        &self.0.finding.message
     }
 
     /// Returns the line and the column (in characters) of the error, both from 1.
     pub fn line_and_column(&self) -> Option<(usize, usize)> {
         let source = self.0.source.as_ref()?;
-        let before = &source[..first_line(source, self.0.finding.span.as_ref()?).start];
-        let line = before.rsplit('\n').next().unwrap_or(before);
-        Some((before.matches('\n').count() + 1, line.chars().count() + 1))
+        let text_before = &source[..first_line(source, self.0.finding.span.as_ref()?).start];
+        let line = text_before.rsplit('\n').next().unwrap_or(text_before);
+        Some((
+            text_before.matches('\n').count() + 1,
+            line.chars().count() + 1,
+        ))
     }
 }
 
@@ -101,7 +104,7 @@ impl std::error::Error for ScenarioError {}
 /// Cuts a span to its first line, and to whole characters of the text: carets under a single line are clearer than
 /// under many.
 fn first_line(source: &str, span: &Range<usize>) -> Range<usize> {
-    let boundary = |at: &usize| source.is_char_boundary(*at);
+    let boundary = |is_boundary: &usize| source.is_char_boundary(*is_boundary);
     // An error at the end of the text is shown after the last line, not on an empty one.
     let last = source.trim_end_matches(['\n', '\r']).len();
     let start = (0..=span.start.min(last)).rev().find(boundary).unwrap_or(0);
@@ -114,9 +117,9 @@ fn first_line(source: &str, span: &Range<usize>) -> Range<usize> {
 
 /// Escapes a message, but keeps its lines, so that text from a file cannot control a terminal.
 fn escape_control(text: &str) -> String {
-    let shown = |letter: char| match letter {
+    let escaped = |letter: char| match letter {
         letter if letter.is_control() => letter.escape_default().to_string(),
         letter => letter.to_string(),
     };
-    text.chars().map(shown).collect()
+    text.chars().map(escaped).collect()
 }

@@ -73,7 +73,7 @@ pub(super) fn list_alternatives(names: &[&str]) -> String {
     let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.as_slice() {
         [] => "nothing".to_owned(),
-        [only] => only.clone(),
+        [alternative] => alternative.clone(),
         [first @ .., last] => format!("{} or {last}", first.join(", ")),
     }
 }
@@ -92,8 +92,8 @@ pub(super) fn first_paragraph(text: &str) -> &str {
 
 /// Returns an example of a field and its purpose.
 pub(super) fn field_example(field: &str, node: &Value, shape: &Value) -> String {
-    let given = node["examples"].get(0).or_else(|| shape["examples"].get(0));
-    let sample = match (given, allowed_types(shape).as_slice()) {
+    let example = node["examples"].get(0).or_else(|| shape["examples"].get(0));
+    let sample = match (example, allowed_types(shape).as_slice()) {
         (Some(sample), _) => toml::Value::try_from(sample)
             .map(|sample| sample.to_string())
             .ok(),
@@ -101,11 +101,11 @@ pub(super) fn field_example(field: &str, node: &Value, shape: &Value) -> String 
         (None, ["boolean"]) => Some("true".to_owned()),
         _ => None,
     };
-    let about = field_purpose(node).or_else(|| field_purpose(shape));
-    match (sample, about) {
-        (Some(sample), Some(about)) => format!("for example `{field} = {sample}`: {about}"),
+    let purpose = field_purpose(node).or_else(|| field_purpose(shape));
+    match (sample, purpose) {
+        (Some(sample), Some(purpose)) => format!("for example `{field} = {sample}`: {purpose}"),
         (Some(sample), None) => format!("for example `{field} = {sample}`"),
-        (None, Some(about)) => format!("`{field}`: {about}"),
+        (None, Some(purpose)) => format!("`{field}`: {purpose}"),
         (None, None) => "see docs/scenario.md".to_owned(),
     }
 }

@@ -27,23 +27,23 @@ pub fn load_scenario(file: &Path) -> Result<Scenario, ScenarioError> {
     parse_scenario(&source).map_err(|finding| ScenarioError::new(file, Some(&source), finding))
 }
 
-/// Reads a scenario and makes a plan of it. `overlay` applies the settings of the command line. `around` receives the
+/// Reads a scenario and makes a plan of it. `overlay` applies the settings of the command line. `context_of` receives the
 /// resulting scenario and the directory of the file, to which relative paths refer.
 pub fn plan_file(
     file: &Path,
     overlay: impl FnOnce(&mut Scenario),
-    around: impl FnOnce(&Scenario, &Path) -> Result<PlanContext, PlanError>,
+    context_of: impl FnOnce(&Scenario, &Path) -> Result<PlanContext, PlanError>,
 ) -> Result<Plan, ScenarioError> {
     let source = read_file(file)?;
     let complain = |finding| ScenarioError::new(file, Some(&source), finding);
-    let said = parse_scenario(&source).map_err(complain)?;
-    let mut scenario = said.clone();
+    let file_scenario = parse_scenario(&source).map_err(complain)?;
+    let mut scenario = file_scenario.clone();
     overlay(&mut scenario);
-    let whole = std::path::absolute(file).map_err(|error| cannot_read(file, &error))?;
-    let around = around(&scenario, whole.parent().unwrap_or(&whole))
+    let absolute = std::path::absolute(file).map_err(|error| cannot_read(file, &error))?;
+    let context = context_of(&scenario, absolute.parent().unwrap_or(&absolute))
         .map_err(|refusal| complain(locate_refusal(&source, refusal, true)))?;
-    scenario.to_plan(around.clone()).map_err(|refusal| {
-        let by_file = said.to_plan(around).err().as_ref() == Some(&refusal);
+    scenario.to_plan(context.clone()).map_err(|refusal| {
+        let by_file = file_scenario.to_plan(context).err().as_ref() == Some(&refusal);
         complain(locate_refusal(&source, refusal, by_file))
     })
 }
@@ -62,7 +62,7 @@ impl FromStr for Scenario {
     type Err = String;
 
     fn from_str(source: &str) -> Result<Self, String> {
-        parse_scenario(source).map_err(|finding| finding.what)
+        parse_scenario(source).map_err(|finding| finding.message)
     }
 }
 
@@ -79,7 +79,7 @@ fn parse_scenario(source: &str) -> Result<Scenario, Finding> {
             .and_then(|span| schema_advice(&schema, root.get_ref(), span))
             .unwrap_or_else(|| "see docs/scenario.md".to_owned());
         Finding {
-            what: error.message().to_owned(),
+            message: error.message().to_owned(),
             span: span.or(Some(0..0)),
             helps: vec![help],
             notes: Vec::new(),
@@ -90,16 +90,16 @@ fn parse_scenario(source: &str) -> Result<Scenario, Finding> {
 /// Finds the position of a refused setting. A setting from the command line may have no position.
 fn locate_refusal(source: &str, refusal: PlanError, by_file: bool) -> Finding {
     let root = DeTable::parse(source).ok();
-    let found = root.and_then(|root| span_of(root.get_ref(), &refusal.at));
-    let start = (by_file || refusal.at.is_empty()).then_some(0..0);
+    let span = root.and_then(|root| span_of(root.get_ref(), &refusal.position));
+    let start = (by_file || refusal.position.is_empty()).then_some(0..0);
     let notes = if by_file {
         Vec::new()
     } else {
         vec!["flags of the command line win over the file".to_owned()]
     };
     Finding {
-        what: refusal.what,
-        span: found.or(start),
+        message: refusal.message,
+        span: span.or(start),
         helps: vec![refusal.hint],
         notes,
     }
@@ -127,16 +127,16 @@ fn span_of(table: &DeTable<'_>, path: &[String]) -> Option<Range<usize>> {
 }
 
 fn read_file(file: &Path) -> Result<String, ScenarioError> {
-    let at_file = |what: String, help: String| {
+    let at_file = |message: String, help: String| {
         let finding = Finding {
-            what,
+            message,
             helps: vec![help],
             ..Finding::default()
         };
         ScenarioError::new(file, None, finding)
     };
     let opened = File::open(file).map_err(|error| cannot_read(file, &error))?;
-    if opened.metadata().is_ok_and(|about| about.is_dir()) {
+    if opened.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         let inside = file.join("scenario.toml");
         let help = if inside.is_file() {
             inside
@@ -170,7 +170,7 @@ fn decode_file(file: &Path, mut bytes: Vec<u8>) -> Result<String, ScenarioError>
     String::from_utf8(bytes).map_err(|error| {
         let start = error.utf8_error().valid_up_to();
         let finding = Finding {
-            what: "the file is not UTF-8 text".to_owned(),
+            message: "the file is not UTF-8 text".to_owned(),
             span: Some(start..start + 1),
             helps: vec!["save it as UTF-8; is it the right file?".to_owned()],
             notes: Vec::new(),
@@ -181,10 +181,10 @@ fn decode_file(file: &Path, mut bytes: Vec<u8>) -> Result<String, ScenarioError>
 }
 
 fn cannot_read(file: &Path, error: &io::Error) -> ScenarioError {
-    let (what, help) = match error.kind() {
+    let (message, help) = match error.kind() {
         io::ErrorKind::NotFound => {
             let help = match similar_file(file) {
-                Some(other) => format!("did you mean `{}`?", other.to_safe()),
+                Some(similar) => format!("did you mean `{}`?", similar.to_safe()),
                 None => "give the path of a scenario file".to_owned(),
             };
             ("there is no such file".to_owned(), help)
@@ -202,7 +202,7 @@ fn cannot_read(file: &Path, error: &io::Error) -> ScenarioError {
         file,
         None,
         Finding {
-            what,
+            message,
             helps: vec![help],
             ..Finding::default()
         },
@@ -212,12 +212,12 @@ fn cannot_read(file: &Path, error: &io::Error) -> ScenarioError {
 /// Returns a scenario file with a similar name in the directory of the missing one.
 fn similar_file(file: &Path) -> Option<PathBuf> {
     let folder = file.parent()?;
-    let here = if folder.as_os_str().is_empty() {
+    let parent = if folder.as_os_str().is_empty() {
         Path::new(".")
     } else {
         folder
     };
-    let files = here
+    let files = parent
         .read_dir()
         .ok()?
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -225,8 +225,8 @@ fn similar_file(file: &Path) -> Option<PathBuf> {
     let stems: Vec<_> = files
         .filter_map(|file| file.file_stem()?.to_str().map(str::to_owned))
         .collect();
-    let wanted = file.file_stem()?.to_str()?;
-    let stem = nearest_name(wanted, stems.iter().map(String::as_str))?;
+    let wanted_stem = file.file_stem()?.to_str()?;
+    let stem = nearest_name(wanted_stem, stems.iter().map(String::as_str))?;
     Some(folder.join(format!("{stem}.toml")))
 }
 

@@ -10,8 +10,11 @@ impl Scenario {
         let alike = |hook: &&String| !self.mentions_variable(hook);
         let once = |hook: &Option<String>| hook.as_ref().filter(alike).map(Text::from);
         let single = |hook: &Option<String>| {
-            let hook = hook.as_ref().filter(|_| self.program.matrix.0.is_empty());
-            hook.map(Text::from)
+            if self.program.matrix.0.is_empty() {
+                hook.as_ref().map(Text::from)
+            } else {
+                None
+            }
         };
         Hooks {
             setup: once(&self.program.setup),
@@ -27,7 +30,7 @@ impl Scenario {
         let text = |hook: &String| filling.fill_text(hook);
         let differs = |hook: &&String| self.mentions_variable(hook);
         let varies = |_: &&String| self.fills_variants();
-        let around = |own: &Option<String>, general: &Option<String>| {
+        let wrap = |own: &Option<String>, general: &Option<String>| {
             let general = general.as_ref().filter(varies);
             own.as_ref().or(general).map(text)
         };
@@ -47,8 +50,8 @@ impl Scenario {
         };
         Hooks {
             setup: setup.as_ref().map(text),
-            prepare: around(&variant.prepare, &self.program.prepare),
-            conclude: around(&variant.conclude, &self.program.conclude),
+            prepare: wrap(&variant.prepare, &self.program.prepare),
+            conclude: wrap(&variant.conclude, &self.program.conclude),
             cleanup: cleanup.as_ref().map(text),
             cwd: None,
         }

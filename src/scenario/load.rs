@@ -22,7 +22,7 @@ const REQUESTS: u64 = 2000;
 /// Default number of requests per trial for each client of the highest level of a search, which takes many trials, and
 /// the least number in all.
 const REQUESTS_PER_CLIENT: u64 = 20;
-const LEAST_REQUESTS: u64 = 200;
+const MIN_REQUESTS: u64 = 200;
 /// Default warm-up, with one client.
 const WARM_UP: WarmUp = WarmUp {
     requests: 20,
@@ -60,7 +60,7 @@ pub struct AttachedProcess(pub Option<i32>);
 impl Scenario {
     /// Returns the load of a plan.
     pub(super) fn plan_load(&self, base: &Path) -> Result<Option<model::LoadPlan>, PlanError> {
-        let Some(said) = &self.load else {
+        let Some(load) = &self.load else {
             if !self.outline.requests.is_empty() && self.loaded.is_none() {
                 let hint = "add a target: [load] url = \"http://127.0.0.1:8080\"";
                 return Err(refuse_at(
@@ -71,12 +71,12 @@ impl Scenario {
             }
             return Ok(self.loaded.clone());
         };
-        self.check_fields_of_load(said)?;
-        let before = self.loaded.as_ref();
+        self.check_fields_of_load(load)?;
+        let earlier_plan = self.loaded.as_ref();
         let file = |path: &PathBuf| Text::from(base.join(path).as_path());
-        let target = said.plan_target(before, &file)?;
-        let (requests, target) = self.planned_requests(said, before, target, base)?;
-        let defaults = before.cloned().unwrap_or_else(|| model::LoadPlan {
+        let target = load.plan_target(earlier_plan, &file)?;
+        let (requests, target) = self.planned_requests(load, earlier_plan, target, base)?;
+        let defaults = earlier_plan.cloned().unwrap_or_else(|| model::LoadPlan {
             owner: ServiceOwner::Provoke,
             target: TargetPlan::default(),
             requests: Vec::new(),
@@ -93,49 +93,49 @@ impl Scenario {
             log_all: false,
         });
         let span =
-            |said: Option<DurationValue>, default: Duration| said.map_or(default, |span| span.0);
+            |given: Option<DurationValue>, default: Duration| given.map_or(default, |span| span.0);
         Ok(Some(model::LoadPlan {
-            owner: match said.service.attach {
+            owner: match load.service.attach {
                 Some(AttachedProcess(Some(pid))) => ServiceOwner::Process(pid),
                 Some(AttachedProcess(None)) => ServiceOwner::Somebody,
                 None => defaults.owner.clone(),
             },
             target,
             requests,
-            rows: said
+            rows: load
                 .traffic
                 .rows
                 .as_ref()
                 .map(file)
                 .or(defaults.rows.clone()),
-            pace: said.plan_pace(defaults.pace)?,
-            amount: match (said.traffic.requests, said.traffic.time) {
+            pace: load.plan_pace(defaults.pace)?,
+            amount: match (load.traffic.requests, load.traffic.time) {
                 (Some(_), Some(_)) => {
                     let hint = "give one of the two";
-                    let what = "`requests` and `time` are both given";
-                    return Err(refuse_at(what, &["load", "time"], hint));
+                    let message = "`requests` and `time` are both given";
+                    return Err(refuse_at(message, &["load", "time"], hint));
                 }
                 (Some(requests), None) => model::LoadLimit::Requests(requests.get()),
                 (None, Some(time)) => model::LoadLimit::Time(time.0),
-                (None, None) if before.is_none() && self.has_load_levels() => {
-                    model::LoadLimit::Requests(said.default_requests())
+                (None, None) if earlier_plan.is_none() && self.has_load_levels() => {
+                    model::LoadLimit::Requests(load.default_requests())
                 }
                 (None, None) => defaults.amount,
             },
             warm_up: WarmUp {
-                requests: said
+                requests: load
                     .traffic
                     .warm_requests
                     .unwrap_or(defaults.warm_up.requests),
                 ..defaults.warm_up
             },
-            think: span(said.traffic.think, defaults.think),
-            spread: span(said.traffic.spread, defaults.spread),
-            settle: span(said.service.quiet_time, defaults.settle),
-            ready: said.plan_ready(&defaults)?,
-            ready_limit: span(said.service.ready_limit, defaults.ready_limit),
-            hang_after: span(said.service.hang_after, defaults.hang_after),
-            log_all: said.connection.log_requests.unwrap_or(defaults.log_all),
+            think: span(load.traffic.think, defaults.think),
+            spread: span(load.traffic.spread, defaults.spread),
+            settle: span(load.service.quiet_time, defaults.settle),
+            ready: load.plan_ready(&defaults)?,
+            ready_limit: span(load.service.ready_limit, defaults.ready_limit),
+            hang_after: span(load.service.hang_after, defaults.hang_after),
+            log_all: load.connection.log_requests.unwrap_or(defaults.log_all),
         }))
     }
 
@@ -153,7 +153,7 @@ impl Scenario {
             ("ok", self.judge.ok.is_some()),
             ("skip", self.judge.skip.is_some()),
         ];
-        if let Some((field, _)) = codes.iter().find(|(_, said)| *said)
+        if let Some((field, _)) = codes.iter().find(|(_, is_given)| *is_given)
             && self.loaded.is_none()
         {
             return Err(refuse_at(
@@ -180,7 +180,7 @@ impl Scenario {
                 .as_ref()
                 .map(|path| path.to_string_lossy().into_owned()),
         ];
-        let before = self.loaded.iter().map(|load| load.target.base.clone());
+        let earlier_urls = self.loaded.iter().map(|load| load.target.base.clone());
         let apart = |target: &String| {
             ["{slot}", "{trial}"]
                 .iter()
@@ -191,8 +191,8 @@ impl Scenario {
             && !target
                 .into_iter()
                 .flatten()
-                .chain(before)
-                .any(|one| apart(&one))
+                .chain(earlier_urls)
+                .any(|url| apart(&url))
         {
             return Err(refuse_at(
                 "parallel trials of the service would listen on the same address",
@@ -206,28 +206,30 @@ impl Scenario {
     /// Returns the kinds of requests, and the target without the path of a single request.
     fn planned_requests(
         &self,
-        said: &Load,
-        before: Option<&model::LoadPlan>,
+        load: &Load,
+        earlier_plan: Option<&model::LoadPlan>,
         mut target: TargetPlan,
         base: &Path,
     ) -> Result<(Vec<RequestPlan>, TargetPlan), PlanError> {
-        if let (true, None, Some(before)) =
-            (self.outline.requests.is_empty(), &said.traffic.url, before)
-        {
+        if let (true, None, Some(before)) = (
+            self.outline.requests.is_empty(),
+            &load.traffic.url,
+            earlier_plan,
+        ) {
             return Ok((before.requests.clone(), target));
         }
         let lone = match self.outline.requests.as_slice() {
             [] => Some(Request::default()),
-            [one] if one.path.is_none() && one.raw.is_none() => Some(one.clone()),
+            [request] if request.path.is_none() && request.raw.is_none() => Some(request.clone()),
             _ => None,
         };
         if let Some(lone) = lone {
-            let path = path_of(&target.base).to_owned();
-            target.base.truncate(target.base.len() - path.len());
-            let path = if path.is_empty() {
+            let base_path = path_of(&target.base).to_owned();
+            target.base.truncate(target.base.len() - base_path.len());
+            let path = if base_path.is_empty() {
                 "/".to_owned()
             } else {
-                path
+                base_path
             };
             let request = Request {
                 path: Some(path),
@@ -240,7 +242,7 @@ impl Scenario {
             .requests
             .iter()
             .enumerate()
-            .map(|(index, one)| one.to_plan(index, base))
+            .map(|(index, request)| request.to_plan(index, base))
             .collect();
         while target.base.ends_with('/') {
             target.base.pop();
@@ -263,21 +265,21 @@ impl Scenario {
         variants: &[VariantPlan],
     ) -> Result<Vec<VariantPlan>, PlanError> {
         let [service] = variants else {
-            let what = "several load levels work for one variant only";
+            let message = "several load levels work for one variant only";
             let hint =
                 "leave the variants out; or give one number of clients, to compare the variants";
-            return Err(refuse_at(what, &["load", "clients"], hint));
+            return Err(refuse_at(message, &["load", "clients"], hint));
         };
         let said = self.load.as_ref();
         if let Some(load) = said.filter(|load| load.traffic.rate.is_some()) {
-            let what = format!(
+            let message = format!(
                 "load levels and a rate of {} are both given",
                 load.traffic
                     .rate
                     .as_ref()
                     .map_or(String::new(), ToString::to_string)
             );
-            return Err(refuse_at(what, &["load", "rate"], "give one of the two"));
+            return Err(refuse_at(message, &["load", "rate"], "give one of the two"));
         }
         let clients = said.and_then(|load| load.traffic.clients.clone());
         let levels = clients
@@ -293,18 +295,18 @@ impl Scenario {
 
     /// Returns the failure rate of a failing level, in millionths.
     pub(super) fn detection_rate(&self) -> u32 {
-        let said = self.load.as_ref().and_then(|load| load.traffic.detect);
-        said.map_or(DETECT, |rate| rate.0)
+        let rate_given = self.load.as_ref().and_then(|load| load.traffic.detect);
+        rate_given.map_or(DETECT, |rate| rate.0)
     }
 }
 
 impl Load {
     fn plan_target(
         &self,
-        before: Option<&model::LoadPlan>,
+        earlier_plan: Option<&model::LoadPlan>,
         file: &impl Fn(&PathBuf) -> Text,
     ) -> Result<TargetPlan, PlanError> {
-        let defaults = before.map_or_else(
+        let defaults = earlier_plan.map_or_else(
             || TargetPlan {
                 connect_limit: CONNECT_LIMIT,
                 request_limit: REQUEST_LIMIT,
@@ -318,25 +320,25 @@ impl Load {
             (None, _) => defaults.base,
         };
         if !base.starts_with("http://") && !base.starts_with("https://") {
-            let what = if base.is_empty() {
+            let message = if base.is_empty() {
                 "the load has no target URL".to_owned()
             } else {
                 format!("invalid target URL `{base}`: it must begin with `http://` or `https://`")
             };
             let hint = "add the URL to send requests to, such as http://127.0.0.1:8080/classify";
-            return Err(refuse_at(what, &["load", "url"], hint));
+            return Err(refuse_at(message, &["load", "url"], hint));
         }
         let identity = match (&self.connection.certificate, &self.connection.key) {
             (Some(certificate), Some(key)) => Some((file(certificate), file(key))),
             (None, None) => defaults.identity,
             _ => {
-                let what = "`certificate` and `key` belong together, and only one is given";
+                let message = "`certificate` and `key` belong together, and only one is given";
                 let hint = "give both `certificate` and `key`";
-                return Err(refuse_at(what, &["load", "certificate"], hint));
+                return Err(refuse_at(message, &["load", "certificate"], hint));
             }
         };
         let span =
-            |said: Option<DurationValue>, default: Duration| said.map_or(default, |span| span.0);
+            |given: Option<DurationValue>, default: Duration| given.map_or(default, |span| span.0);
         Ok(TargetPlan {
             base,
             unix: self.connection.unix.as_ref().map(file).or(defaults.unix),
@@ -366,7 +368,7 @@ impl Load {
         let highest = levels
             .and_then(|levels| levels.last().copied())
             .unwrap_or(0);
-        (u64::from(highest) * REQUESTS_PER_CLIENT).clamp(LEAST_REQUESTS, REQUESTS)
+        (u64::from(highest) * REQUESTS_PER_CLIENT).clamp(MIN_REQUESTS, REQUESTS)
     }
 
     fn plan_pace(&self, default: RequestPace) -> Result<RequestPace, PlanError> {
@@ -416,7 +418,7 @@ impl Load {
 /// Returns the part of a URL after host and port.
 fn path_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.find('/').map_or("", |at| &rest[at..])
+    rest.find('/').map_or("", |position| &rest[position..])
 }
 
 #[cfg(test)]
@@ -442,8 +444,8 @@ mod tests {
         plan.map_err(|refusal| {
             format!(
                 "{} at {}: {}",
-                refusal.what,
-                refusal.at.join("."),
+                refusal.message,
+                refusal.position.join("."),
                 refusal.hint
             )
         })

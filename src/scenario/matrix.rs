@@ -12,7 +12,7 @@ use std::str::FromStr;
 use toml::Spanned;
 
 /// Maximum number of variants; more of them are probably a mistake.
-const MOST_VARIANTS: usize = 256;
+const MAX_VARIANTS: usize = 256;
 /// Marks that provoke fills in for each trial.
 const OWN: [&str; 5] = ["trial", "slot", "seed", "dir", "variant"];
 
@@ -54,13 +54,17 @@ impl FromStr for MatrixVariable {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, levels) = text
+        let (name, levels_text) = text
             .split_once('=')
             .ok_or("write NAME=VALUE,VALUE, such as threads=1,8")?;
-        let levels = levels.split(',').filter(|_| !levels.is_empty());
+        let levels = if levels_text.is_empty() {
+            Vec::new()
+        } else {
+            levels_text.split(',').map(str::to_owned).collect()
+        };
         Ok(Self {
             name: name.to_owned(),
-            levels: levels.map(str::to_owned).collect(),
+            levels,
         })
     }
 }
@@ -68,9 +72,9 @@ impl FromStr for MatrixVariable {
 impl<'de> Deserialize<'de> for Matrix {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         // The parser sorts tables by name, so their order is taken from the text.
-        let said = BTreeMap::<String, Spanned<Vec<MatrixValue>>>::deserialize(from)?;
-        let mut said: Vec<_> = said.into_iter().collect();
-        said.sort_by_key(|(_, levels)| levels.span().start);
+        let entries = BTreeMap::<String, Spanned<Vec<MatrixValue>>>::deserialize(from)?;
+        let mut sorted_entries: Vec<_> = entries.into_iter().collect();
+        sorted_entries.sort_by_key(|(_, levels)| levels.span().start);
         let variable = |(name, levels): (String, Spanned<Vec<MatrixValue>>)| MatrixVariable {
             name,
             levels: levels
@@ -79,7 +83,7 @@ impl<'de> Deserialize<'de> for Matrix {
                 .map(|level| level.0)
                 .collect(),
         };
-        Ok(Self(said.into_iter().map(variable).collect()))
+        Ok(Self(sorted_entries.into_iter().map(variable).collect()))
     }
 }
 
@@ -163,9 +167,9 @@ impl<'a> MatrixSubstitution<'a> {
     pub(super) fn fill_values(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
-        while let Some(at) = rest.find('{') {
-            out.push_str(&rest[..at]);
-            rest = &rest[at..];
+        while let Some(position) = rest.find('{') {
+            out.push_str(&rest[..position]);
+            rest = &rest[position..];
             match self
                 .values
                 .iter()
@@ -193,8 +197,11 @@ impl<'a> MatrixSubstitution<'a> {
 
     /// Returns the variables whose marks did not occur so far, which are set in the environment.
     pub(super) fn environment_variables(&self) -> Result<Vec<(Text, Text)>, PlanError> {
-        let used = self.used.borrow();
-        let unused = self.values.iter().filter(|(name, _)| !used.contains(name));
+        let used_variables = self.used.borrow();
+        let unused = self
+            .values
+            .iter()
+            .filter(|(name, _)| !used_variables.contains(name));
         let variable = |(name, value): &(&str, &str)| {
             if name.contains('-') {
                 return Err(refuse_at(
@@ -225,31 +232,31 @@ impl Scenario {
     /// Returns every combination of the matrix: the last variable changes first.
     pub(super) fn all_combinations(&self) -> Result<Vec<Combination<'_>>, PlanError> {
         self.check_matrix()?;
-        let mut all = vec![Combination::default()];
+        let mut combinations = vec![Combination::default()];
         for variable in &self.program.matrix.0 {
             let mut longer = Vec::new();
-            for one in &all {
+            for combination in &combinations {
                 for (index, level) in (0..).zip(&variable.levels) {
-                    let mut one = one.clone();
-                    one.levels.push(index);
-                    one.values.push((&variable.name, level));
-                    longer.push(one);
+                    let mut extended = combination.clone();
+                    extended.levels.push(index);
+                    extended.values.push((&variable.name, level));
+                    longer.push(extended);
                 }
             }
-            all = longer;
+            combinations = longer;
         }
-        Ok(all)
+        Ok(combinations)
     }
 
     fn check_matrix(&self) -> Result<(), PlanError> {
         let mut names = BTreeSet::new();
         let mut variants = self.outline.variants.len().max(1);
         for MatrixVariable { name, levels } in &self.program.matrix.0 {
-            let at = ["matrix", name.as_str()];
+            let position = ["matrix", name.as_str()];
             if OWN.contains(&name.as_str()) {
                 return Err(refuse_at(
                     format!("`{{{name}}}` is a placeholder of provoke"),
-                    &at,
+                    &position,
                     "rename the variable",
                 ));
             }
@@ -258,39 +265,39 @@ impl Scenario {
             if !name.starts_with(begins) || !name.chars().all(letter) {
                 return Err(refuse_at(
                     format!("`{name}` cannot be the name of a variable"),
-                    &at,
+                    &position,
                     "use letters, digits, `_` and `-`, and begin with a letter or `_`",
                 ));
             }
             if !names.insert(name) {
                 return Err(refuse_at(
                     format!("`{name}` is given twice"),
-                    &at,
+                    &position,
                     format!("give all values together: {name}=VALUE,VALUE"),
                 ));
             }
             if levels.is_empty() {
                 return Err(refuse_at(
                     format!("`{name}` has no values"),
-                    &at,
+                    &position,
                     format!(
                         "give the values to try: -L {name}=1,8, or `{name} = [\"1\", \"8\"]` in a file"
                     ),
                 ));
             }
-            let mut known = BTreeSet::new();
-            if let Some(again) = levels.iter().position(|level| !known.insert(level)) {
+            let mut known_levels = BTreeSet::new();
+            if let Some(duplicate) = levels.iter().position(|level| !known_levels.insert(level)) {
                 return Err(refuse_at(
-                    format!("`{name}` has the value `{}` twice", levels[again]),
-                    &[at[0], at[1], &again.to_string()],
+                    format!("`{name}` has the value `{}` twice", levels[duplicate]),
+                    &[position[0], position[1], &duplicate.to_string()],
                     "to run more trials of it, use `runs`",
                 ));
             }
             variants = variants.saturating_mul(levels.len());
         }
-        if variants > MOST_VARIANTS && !self.program.matrix.0.is_empty() {
+        if variants > MAX_VARIANTS && !self.program.matrix.0.is_empty() {
             return Err(refuse_at(
-                format!("there are {variants} combinations; the maximum is {MOST_VARIANTS}"),
+                format!("there are {variants} combinations; the maximum is {MAX_VARIANTS}"),
                 &["matrix"],
                 "vary fewer variables at a time, the most likely ones first",
             ));
@@ -309,7 +316,7 @@ impl Scenario {
                 .outline
                 .variants
                 .iter()
-                .map(|one| one.name.clone())
+                .map(|name| name.name.clone())
                 .collect(),
         };
         let listed = Some(listed).filter(|factor| !factor.levels.is_empty());
@@ -328,9 +335,10 @@ impl Scenario {
             .0
             .iter()
             .map(|variable| variable.name.as_str());
-        let own = CHOSEN.into_iter().filter(|_| self.is_a_search());
-        let mut names = names.chain(own);
-        names.any(|name| text.contains(&format!("{{{name}}}")))
+        let chosen = if self.is_a_search() { &CHOSEN[..] } else { &[] };
+        names
+            .chain(chosen.iter().copied())
+            .any(|name| text.contains(&format!("{{{name}}}")))
     }
 
     /// Returns whether one description is filled in for several variants.
@@ -342,7 +350,7 @@ impl Scenario {
 /// Sets the variables of a process; variables of the matrix take precedence.
 pub(super) fn set_variables(env: &mut Vec<(Text, Option<Text>)>, variables: &[(Text, Text)]) {
     for (name, value) in variables {
-        env.retain(|(known, _)| known != name);
+        env.retain(|(other_name, _)| other_name != name);
         env.push((name.clone(), Some(value.clone())));
     }
     env.sort();

@@ -20,11 +20,11 @@ pub const DEFAULT_RUNS: u64 = 100;
 /// Default time limit if no number of trials is given.
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(600);
 /// Maximum number of parallel trials; more of them are probably a mistake.
-const MOST_LANES: u32 = 4096;
+const MAX_LANES: u32 = 4096;
 const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 const DEFAULT_LEAK_GRACE: Duration = Duration::from_secs(2);
 /// Minimum memory limit: the slot, which is in the same cgroup, needs some of it.
-const LEAST_MEMORY: u64 = 8 << 20;
+const MIN_MEMORY: u64 = 8 << 20;
 const DEFAULT_KEPT: u64 = 5;
 /// Timeout of a service trial; its clients detect a hang earlier.
 const LONG_LIFE: Duration = Duration::from_secs(24 * 3600);
@@ -47,21 +47,21 @@ impl Scenario {
     }
 
     /// Makes a plan, and adds the defaults.
-    pub fn to_plan(&self, around: PlanContext) -> Result<Plan, PlanError> {
+    pub fn to_plan(&self, context: PlanContext) -> Result<Plan, PlanError> {
         let (jobs, waves) = self.plan_jobs()?;
         self.check_patterns()?;
-        let space = self.search_space(&around)?;
+        let space = self.search_space(&context)?;
         let variants = match &space {
             Some(space) => vec![space.variant_of_choice(&space.failing_choice())],
-            None => self.plan_variants(&around.base)?,
+            None => self.plan_variants(&context.base)?,
         };
-        let load = self.plan_load(&around.base)?;
+        let load = self.plan_load(&context.base)?;
         let variants = match self.asked_question() {
             QuestionSettings::Ramp => self.level_variants(&variants)?,
             _ => variants,
         };
-        let question = self.plan_question(&variants, around.baseline)?;
-        let made = space
+        let question = self.plan_question(&variants, context.baseline)?;
+        let is_made = space
             .as_ref()
             .is_some_and(|space| space.template.make.is_some());
         let commands = variants.iter().flat_map(|variant| &variant.actors);
@@ -87,13 +87,13 @@ impl Scenario {
             environment: if clear && !self.is_contained() {
                 Vec::new()
             } else {
-                around.environment
+                context.environment
             },
             hooks: Hooks {
                 // The hooks for all variants do not run in the directory of one variant.
-                cwd: made.then(|| {
+                cwd: is_made.then(|| {
                     let cwd = self.program.cwd.as_deref().unwrap_or(Path::new(""));
-                    around.base.join(cwd).as_path().into()
+                    context.base.join(cwd).as_path().into()
                 }),
                 ..self.common_hooks()
             },
@@ -150,14 +150,14 @@ impl Scenario {
             jobs,
             waves,
             warmup: self.trials.warmup.unwrap_or(0),
-            held: around.held.map(Box::new),
+            held: context.held.map(Box::new),
             delay: self.trials.delay.map_or(Duration::ZERO, |span| span.0),
             alpha: self
                 .stop
                 .conf
                 .map_or(Alpha::default(), |confidence| confidence.0),
             expect: self.plan_expectation()?,
-            seed: self.trials.seed.unwrap_or(around.seed),
+            seed: self.trials.seed.unwrap_or(context.seed),
             keep: self.evidence.keep.unwrap_or_default(),
             keep_per_sig: self.evidence.keep_per_sig.unwrap_or(DEFAULT_KEPT),
             capture,
@@ -170,16 +170,16 @@ impl Scenario {
     /// Returns the memory limit of all processes of a trial together.
     fn memory_limit(&self) -> Result<Option<u64>, PlanError> {
         let bytes = self.program.memory.and_then(|amount| amount.0);
-        if bytes.is_some_and(|bytes| bytes < LEAST_MEMORY) {
-            let what = "a trial needs at least 8M of memory";
+        if bytes.is_some_and(|bytes| bytes < MIN_MEMORY) {
+            let message = "a trial needs at least 8M of memory";
             let hint = "write an amount such as 500M or 2G";
-            return Err(refuse_at(what, &["memory"], hint));
+            return Err(refuse_at(message, &["memory"], hint));
         }
         let of_container = |option: &String| option.starts_with("memory=");
         if bytes.is_some() && self.program.container.iter().any(of_container) {
-            let what = "`memory` is given twice";
+            let message = "`memory` is given twice";
             let hint = "leave it out of `container`: `memory` limits containers too";
-            return Err(refuse_at(what, &["memory"], hint));
+            return Err(refuse_at(message, &["memory"], hint));
         }
         Ok(bytes)
     }
@@ -195,7 +195,7 @@ impl Scenario {
             .filter(|(name, _)| name.to_resource() == Resource::Core)
             .map(|(_, amount)| amount.0)
             .next();
-        let by_signature = |only: &OnlyRule| matches!(only.0, BugFilter::Signature(_));
+        let by_signature = |rule: &OnlyRule| matches!(rule.0, BugFilter::Signature(_));
         let implied = match limit {
             Some(Some(0)) => CaptureMode::Off,
             Some(_) => CaptureMode::On,
@@ -220,9 +220,9 @@ impl Scenario {
                 &["wave"],
                 "give one of the two: a wave of N implies N jobs",
             )),
-            (jobs, wave) if jobs.max(wave).is_some_and(|lanes| lanes.get() > MOST_LANES) => {
+            (jobs, wave) if jobs.max(wave).is_some_and(|lanes| lanes.get() > MAX_LANES) => {
                 Err(refuse_at(
-                    format!("at most {MOST_LANES} trials can run in parallel"),
+                    format!("at most {MAX_LANES} trials can run in parallel"),
                     &[if wave.is_some() { "wave" } else { "jobs" }],
                     "for more load within a trial, use `copies`",
                 ))
@@ -234,19 +234,21 @@ impl Scenario {
 
     /// Compiles all patterns together, as they will be used: each may be valid and all together too large.
     fn check_patterns(&self) -> Result<(), PlanError> {
-        let all = self
+        let patterns = self
             .judge
             .fail_if_out
             .iter()
             .chain(&self.judge.ok_if_out)
             .map(|pattern| &pattern.0);
-        regex::bytes::RegexSet::new(all).map(drop).map_err(|_| {
-            refuse_at(
-                "the output patterns together are too large",
-                &["fail-if-out"],
-                "make counted repetitions such as `{1,80}` shorter, or use fewer patterns",
-            )
-        })
+        regex::bytes::RegexSet::new(patterns)
+            .map(drop)
+            .map_err(|_| {
+                refuse_at(
+                    "the output patterns together are too large",
+                    &["fail-if-out"],
+                    "make counted repetitions such as `{1,80}` shorter, or use fewer patterns",
+                )
+            })
     }
 
     fn plan_stop(&self, question: &Question) -> Result<StopLimits, PlanError> {
@@ -279,11 +281,14 @@ impl Scenario {
         let bounded = self.trials.runs.is_some() || self.stop.duration.is_some();
         let open_ended =
             failures.is_some() || self.stop.width.is_some() || self.judge.max_rate.is_some();
-        let (runs, time) = self.default_limits(question, open_ended);
-        let default = time.filter(|_| !bounded).map(DurationValue);
-        let duration = self.stop.duration.or(default);
+        let (default_runs, default_time) = if bounded {
+            (None, None)
+        } else {
+            self.default_limits(question, open_ended)
+        };
+        let duration = self.stop.duration.or(default_time.map(DurationValue));
         Ok(StopLimits {
-            trials: self.trials.runs.or(runs.filter(|_| !bounded)),
+            trials: self.trials.runs.or(default_runs),
             failures,
             width: self.stop.width.map(|rate| rate.0),
             duration_us: duration.map(DurationValue::to_micros),
@@ -322,19 +327,29 @@ impl Scenario {
             }
         }
         for (index, variant) in (0..).zip(&self.outline.variants) {
-            let at = ["variant", &index.to_string()];
+            let position = ["variant", &index.to_string()];
             if variant.name.is_empty() || !names.insert(&variant.name) {
-                let what = match variant.name.as_str() {
+                let message = match variant.name.as_str() {
                     "" => "a variant has no name".to_owned(),
                     name => format!("two variants have the name `{name}`"),
                 };
-                let at = [at[0], at[1], "name"];
-                return Err(refuse_at(what, &at, "give each variant a different `name`"));
+                let name_position = [position[0], position[1], "name"];
+                return Err(refuse_at(
+                    message,
+                    &name_position,
+                    "give each variant a different `name`",
+                ));
             }
             for combination in &combinations {
                 let listed = (!combination.levels.is_empty()).then_some(index);
                 let levels = listed.into_iter().chain(combination.levels.iter().copied());
-                plans.push(self.plan_variant(variant, &at, combination, levels.collect(), base)?);
+                plans.push(self.plan_variant(
+                    variant,
+                    &position,
+                    combination,
+                    levels.collect(),
+                    base,
+                )?);
             }
         }
         Ok(plans)
@@ -344,15 +359,15 @@ impl Scenario {
     pub(super) fn plan_variant(
         &self,
         variant: &Variant,
-        at: &[&str],
+        position: &[&str],
         combination: &Combination<'_>,
         levels: Vec<u32>,
         base: &Path,
     ) -> Result<VariantPlan, PlanError> {
         let filling = MatrixSubstitution::new(combination);
-        let mut actors = self.plan_actors(variant, at, base, &filling)?;
+        let mut actors = self.plan_actors(variant, position, base, &filling)?;
         let hooks = self.own_hooks(variant, &filling);
-        let edits = variant_edits(variant, at, base, &filling)?;
+        let edits = variant_edits(variant, position, base, &filling)?;
         let variables = filling.environment_variables()?;
         for actor in &mut actors {
             set_variables(&mut actor.env, &variables);
@@ -372,10 +387,10 @@ impl Scenario {
     }
 }
 
-fn contains_bytes(word: &Text, part: &[u8]) -> bool {
+fn contains_bytes(word: &Text, needle: &[u8]) -> bool {
     word.as_bytes()
-        .windows(part.len())
-        .any(|window| window == part)
+        .windows(needle.len())
+        .any(|window| window == needle)
 }
 
 #[cfg(test)]

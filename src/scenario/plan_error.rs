@@ -2,12 +2,12 @@
 
 /// Why a scenario cannot be made into a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what}")]
+#[error("{message}")]
 pub struct PlanError {
     /// The error.
-    pub what: String,
+    pub message: String,
     /// The field, as a path of keys and indices.
-    pub at: Vec<String>,
+    pub position: Vec<String>,
     /// A hint.
     pub hint: String,
 }
@@ -24,10 +24,10 @@ pub(super) fn refuse_at(
     at: &[&str],
     hint: impl Into<String>,
 ) -> PlanError {
-    let at = at.iter().map(ToString::to_string).collect();
+    let position_parts = at.iter().map(ToString::to_string).collect();
     PlanError {
-        what: what.into(),
-        at,
+        message: what.into(),
+        position: position_parts,
         hint: hint.into(),
     }
 }

@@ -96,7 +96,7 @@ impl Scenario {
             ..self.bisect.clone()
         };
         let conditions = self.baseline.accept_different_conditions;
-        let others = [
+        let fields = [
             (
                 ask == Confirm,
                 first_given(&self.confirm),
@@ -146,24 +146,24 @@ impl Scenario {
                 "use `provoke bisect` or `provoke reduce`",
             ),
         ];
-        for (is_for_question, field, what, hint) in others {
+        for (is_for_question, field, message, hint) in fields {
             if let (false, Some(field)) = (is_for_question, field) {
-                return Err(refuse_at(format!("`{field}` {what}"), &[&field], hint));
+                return Err(refuse_at(format!("`{field}` {message}"), &[&field], hint));
             }
         }
         let name = ask.name();
         if matches!(ask, Rate | Compare) && self.count.any_failure.is_some() {
-            let what = format!("`{name}` counts every failure unless `only` is given");
-            return Err(refuse_at(what, &["any-failure"], "leave it out"));
+            let message = format!("`{name}` counts every failure unless `only` is given");
+            return Err(refuse_at(message, &["any-failure"], "leave it out"));
         }
         if matches!(ask, Rate | Ramp) && self.count.ignore_earlier_runs.is_some() {
-            let what = format!("`{name}` never counts earlier runs");
-            return Err(refuse_at(what, &["ignore-earlier-runs"], "leave it out"));
+            let message = format!("`{name}` never counts earlier runs");
+            return Err(refuse_at(message, &["ignore-earlier-runs"], "leave it out"));
         }
         if !matches!(ask, Confirm | Compare | Hunt) && self.baseline.baseline.is_some() {
             let hint = "use `provoke confirm` to check a fix, or `provoke compare`";
-            let what = format!("`{name}` does not use a baseline");
-            return Err(refuse_at(what, &["baseline"], hint));
+            let message = format!("`{name}` does not use a baseline");
+            return Err(refuse_at(message, &["baseline"], hint));
         }
         let stops = [
             ("max-fail", self.stop.max_fail.is_some()),
@@ -173,9 +173,10 @@ impl Scenario {
             ("max-rate", self.judge.max_rate.is_some()),
         ];
         if let (true, Some(field)) = (ask != Rate, first_true(&stops)) {
-            let what = format!("`{name}` decides itself when to stop, so `{field}` has no effect");
+            let message =
+                format!("`{name}` decides itself when to stop, so `{field}` has no effect");
             let hint = format!("leave `{field}` out; limit the run with `runs` or `duration`");
-            return Err(refuse_at(what, &[&field], hint));
+            return Err(refuse_at(message, &[&field], hint));
         }
         Ok(())
     }
@@ -186,17 +187,17 @@ impl Scenario {
         measured: Option<MeasuredBaseline>,
     ) -> Result<HuntQuestion, PlanError> {
         if let [_, second, ..] = variants {
-            let what = format!(
+            let message = format!(
                 "`hunt` examines one variant, and there are {}",
                 variants.len()
             );
             let hint = format!("leave the variants out (`{}`, ...)", second.name);
-            return Err(refuse_at(what, &["variant"], hint));
+            return Err(refuse_at(message, &["variant"], hint));
         }
         if self.trials.held.is_some() {
-            let what = "`hunt` searches holds, so `held` has no effect";
+            let message = "`hunt` searches holds, so `held` has no effect";
             return Err(refuse_at(
-                what,
+                message,
                 &["held"],
                 "leave it out, or use `provoke run`",
             ));
@@ -206,7 +207,7 @@ impl Scenario {
             parts => CodeScope::Named(parts.to_vec()),
         };
         let functions = measured.as_ref().map(|measured| measured.functions.clone());
-        let known = measured.and_then(|measured| {
+        let known_crash = measured.and_then(|measured| {
             Some(Box::new(KnownCrash {
                 run: measured.run?,
                 bugs: measured.bugs,
@@ -215,7 +216,7 @@ impl Scenario {
         Ok(HuntQuestion {
             scope,
             first: functions.unwrap_or_default(),
-            known,
+            known: known_crash,
         })
     }
 
@@ -225,7 +226,7 @@ impl Scenario {
         measured: Option<MeasuredBaseline>,
     ) -> Result<ConfirmQuestion, PlanError> {
         if let [_, second, ..] = variants {
-            let what = format!(
+            let message = format!(
                 "`confirm` checks one variant, and there are {}",
                 variants.len()
             );
@@ -233,7 +234,7 @@ impl Scenario {
                 "leave the variants out (`{}`, ...), or use `provoke compare`",
                 second.name
             );
-            return Err(refuse_at(what, &["variant"], hint));
+            return Err(refuse_at(message, &["variant"], hint));
         }
         if self.takes_any_failure() && !self.judge.only.is_empty() {
             return Err(refuse_at(
@@ -281,12 +282,12 @@ impl Scenario {
     fn check_baseline(&self, measured: MeasuredBaseline) -> Result<MeasuredBaseline, PlanError> {
         let confirms = self.outline.ask == Some(QuestionSettings::Confirm);
         if confirms && measured.one_life && !self.confirm.independent.unwrap_or(false) {
-            let what = format!(
+            let message = format!(
                 "the {} trials of the baseline shared the processes that `setup` started, so they may count as a single trial",
                 measured.trials
             );
             let hint = "measure it again with `prepare` instead of `setup`, so that each trial starts its own processes; if trials cannot influence each other through them, add --independent";
-            return Err(refuse_at(what, &["baseline"], hint));
+            return Err(refuse_at(message, &["baseline"], hint));
         }
         if measured.failures > 0 {
             return Ok(measured);
@@ -296,12 +297,12 @@ impl Scenario {
         } else {
             " in the given way"
         };
-        let what = match measured.trials {
+        let message = match measured.trials {
             0 => "all trials of the baseline were inconclusive".to_owned(),
             trials => format!("none of the {trials} trials of the baseline failed{that_way}"),
         };
         let hint = "name a run with failures (`provoke list` shows them); without --baseline, the newest one counts";
-        Err(refuse_at(what, &["baseline"], hint))
+        Err(refuse_at(message, &["baseline"], hint))
     }
 
     fn plan_compare(
@@ -356,8 +357,8 @@ impl Scenario {
     fn compared_programs(&self) -> Option<String> {
         let words = self.program.command.as_ref()?.iter();
         let words: Vec<String> = words.filter(|word| *word != "--").cloned().collect();
-        let programs = words.iter().take_while(|word| word.contains('/'));
-        let (programs, arguments) = words.split_at(programs.count());
+        let program_words = words.iter().take_while(|word| word.contains('/'));
+        let (programs, arguments) = words.split_at(program_words.count());
         if programs.len() < 2 {
             return None;
         }
@@ -398,20 +399,20 @@ impl Scenario {
     }
 
     fn reference_among(&self, variants: &[VariantPlan]) -> Result<VariantId, PlanError> {
-        let Some(wanted) = &self.comparison.reference else {
+        let Some(name) = &self.comparison.reference else {
             return Ok(VariantId(0));
         };
-        let found = variants
+        let position = variants
             .iter()
-            .position(|one| one.name == *wanted)
+            .position(|variant| variant.name == *name)
             .and_then(|index| u32::try_from(index).ok());
-        found.map(VariantId).ok_or_else(|| {
+        position.map(VariantId).ok_or_else(|| {
             let names: Vec<String> = variants
                 .iter()
-                .map(|one| format!("`{}`", one.name))
+                .map(|variant| format!("`{}`", variant.name))
                 .collect();
             refuse_at(
-                format!("there is no variant `{wanted}`"),
+                format!("there is no variant `{name}`"),
                 &["reference"],
                 format!("there are {}", names.join(", ")),
             )
@@ -435,16 +436,16 @@ impl Scenario {
 
     /// Returns the failures that are the bug: the given ones, or the failures of the baseline.
     pub(super) fn bug_rules(&self, question: &Question) -> Vec<BugFilter> {
-        let said: Vec<BugFilter> = self.judge.only.iter().map(|only| only.0).collect();
+        let filters: Vec<BugFilter> = self.judge.only.iter().map(|rule| rule.0).collect();
         match question {
             Question::Confirm(ConfirmQuestion {
                 baseline: Baseline::Measured(base),
                 ..
-            }) if said.is_empty() && !self.takes_any_failure() => {
+            }) if filters.is_empty() && !self.takes_any_failure() => {
                 let names = base.bugs.iter().flat_map(|bug| &bug.names);
                 names.copied().map(BugFilter::Signature).collect()
             }
-            _ => said,
+            _ => filters,
         }
     }
 }
@@ -458,13 +459,13 @@ fn first_given(group: &impl Serialize) -> Option<String> {
         _ => true,
     };
     let mut fields = fields.as_object()?.iter();
-    let given = fields.find(|(_, value)| is_given(value));
-    given.map(|(name, _)| name.clone())
+    let given_field = fields.find(|(_, value)| is_given(value));
+    given_field.map(|(name, _)| name.clone())
 }
 
 fn first_true(fields: &[(&str, bool)]) -> Option<String> {
-    let given = fields.iter().find(|(_, is_given)| *is_given);
-    given.map(|(name, _)| (*name).to_owned())
+    let given_field = fields.iter().find(|(_, is_given)| *is_given);
+    given_field.map(|(name, _)| (*name).to_owned())
 }
 
 impl QuestionSettings {

@@ -51,24 +51,28 @@ pub struct Request {
 impl Request {
     pub(super) fn to_plan(&self, index: usize, base: &Path) -> Result<RequestPlan, PlanError> {
         let index = index.to_string();
-        let at = |field| ["request", index.as_str(), field];
+        let field_position = |field| ["request", index.as_str(), field];
         let body = match (&self.body, self.body_files.as_slice(), &self.body_column) {
             (None, [], None) => RequestBody::None,
             (Some(text), [], None) => RequestBody::Text(text.clone()),
             (None, [], Some(column)) => RequestBody::Column(column.clone()),
             (None, patterns, None) => RequestBody::Files {
-                files: matching_files(patterns, base, &at("body-files"))?,
+                files: matching_files(patterns, base, &field_position("body-files"))?,
                 pick: self.pick.unwrap_or_default(),
             },
             _ => {
-                let what = "a request has more than one body";
+                let message = "a request has more than one body";
                 let hint = "give one of `body`, `body-files` and `body-column`";
-                return Err(refuse_at(what, &at("body"), hint));
+                return Err(refuse_at(message, &field_position("body"), hint));
             }
         };
         if self.pick.is_some() && self.body_files.is_empty() {
-            let what = "`pick` needs `body-files`";
-            return Err(refuse_at(what, &at("pick"), "add `body-files`"));
+            let message = "`pick` needs `body-files`";
+            return Err(refuse_at(
+                message,
+                &field_position("pick"),
+                "add `body-files`",
+            ));
         }
         let written = [
             ("method", self.method.is_some()),
@@ -79,11 +83,13 @@ impl Request {
                 !matches!(body, RequestBody::None | RequestBody::Files { .. }),
             ),
         ];
-        if let (Some(_), Some((field, _))) = (&self.raw, written.iter().find(|(_, said)| *said)) {
-            let what = format!("a request has both `raw` and `{field}`");
+        if let (Some(_), Some((field, _))) =
+            (&self.raw, written.iter().find(|(_, is_given)| *is_given))
+        {
+            let message = format!("a request has both `raw` and `{field}`");
             return Err(refuse_at(
-                what,
-                &at(field),
+                message,
+                &field_position(field),
                 "give `raw` alone or with `body-files`, or leave it out",
             ));
         }
@@ -100,7 +106,7 @@ impl Request {
                 .map(|(name, value)| (name.clone(), value.clone()));
             pairs.collect::<Vec<_>>()
         };
-        let anything = |value: &String| (value != "*").then(|| Text::from(value.as_str()));
+        let expected_value = |value: &String| (value != "*").then(|| Text::from(value.as_str()));
         let json = self.expect_json.iter();
         Ok(RequestPlan {
             name: self.name.clone().unwrap_or_else(|| match &self.raw {
@@ -122,7 +128,7 @@ impl Request {
                 body_regex: self.expect_body.clone(),
                 body_sha256: self.expect_sha256.clone(),
                 json: json
-                    .map(|(at, value)| (at.clone(), anything(value)))
+                    .map(|(pointer, value)| (pointer.clone(), expected_value(value)))
                     .collect(),
                 max_bytes: self.max_bytes.and_then(|amount| amount.0),
             },
@@ -132,7 +138,7 @@ impl Request {
 
 /// Returns the files that match patterns, sorted by name.
 fn matching_files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<Text>, PlanError> {
-    let mut all = Vec::new();
+    let mut files = Vec::new();
     for pattern in patterns {
         let path = base.join(pattern);
         let name = path
@@ -140,13 +146,13 @@ fn matching_files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<T
             .and_then(|name| name.to_str())
             .unwrap_or("");
         let Some((start, end)) = name.split_once('*') else {
-            all.push(Text::from(path.as_path()));
+            files.push(Text::from(path.as_path()));
             continue;
         };
         let folder = path.parent().unwrap_or(base);
         let entries = std::fs::read_dir(folder).map_err(|error| {
-            let what = format!("cannot list `{}`: {error}", folder.to_safe());
-            refuse_at(what, at, "give the path of an existing directory")
+            let message = format!("cannot list `{}`: {error}", folder.to_safe());
+            refuse_at(message, at, "give the path of an existing directory")
         })?;
         let named = entries.flatten().map(|entry| entry.path());
         let fits = |path: &PathBuf| {
@@ -155,13 +161,17 @@ fn matching_files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<T
             let name = name.filter(long);
             name.is_some_and(|name| name.starts_with(start) && name.ends_with(end))
         };
-        let mut found: Vec<PathBuf> = named.filter(fits).collect();
-        if found.is_empty() {
-            let what = format!("no file matches `{pattern}`");
-            return Err(refuse_at(what, at, "check the directory and the extension"));
+        let mut paths: Vec<PathBuf> = named.filter(fits).collect();
+        if paths.is_empty() {
+            let message = format!("no file matches `{pattern}`");
+            return Err(refuse_at(
+                message,
+                at,
+                "check the directory and the extension",
+            ));
         }
-        found.sort();
-        all.extend(found.iter().map(|path| Text::from(path.as_path())));
+        paths.sort();
+        files.extend(paths.iter().map(|path| Text::from(path.as_path())));
     }
-    Ok(all)
+    Ok(files)
 }

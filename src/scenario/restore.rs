@@ -18,32 +18,32 @@ pub struct NonUtf8Argument;
 impl Scenario {
     /// Returns the settings of the trials of one variant of a plan, without its stop rule and its question.
     pub fn of_variant_plan(plan: &Plan, variant: &VariantPlan) -> Result<Self, NonUtf8Argument> {
-        let own = &variant.hooks;
+        let hooks = &variant.hooks;
         let hook = |own: &Option<Text>, general: &Option<Text>| {
             own.as_ref().or(general.as_ref()).map(utf8_text).transpose()
         };
-        let both = |first: &Option<Text>, second: &Option<Text>| {
+        let combined = |first: &Option<Text>, second: &Option<Text>| {
             let lines: Result<Vec<String>, NonUtf8Argument> =
                 first.iter().chain(second).map(utf8_text).collect();
             Ok(match lines?.as_slice() {
                 [] => None,
-                [one] => Some(one.clone()),
+                [command] => Some(command.clone()),
                 [a, b, ..] => Some(format!("{{ {a}\n}} && {{ {b}\n}}")),
             })
         };
         let lone = match variant.actors.as_slice() {
-            [only] if only.name.is_empty() && only.role.decides_outcome() => Some(only),
+            [actor] if actor.name.is_empty() && actor.role.decides_outcome() => Some(actor),
             _ => None,
         };
         let rules = &plan.rules;
-        let mut said = Self {
+        let mut scenario = Self {
             loaded: plan.load.clone(),
             program: ProgramSettings {
                 env_clear: plan.environment.is_empty().then_some(true),
-                setup: both(&plan.hooks.setup, &own.setup)?,
-                prepare: hook(&own.prepare, &plan.hooks.prepare)?,
-                conclude: hook(&own.conclude, &plan.hooks.conclude)?,
-                cleanup: both(&own.cleanup, &plan.hooks.cleanup)?,
+                setup: combined(&plan.hooks.setup, &hooks.setup)?,
+                prepare: hook(&hooks.prepare, &plan.hooks.prepare)?,
+                conclude: hook(&hooks.conclude, &plan.hooks.conclude)?,
+                cleanup: combined(&hooks.cleanup, &plan.hooks.cleanup)?,
                 rlimit: Limits(plan.limits.iter().map(named_limit).collect()),
                 memory: plan.memory.map(|bytes| LimitValue(Some(bytes))),
                 user: plan.user.clone(),
@@ -52,8 +52,12 @@ impl Scenario {
             },
             trials: TrialSettings {
                 jobs: NonZeroU32::new(plan.jobs),
-                wave: NonZeroU32::new(plan.jobs).filter(|_| plan.waves),
-                held: plan.held.as_ref().map(|held| held.run.clone()),
+                wave: if plan.waves {
+                    NonZeroU32::new(plan.jobs)
+                } else {
+                    None
+                },
+                held: plan.held.as_ref().map(|held_plan| held_plan.run.clone()),
                 warmup: Some(plan.warmup).filter(|warmup| *warmup > 0),
                 delay: Some(DurationValue(plan.delay)).filter(|delay| delay.0 > Duration::ZERO),
                 ..TrialSettings::default()
@@ -74,8 +78,8 @@ impl Scenario {
                 only: rules
                     .only
                     .iter()
-                    .filter(|only| !matches!(only, BugFilter::Signature(_)))
-                    .map(|only| OnlyRule(*only))
+                    .filter(|filter| !matches!(filter, BugFilter::Signature(_)))
+                    .map(|filter| OnlyRule(*filter))
                     .collect(),
                 leaks: Some(rules.leaks),
                 watch_engine: plan.watch_engine.then_some(true),
@@ -91,65 +95,70 @@ impl Scenario {
             },
             ..Self::default()
         };
-        if let Some(asked) = plan.question.as_confirm() {
-            said.confirm.exclude_half = asked.exclude_half;
-            said.confirm.independent = asked.independent.then_some(true);
+        if let Some(question) = plan.question.as_confirm() {
+            scenario.confirm.exclude_half = question.exclude_half;
+            scenario.confirm.independent = question.independent.then_some(true);
         }
         let wrapped = plan.wrapped as usize;
         let main = variant.main_actor();
         if let Some(prefix) = main.and_then(|main| main.command.get(..wrapped)) {
             let words: Vec<String> = prefix.iter().map(utf8_text).collect::<Result<_, _>>()?;
             let joined = shlex::try_join(words.iter().map(String::as_str));
-            said.program.wrap = joined.ok().filter(|joined| !joined.is_empty());
+            scenario.program.wrap = joined.ok().filter(|joined| !joined.is_empty());
         }
-        if let Some(one) = main.and_then(|main| main.container.as_ref()) {
-            let all = |texts: &[Text]| texts.iter().map(utf8_text).collect::<Result<Vec<_>, _>>();
-            said.program.image = Some(utf8_text(&one.image)?);
-            said.program.engine = Some(one.engine.clone()).filter(|name| !name.is_empty());
-            said.program.mount = match &one.mounts {
+        if let Some(container) = main.and_then(|main| main.container.as_ref()) {
+            let utf8_texts =
+                |texts: &[Text]| texts.iter().map(utf8_text).collect::<Result<Vec<_>, _>>();
+            scenario.program.image = Some(utf8_text(&container.image)?);
+            scenario.program.engine =
+                Some(container.engine.clone()).filter(|name| !name.is_empty());
+            scenario.program.mount = match &container.mounts {
                 Some(mounts) if mounts.is_empty() => vec!["none".to_owned()],
-                Some(mounts) => all(mounts)?,
+                Some(mounts) => utf8_texts(mounts)?,
                 None => Vec::new(),
             };
-            said.program.network = Some(one.network.clone());
-            said.program.container = all(&one.options)?;
+            scenario.program.network = Some(container.network.clone());
+            scenario.program.container = utf8_texts(&container.options)?;
         }
         match lone {
             Some(main) => {
                 let main = actor_of_plan(main, wrapped)?;
-                said.program.command = main.command;
-                said.trials.copies = main.copies;
-                said.program.env = Variables(main.env);
-                said.program.cwd = main.cwd;
-                said.program.stdin = main.stdin;
+                scenario.program.command = main.command;
+                scenario.trials.copies = main.copies;
+                scenario.program.env = Variables(main.env);
+                scenario.program.cwd = main.cwd;
+                scenario.program.stdin = main.stdin;
             }
             None => {
-                let all = variant.actors.iter().map(|one| actor_of_plan(one, wrapped));
-                said.outline.actors = all.collect::<Result<_, _>>()?;
+                let actors = variant
+                    .actors
+                    .iter()
+                    .map(|actor| actor_of_plan(actor, wrapped));
+                scenario.outline.actors = actors.collect::<Result<_, _>>()?;
             }
         }
-        Ok(said)
+        Ok(scenario)
     }
 
     /// Moves the main processes to another directory, but not the hooks.
-    pub fn move_to(&mut self, other: &Path) {
+    pub fn move_to(&mut self, target: &Path) {
         let mains = self
             .outline
             .actors
             .iter_mut()
             .filter(|actor| actor.role.decides_outcome());
-        let own = mains.filter_map(|actor| actor.cwd.take()).last();
+        let moved_cwd = mains.filter_map(|actor| actor.cwd.take()).last();
         let Some(folder) = self
             .program
             .cwd
             .take()
-            .or(own)
-            .filter(|folder| folder != other)
+            .or(moved_cwd)
+            .filter(|folder| folder != target)
         else {
             return;
         };
-        let folder = folder.to_string_lossy();
-        let Ok(folder) = shlex::try_quote(&folder) else {
+        let folder_text = folder.to_string_lossy();
+        let Ok(folder) = shlex::try_quote(&folder_text) else {
             return;
         };
         let hooks = [

@@ -23,9 +23,8 @@ fn tidy_schema(node: &mut Value) {
             if fields.get("default").is_some_and(is_nothing) {
                 fields.remove("default");
             }
-            if let Some(format) = fields
-                .remove("format")
-                .filter(|_| fields.contains_key("minimum"))
+            if let Some(format) = fields.remove("format")
+                && fields.contains_key("minimum")
                 && format == "uint32"
             {
                 fields.insert("maximum".to_owned(), json!(u32::MAX));
@@ -41,8 +40,8 @@ fn unwrap_option(fields: &mut Map<String, Value>) {
     let null = json!({ "type": "null" });
     if let Some(Value::Array(types)) = fields.get_mut("type") {
         types.retain(|name| name != "null");
-        if let [only] = types.as_slice() {
-            let only = only.clone();
+        if let [single_type] = types.as_slice() {
+            let only = single_type.clone();
             fields.insert("type".to_owned(), only);
         }
     }
@@ -50,8 +49,8 @@ fn unwrap_option(fields: &mut Map<String, Value>) {
         && choices.contains(&null)
     {
         choices.retain(|choice| *choice != null);
-        if let [Value::Object(only)] = choices.as_slice() {
-            let only = only.clone();
+        if let [Value::Object(choice)] = choices.as_slice() {
+            let only = choice.clone();
             fields.remove("anyOf");
             fields.extend(only);
         }

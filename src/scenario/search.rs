@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Maximum number of candidates after the good end, or of items.
-const MOST: usize = 1_000_000;
+const MAX_CHOICES: usize = 1_000_000;
 /// Default number of variants that are prepared at the same time.
 const MAKERS: u32 = 1;
 /// Default disk budget of variant directories.
@@ -36,7 +36,7 @@ impl Scenario {
     /// Returns the space of a search; `None` for any other question.
     pub(super) fn search_space(
         &self,
-        around: &PlanContext,
+        context: &PlanContext,
     ) -> Result<Option<SearchSpace>, PlanError> {
         if !self.is_a_search() {
             return Ok(None);
@@ -59,17 +59,17 @@ impl Scenario {
             &[],
             &Combination::default(),
             Vec::new(),
-            &around.base,
+            &context.base,
         )?;
-        let mut searched = match &around.searched {
+        let mut searched = match &context.searched {
             Some(searched) => searched.clone(),
-            None => self.listed_choices(&variant, around)?.into(),
+            None => self.listed_choices(&variant, context)?.into(),
         };
         if self.bisect.fixed == Some(true) {
             searched.reverse_list();
         }
         let mut template = variant;
-        move_to(&mut template, &searched, around)?;
+        move_to(&mut template, &searched, context)?;
         template.make = searched.make;
         let space = SearchSpace {
             template,
@@ -135,14 +135,14 @@ impl Scenario {
     }
 
     fn check_one_subject(&self) -> Result<(), PlanError> {
-        let said: Vec<&str> = self
+        let given: Vec<&str> = self
             .subject_fields()
             .into_iter()
-            .filter(|(_, said)| *said)
+            .filter(|(_, is_given)| *is_given)
             .map(|(name, _)| name)
             .collect();
         let bisects = self.outline.ask == Some(QuestionSettings::Bisect);
-        match said.as_slice() {
+        match given.as_slice() {
             [] if bisects => Err(refuse_at(
                 "there are no candidates to search",
                 &["over"],
@@ -158,37 +158,37 @@ impl Scenario {
                 &[second],
                 "search one at a time",
             )),
-            [one] => {
-                let field = |name: &str, said: bool| said.then(|| name.to_owned());
+            [field_name] => {
+                let field = |name: &str, is_given: bool| is_given.then(|| name.to_owned());
                 let written = ["imports", "statements", "lines", "files"];
                 let stray = field(
                     "build",
-                    self.bisect.build.is_some() && !["git", "cargo"].contains(one),
+                    self.bisect.build.is_some() && !["git", "cargo"].contains(field_name),
                 )
                 .or(field(
                     "artifact",
-                    !self.bisect.artifact.is_empty() && *one != "git",
+                    !self.bisect.artifact.is_empty() && *field_name != "git",
                 ))
                 .or(field(
                     "first-parent",
-                    self.bisect.first_parent.is_some() && *one != "git",
+                    self.bisect.first_parent.is_some() && *field_name != "git",
                 ))
                 .or(field(
                     "requirements",
-                    self.bisect.requirements.is_some() && *one != "pip",
+                    self.bisect.requirements.is_some() && *field_name != "pip",
                 ))
                 .or(field(
                     "constraints",
-                    self.bisect.constraints.is_some() && *one != "pip",
+                    self.bisect.constraints.is_some() && *field_name != "pip",
                 ))
                 .or(field(
                     "apply",
-                    self.reduce.apply == Some(true) && !written.contains(one),
+                    self.reduce.apply == Some(true) && !written.contains(field_name),
                 ));
                 match stray {
                     None => Ok(()),
                     Some(stray) => Err(refuse_at(
-                        format!("`{stray}` does not apply to `{one}`"),
+                        format!("`{stray}` does not apply to `{field_name}`"),
                         &[&stray],
                         "leave it out; a `setup` with `{variant}` runs once for each candidate",
                     )),
@@ -200,8 +200,8 @@ impl Scenario {
     /// Returns the candidates of a list in the scenario itself.
     pub fn listed_candidates(&self) -> Result<VariantChoices, PlanError> {
         if let Some(IntegerRange(first, last)) = self.candidates.range {
-            let most = first.saturating_add(MOST as u64 + 1);
-            let numbers = first..=last.min(most);
+            let max = first.saturating_add(MAX_CHOICES as u64 + 1);
+            let numbers = first..=last.min(max);
             return Ok(candidate_choices(numbers.map(|number| number.to_string())));
         }
         if self.candidates.over.iter().any(String::is_empty) {
@@ -218,19 +218,19 @@ impl Scenario {
     fn listed_choices(
         &self,
         variant: &VariantPlan,
-        around: &PlanContext,
+        context: &PlanContext,
     ) -> Result<VariantChoices, PlanError> {
         if self.outline.ask == Some(QuestionSettings::Bisect) {
             return self.listed_candidates();
         }
-        let things = if !self.items.set.is_empty() {
+        let items = if !self.items.set.is_empty() {
             self.set_items(variant)?
         } else if self.items.arguments == Some(true) {
             self.argument_items(variant)?
         } else {
-            variable_items(variant, around)
+            variable_items(variant, context)
         };
-        Ok(VariantChoices::Things(things))
+        Ok(VariantChoices::Things(items))
     }
 
     /// Returns the items of `{set}`.
@@ -279,12 +279,12 @@ impl Scenario {
             ));
         }
         let prefix = self.wrapping_words()?.len() + 1;
-        let words = main.into_iter().flat_map(|main| &main.command);
-        let words = (0..).zip(words).skip(prefix);
-        let word = |(at, word): (u32, &Text)| Item {
+        let command_words = main.into_iter().flat_map(|main| &main.command);
+        let words = (0..).zip(command_words).skip(prefix);
+        let word = |(word_item, word): (u32, &Text)| Item {
             name: word.to_string(),
             at: None,
-            what: ItemKind::Word(at),
+            what: ItemKind::Word(word_item),
         };
         Ok(words.map(word).collect())
     }
@@ -293,26 +293,28 @@ impl Scenario {
         let subjects = self.subject_fields();
         let field = subjects
             .iter()
-            .find(|(_, said)| *said)
+            .find(|(_, is_given)| *is_given)
             .map_or("over", |(name, _)| *name);
-        if space.len() > MOST {
+        if space.len() > MAX_CHOICES {
             return Err(refuse_at(
-                format!("there are more than {MOST} candidates"),
+                format!("there are more than {MAX_CHOICES} candidates"),
                 &[field],
                 "narrow the search first",
             ));
         }
         match &space.choices {
-            VariantChoices::Places(places) => {
-                if places.len() < 2 {
+            VariantChoices::Places(candidates) => {
+                if candidates.len() < 2 {
                     return Err(refuse_at(
                         "a search needs at least two candidates",
                         &[field],
                         "list the good end first and the bad end last",
                     ));
                 }
-                let mut known = BTreeSet::new();
-                let twice = places.iter().find(|place| !known.insert(&place.name));
+                let mut names = BTreeSet::new();
+                let twice = candidates
+                    .iter()
+                    .find(|candidate| !names.insert(&candidate.name));
                 if let Some(twice) = twice {
                     return Err(refuse_at(
                         format!("the candidate `{}` is listed twice", twice.name),
@@ -321,7 +323,7 @@ impl Scenario {
                     ));
                 }
             }
-            VariantChoices::Things(things) if things.is_empty() => {
+            VariantChoices::Things(items) if items.is_empty() => {
                 return Err(refuse_at(
                     "there are no items to reduce",
                     &[field],
@@ -335,34 +337,34 @@ impl Scenario {
 }
 
 fn candidate_choices(names: impl Iterator<Item = String>) -> VariantChoices {
-    let place = |name| Candidate { name, about: None };
-    VariantChoices::Places(names.map(place).collect())
+    let candidate_of = |name| Candidate { name, about: None };
+    VariantChoices::Places(names.map(candidate_of).collect())
 }
 
 /// Returns the variables of the trials, the ones that were set for the trials first.
-fn variable_items(variant: &VariantPlan, around: &PlanContext) -> Vec<Item> {
+fn variable_items(variant: &VariantPlan, context: &PlanContext) -> Vec<Item> {
     let main = variant.main_actor();
-    let own: Vec<(&Text, &Text)> = main
+    let own_variables: Vec<(&Text, &Text)> = main
         .into_iter()
         .flat_map(|main| &main.env)
         .filter_map(|(name, value)| Some((name, value.as_ref()?)))
         .collect();
-    let theirs = around
+    let inherited = context
         .environment
         .iter()
         .map(|(name, value)| (name, value))
-        .filter(|(name, _)| !own.iter().any(|(known, _)| known == name));
-    let meant = |(name, _): &(&Text, &Text)| {
+        .filter(|(name, _)| !own_variables.iter().any(|(own_name, _)| own_name == name));
+    let is_candidate = |(name, _): &(&Text, &Text)| {
         let name = name.to_string();
         !NOT_MEANT.contains(&name.as_str()) && !name.starts_with("PROVOKE_")
     };
-    let thing = |(name, value): (&Text, &Text)| Item {
+    let variable_item = |(name, value): (&Text, &Text)| Item {
         name: name.to_string(),
         at: None,
         what: ItemKind::Variable(name.clone(), Some(value.clone()), None),
     };
-    let all = own.iter().copied().chain(theirs);
-    all.filter(meant).map(thing).collect()
+    let variables = own_variables.iter().copied().chain(inherited);
+    variables.filter(is_candidate).map(variable_item).collect()
 }
 
 /// Makes the template run in the directory of its variant instead of in the original one, with the environment for its
@@ -370,35 +372,35 @@ fn variable_items(variant: &VariantPlan, around: &PlanContext) -> Vec<Item> {
 fn move_to(
     template: &mut VariantPlan,
     searched: &SearchSources,
-    around: &PlanContext,
+    context: &PlanContext,
 ) -> Result<(), PlanError> {
     let is_path = |name: &Text| name.as_os_str() == "PATH";
-    let path = around
+    let path = context
         .environment
         .iter()
         .find(|(name, _)| is_path(name))
         .map(|(_, value)| value.clone());
     for actor in &mut template.actors {
-        if let Some((from, to)) = &searched.moved {
-            move_actor(actor, from, to)?;
+        if let Some((original, copy)) = &searched.moved {
+            move_actor(actor, original, copy)?;
         }
         for (name, value) in &searched.env {
             actor
                 .env
-                .retain(|(known, _)| known.as_os_str() != name.as_str());
+                .retain(|(other_name, _)| other_name.as_os_str() != name.as_str());
             actor.env.push((name.into(), Some(value.into())));
         }
         if !searched.path.is_empty() {
-            let own = actor
+            let own_path = actor
                 .env
                 .iter()
                 .position(|(name, _)| is_path(name))
-                .map(|at| actor.env.remove(at).1);
-            let rest = own.unwrap_or_else(|| path.clone());
-            let mut all: Vec<Text> = searched.path.iter().map(Text::from).collect();
-            all.extend(rest);
-            let all = Text::join_texts(&all, b":");
-            actor.env.push(("PATH".into(), Some(all)));
+                .map(|position| actor.env.remove(position).1);
+            let rest = own_path.unwrap_or_else(|| path.clone());
+            let mut folders: Vec<Text> = searched.path.iter().map(Text::from).collect();
+            folders.extend(rest);
+            let joined = Text::join_texts(&folders, b":");
+            actor.env.push(("PATH".into(), Some(joined)));
         }
         actor.env.sort();
     }
@@ -409,31 +411,33 @@ fn move_to(
 /// would lead elsewhere. The last symlink is not resolved, because Python environments are recognized by it.
 fn program_outside(program: &Text, cwd: &Path, copied: &Path) -> Option<Text> {
     let path = Path::new(program.as_os_str());
-    let folder = path.parent().filter(|_| path.is_relative())?;
-    let folder = std::fs::canonicalize(cwd.join(folder)).ok()?;
-    let whole = folder.join(path.file_name()?);
-    (!folder.starts_with(copied)).then(|| Text::from(whole))
+    if path.is_absolute() {
+        return None;
+    }
+    let folder = std::fs::canonicalize(cwd.join(path.parent()?)).ok()?;
+    let absolute = folder.join(path.file_name()?);
+    (!folder.starts_with(copied)).then(|| Text::from(absolute))
 }
 
-fn move_actor(actor: &mut ActorPlan, from: &Path, to: &str) -> Result<(), PlanError> {
-    let within = |path: &Path| {
-        let inside = path.strip_prefix(from).ok()?;
-        let there = Path::new(to).join(inside);
+fn move_actor(actor: &mut ActorPlan, original: &Path, copy: &str) -> Result<(), PlanError> {
+    let path_in_copy = |path: &Path| {
+        let inside = path.strip_prefix(original).ok()?;
+        let moved = Path::new(copy).join(inside);
         // Without a trailing slash.
-        Some(Text::from(there.components().collect::<PathBuf>()))
+        Some(Text::from(moved.components().collect::<PathBuf>()))
     };
     // A symlink to the directory counts as the directory.
     let real = |text: &Text| std::fs::canonicalize(text.as_os_str()).ok();
-    let before = real(&actor.cwd);
-    if let (Some(cwd), Some(program)) = (&before, actor.command.first_mut())
-        && let Some(path) = program_outside(program, cwd, from)
+    let old_cwd = real(&actor.cwd);
+    if let (Some(cwd), Some(program)) = (&old_cwd, actor.command.first_mut())
+        && let Some(path) = program_outside(program, cwd, original)
     {
         *program = path;
     }
-    let cwd = before.and_then(|cwd| within(&cwd));
+    let cwd = old_cwd.and_then(|cwd| path_in_copy(&cwd));
     let Some(cwd) = cwd else {
         return Err(refuse_at(
-            format!("`{}` is not in `{}`", actor.cwd, from.to_safe()),
+            format!("`{}` is not in `{}`", actor.cwd, original.to_safe()),
             &["cwd"],
             "run in the directory that is searched",
         ));
@@ -442,7 +446,7 @@ fn move_actor(actor: &mut ActorPlan, from: &Path, to: &str) -> Result<(), PlanEr
     if let Some(input) = &actor.stdin {
         actor.stdin = Some(
             real(input)
-                .and_then(|path| within(&path))
+                .and_then(|path| path_in_copy(&path))
                 .unwrap_or_else(|| input.clone()),
         );
     }
@@ -450,9 +454,9 @@ fn move_actor(actor: &mut ActorPlan, from: &Path, to: &str) -> Result<(), PlanEr
     for word in &mut actor.command {
         let path = Path::new(word.as_os_str());
         if path.is_absolute()
-            && let Some(there) = within(path)
+            && let Some(moved) = path_in_copy(path)
         {
-            *word = there;
+            *word = moved;
         }
     }
     Ok(())

@@ -24,9 +24,9 @@ pub fn shrink_plan(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Res
         return Err(refuse_at("there is no load to shrink", &["load"], hint));
     };
     let (true, [_]) = (plan.question.is_rate(), plan.variants.as_slice()) else {
-        let what = "--shrink works for one variant only";
+        let message = "--shrink works for one variant only";
         let hint = "give one number of clients and no variants";
-        return Err(refuse_at(what, &["load", "clients"], hint));
+        return Err(refuse_at(message, &["load", "clients"], hint));
     };
     let cuts = cuts_of_load(load, requests)?;
     let choices = VariantChoices::Cuts(Box::new(cuts));
@@ -57,9 +57,9 @@ fn cuts_of_load(load: &LoadPlan, requests: Option<u64>) -> Result<ReducibleLoad,
         LoadLimit::Time(_) => requests,
     };
     let Some(requests) = requests.filter(|requests| *requests > 0) else {
-        let what = "the number of requests per trial is unknown";
+        let message = "the number of requests per trial is unknown";
         let hint = "add --requests 2000";
-        return Err(refuse_at(what, &["load", "requests"], hint));
+        return Err(refuse_at(message, &["load", "requests"], hint));
     };
     let kinds = load.requests.iter();
     let sent = (0..).zip(kinds.clone()).filter(|(_, kind)| kind.weight > 0);
@@ -77,7 +77,7 @@ fn cuts_of_load(load: &LoadPlan, requests: Option<u64>) -> Result<ReducibleLoad,
 
 fn kind_of(plan: &RequestPlan) -> RequestKindSizes {
     // A missing file is reported when it is sent.
-    let size = |file: &Text| fs::metadata(file.as_os_str()).map_or(0, |about| about.len());
+    let size = |file: &Text| fs::metadata(file.as_os_str()).map_or(0, |metadata| metadata.len());
     let bodies = match (&plan.raw, &plan.body) {
         (Some(file), RequestBody::None) => {
             body_of(file).filter(|size| *size > 0).into_iter().collect()
@@ -97,11 +97,11 @@ fn body_of(file: &Text) -> Option<u64> {
     const END: &[u8] = b"\r\n\r\n";
     const LONGEST: u64 = 1 << 20;
     let file = File::open(Path::new(file.as_os_str())).ok()?;
-    let all = file.metadata().ok()?.len();
+    let length = file.metadata().ok()?.len();
     let mut bytes = Vec::new();
     file.take(LONGEST).read_to_end(&mut bytes).ok()?;
     let head = bytes.windows(END.len()).position(|four| four == END)?;
-    all.checked_sub((head + END.len()) as u64)
+    length.checked_sub((head + END.len()) as u64)
 }
 
 #[cfg(test)]
@@ -163,7 +163,10 @@ mod tests {
     fn a_life_of_a_time_needs_a_number_of_requests() {
         let mut plan = planned(&format!("{SERVICE}time = '5s'"));
         let refused = shrink_plan(&mut plan.clone(), None, false).unwrap_err();
-        assert_eq!(refused.what, "the number of requests per trial is unknown");
+        assert_eq!(
+            refused.message,
+            "the number of requests per trial is unknown"
+        );
         shrink_plan(&mut plan, Some(700), true).unwrap();
         let cuts = plan.space.as_ref().unwrap().choices.as_cuts().unwrap();
         assert_eq!(cuts.whole.requests, 700);

@@ -38,8 +38,8 @@ const HELPS: [(&str, &str); 9] = [
 pub(super) fn explain_error(source: &str, error: &Error) -> Finding {
     let span = error.span().unwrap_or(source.len()..source.len());
     let line = line_at(source, span.start);
-    let (what, help) = match bare_value(line) {
-        Some((what, help)) => (what, help),
+    let (message, help) = match bare_value(line) {
+        Some((message, help)) => (message, help),
         None if without_end(error.message()) => (
             "text without an end".to_owned(),
             help_for_line(line, error.message()),
@@ -50,7 +50,7 @@ pub(super) fn explain_error(source: &str, error: &Error) -> Finding {
         ),
     };
     Finding {
-        what,
+        message,
         span: Some(span),
         helps: vec![help],
         notes: Vec::new(),
@@ -63,12 +63,12 @@ fn without_end(message: &str) -> bool {
 }
 
 fn help_for_line(line: &str, message: &str) -> String {
-    let known = HELPS.iter().find(|(part, _)| message.contains(part));
+    let help_entry = HELPS.iter().find(|(part, _)| message.contains(part));
     let help = if line.trim_start().starts_with('{') {
         "this looks like JSON; a scenario is TOML, with lines such as `runs = 30`"
     } else if !line.contains('=') && line.contains(':') {
         "TOML uses `=`: `runs = 30`"
-    } else if let Some((_, help)) = known {
+    } else if let Some((_, help)) = help_entry {
         help
     } else {
         "a scenario is TOML, with lines such as `runs = 30` or `timeout = \"60s\"`, and tables such as `[env]`"
@@ -77,11 +77,16 @@ fn help_for_line(line: &str, message: &str) -> String {
 }
 
 /// Returns the line at a position.
-fn line_at(source: &str, at: usize) -> &str {
-    let boundary = |at: &usize| source.is_char_boundary(*at);
-    let at = (0..=at.min(source.len())).rev().find(boundary).unwrap_or(0);
-    let start = source[..at].rfind('\n').map_or(0, |end| end + 1);
-    let end = source[at..].find('\n').map_or(source.len(), |end| at + end);
+fn line_at(source: &str, offset: usize) -> &str {
+    let boundary = |position: &usize| source.is_char_boundary(*position);
+    let position = (0..=offset.min(source.len()))
+        .rev()
+        .find(boundary)
+        .unwrap_or(0);
+    let start = source[..position].rfind('\n').map_or(0, |end| end + 1);
+    let end = source[position..]
+        .find('\n')
+        .map_or(source.len(), |end| position + end);
     source[start..end].trim_end()
 }
 
@@ -91,7 +96,7 @@ fn bare_value(line: &str) -> Option<(String, String)> {
     let (key, value) = (key.trim(), value.split(" #").next().unwrap_or(value).trim());
     let right = |value: &str| DeTable::parse(&format!("{key} = {value}")).is_ok();
     let bare = value.trim_matches(['\u{201c}', '\u{201d}', '\u{2018}', '\u{2019}']);
-    let (what, better) = match value.to_ascii_lowercase().as_str() {
+    let (message, better) = match value.to_ascii_lowercase().as_str() {
         "" => (format!("`{key}` has no value"), "\"...\"".to_owned()),
         "true" | "yes" | "on" => (
             "TOML only has `true` and `false`".to_owned(),
@@ -112,5 +117,5 @@ fn bare_value(line: &str) -> Option<(String, String)> {
         ),
     };
     let slip = !right(value) && right(&better);
-    slip.then(|| (what, format!("write `{key} = {better}`")))
+    slip.then(|| (message, format!("write `{key} = {better}`")))
 }

@@ -175,26 +175,26 @@ impl FromStr for Codes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |part: &str| {
-            format!("`{part}` is not an exit code from 0 to 255, or a range such as `10-19`")
+        let wrong = |bound: &str| {
+            format!("`{bound}` is not an exit code from 0 to 255, or a range such as `10-19`")
         };
         let mut codes = BTreeSet::new();
-        for part in text
+        for bound in text
             .split(',')
             .map(str::trim)
             .filter(|part| !part.is_empty())
         {
-            let (from, to) = part.split_once('-').unwrap_or((part, part));
+            let (start, end) = bound.split_once('-').unwrap_or((bound, bound));
             let code = |text: &str| {
                 text.trim()
                     .parse::<u8>()
                     .map(i32::from)
-                    .map_err(|_| wrong(part))
+                    .map_err(|_| wrong(bound))
             };
-            let range = code(from)?..=code(to)?;
+            let range = code(start)?..=code(end)?;
             if range.is_empty() {
                 return Err(format!(
-                    "`{part}` is an empty range: write the smaller code first"
+                    "`{bound}` is an empty range: write the smaller code first"
                 ));
             }
             codes.extend(range);
@@ -212,9 +212,11 @@ impl FromStr for Pattern {
             Err(error) => {
                 // The crate's own message has several lines, and a mark that an indent would shift.
                 let error = error.to_string();
-                let why = error.lines().last().unwrap_or_default();
-                let why = why.strip_prefix("error: ").unwrap_or(why);
-                Err(format!("`{text}` is not a regular expression: {why}"))
+                let reason = error.lines().last().unwrap_or_default();
+                let bare_reason = reason.strip_prefix("error: ").unwrap_or(reason);
+                Err(format!(
+                    "`{text}` is not a regular expression: {bare_reason}"
+                ))
             }
         }
     }
@@ -228,12 +230,12 @@ impl FromStr for OnlyRule {
             let words = ["hang", "leak", "oom", "output"].into_iter();
             let long = Signal::known_names();
             let short = Signal::known_names().map(|name| &name[3..]);
-            let meant = match text.to_ascii_lowercase().as_str() {
+            let intended = match text.to_ascii_lowercase().as_str() {
                 "segfault" | "sigsegfault" | "segmentation fault" => Some("SIGSEGV"),
                 "timeout" => Some("hang"),
                 _ => nearest_name(text, words.chain(long).chain(short)),
             };
-            match meant {
+            match intended {
                 Some(name) => format!("{error}; did you mean `{name}`?"),
                 None => error,
             }
@@ -257,8 +259,8 @@ impl FromStr for ResourceName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Resource::ALL.iter().find(|(_, name)| *name == text);
-        found.map(|(_, name)| Self(name)).ok_or_else(|| {
+        let entry = Resource::ALL.iter().find(|(_, name)| *name == text);
+        entry.map(|(_, name)| Self(name)).ok_or_else(|| {
             let names: Vec<_> = Resource::ALL.iter().map(|(_, name)| *name).collect();
             format!("`{text}` is not one of the limits {}", names.join(", "))
         })
@@ -268,14 +270,16 @@ impl FromStr for ResourceName {
 impl ResourceName {
     /// Returns the name of a resource.
     pub fn of_resource(resource: Resource) -> Self {
-        let found = Resource::ALL.iter().find(|(one, _)| *one == resource);
-        Self(found.expect("listed").1)
+        let entry = Resource::ALL
+            .iter()
+            .find(|(other_resource, _)| *other_resource == resource);
+        Self(entry.expect("listed").1)
     }
 
     /// Returns the resource of this name.
     pub fn to_resource(self) -> Resource {
-        let found = Resource::ALL.iter().find(|(_, name)| *name == self.0);
-        found.expect("only made from this list").0
+        let entry = Resource::ALL.iter().find(|(_, name)| *name == self.0);
+        entry.expect("only made from this list").0
     }
 }
 
@@ -284,9 +288,9 @@ impl FromStr for IntegerRange {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let help = "write FIRST..LAST, such as 1..64";
-        let (first, last) = text.split_once("..").ok_or(help)?;
+        let (first_text, last_text) = text.split_once("..").ok_or(help)?;
         let number = |text: &str| text.trim().parse::<u64>().map_err(|_| help);
-        let (first, last) = (number(first)?, number(last)?);
+        let (first, last) = (number(first_text)?, number(last_text)?);
         if first >= last {
             return Err(format!(
                 "{first} is not below {last}: write the smaller number first"
@@ -297,7 +301,7 @@ impl FromStr for IntegerRange {
 }
 
 /// Every level of a range is a candidate, unless the range has more levels than this.
-const MOST_LEVELS: u64 = 1024;
+const MAX_LEVELS: u64 = 1024;
 
 impl Concurrency {
     /// Returns whether these are several levels, of which the lowest failing one is searched.
@@ -311,15 +315,17 @@ impl Concurrency {
             Self::Of(clients) => vec![clients.get()],
             Self::Levels(levels) => levels.clone(),
             Self::Between(first, last) => {
-                let each = last - first < MOST_LEVELS;
+                let lists_each = last - first < MAX_LEVELS;
                 // 1024, 1280, 1536, 2048, 2560, 3072, 4096 ...
                 let coarse = |level: &u64| {
                     let power = 1 << level.ilog2();
-                    let whole = (level * 4).is_multiple_of(power) && level * 2 <= power * 3;
-                    each || whole || level == first || level == last
+                    let is_round = (level * 4).is_multiple_of(power) && level * 2 <= power * 3;
+                    lists_each || is_round || level == first || level == last
                 };
-                let all = (*first..=*last).filter(coarse);
-                all.filter_map(|level| u32::try_from(level).ok()).collect()
+                let levels = (*first..=*last).filter(coarse);
+                levels
+                    .filter_map(|level| u32::try_from(level).ok())
+                    .collect()
             }
         }
     }
@@ -329,16 +335,16 @@ impl FromStr for Concurrency {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const MOST: u64 = 100_000;
+        const MAX_CLIENTS: u64 = 100_000;
         let help = || {
             format!(
                 "`{text}` is not a number of clients such as `10`, or levels such as `1..64` or `8,9,10`"
             )
         };
-        let number = |part: &str| {
-            let number = part.trim().parse::<u64>().ok();
+        let number = |bound: &str| {
+            let number = bound.trim().parse::<u64>().ok();
             number
-                .filter(|number| (1..=MOST).contains(number))
+                .filter(|number| (1..=MAX_CLIENTS).contains(number))
                 .ok_or_else(help)
         };
         if let Some((first, last)) = text.split_once("..") {
@@ -352,13 +358,13 @@ impl FromStr for Concurrency {
             };
         }
         let mut levels: Vec<u32> = Vec::new();
-        for part in text.split(',') {
-            levels.push(u32::try_from(number(part)?).map_err(|_| help())?);
+        for bound in text.split(',') {
+            levels.push(u32::try_from(number(bound)?).map_err(|_| help())?);
         }
         levels.sort_unstable();
         levels.dedup();
         match levels.as_slice() {
-            [one] => NonZeroU32::new(*one).map(Self::Of).ok_or_else(help),
+            [jobs] => NonZeroU32::new(*jobs).map(Self::Of).ok_or_else(help),
             _ => Ok(Self::Levels(levels)),
         }
     }
@@ -369,14 +375,14 @@ impl FromStr for Frequency {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is not a rate such as `50/s` or `90/min`");
-        let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
+        let (number_text, unit) = text.split_once('/').unwrap_or((text, "s"));
         let seconds = match unit.trim() {
             "s" => 1.0,
             "min" => 60.0,
             "h" => 3600.0,
             _ => return Err(wrong()),
         };
-        let number = number.trim().parse::<f64>().map_err(|_| wrong())?;
+        let number = number_text.trim().parse::<f64>().map_err(|_| wrong())?;
         let millihertz = (number / seconds * 1e3).round();
         if !(1.0..=1e9).contains(&millihertz) {
             return Err(wrong());

@@ -22,30 +22,30 @@ pub fn under_load(
     load: &LoadPlan,
     description: &str,
 ) -> Result<String, NonUtf8Argument> {
-    let again = Scenario::of_variant_plan(plan, variant)?;
+    let restored = Scenario::of_variant_plan(plan, variant)?;
     // A kind without weight is not sent.
     let sent = load.requests.iter().filter(|kind| kind.weight > 0);
     let mut scenario = Scenario {
         outline: Outline {
             description: Some(description.to_owned()),
-            actors: again.outline.actors,
+            actors: restored.outline.actors,
             requests: sent.map(request_of_plan).collect::<Result<_, _>>()?,
             ..Outline::default()
         },
         load: Some(load_of_plan(load)?),
-        program: again.program,
+        program: restored.program,
         trials: TrialSettings {
-            copies: again.trials.copies,
+            copies: restored.trials.copies,
             ..TrialSettings::default()
         },
         stop: StopSettings {
-            grace: again.stop.grace,
+            grace: restored.stop.grace,
             ..StopSettings::default()
         },
         judge: JudgeSettings {
             ok: None,
             skip: None,
-            ..again.judge
+            ..restored.judge
         },
         ..Scenario::default()
     };
@@ -83,7 +83,7 @@ fn load_of_plan(load: &LoadPlan) -> Result<Load, NonUtf8Argument> {
     let (certificate, key) = target
         .identity
         .as_ref()
-        .map(|(one, two)| (one, two))
+        .map(|(certificate, two)| (certificate, two))
         .unzip();
     let (clients, rate, connections) = match load.pace {
         RequestPace::Closed { clients } => (NonZeroU32::new(clients), None, None),
@@ -163,7 +163,7 @@ fn request_of_plan(plan: &RequestPlan) -> Result<Request, NonUtf8Argument> {
         expect_json: expect
             .json
             .iter()
-            .map(|(at, expected)| Ok((at.clone(), value(expected)?)))
+            .map(|(pointer, expected)| Ok((pointer.clone(), value(expected)?)))
             .collect::<Result<_, _>>()?,
         max_bytes: expect.max_bytes.map(|bytes| LimitValue(Some(bytes))),
         ..Request::default()

@@ -25,21 +25,21 @@ pub(super) struct StreamCapture {
 
 impl StreamCapture {
     /// Adds the next piece of the stream.
-    pub(super) fn push_piece(&mut self, mut piece: &[u8]) {
-        self.total += piece.len() as u64;
-        let first = piece.len().min(HEAD - self.head.len());
-        self.head.extend_from_slice(&piece[..first]);
-        piece = &piece[first..];
-        if piece.len() >= TAIL {
+    pub(super) fn push_piece(&mut self, mut chunk: &[u8]) {
+        self.total += chunk.len() as u64;
+        let first = chunk.len().min(HEAD - self.head.len());
+        self.head.extend_from_slice(&chunk[..first]);
+        chunk = &chunk[first..];
+        if chunk.len() >= TAIL {
             self.tail.clear();
-            self.tail.extend_from_slice(&piece[piece.len() - TAIL..]);
+            self.tail.extend_from_slice(&chunk[chunk.len() - TAIL..]);
             self.next = 0;
             return;
         }
-        let room = (TAIL - self.tail.len()).min(piece.len());
-        self.tail.extend_from_slice(&piece[..room]);
+        let room = (TAIL - self.tail.len()).min(chunk.len());
+        self.tail.extend_from_slice(&chunk[..room]);
         // The ring is full, and the rest is shorter than it.
-        let rest = &piece[room..];
+        let rest = &chunk[room..];
         let (to_end, wrapped) = rest.split_at(rest.len().min(TAIL - self.next));
         self.tail[self.next..][..to_end.len()].copy_from_slice(to_end);
         self.tail[..wrapped.len()].copy_from_slice(wrapped);
@@ -80,7 +80,8 @@ impl StreamCapture {
     /// display.
     pub(super) fn last_line(&self) -> Option<String> {
         let [head, older, newer] = self.kept_parts();
-        let near = |part: &[u8]| part[part.len().saturating_sub(4 * SHOWN)..].to_vec();
+        let near =
+            |line_part: &[u8]| line_part[line_part.len().saturating_sub(4 * SHOWN)..].to_vec();
         let end = near(&[near(head), near(older), near(newer)].concat());
         let line = end.split(|byte| matches!(byte, b'\n' | b'\r'));
         let mut written = line.filter(|line| !line.trim_ascii().is_empty()).rev();
@@ -97,8 +98,8 @@ impl StreamCapture {
 
     /// Returns the end of the stream as text.
     pub(super) fn end_of_stream(&self, bytes: usize) -> String {
-        let all = self.kept_parts().concat();
-        String::from_utf8_lossy(&all[all.len().saturating_sub(bytes)..]).into_owned()
+        let output = self.kept_parts().concat();
+        String::from_utf8_lossy(&output[output.len().saturating_sub(bytes)..]).into_owned()
     }
 }
 
@@ -111,18 +112,18 @@ fn shown_line(line: &[u8]) -> String {
 #[derive(Default)]
 pub(super) struct PatternScanner {
     line: Vec<u8>,
-    found: Vec<(usize, String)>,
+    matches: Vec<(usize, String)>,
 }
 
 impl PatternScanner {
     /// Searches the next piece of the stream.
-    pub(super) fn push_piece(&mut self, patterns: &RegexSet, mut piece: &[u8]) {
-        while let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
-            self.line.extend_from_slice(&piece[..end]);
+    pub(super) fn push_piece(&mut self, patterns: &RegexSet, mut chunk: &[u8]) {
+        while let Some(end) = chunk.iter().position(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(&chunk[..end]);
             self.finish_line(patterns);
-            piece = &piece[end + 1..];
+            chunk = &chunk[end + 1..];
         }
-        for part in piece.chunks(LONGEST_LINE) {
+        for part in chunk.chunks(LONGEST_LINE) {
             self.line.extend_from_slice(part);
             if self.line.len() >= LONGEST_LINE {
                 self.finish_line(patterns);
@@ -133,8 +134,12 @@ impl PatternScanner {
     /// Searches the current line, and starts a new one.
     pub(super) fn finish_line(&mut self, patterns: &RegexSet) {
         for rule in &patterns.matches(&self.line) {
-            if !self.found.iter().any(|(known, _)| *known == rule) {
-                self.found.push((rule, shown_line(&self.line)));
+            if !self
+                .matches
+                .iter()
+                .any(|(rule_found, _)| *rule_found == rule)
+            {
+                self.matches.push((rule, shown_line(&self.line)));
             }
         }
         self.line.clear();
@@ -142,12 +147,14 @@ impl PatternScanner {
 
     /// Returns whether this pattern was found.
     pub(super) fn has_pattern(&self, pattern: usize) -> bool {
-        self.found.iter().any(|(known, _)| *known == pattern)
+        self.matches
+            .iter()
+            .any(|(found_pattern, _)| *found_pattern == pattern)
     }
 
     /// Returns the patterns that were found, each with the first matching line.
     pub(super) fn found_patterns(self) -> Vec<(usize, String)> {
-        self.found
+        self.matches
     }
 }
 

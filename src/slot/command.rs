@@ -107,7 +107,7 @@ impl PlaceholderValues {
     /// Returns the environment variables of provoke. A variable without a value here is removed, so
     /// that a provoke within a provoke does not pass on the outer values.
     pub(super) fn own_variables(&self) -> impl Iterator<Item = (&OsStr, Option<&OsStr>)> {
-        let own = self.values.iter().map(|(_, name, value)| {
+        let variables = self.values.iter().map(|(_, name, value)| {
             (
                 OsStr::new(*name),
                 Some(value.as_os_str()).filter(|value| !value.is_empty()),
@@ -119,7 +119,7 @@ impl PlaceholderValues {
             .map(|dir| (OsStr::new("TMPDIR"), Some(dir.as_os_str())));
         let holding = self.holding.iter();
         let holding = holding.map(|(name, value)| (name.as_os_str(), Some(value.as_os_str())));
-        own.chain(folder).chain(holding)
+        variables.chain(folder).chain(holding)
     }
 }
 
@@ -136,17 +136,17 @@ impl<'a> CommandLine<'a> {
         let base = environment
             .iter()
             .map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        let mut all: Vec<_> = base.collect();
-        let own = actor
+        let mut variables: Vec<_> = base.collect();
+        let actor_variables = actor
             .env
             .iter()
             .map(|(name, value)| (name.as_os_str(), value.as_ref().map(Text::as_os_str)));
-        let ours = numbers.own_variables();
+        let slot_variables = numbers.own_variables();
         let engine = numbers.engine.as_deref();
         let engine = engine.map(|engine| (OsStr::new("DOCKER_HOST"), Some(engine)));
-        for (name, value) in ours.chain(engine).chain(own) {
-            all.retain(|(known, _)| *known != name);
-            all.extend(value.map(|value| (name, value)));
+        for (name, value) in slot_variables.chain(engine).chain(actor_variables) {
+            variables.retain(|(other_name, _)| *other_name != name);
+            variables.extend(value.map(|value| (name, value)));
         }
         Self {
             argv: actor
@@ -154,7 +154,7 @@ impl<'a> CommandLine<'a> {
                 .iter()
                 .map(|word| numbers.fill_marks(word))
                 .collect(),
-            environment: all,
+            environment: variables,
             cwd: Path::new(actor.cwd.as_os_str()),
             stdin: actor.stdin.as_ref().map(|file| Path::new(file.as_os_str())),
         }
@@ -167,13 +167,13 @@ impl<'a> CommandLine<'a> {
         actor: &'a ActorPlan,
         words: Vec<OsString>,
     ) -> Self {
-        let gone = |name: &Text| {
+        let is_removed = |name: &Text| {
             actor
                 .env
                 .iter()
-                .any(|(own, to)| own == name && to.is_none())
+                .any(|(own_name, value)| own_name == name && value.is_none())
         };
-        let environment = environment.iter().filter(|(name, _)| !gone(name));
+        let environment = environment.iter().filter(|(name, _)| !is_removed(name));
         let pair = |(name, value): &'a (Text, Text)| (name.as_os_str(), value.as_os_str());
         Self {
             argv: words.into_iter().map(Cow::Owned).collect(),
@@ -192,7 +192,7 @@ impl<'a> CommandLine<'a> {
     pub fn find_variable(&self, name: &str) -> Option<&'a OsStr> {
         self.environment
             .iter()
-            .find(|(known, _)| *known == name)
+            .find(|(other_name, _)| *other_name == name)
             .map(|(_, value)| *value)
     }
 }

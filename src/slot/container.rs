@@ -72,8 +72,8 @@ pub(super) fn container_command(
         .unwrap_or(Path::new("replay"));
     let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     let name = container_name(run, parent, start);
-    let mut all: Vec<OsString> = vec![plan.engine.clone().into()];
-    let mut add = |words: &[&str]| all.extend(words.iter().map(OsString::from));
+    let mut command: Vec<OsString> = vec![plan.engine.clone().into()];
+    let mut add = |words: &[&str]| command.extend(words.iter().map(OsString::from));
     // Process 1 ignores signals without a handler, so `abort` and SIGTERM would have no effect.
     // `--init` runs the program below a small init process.
     add(&["run", "--init", "--pull=never", "--log-driver=none"]);
@@ -94,32 +94,32 @@ pub(super) fn container_command(
     let words = words.map(|word| numbers.fill_marks(word).into_owned());
     match &start.gate {
         None => {
-            all.extend(options);
-            all.push(image);
-            all.extend(words);
+            command.extend(options);
+            command.push(image);
+            command.extend(words);
         }
         Some(gate) => {
             let (entry_point, options) = split_entry_point(options);
             let of_image = engine.image_entry_point(&image.to_string_lossy());
             let of_image =
                 of_image.ok_or_else(|| format!("cannot inspect the image {}", image.to_safe()))?;
-            all.extend(options.into_iter().chain(gate.options()));
-            all.push(image);
-            all.extend(ContainerGate::arguments());
+            command.extend(options.into_iter().chain(gate.options()));
+            command.push(image);
+            command.extend(ContainerGate::arguments());
             match entry_point {
-                Some(chosen) => all.push(chosen),
-                None => all.extend(of_image.into_iter().map(OsString::from)),
+                Some(chosen) => command.push(chosen),
+                None => command.extend(of_image.into_iter().map(OsString::from)),
             }
-            all.extend(words);
+            command.extend(words);
         }
     }
-    let held = RunningContainer {
+    let held_container = RunningContainer {
         engine,
         name,
         program: None,
         first: None,
     };
-    Ok((held, all))
+    Ok((held_container, command))
 }
 
 /// Returns a command line for users that starts the same container and removes it at its end.
@@ -165,8 +165,8 @@ fn container_options(
     memory: Option<u64>,
 ) -> Vec<OsString> {
     let plan = actor.container.as_ref().expect("asked for only then");
-    let mut all: Vec<OsString> = Vec::new();
-    let mut add = |words: &[&str]| all.extend(words.iter().map(OsString::from));
+    let mut arguments: Vec<OsString> = Vec::new();
+    let mut add = |words: &[&str]| arguments.extend(words.iter().map(OsString::from));
     add(&["--network", &plan.network]);
     if actor.stdin.is_some() {
         add(&["--interactive"]);
@@ -194,38 +194,38 @@ fn container_options(
     let cwd = actor.cwd.as_os_str();
     let at_same_path = |path: &OsStr| concatenate_parts(&[path, OsStr::new(":"), path]);
     if plan.sees_folder() && cwd != "/" {
-        all.extend(["--volume".into(), at_same_path(cwd)]);
+        arguments.extend(["--volume".into(), at_same_path(cwd)]);
     }
     for mount in plan.mounts.iter().flatten() {
-        all.extend(["--volume".into(), numbers.fill_marks(mount).into_owned()]);
+        arguments.extend(["--volume".into(), numbers.fill_marks(mount).into_owned()]);
     }
     if let Some(scratch) = numbers.scratch_folder() {
-        all.extend(["--volume".into(), at_same_path(scratch.as_os_str())]);
+        arguments.extend(["--volume".into(), at_same_path(scratch.as_os_str())]);
     }
     if let Some(door) = numbers.engine_socket() {
         let inside = OsStr::new(":/var/run/docker.sock");
-        all.extend([
+        arguments.extend([
             "--volume".into(),
             concatenate_parts(&[door.as_os_str(), inside]),
         ]);
     }
     if plan.enters {
-        all.extend(["--workdir".into(), cwd.to_owned()]);
+        arguments.extend(["--workdir".into(), cwd.to_owned()]);
     }
     for (name, value) in container_variables(actor, numbers) {
         let word = match value {
             Some(value) => concatenate_parts(&[&name, OsStr::new("="), &value]),
             None => name,
         };
-        all.extend(["--env".into(), word]);
+        arguments.extend(["--env".into(), word]);
     }
     for option in &plan.options {
-        all.push(concatenate_parts(&[
+        arguments.push(concatenate_parts(&[
             OsStr::new("--"),
             &numbers.fill_marks(option),
         ]));
     }
-    all
+    arguments
 }
 
 /// Returns the variables to set or to remove in the environment of a container.
@@ -233,17 +233,17 @@ pub(super) fn container_variables(
     actor: &ActorPlan,
     numbers: &PlaceholderValues,
 ) -> Vec<(OsString, Option<OsString>)> {
-    let ours = numbers.own_variables().filter(|(_, value)| value.is_some());
-    let own = actor
+    let slot_variables = numbers.own_variables().filter(|(_, value)| value.is_some());
+    let actor_variables = actor
         .env
         .iter()
         .map(|(name, value)| (name.as_os_str(), value.as_ref().map(Text::as_os_str)));
-    let mut all: Vec<(OsString, Option<OsString>)> = Vec::new();
-    for (name, value) in ours.chain(own) {
-        all.retain(|(known, _)| known != name);
-        all.push((name.to_owned(), value.map(OsStr::to_owned)));
+    let mut variables: Vec<(OsString, Option<OsString>)> = Vec::new();
+    for (name, value) in slot_variables.chain(actor_variables) {
+        variables.retain(|(other_name, _)| other_name != name);
+        variables.push((name.to_owned(), value.map(OsStr::to_owned)));
     }
-    all
+    variables
 }
 
 fn concatenate_parts(parts: &[&OsStr]) -> OsString {
@@ -266,7 +266,7 @@ fn container_name(run: &Path, parent: i32, start: &ContainerStart<'_>) -> String
     let name = format!("provoke-{run}-{parent}-{}", start.trial);
     match (start.at, start.copy) {
         (0, 0) => name,
-        (at, copy) => format!("{name}-{at}.{copy}"),
+        (actor, copy) => format!("{name}-{actor}.{copy}"),
     }
 }
 
@@ -278,15 +278,18 @@ impl RunningContainer {
             .container_state(&self.name)
             .and_then(|state| state.pid);
         // The program is the child of the init process.
-        let below = self.first.map(process::child_pids).unwrap_or_default();
-        self.program = below.first().copied().or(self.first);
+        let children = self.first.map(process::child_pids).unwrap_or_default();
+        self.program = children.first().copied().or(self.first);
     }
 
     /// Returns the processes in the container without the init process.
     pub(super) fn living_processes(&self) -> Vec<i32> {
         let below = self.first.map(process::descendant_pids).unwrap_or_default();
-        let alone = self.program.filter(|_| self.program == self.first);
-        alone.into_iter().chain(below).collect()
+        let mut pids = below;
+        if self.program == self.first {
+            pids.splice(0..0, self.program);
+        }
+        pids
     }
 }
 
@@ -332,28 +335,31 @@ impl Slot {
                 .join("container")
         });
         for process in processes {
-            let Some(held) = process.container.clone() else {
+            let Some(held_container) = process.container.clone() else {
                 continue;
             };
-            let mut state = held.engine.container_state(&held.name);
+            let mut state = held_container.engine.container_state(&held_container.name);
             // Only a client that was killed can have requested a container that appears later.
-            let until = Instant::now() + LATE;
-            while state.is_none() && process.was_killed() && Instant::now() < until {
+            let deadline = Instant::now() + LATE;
+            while state.is_none() && process.was_killed() && Instant::now() < deadline {
                 sleep(PAUSE);
-                state = held.engine.container_state(&held.name);
+                state = held_container.engine.container_state(&held_container.name);
             }
             process.take_in(state.as_ref());
             let Some(state) = state else { continue };
             if dumps && state.code > 128 {
-                copy_cores(&held, folder.as_deref());
+                copy_cores(&held_container, folder.as_deref());
             }
-            if !held.engine.remove_one(&held.name)
-                && held.engine.container_state(&held.name).is_some()
+            if !held_container.engine.remove_one(&held_container.name)
+                && held_container
+                    .engine
+                    .container_state(&held_container.name)
+                    .is_some()
             {
                 self.control
                     .send_reply(&super::wire::SlotReply::Complaint(format!(
                         "cannot remove the container `{}`",
-                        held.name
+                        held_container.name
                     )));
             }
             self.witness.add_container(state.id);
@@ -362,28 +368,30 @@ impl Slot {
 }
 
 /// Copies the cores that are inside the container. Cores in shared folders are found on the host.
-fn copy_cores(held: &RunningContainer, folder: Option<&Path>) {
+fn copy_cores(container: &RunningContainer, folder: Option<&Path>) {
     let destination = core_pattern::read_destination();
     let template = destination
         .as_ref()
         .ok()
-        .and_then(|one| one.core_template());
+        .and_then(|host| host.core_template());
     let (Some(template), Some(folder)) = (template, folder) else {
         return;
     };
     let fits = |file: &String| is_core(template, file);
-    let cores: Vec<String> = held
+    let cores: Vec<String> = container
         .engine
-        .added_files(&held.name)
+        .added_files(&container.name)
         .into_iter()
         .filter(fits)
         .collect();
-    for (at, core) in cores.iter().take(CORES).enumerate() {
+    for (index, core) in cores.iter().take(CORES).enumerate() {
         let file = Path::new(core).file_name().unwrap_or_default();
         // Two cores in different folders may have the same name.
-        let to = folder.join(at.to_string());
-        if fs::create_dir_all(&to).is_ok() {
-            let _ = held.engine.copy_file(&held.name, core, &to.join(file));
+        let target = folder.join(index.to_string());
+        if fs::create_dir_all(&target).is_ok() {
+            let _ = container
+                .engine
+                .copy_file(&container.name, core, &target.join(file));
         }
     }
 }
@@ -394,12 +402,13 @@ fn is_core(template: &CorePathTemplate, file: &str) -> bool {
 }
 
 /// Returns the reason for a failure from the output of an engine's client.
-fn engine_complaint(said: &str) -> &str {
+fn engine_complaint(output: &str) -> &str {
     let after = |words: &str| {
-        said.lines()
+        output
+            .lines()
             .find_map(|line| Some(line.split_once(words)?.1))
     };
-    let first = || said.lines().find(|line| !line.trim().is_empty());
+    let first = || output.lines().find(|line| !line.trim().is_empty());
     after("rror response from daemon: ")
         .or_else(|| after("Error: "))
         .or_else(first)
@@ -414,34 +423,38 @@ impl TrialProcess {
     /// Adds the engine's facts about the container of this process.
     fn take_in(&mut self, state: Option<&ContainerState>) {
         // The measured values belong to the engine's client.
-        (self.seen.max_rss, self.seen.cpu) = (0, Duration::ZERO);
-        if let Some(program) = self.container.as_ref().and_then(|held| held.program) {
-            self.seen.pid = program;
+        (self.observation.max_rss, self.observation.cpu) = (0, Duration::ZERO);
+        if let Some(program) = self
+            .container
+            .as_ref()
+            .and_then(|held_container| held_container.program)
+        {
+            self.observation.pid = program;
         }
-        if self.sentenced || matches!(self.seen.ending, Ending::NotStarted(_)) {
+        if self.sentenced || matches!(self.observation.ending, Ending::NotStarted(_)) {
             return;
         }
-        let said = self.err.capture.end_of_stream(4096);
+        let stderr = self.err.capture.end_of_stream(4096);
         let init =
             |line: &&str| line.starts_with("[FATAL tini") || line.starts_with("ERROR (catatonit:");
-        let unfound = said.lines().find(init);
+        let unfound = stderr.lines().find(init);
         let Some(state) = state else {
-            let why = format!("no container: {}", engine_complaint(&said));
-            self.seen.ending = Ending::NotStarted(why);
+            let reason = format!("no container: {}", engine_complaint(&stderr));
+            self.observation.ending = Ending::NotStarted(reason);
             return;
         };
-        self.seen.ending = if !state.error.is_empty() || state.status == "created" {
+        self.observation.ending = if !state.error.is_empty() || state.status == "created" {
             // Not every engine stores the reason.
-            let why = Some(&*state.error)
-                .filter(|why| !why.is_empty())
-                .unwrap_or_else(|| engine_complaint(&said));
-            Ending::NotStarted(format!("the container did not start: {why}"))
+            let reason = Some(&*state.error)
+                .filter(|engine_message| !engine_message.is_empty())
+                .unwrap_or_else(|| engine_complaint(&stderr));
+            Ending::NotStarted(format!("the container did not start: {reason}"))
         } else if let (1 | 126 | 127, Some(words)) = (state.code, unfound) {
             Ending::NotStarted(format!("in the container: {words}"))
         } else {
             Ending::Exited(state.code)
         };
-        self.seen.container = Some(Box::new(ContainerObservation {
+        self.observation.container = Some(Box::new(ContainerObservation {
             id: state.id.clone(),
             code: state.code,
             oom: state.oom,

@@ -102,7 +102,7 @@ impl CrashMonitor {
         // it.
         if let WaitStatus::Signaled(signal, core) = status
             && self.listening
-            && self.orphans.iter().all(|known| known.pid != pid)
+            && self.orphans.iter().all(|process| process.pid != pid)
         {
             self.orphans.push(new_casualty(pid, Some(signal), core));
         }
@@ -118,24 +118,24 @@ impl CrashMonitor {
         if !std::mem::take(&mut self.listening) {
             return;
         }
-        let until = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             self.take_events();
             self.account = account_for_trial(&self.heard, actors, std::process::id().cast_signed());
-            let left = until.saturating_duration_since(Instant::now());
-            if !self.account.unfinished || left.is_zero() {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if !self.account.unfinished || remaining.is_zero() {
                 return;
             }
-            self.wait_for_events(left);
+            self.wait_for_events(remaining);
         }
     }
 
     /// Returns the descriptor that is readable when there are events, if they are needed.
     pub(super) fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
-        let exits = self.exits.get().and_then(Option::as_ref);
-        exits
-            .filter(|_| (self.alert || self.contained) && self.listening)
-            .map(AsFd::as_fd)
+        if !self.listening || !(self.alert || self.contained) {
+            return None;
+        }
+        self.exits.get().and_then(Option::as_ref).map(AsFd::as_fd)
     }
 
     /// Records the containers of reported processes before the processes are gone.
@@ -148,8 +148,9 @@ impl CrashMonitor {
     /// Reads pending events.
     fn take_events(&mut self) {
         let news: Vec<ThreadEvent> = self.next_events().collect();
-        for event in news.iter().filter(|_| self.contained) {
-            if is_inside(event)
+        for event in &news {
+            if self.contained
+                && is_inside(event)
                 && self
                     .homes
                     .get(&event.pid)
@@ -171,59 +172,64 @@ impl CrashMonitor {
     /// parents, except for monitors outside.
     fn container_members(&self, container: &str) -> BTreeSet<i32> {
         let inside = || self.heard.iter().filter(|event| is_inside(event));
-        let seen = self
+        let homes = self
             .homes
             .iter()
             .filter(|(_, home)| home.container == container);
-        let mut all: BTreeSet<i32> = seen.map(|(pid, _)| *pid).collect();
+        let mut pids: BTreeSet<i32> = homes.map(|(pid, _)| *pid).collect();
         loop {
-            let before = all.len();
+            let count_before = pids.len();
             let parents: BTreeSet<i32> = inside()
-                .filter(|event| all.contains(&event.pid))
+                .filter(|event| pids.contains(&event.pid))
                 .map(|event| event.parent)
                 .collect();
             let near =
-                |event: &&ThreadEvent| all.contains(&event.parent) || parents.contains(&event.pid);
-            let more: Vec<i32> = inside().filter(near).map(|event| event.pid).collect();
-            all.extend(more);
-            if all.len() == before {
-                return all;
+                |event: &&ThreadEvent| pids.contains(&event.parent) || parents.contains(&event.pid);
+            let new_pids: Vec<i32> = inside().filter(near).map(|event| event.pid).collect();
+            pids.extend(new_pids);
+            if pids.len() == count_before {
+                return pids;
             }
         }
     }
 
     /// Adds how the program in a container ended, and the pid of the program.
-    pub(super) fn of_container(&self, seen: &mut ContainerObservation, pid: &mut i32) {
-        let members = self.container_members(&seen.id);
+    pub(super) fn of_container(&self, observation: &mut ContainerObservation, pid: &mut i32) {
+        let members = self.container_members(&observation.id);
         let homes = self
             .homes
             .iter()
-            .filter(|(_, home)| home.container == seen.id);
+            .filter(|(_, home)| home.container == observation.id);
         let numbers = homes
             .clone()
             .filter_map(|(pid, home)| Some((home.inside?, *pid)));
-        seen.numbers = numbers.collect();
-        let known = homes.clone().find(|(_, home)| home.first);
+        observation.numbers = numbers.collect();
+        let first_home = homes.clone().find(|(_, home)| home.first);
         let mut events = self.heard.iter();
         let top =
             events.rfind(|event| members.contains(&event.pid) && !members.contains(&event.parent));
-        let first = known.map(|(pid, _)| *pid).or(top.map(|event| event.pid));
+        let first = first_home
+            .map(|(pid, _)| *pid)
+            .or(top.map(|event| event.pid));
         let Some(first) = first else { return };
         // The init process exits with 128+n if the program died of signal n, and usually has no
         // other child.
-        let fits = |event: &&ThreadEvent| match event.what {
-            ThreadEventKind::Ended(WaitStatus::Signaled(signal, _)) => signal + 128 == seen.code,
-            ThreadEventKind::Ended(WaitStatus::Exited(code)) => code == seen.code,
+        let fits = |event: &&ThreadEvent| match event.kind {
+            ThreadEventKind::Ended(WaitStatus::Signaled(signal, _)) => {
+                signal + 128 == observation.code
+            }
+            ThreadEventKind::Ended(WaitStatus::Exited(code)) => code == observation.code,
             ThreadEventKind::Crashes => false,
         };
-        let told = self.heard.iter().filter(fits);
-        let below = told.clone().find(|event| event.parent == first);
-        let Some(program) = below.or_else(|| told.clone().find(|event| event.pid == first)) else {
+        let events = self.heard.iter().filter(fits);
+        let child_event = events.clone().find(|event| event.parent == first);
+        let Some(program) = child_event.or_else(|| events.clone().find(|event| event.pid == first))
+        else {
             return;
         };
         *pid = program.pid;
-        if let ThreadEventKind::Ended(status) = program.what {
-            seen.ended = Some(match status {
+        if let ThreadEventKind::Ended(status) = program.kind {
+            observation.ended = Some(match status {
                 WaitStatus::Exited(code) => Ending::Exited(code),
                 WaitStatus::Signaled(signal, _) => {
                     Ending::Signaled(Signal(signal), has_dumped(&self.heard, program.pid))
@@ -237,24 +243,25 @@ impl CrashMonitor {
         if !self.alert || !self.listening {
             return None;
         }
-        let before = self.heard.len();
+        let count_before = self.heard.len();
         self.take_events();
         let crash = |signal: Option<Signal>| {
             signal.is_none_or(|signal| signal.is_crash() || signal == Signal::KILL)
         };
         let mut dead = self.orphans.clone();
-        if self.heard.len() > before {
+        if self.heard.len() > count_before {
             let slot = std::process::id().cast_signed();
             dead.extend(account_for_trial(&self.heard, actors, slot).casualties);
         }
-        let dead = dead.iter().filter(|one| crash(one.signal));
-        dead.map(|one| self.time_of(one.pid)).min()
+        let dead = dead.iter().filter(|process| crash(process.signal));
+        dead.map(|process| self.time_of(process.pid)).min()
     }
 
     /// Returns when an ended process died, by the kernel's events if possible, otherwise now.
     pub(super) fn time_of(&self, pid: i32) -> Duration {
-        let told = self.heard.iter().filter(|event| event.pid == pid);
-        told.map(|event| event.at)
+        let events = self.heard.iter().filter(|event| event.pid == pid);
+        events
+            .map(|event| event.time)
             .min()
             .unwrap_or_else(host::monotonic_now)
     }
@@ -273,30 +280,32 @@ impl CrashMonitor {
                 .flat_map(|id| self.container_members(id))
                 .collect();
             let slot = std::process::id().cast_signed();
-            let all = [actors, &roots[..]].concat();
-            let told = account_for_trial(&self.heard, &all, slot).threads;
+            let root_pids = [actors, &roots[..]].concat();
+            let thread_counts = account_for_trial(&self.heard, &root_pids, slot).threads;
             let dead =
                 |event: &&ThreadEvent| roots.contains(&event.pid) && !actors.contains(&event.pid);
             for event in self.heard.iter().filter(dead) {
-                if let ThreadEventKind::Ended(WaitStatus::Signaled(signal, _)) = event.what
+                if let ThreadEventKind::Ended(WaitStatus::Signaled(signal, _)) = event.kind
                     && self
                         .account
                         .casualties
                         .iter()
-                        .all(|one| one.pid != event.pid)
+                        .all(|process| process.pid != event.pid)
                 {
                     let core = has_dumped(&self.heard, event.pid);
                     let dead = new_casualty(event.pid, Some(signal), core);
                     self.account.casualties.push(dead);
                 }
             }
-            self.account.threads.extend(told);
+            self.account.threads.extend(thread_counts);
         }
         let mut casualties = std::mem::take(&mut self.account.casualties);
         for orphan in self.orphans.drain(..) {
-            let known = casualties.iter_mut().find(|known| known.pid == orphan.pid);
-            match known {
-                Some(known) => (known.signal, known.core) = (orphan.signal, orphan.core),
+            let crashed = casualties
+                .iter_mut()
+                .find(|process| process.pid == orphan.pid);
+            match crashed {
+                Some(process) => (process.signal, process.core) = (orphan.signal, orphan.core),
                 None => casualties.push(orphan),
             }
         }
@@ -335,12 +344,13 @@ fn is_inside(event: &ThreadEvent) -> bool {
 
 /// Returns the container of a process that has ended or is about to end.
 fn home_of_process(event: &ThreadEvent) -> Option<ProcessContainer> {
-    let own = engine::container_of(event.pid);
-    let above = engine::container_of(event.parent);
-    let watched = engine::watched_by(event.parent).filter(|id| above.as_ref() != Some(id));
+    let own_container = engine::container_of(event.pid);
+    let parent_container = engine::container_of(event.parent);
+    let watched =
+        engine::watched_by(event.parent).filter(|id| parent_container.as_ref() != Some(id));
     Some(ProcessContainer {
         first: watched.is_some(),
-        container: watched.or(own).or(above)?,
+        container: watched.or(own_container).or(parent_container)?,
         inside: engine::number_inside(event.pid),
     })
 }
@@ -360,7 +370,7 @@ fn has_dumped(events: &[ThreadEvent], pid: i32) -> bool {
     let mut of_it = events.iter().filter(|event| event.pid == pid);
     of_it.any(|event| {
         matches!(
-            event.what,
+            event.kind,
             ThreadEventKind::Ended(WaitStatus::Signaled(_, true))
         )
     })
@@ -372,33 +382,34 @@ fn has_dumped(events: &[ThreadEvent], pid: i32) -> bool {
 /// The kernel does not report processes that exit with 0. So a crash below such a process is
 /// missed, unless the crashed process was an orphan.
 fn account_for_trial(events: &[ThreadEvent], actors: &[i32], slot: i32) -> CrashFindings {
-    let mut ours: BTreeSet<i32> = actors.iter().copied().chain([slot]).collect();
+    let mut pids: BTreeSet<i32> = actors.iter().copied().chain([slot]).collect();
     // A child may end before its parent, so its event may come first.
     loop {
-        let before = ours.len();
-        let more: Vec<_> = events
+        let count_before = pids.len();
+        let new_pids: Vec<_> = events
             .iter()
-            .filter(|event| ours.contains(&event.parent))
+            .filter(|event| pids.contains(&event.parent))
             .map(|event| event.pid)
             .collect();
-        ours.extend(more);
-        if ours.len() == before {
+        pids.extend(new_pids);
+        if pids.len() == count_before {
             break;
         }
     }
     let mut account = CrashFindings::default();
     let mut crashed = Vec::new();
-    for event in events.iter().filter(|event| ours.contains(&event.pid)) {
+    for event in events.iter().filter(|event| pids.contains(&event.pid)) {
         account.threads.insert(event.tid, event.pid);
         if actors.contains(&event.pid) {
             continue;
         }
-        let known = |list: &[CrashedProcess]| list.iter().any(|one| one.pid == event.pid);
-        match event.what {
+        let is_known =
+            |list: &[CrashedProcess]| list.iter().any(|process| process.pid == event.pid);
+        match event.kind {
             ThreadEventKind::Crashes => crashed.push(event.pid),
             // All threads of a process die of the same signal.
             ThreadEventKind::Ended(WaitStatus::Signaled(signal, _))
-                if !known(&account.casualties) =>
+                if !is_known(&account.casualties) =>
             {
                 let dead = new_casualty(event.pid, Some(signal), has_dumped(events, event.pid));
                 account.casualties.push(dead);
@@ -407,7 +418,7 @@ fn account_for_trial(events: &[ThreadEvent], actors: &[i32], slot: i32) -> Crash
         }
     }
     for pid in crashed {
-        if account.casualties.iter().all(|known| known.pid != pid) {
+        if account.casualties.iter().all(|process| process.pid != pid) {
             account.unfinished = true;
             account.casualties.push(new_casualty(pid, None, false));
         }
@@ -427,7 +438,7 @@ fn lines_of_trial(
     for line in lines {
         // A line about a crash contains the thread, a line about a kill the process.
         let pid = threads.get(&line.pid).copied().unwrap_or(line.pid);
-        let casualty = casualties.iter_mut().find(|one| one.pid == pid);
+        let casualty = casualties.iter_mut().find(|process| process.pid == pid);
         if casualty.is_none() && !actors.contains(&pid) {
             continue;
         }
@@ -457,8 +468,8 @@ mod tests {
             tid: pid,
             pid,
             parent,
-            at: Duration::ZERO,
-            what: ThreadEventKind::Ended(status),
+            time: Duration::ZERO,
+            kind: ThreadEventKind::Ended(status),
         }
     }
 
@@ -467,8 +478,8 @@ mod tests {
             tid,
             pid,
             parent,
-            at: Duration::ZERO,
-            what: ThreadEventKind::Crashes,
+            time: Duration::ZERO,
+            kind: ThreadEventKind::Crashes,
         }
     }
 

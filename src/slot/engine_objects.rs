@@ -25,30 +25,30 @@ impl Slot {
         trial: &Trial,
         recipe: &VariantRecipe,
         settle: Option<Duration>,
-        seen: &mut Observation,
+        observation: &mut Observation,
     ) {
         let Some(door) = &recipe.door else { return };
         let engine = Daemon::at_socket(Path::new(door.engine.as_os_str()));
         let unlabelled = daemon::unlabelled_file(door.folder.as_os_str(), trial.lane.0);
         let labels = daemon::trial_labels(&door.mark, Some(trial.id.0));
-        let left = || remaining_objects(&engine, &labels, &unlabelled);
-        let until = Instant::now() + settle.unwrap_or_default();
-        let mut all = left();
-        while !all.is_empty() && Instant::now() < until {
+        let remaining = || remaining_objects(&engine, &labels, &unlabelled);
+        let deadline = Instant::now() + settle.unwrap_or_default();
+        let mut objects = remaining();
+        while !objects.is_empty() && Instant::now() < deadline {
             if !self.rest_unless_stopped(PAUSE) {
                 // The interruption came before it was known whether the objects would be removed.
-                seen.interrupted = true;
+                observation.interrupted = true;
                 break;
             }
-            all = left();
+            objects = remaining();
         }
-        if settle.is_some() && !seen.interrupted {
-            seen.residue.objects = all.iter().map(describe_object).collect();
+        if settle.is_some() && !observation.interrupted {
+            observation.residue.objects = objects.iter().map(describe_object).collect();
         }
-        for object in &all {
+        for object in &objects {
             if !engine.remove_object(object) {
-                let left = describe_object(object);
-                let text = format!("cannot remove {left} ({})", left.name);
+                let description = describe_object(object);
+                let text = format!("cannot remove {description} ({})", description.name);
                 self.control.send_reply(&SlotReply::Complaint(text));
             }
         }
@@ -80,9 +80,9 @@ impl Slot {
 
 /// Returns the remaining objects with these labels, and the remaining volumes without labels.
 fn remaining_objects(engine: &Daemon, labels: &[Label], unlabelled: &Path) -> Vec<DaemonObject> {
-    let mut all = engine.labelled_objects(labels);
-    all.extend(engine.volumes_in(unlabelled));
-    all
+    let mut objects = engine.labelled_objects(labels);
+    objects.extend(engine.volumes_in(unlabelled));
+    objects
 }
 
 fn describe_object(object: &DaemonObject) -> EngineObjectObservation {

@@ -66,21 +66,21 @@ impl Slot {
         patterns: &RegexSet,
     ) -> (Hang, bool) {
         let pids = self.examined_pids(processes);
-        let all = threads_of(&pids);
-        let listed = &all[..all.len().min(LISTED)];
-        let first = look_at_threads(listed, &all);
+        let tids = threads_of(&pids);
+        let listed = &tids[..tids.len().min(LISTED)];
+        let first = look_at_threads(listed, &tids);
         // Read output during the pause; otherwise processes would block on full pipes.
         let pause = Instant::now() + WATCHED;
         let mut called = false;
         while Instant::now() < pause && !called {
             called = self.wait_for_activity(processes, patterns, pause);
         }
-        let mut threads = compare_looks(first, look_at_threads(listed, &all));
+        let mut threads = compare_looks(first, look_at_threads(listed, &tids));
         for thread in &mut threads {
             thread.state = self.tracer.own_state(thread.tid, thread.state);
         }
-        let unlisted = (all.len() - listed.len()) as u64;
-        find_absent_owners(&mut threads, &all);
+        let unlisted = (tids.len() - listed.len()) as u64;
+        find_absent_owners(&mut threads, &tids);
         if unlisted == 0 {
             find_readers(&mut threads);
         }
@@ -109,13 +109,13 @@ impl Slot {
         processes: &[TrialProcess],
         snapshots: &SnapshotFolder,
     ) {
-        let until = Instant::now() + BUDGET;
+        let deadline = Instant::now() + BUDGET;
         let pids = self.examined_pids(processes);
-        ask_for_python(&mut hang.threads, &pids, until);
+        ask_for_python(&mut hang.threads, &pids, deadline);
         for pid in pids.into_iter().take(STACKS) {
-            if Instant::now() < until {
+            if Instant::now() < deadline {
                 hang.cores
-                    .extend(snapshots.write_core("hang", pid, CoreThreads::All, until));
+                    .extend(snapshots.write_core("hang", pid, CoreThreads::All, deadline));
             }
         }
     }
@@ -123,14 +123,18 @@ impl Slot {
     /// Returns the living processes of the trial. For a container these are the processes in it,
     /// and not the engine's client.
     fn examined_pids(&self, processes: &[TrialProcess]) -> Vec<i32> {
-        let contained = || processes.iter().filter(|one| one.container.is_some());
+        let contained = || {
+            processes
+                .iter()
+                .filter(|process| process.container.is_some())
+        };
         let mut pids = process_tree::living_processes(&self.given_up);
-        pids.retain(|pid| contained().all(|one| one.pid != Some(*pid)));
-        let held = || contained().filter_map(|one| one.container.as_ref());
-        if held().next().is_some() {
+        pids.retain(|pid| contained().all(|process| process.pid != Some(*pid)));
+        let held_containers = || contained().filter_map(|process| process.container.as_ref());
+        if held_containers().next().is_some() {
             // Without a daemon, containers and their monitors are children of the slot.
             pids.retain(|pid| !engine::is_of_container(*pid));
-            pids.extend(held().flat_map(RunningContainer::living_processes));
+            pids.extend(held_containers().flat_map(RunningContainer::living_processes));
         }
         pids
     }
@@ -142,12 +146,12 @@ fn threads_of(pids: &[i32]) -> Vec<(i32, i32)> {
         .collect()
 }
 
-fn look_at_threads(listed: &[(i32, i32)], all: &[(i32, i32)]) -> Vec<ThreadState> {
+fn look_at_threads(listed: &[(i32, i32)], tids: &[(i32, i32)]) -> Vec<ThreadState> {
     let mut siblings: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
-    for (pid, tid) in all {
+    for (pid, tid) in tids {
         siblings.entry(*pid).or_default().push(*tid);
     }
-    let one = |&(pid, tid): &(i32, i32)| {
+    let state_of = |&(pid, tid): &(i32, i32)| {
         let glance = threads::glance_at(pid, tid)?;
         let siblings = siblings.get(&pid)?;
         let waits = glance
@@ -161,81 +165,88 @@ fn look_at_threads(listed: &[(i32, i32)], all: &[(i32, i32)]) -> Vec<ThreadState
             waits,
         })
     };
-    listed.iter().filter_map(one).collect()
+    listed.iter().filter_map(state_of).collect()
 }
 
 /// Compares two snapshots of threads. A thread that waited for different targets has no particular
 /// target.
 fn compare_looks(first: Vec<ThreadState>, second: Vec<ThreadState>) -> Vec<HungThread> {
     let first: BTreeMap<i32, ThreadState> =
-        first.into_iter().map(|look| (look.tid, look)).collect();
-    let one = |now: ThreadState| {
+        first.into_iter().map(|state| (state.tid, state)).collect();
+    let compare_state = |state: ThreadState| {
         let mut thread = HungThread {
-            pid: now.pid,
-            tid: now.tid,
-            state: now.glance.state,
-            channel: now.glance.channel,
-            call: now
+            pid: state.pid,
+            tid: state.tid,
+            state: state.glance.state,
+            channel: state.glance.channel,
+            call: state
                 .glance
                 .call
                 .map(|call| calls::syscall_name(call.number))
                 .unwrap_or_default(),
-            name: now.glance.name,
+            name: state.glance.name,
             ..HungThread::default()
         };
-        let Some(before) = first.get(&now.tid) else {
+        let Some(earlier_state) = first.get(&state.tid) else {
             return thread;
         };
-        thread.cpu = now.glance.cpu.saturating_sub(before.glance.cpu);
-        if let Some((delay, delay_before)) = now.glance.delay.zip(before.glance.delay) {
+        thread.cpu = state.glance.cpu.saturating_sub(earlier_state.glance.cpu);
+        if let Some((delay, delay_before)) = state.glance.delay.zip(earlier_state.glance.delay) {
             // The kernel adds a delay when it ends, so a delay may have begun before the first
             // snapshot.
             let delay = delay.saturating_sub(delay_before);
-            let watched = now.at.duration_since(before.at);
+            let watched = state.at.duration_since(earlier_state.at);
             thread.cpu_available = watched.saturating_sub(delay).max(thread.cpu);
         }
-        let is_ready = before.glance.state == 'R' && now.glance.state == 'R';
-        let slept = now.glance.sleeps != before.glance.sleeps || now.glance.sleeps.is_none();
+        let is_ready = earlier_state.glance.state == 'R' && state.glance.state == 'R';
+        let slept =
+            state.glance.sleeps != earlier_state.glance.sleeps || state.glance.sleeps.is_none();
         thread.never_slept = is_ready && !slept;
-        if let Some(wait) = now.waits.filter(|wait| before.waits == Some(*wait)) {
+        if let Some(wait) = state
+            .waits
+            .filter(|wait| earlier_state.waits == Some(*wait))
+        {
             (thread.waits_on, thread.waits_for) = waits_of(wait);
             thread.lock_at = match wait {
-                WaitTarget::Mutex { at, .. } | WaitTarget::RwLock { at, .. } => Some(at),
+                WaitTarget::Mutex { at: address, .. } | WaitTarget::RwLock { at: address, .. } => {
+                    Some(address)
+                }
                 _ => None,
             };
         }
         thread
     };
-    second.into_iter().map(one).collect()
+    second.into_iter().map(compare_state).collect()
 }
 
 /// Returns what a thread waits for, and the thread or process that must act first.
 fn waits_of(wait: WaitTarget) -> (Option<WaitObject>, Option<i32>) {
-    let (on, target) = match wait {
+    let (object, target) = match wait {
         WaitTarget::Mutex { owner, shared, .. } if shared => (WaitObject::SharedMutex, Some(owner)),
         WaitTarget::Mutex { owner, .. } => (WaitObject::Mutex, Some(owner)),
         WaitTarget::RwLock {
             writer, readers, ..
         } => (WaitObject::RwLock { readers }, writer),
-        WaitTarget::Join(other) => (WaitObject::Join, Some(other)),
+        WaitTarget::Join(thread) => (WaitObject::Join, Some(thread)),
         WaitTarget::Child(child) => (WaitObject::Child, child),
         WaitTarget::Vfork(child) => (WaitObject::Vfork, child),
     };
-    (Some(on), target)
+    (Some(object), target)
 }
 
 /// Finds locks whose owner is not a thread of the waiting process: the owner has ended, or belongs
 /// to the process from which this one was forked.
-fn find_absent_owners(threads: &mut [HungThread], all: &[(i32, i32)]) {
+fn find_absent_owners(threads: &mut [HungThread], tids: &[(i32, i32)]) {
     for thread in threads {
         let is_lock = matches!(
             thread.waits_on,
             Some(WaitObject::Mutex | WaitObject::SharedMutex | WaitObject::RwLock { .. })
         );
-        let Some(owner) = thread.waits_for.filter(|_| is_lock) else {
-            continue;
+        let owner = match thread.waits_for {
+            Some(owner) if is_lock => owner,
+            _ => continue,
         };
-        if all.contains(&(thread.pid, owner)) {
+        if tids.contains(&(thread.pid, owner)) {
             continue;
         }
         // The thread may have been started after the list was made.
@@ -264,35 +275,39 @@ fn find_absent_owners(threads: &mut [HungThread], all: &[(i32, i32)]) {
 /// one of them is the reader.
 fn find_readers(threads: &mut [HungThread]) {
     let mut found = Vec::new();
-    for (at, writer) in threads.iter().enumerate() {
+    for (index, writer) in threads.iter().enumerate() {
         let held_by_readers = matches!(writer.waits_on, Some(WaitObject::RwLock { readers: 1.. }));
         if !held_by_readers || writer.waits_for.is_some() {
             continue;
         }
         let siblings = || {
-            let others = threads.iter().filter(|other| other.tid != writer.tid);
-            others.filter(|other| other.pid == writer.pid)
+            let other_threads = threads
+                .iter()
+                .filter(|other_thread| other_thread.tid != writer.tid);
+            other_threads.filter(|other_thread| other_thread.pid == writer.pid)
         };
-        if !siblings().all(|other| wait_path(threads, other.tid).contains(&writer.tid)) {
+        if !siblings()
+            .all(|other_thread| wait_path(threads, other_thread.tid).contains(&writer.tid))
+        {
             continue;
         }
-        let waits = |other: &&HungThread| other.waits_for == Some(writer.tid);
-        let by_lock = |other: &&HungThread| other.waits_on != Some(WaitObject::Join);
+        let waits = |other_thread: &&HungThread| other_thread.waits_for == Some(writer.tid);
+        let by_lock = |other_thread: &&HungThread| other_thread.waits_on != Some(WaitObject::Join);
         let reader = siblings()
             .filter(waits)
             .find(by_lock)
             .or_else(|| siblings().find(waits));
-        found.extend(reader.map(|reader| (at, reader.tid)));
+        found.extend(reader.map(|reader| (index, reader.tid)));
     }
-    for (at, reader) in found {
-        threads[at].waits_for = Some(reader);
+    for (index, reader) in found {
+        threads[index].waits_for = Some(reader);
     }
 }
 
 /// Returns a thread, the thread that it waits for, and so on, until a thread waits for none or is
 /// already in the list.
-fn wait_path(threads: &[HungThread], from: i32) -> Vec<i32> {
-    let mut path = vec![from];
+fn wait_path(threads: &[HungThread], start: i32) -> Vec<i32> {
+    let mut path = vec![start];
     loop {
         let last = path[path.len() - 1];
         let thread = threads.iter().find(|thread| thread.tid == last);
@@ -335,8 +350,8 @@ fn find_wait_cycle(threads: &[HungThread]) -> Vec<i32> {
     for thread in threads {
         let mut path = vec![thread.tid];
         while let Some(next) = path.last().and_then(|last| waits_for.get(last)) {
-            if let Some(at) = path.iter().position(|known| known == next) {
-                return path.split_off(at);
+            if let Some(position) = path.iter().position(|visited| visited == next) {
+                return path.split_off(position);
             }
             path.push(*next);
         }
@@ -360,7 +375,7 @@ struct PythonFrame {
 }
 
 /// Adds the Python frames of processes that run Python, if py-spy is installed.
-fn ask_for_python(threads: &mut [HungThread], pids: &[i32], until: Instant) {
+fn ask_for_python(threads: &mut [HungThread], pids: &[i32], deadline: Instant) {
     let mut pids = pids.iter().filter(|pid| runs_python(**pid)).peekable();
     if pids.peek().is_none() {
         return;
@@ -372,21 +387,23 @@ fn ask_for_python(threads: &mut [HungThread], pids: &[i32], until: Instant) {
     };
     for pid in pids.take(ASKED) {
         let pid = pid.to_string();
-        let ask = |more: &[&str]| -> Option<Vec<PythonThread>> {
-            let arguments = [&["dump", "--json", "--pid", &pid], more].concat();
+        let ask = |options: &[&str]| -> Option<Vec<PythonThread>> {
+            let arguments = [&["dump", "--json", "--pid", &pid], options].concat();
             let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
-            let until = until.min(Instant::now() + TOOL);
+            let until = deadline.min(Instant::now() + TOOL);
             let text = tool::run_program(&py_spy, &arguments, until, WORDS).ok()?;
             serde_json::from_str(&text).ok()
         };
         // Without stopping the process, py-spy may fail; then let it stop the process.
-        let known = ask(&["--nonblocking"]).or_else(|| ask(&[]));
-        for known in known.into_iter().flatten() {
-            let mut own = threads.iter_mut();
-            let Some(thread) = own.find(|thread| Some(thread.tid) == known.os_thread_id) else {
+        let python_threads = ask(&["--nonblocking"]).or_else(|| ask(&[]));
+        for python_thread in python_threads.into_iter().flatten() {
+            let mut own_threads = threads.iter_mut();
+            let Some(thread) =
+                own_threads.find(|thread| Some(thread.tid) == python_thread.os_thread_id)
+            else {
                 continue;
             };
-            let frames = known.frames.into_iter().take(PYTHON_CALLS);
+            let frames = python_thread.frames.into_iter().take(PYTHON_CALLS);
             let frame = |frame: PythonFrame| Frame {
                 function: Some(frame.name),
                 line: Some((frame.filename, frame.line)),
@@ -403,9 +420,10 @@ fn runs_python(pid: i32) -> bool {
             .is_some_and(|last| last.as_encoded_bytes().starts_with(name))
     };
     fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| named(&exe, b"python"))
-        || memory::read_mappings(pid).is_ok_and(|all| {
-            all.iter()
-                .any(|one| named(Path::new(&one.name), b"libpython"))
+        || memory::read_mappings(pid).is_ok_and(|mappings| {
+            mappings
+                .iter()
+                .any(|mapping| named(Path::new(&mapping.name), b"libpython"))
         })
 }
 

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Name of the folder for the lines of Python programs.
 const LINES_FOLDER: &str = "lines";
 /// Limit of races that are recorded of one trial.
-const MOST: usize = 4;
+const MAX_RACES: usize = 4;
 
 /// The holds of the present trial, if it has any.
 #[derive(Default)]
@@ -120,7 +120,7 @@ impl TrialHolds {
             return false;
         };
         if let Some(mut race) = session.handle_stop(stop, on_signal) {
-            if self.races < MOST {
+            if self.races < MAX_RACES {
                 self.races += 1;
                 record_stacks(&mut race, &self.snapshots, self.races);
             }

@@ -114,8 +114,8 @@ pub fn main(group: Option<&Path>) -> io::Result<()> {
     signals::restore_internal();
     let group = group.and_then(MemoryGroup::move_into);
     let mut control = ControlConnection::new();
-    let how = OFlags::RDWR | OFlags::CLOEXEC;
-    let nothing = match rustix::fs::open("/dev/null", how, Mode::empty()) {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let null_device = match rustix::fs::open("/dev/null", flags, Mode::empty()) {
         Ok(nothing) => nothing,
         Err(error) => {
             let text = format!("cannot open `/dev/null`: {error}");
@@ -127,7 +127,7 @@ pub fn main(group: Option<&Path>) -> io::Result<()> {
         control,
         spawner: Spawner::default(),
         ends: signals::child_ends()?,
-        nothing,
+        nothing: null_device,
         recipes: BTreeMap::new(),
         given_up: HashSet::new(),
         buffer: vec![0; 64 * 1024],
@@ -164,13 +164,13 @@ impl Slot {
                 },
                 SlotOrder::Run(trial) => {
                     self.forget_last_trial();
-                    let seen = self.run_trial(&trial);
+                    let observation = self.run_trial(&trial);
                     self.control
-                        .send_reply(&SlotReply::Finished(trial.id, Box::new(seen)));
+                        .send_reply(&SlotReply::Finished(trial.id, Box::new(observation)));
                 }
                 SlotOrder::Hook(hook) => {
-                    let seen = self.run_setup(&hook);
-                    self.control.send_reply(&SlotReply::Hooked(seen));
+                    let hook_result = self.run_setup(&hook);
+                    self.control.send_reply(&SlotReply::Hooked(hook_result));
                 }
                 SlotOrder::Keep(folder) => {
                     if let Err(error) = self.keep_output(Path::new(folder.as_os_str())) {
@@ -190,8 +190,8 @@ impl Slot {
             match self.control.take_order() {
                 ControlInput::Nothing if self.background.is_empty() => self.control.read_input(),
                 ControlInput::Nothing => {
-                    let until = Instant::now() + supervise::A_DAY;
-                    if self.wait_for_activity(&mut [], &RegexSet::empty(), until) {
+                    let deadline = Instant::now() + supervise::A_DAY;
+                    if self.wait_for_activity(&mut [], &RegexSet::empty(), deadline) {
                         self.control.read_input();
                     }
                 }
@@ -202,56 +202,72 @@ impl Slot {
 
     /// Runs a trial from its preparation until no process of it is left.
     fn run_trial(&mut self, trial: &Trial) -> Observation {
-        let Some(known) = self.recipes.remove(&trial.variant) else {
-            let lost = format!("the slot knows no variant {}", trial.variant.0);
+        let Some(known_recipe) = self.recipes.remove(&trial.variant) else {
+            let error_text = format!("the slot knows no variant {}", trial.variant.0);
             return Observation {
-                lost: Some(lost),
+                lost: Some(error_text),
                 ..Observation::default()
             };
         };
-        let scratch = known.0.scratch.as_ref().map(|root| {
+        let scratch = known_recipe.0.scratch.as_ref().map(|root| {
             Path::new(root.as_os_str())
                 .join(trial.id.0.to_string())
                 .join("dir")
         });
         self.scratch.clone_from(&scratch);
-        let numbers = PlaceholderValues::new(trial, &known.0.variant.name, scratch.as_deref())
-            .with_engine_socket(engine_objects::engine_socket(&known.0, trial));
-        let mut seen = Observation::default();
-        if let Err(error) = self.limit_memory(&known.0) {
-            seen.lost = Some(format!("cannot limit its memory: {error}"));
-            self.recipes.insert(trial.variant, known);
-            return seen;
+        let numbers =
+            PlaceholderValues::new(trial, &known_recipe.0.variant.name, scratch.as_deref())
+                .with_engine_socket(engine_objects::engine_socket(&known_recipe.0, trial));
+        let mut observation = Observation::default();
+        if let Err(error) = self.limit_memory(&known_recipe.0) {
+            observation.lost = Some(format!("cannot limit its memory: {error}"));
+            self.recipes.insert(trial.variant, known_recipe);
+            return observation;
         }
         // Processes that were asked to end may not have had the time to clean up.
         let mut forced = true;
-        match self.prepare_trial(&known.0, &numbers, scratch.as_deref()) {
+        match self.prepare_trial(&known_recipe.0, &numbers, scratch.as_deref()) {
             HookResult::Done => {
-                forced = self.execute_trial(trial, &known.0, &known.1, &numbers, &mut seen);
+                forced = self.execute_trial(
+                    trial,
+                    &known_recipe.0,
+                    &known_recipe.1,
+                    &numbers,
+                    &mut observation,
+                );
             }
-            HookResult::Failed(hook) => seen.prepare = Some(hook),
-            HookResult::Interrupted => seen.interrupted = true,
+            HookResult::Failed(hook) => observation.prepare = Some(hook),
+            HookResult::Interrupted => observation.interrupted = true,
         }
         // In any case, the next trial must start without old processes.
         if process_tree::is_anything_alive(&self.given_up, process_tree::ignore_news) {
-            seen.residue
+            observation
+                .residue
                 .unkillable
                 .extend(process_tree::kill_all(&mut self.given_up));
         }
         self.background.clear();
-        let wait = !forced && known.0.leaks != LeakRule::Off;
-        self.tidy_engine(trial, &known.0, wait.then_some(known.0.settle), &mut seen);
-        seen.oom_kills = self.new_oom_kills();
-        self.recipes.insert(trial.variant, known);
-        seen
+        let wait = !forced && known_recipe.0.leaks != LeakRule::Off;
+        self.tidy_engine(
+            trial,
+            &known_recipe.0,
+            wait.then_some(known_recipe.0.settle),
+            &mut observation,
+        );
+        observation.oom_kills = self.new_oom_kills();
+        self.recipes.insert(trial.variant, known_recipe);
+        observation
     }
 
     /// Limits the memory of the slot's cgroup to the limit of a trial. A container has its own
     /// limit.
     fn limit_memory(&mut self, recipe: &VariantRecipe) -> io::Result<()> {
         let mut actors = recipe.variant.actors.iter();
-        let contained = actors.any(|actor| actor.container.is_some());
-        let bytes = recipe.memory.filter(|_| !contained);
+        let bytes = if actors.any(|actor| actor.container.is_some()) {
+            None
+        } else {
+            recipe.memory
+        };
         // The slot is in the cgroup, too, and may be larger than each process of the trial.
         self.spawner.oom_first = bytes.is_some();
         match &mut self.group {
@@ -271,22 +287,22 @@ impl Slot {
         if let Some(folder) = scratch {
             // An earlier attempt whose slot was lost may have left files there.
             let _ = fs::remove_dir_all(folder);
-            let made = fs::create_dir_all(folder).and_then(|()| match &recipe.identity {
+            let created = fs::create_dir_all(folder).and_then(|()| match &recipe.identity {
                 Some(identity) => chown(folder, Some(identity.uid), Some(identity.gid)),
                 None => Ok(()),
             });
-            if let Err(error) = made {
-                let why = format!("cannot create `{}`: {error}", folder.to_safe());
+            if let Err(error) = created {
+                let reason = format!("cannot create `{}`: {error}", folder.to_safe());
                 return HookResult::Failed(FailedHook {
-                    ending: Ending::NotStarted(why),
+                    ending: Ending::NotStarted(reason),
                     output: String::new(),
                 });
             }
         }
         match &recipe.prepare {
             Some(hook) => {
-                let own = recipe.variant.hooks.prepare.is_some();
-                self.run_hook(recipe, &shell_actor(recipe, hook, own), numbers)
+                let has_own_hook = recipe.variant.hooks.prepare.is_some();
+                self.run_hook(recipe, &shell_actor(recipe, hook, has_own_hook), numbers)
             }
             None => HookResult::Done,
         }
@@ -300,7 +316,7 @@ impl Slot {
         recipe: &VariantRecipe,
         patterns: &RegexSet,
         numbers: &PlaceholderValues,
-        seen: &mut Observation,
+        observation: &mut Observation,
     ) -> bool {
         let host_kills_before = host_kills_if(self.group.is_none());
         let snapshots = SnapshotFolder {
@@ -337,21 +353,21 @@ impl Slot {
         let mut processes = self.start_processes(trial, recipe, numbers, dumps);
         let services: Option<Vec<i32>> = processes
             .iter()
-            .filter(|one| one.role == ActorRole::Service)
-            .map(|one| one.pid)
+            .filter(|process| process.role == ActorRole::Service)
+            .map(|process| process.pid)
             .collect();
         if let Some(pids) = services.filter(|pids| !pids.is_empty()) {
             self.control.send_reply(&SlotReply::Started(pids));
         }
-        let how = self.supervise_processes(&mut processes, patterns, &terms);
+        let supervision = self.supervise_processes(&mut processes, patterns, &terms);
         let pids = supervise::process_ids(&processes);
-        seen.interrupted = how.interrupted;
-        seen.hang = how.hang;
+        observation.interrupted = supervision.interrupted;
+        observation.hang = supervision.hang;
         let decisive = processes
             .iter()
             .filter(|process| process.role.decides_outcome());
-        seen.elapsed = decisive
-            .map(|process| process.seen.elapsed)
+        observation.elapsed = decisive
+            .map(|process| process.observation.elapsed)
             .max()
             .unwrap_or_default();
         self.end_traced_containers(&processes);
@@ -359,24 +375,24 @@ impl Slot {
         if let Some(hook) = &recipe.conclude {
             // This hook may kill processes that the hook before the trial started.
             self.witness.stop_listening(&pids);
-            let own = recipe.variant.hooks.conclude.is_some();
-            match self.run_hook(recipe, &shell_actor(recipe, hook, own), numbers) {
+            let has_own_hook = recipe.variant.hooks.conclude.is_some();
+            match self.run_hook(recipe, &shell_actor(recipe, hook, has_own_hook), numbers) {
                 HookResult::Done => {}
-                HookResult::Failed(hook) => seen.conclude = Some(hook),
-                HookResult::Interrupted => seen.interrupted = true,
+                HookResult::Failed(hook) => observation.conclude = Some(hook),
+                HookResult::Interrupted => observation.interrupted = true,
             }
         }
-        let wait = !how.forced && recipe.leaks != LeakRule::Off;
+        let wait = !supervision.forced && recipe.leaks != LeakRule::Off;
         self.end_residue(
             &mut processes,
             patterns,
             wait.then_some(recipe.settle),
             &snapshots,
-            seen,
+            observation,
         );
-        let insides = processes.iter_mut().filter_map(|one| {
-            let container = one.seen.container.as_mut()?;
-            Some((&mut one.seen.pid, container))
+        let insides = processes.iter_mut().filter_map(|process| {
+            let container = process.observation.container.as_mut()?;
+            Some((&mut process.observation.pid, container))
         });
         for (pid, container) in insides {
             self.witness.of_container(container, pid);
@@ -385,44 +401,46 @@ impl Slot {
             .into_iter()
             .chain(supervise::process_ids(&processes))
             .collect();
-        (seen.casualties, seen.kernel) = self.witness.take_testimony(&pids);
+        (observation.casualties, observation.kernel) = self.witness.take_testimony(&pids);
         for process in &mut processes {
-            if let Some(container) = &mut process.seen.container {
+            if let Some(container) = &mut process.observation.container {
                 // Not every engine reports an OOM kill. The kernel log names the cgroup, or at
                 // least the process.
                 let full = |line: &KernelLine| {
                     line.text.starts_with("oom-kill:") && line.text.contains(&container.id)
                         || line.text.starts_with("Memory cgroup out of memory:")
-                            && line.pid == process.seen.pid
+                            && line.pid == process.observation.pid
                 };
-                container.oom |= seen.kernel.iter().any(full);
+                container.oom |= observation.kernel.iter().any(full);
             }
         }
-        seen.cores = self.tracer.take_cores();
-        seen.holds = self.tracer.holds.take_observation();
+        observation.cores = self.tracer.take_cores();
+        observation.holds = self.tracer.holds.take_observation();
         for process in &mut processes {
-            for stream in [&mut process.out, &mut process.err] {
+            for stream in [&mut process.stdout, &mut process.err] {
                 stream.drain_available(&mut self.buffer, patterns);
                 stream.close_ends();
                 if !patterns.is_empty() {
                     stream.scanner.finish_line(patterns);
-                    seen.matched
+                    observation
+                        .matched
                         .extend(std::mem::take(&mut stream.scanner).found_patterns());
                 }
             }
-            seen.actors.push(process.final_report());
+            observation.actors.push(process.final_report());
         }
-        seen.matched.retain(|(rule, _)| Some(*rule) != ready);
-        if seen
+        observation.matched.retain(|(rule, _)| Some(*rule) != ready);
+        if observation
             .actors
             .iter()
             .any(|actor| supervise::was_killed(&actor.ending))
         {
             let kills = host_kills_before.zip(host_kills_if(self.group.is_none()));
-            seen.oom_kills_on_host = kills.map(|(before, after)| after.saturating_sub(before));
+            observation.oom_kills_on_host =
+                kills.map(|(kills_before, after)| after.saturating_sub(kills_before));
         }
         self.last = processes;
-        how.forced
+        supervision.forced
     }
 
     fn start_processes(
@@ -443,17 +461,17 @@ impl Slot {
                 let _ = limits::light_core_dumps();
             }
         }
-        let nothing = self.nothing.as_fd();
+        let null_device = self.nothing.as_fd();
         let plan = trial.hold.as_deref();
         let traced_calls = hold::calls_of(plan);
         let holding = self.tracer.holds.prepare_python(plan, recipe);
         let numbers = &numbers.with_holding(holding);
-        let mut around = TrialContext {
+        let mut context = TrialContext {
             recipe,
             numbers,
             limits: &limits,
             identity: recipe.identity.as_ref(),
-            nothing,
+            nothing: null_device,
             traced_calls: &traced_calls,
             trace: if self.tracer.holds.is_active() {
                 TracedRoles::All
@@ -466,24 +484,25 @@ impl Slot {
         };
         // Start helpers and services before the main processes.
         for role in [ActorRole::Helper, ActorRole::Service, ActorRole::Main] {
-            for (at, actor) in (0..).zip(&recipe.variant.actors) {
+            for (index, actor) in (0..).zip(&recipe.variant.actors) {
                 for copy in (0..actor.copies).take_while(|_| actor.role == role) {
-                    around.start = actor
-                        .container
-                        .is_some()
-                        .then_some(container::ContainerStart {
-                            trial: trial.id.0,
-                            copy,
-                            at,
-                            limits: &recipe.limits,
-                            cores: dumps.then_some(recipe.cores.limit),
-                            gate: self.tracer.holds.container_gate(at, copy),
-                        });
-                    let mut process = TrialProcess::start_actor(&mut self.spawner, actor, &around);
-                    process.seen.actor = at;
+                    context.start =
+                        actor
+                            .container
+                            .is_some()
+                            .then_some(container::ContainerStart {
+                                trial: trial.id.0,
+                                copy,
+                                at: index,
+                                limits: &recipe.limits,
+                                cores: dumps.then_some(recipe.cores.limit),
+                                gate: self.tracer.holds.container_gate(index, copy),
+                            });
+                    let mut process = TrialProcess::start_actor(&mut self.spawner, actor, &context);
+                    process.observation.actor = index;
                     process.copy = copy;
                     if let Some(pid) = process.pid {
-                        let gate = around.start.as_ref().and_then(|start| start.gate.as_ref());
+                        let gate = context.start.as_ref().and_then(|start| start.gate.as_ref());
                         match gate.zip(process.container.as_mut()) {
                             Some((gate, container)) => {
                                 let find_program = || {
@@ -499,10 +518,10 @@ impl Slot {
                             }
                         }
                     }
-                    if let Some(why) = process.unfollowed.take()
+                    if let Some(reason) = process.unfollowed.take()
                         && self.tracer.may_complain()
                     {
-                        let text = format!("`{}` is not traced: {why}", actor.command[0]);
+                        let text = format!("`{}` is not traced: {reason}", actor.command[0]);
                         self.control.send_reply(&SlotReply::Complaint(text));
                     }
                     processes.push(process);
@@ -519,7 +538,7 @@ impl Slot {
         patterns: &RegexSet,
         settle: Option<Duration>,
         snapshots: &SnapshotFolder,
-        seen: &mut Observation,
+        observation: &mut Observation,
     ) {
         if !self.anything_lives() {
             return;
@@ -527,22 +546,22 @@ impl Slot {
         if let Some(settle) = settle {
             let begun = Instant::now();
             match self.settles_within(processes, patterns, settle) {
-                SettleResult::Yes => seen.residue.settled = begun.elapsed(),
+                SettleResult::Yes => observation.residue.settled = begun.elapsed(),
                 SettleResult::No => {
                     let (mut leaked, unlisted) = process_tree::describe_living(&self.given_up);
-                    for one in &mut leaked {
-                        one.state = self.tracer.own_state(one.pid, one.state);
+                    for process in &mut leaked {
+                        process.state = self.tracer.own_state(process.pid, process.state);
                     }
                     snapshots.of_leaks(&mut leaked);
-                    (seen.residue.leaked, seen.residue.unlisted) = (leaked, unlisted);
+                    (observation.residue.leaked, observation.residue.unlisted) = (leaked, unlisted);
                 }
                 // The interruption came before it was known whether the processes would end.
-                SettleResult::Interrupted => seen.interrupted = true,
+                SettleResult::Interrupted => observation.interrupted = true,
             }
         }
         self.witness
             .stop_listening(&supervise::process_ids(processes));
-        seen.residue.unkillable = process_tree::kill_all(&mut self.given_up);
+        observation.residue.unkillable = process_tree::kill_all(&mut self.given_up);
     }
 
     /// Runs a hook with `sh -c`. The processes that it leaves running continue, and their output is
@@ -554,18 +573,18 @@ impl Slot {
         numbers: &PlaceholderValues,
     ) -> HookResult {
         let limits = process_limits(recipe);
-        let nothing = self.nothing.as_fd();
-        let around = TrialContext {
+        let null_device = self.nothing.as_fd();
+        let context = TrialContext {
             recipe,
             numbers,
             limits: &limits,
             identity: None,
-            nothing,
+            nothing: null_device,
             trace: TracedRoles::None,
             traced_calls: &[],
             start: None,
         };
-        let process = TrialProcess::start_actor(&mut self.spawner, actor, &around);
+        let process = TrialProcess::start_actor(&mut self.spawner, actor, &context);
         let mut processes = [process];
         let terms = SupervisionLimits {
             timeout: HOOK_TIMEOUT,
@@ -574,17 +593,17 @@ impl Slot {
             stacks: false,
             ready: None,
         };
-        let how = self.supervise_processes(&mut processes, &RegexSet::empty(), &terms);
+        let supervision = self.supervise_processes(&mut processes, &RegexSet::empty(), &terms);
         let [mut process] = processes;
-        for stream in [&mut process.out, &mut process.err] {
+        for stream in [&mut process.stdout, &mut process.err] {
             stream.drain_available(&mut self.buffer, &RegexSet::empty());
         }
         let ending = process.final_report().ending;
-        if how.interrupted {
+        if supervision.interrupted {
             return HookResult::Interrupted;
         }
         if ending != Ending::Exited(0) {
-            let ends = [&process.out, &process.err]
+            let ends = [&process.stdout, &process.err]
                 .map(|stream| stream.capture.end_of_stream(HOOK_OUTPUT));
             return HookResult::Failed(FailedHook {
                 ending,
@@ -597,21 +616,21 @@ impl Slot {
 
     /// Runs a hook of the whole run.
     fn run_setup(&mut self, hook: &wire::RunHook) -> Option<FailedHook> {
-        let known = self.recipes.remove(&hook.variant)?;
-        let mut actor = shell_actor(&known.0, &hook.command, hook.own);
+        let known_recipe = self.recipes.remove(&hook.variant)?;
+        let mut actor = shell_actor(&known_recipe.0, &hook.command, hook.own);
         if let Some(cwd) = &hook.cwd {
             actor.cwd.clone_from(cwd);
         }
         let numbers = if hook.own {
-            PlaceholderValues::of_variant(&known.0.variant.name)
+            PlaceholderValues::of_variant(&known_recipe.0.variant.name)
         } else {
             PlaceholderValues::default()
         };
-        let hooked = self.run_hook(&known.0, &actor, &numbers);
-        self.recipes.insert(hook.variant, known);
+        let hooked = self.run_hook(&known_recipe.0, &actor, &numbers);
+        self.recipes.insert(hook.variant, known_recipe);
         match hooked {
             HookResult::Done => None,
-            HookResult::Failed(seen) => Some(seen),
+            HookResult::Failed(hook) => Some(hook),
             HookResult::Interrupted => Some(FailedHook {
                 ending: Ending::Stopped,
                 output: String::new(),
@@ -631,7 +650,7 @@ impl Slot {
                 (true, name) => format!("{name}.{}.", process.copy),
             };
             process
-                .out
+                .stdout
                 .capture
                 .write_to(create_private(&folder.join(format!("{prefix}stdout")))?)?;
             process
@@ -654,22 +673,22 @@ impl Slot {
 
     /// Returns the number of OOM-killed processes of this slot since the last query.
     fn new_oom_kills(&mut self) -> Option<u64> {
-        let all = self.group.as_ref().and_then(MemoryGroup::oom_kills)?;
-        Some(all - std::mem::replace(&mut self.oom_kills, all).min(all))
+        let kills = self.group.as_ref().and_then(MemoryGroup::oom_kills)?;
+        Some(kills - std::mem::replace(&mut self.oom_kills, kills).min(kills))
     }
 }
 
 /// Returns the machine's count of OOM kills, which is only needed if the slot has no count of its
 /// own cgroup.
-fn host_kills_if(wanted: bool) -> Option<u64> {
-    wanted.then(host::oom_kills).flatten()
+fn host_kills_if(is_wanted: bool) -> Option<u64> {
+    is_wanted.then(host::oom_kills).flatten()
 }
 
 /// Returns a command for `sh -c` as an actor. A hook of a variant runs in the working directory of
 /// its main process, with the same variables.
-fn shell_actor(recipe: &VariantRecipe, command: &Text, own: bool) -> ActorPlan {
+fn shell_actor(recipe: &VariantRecipe, command: &Text, has_own_hook: bool) -> ActorPlan {
     let mut actors = recipe.variant.actors.iter();
-    let like = if own {
+    let actor_template = if has_own_hook {
         actors.find(|actor| actor.role.decides_outcome())
     } else {
         actors.next()
@@ -679,10 +698,11 @@ fn shell_actor(recipe: &VariantRecipe, command: &Text, own: bool) -> ActorPlan {
         role: ActorRole::Main,
         command: vec!["sh".into(), "-c".into(), command.clone()],
         copies: 1,
-        env: like
-            .filter(|_| own)
-            .map_or_else(Vec::new, |actor| actor.env.clone()),
-        cwd: like.map_or_else(|| ".".into(), |actor| actor.cwd.clone()),
+        env: match actor_template {
+            Some(actor) if has_own_hook => actor.env.clone(),
+            _ => Vec::new(),
+        },
+        cwd: actor_template.map_or_else(|| ".".into(), |actor| actor.cwd.clone()),
         stdin: None,
         container: None,
     }

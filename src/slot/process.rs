@@ -62,14 +62,14 @@ pub(super) struct TrialProcess {
     pub(super) copy: u32,
     /// Pid, until the process is reaped.
     pub(super) pid: Option<i32>,
-    pub(super) seen: ActorObservation,
+    pub(super) observation: ActorObservation,
     /// The ending is already decided, because provoke ends the process.
     pub(super) sentenced: bool,
     /// Reason why the process is not traced although it should be.
     pub(super) unfollowed: Option<String>,
     /// Container of the actor; the process itself is then the engine's client.
     pub(super) container: Option<RunningContainer>,
-    pub(super) out: OutputStream,
+    pub(super) stdout: OutputStream,
     pub(super) err: OutputStream,
     started: Instant,
 }
@@ -91,7 +91,7 @@ impl TrialProcess {
     pub(super) fn start_actor(
         spawner: &mut Spawner,
         actor: &ActorPlan,
-        around: &TrialContext<'_>,
+        context: &TrialContext<'_>,
     ) -> Self {
         let started = Instant::now();
         let mut process = Self {
@@ -99,17 +99,17 @@ impl TrialProcess {
             name: actor.name.clone(),
             copy: 0,
             pid: None,
-            seen: ActorObservation::default(),
+            observation: ActorObservation::default(),
             sentenced: false,
             unfollowed: None,
             container: None,
-            out: OutputStream::default(),
+            stdout: OutputStream::default(),
             err: OutputStream::default(),
             started,
         };
-        match process.launch_actor(spawner, actor, around) {
+        match process.launch_actor(spawner, actor, context) {
             Ok(pid) => process.pid = Some(pid),
-            Err(why) => process.seen.ending = Ending::NotStarted(why),
+            Err(reason) => process.observation.ending = Ending::NotStarted(reason),
         }
         process
     }
@@ -118,19 +118,23 @@ impl TrialProcess {
         &mut self,
         spawner: &mut Spawner,
         actor: &ActorPlan,
-        around: &TrialContext<'_>,
+        context: &TrialContext<'_>,
     ) -> Result<i32, String> {
-        let environment = &around.recipe.environment;
-        let contained = around.start.as_ref().filter(|_| actor.container.is_some());
-        let command = match contained {
+        let environment = &context.recipe.environment;
+        let container_start = if actor.container.is_some() {
+            context.start.as_ref()
+        } else {
+            None
+        };
+        let command = match container_start {
             Some(start) => {
                 let words =
-                    container::container_command(around.recipe, actor, around.numbers, start);
-                let (held, words) = words?;
-                self.container = Some(held);
+                    container::container_command(context.recipe, actor, context.numbers, start);
+                let (held_container, words) = words?;
+                self.container = Some(held_container);
                 CommandLine::of_engine(environment, actor, words)
             }
-            None => CommandLine::new(environment, actor, around.numbers),
+            None => CommandLine::new(environment, actor, context.numbers),
         };
         let paths = path_candidates(command.program_name(), command.find_variable("PATH"));
         let cwd = CString::new(command.cwd.as_os_str().as_bytes())
@@ -143,8 +147,8 @@ impl TrialProcess {
         )
         .map_err(holds_nul)?;
         let open = |file: &Path| {
-            let how = OFlags::RDONLY | OFlags::CLOEXEC;
-            rustix::fs::open(file, how, Mode::empty())
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            rustix::fs::open(file, flags, Mode::empty())
                 .map_err(|error| format!("cannot open `{}` as stdin: {error}", file.to_safe()))
         };
         let input = command.stdin.map(open).transpose()?;
@@ -152,8 +156,8 @@ impl TrialProcess {
             rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
                 .map_err(|error| format!("cannot create a pipe: {error}"))
         };
-        let ((out, out_end), (err, err_end)) = (pipe()?, pipe()?);
-        for end in [&out, &err] {
+        let ((stdout, out_end), (err, err_end)) = (pipe()?, pipe()?);
+        for end in [&stdout, &err] {
             rustix::io::ioctl_fionbio(end, true).map_err(|error| error.to_string())?;
         }
         let program = Program {
@@ -162,53 +166,53 @@ impl TrialProcess {
             envp: &envp,
             cwd: &cwd,
             stdio: [
-                input.as_ref().map_or(around.nothing, OwnedFd::as_fd),
+                input.as_ref().map_or(context.nothing, OwnedFd::as_fd),
                 out_end.as_fd(),
                 err_end.as_fd(),
             ],
             // The limits are for the program in the container, and the client has passed them on.
-            limits: if contained.is_some() {
+            limits: if container_start.is_some() {
                 &[]
             } else {
-                around.limits
+                context.limits
             },
-            identity: around.identity,
-            traced_calls: around.traced_calls,
+            identity: context.identity,
+            traced_calls: context.traced_calls,
         };
         self.started = Instant::now();
-        let is_traced = match around.trace {
+        let is_traced = match context.trace {
             TracedRoles::None => false,
             TracedRoles::Deciding => actor.role.decides_outcome(),
             TracedRoles::All => true,
         };
-        let spawned = if is_traced && contained.is_none() {
+        let spawned = if is_traced && container_start.is_none() {
             spawner.spawn_followed(&program)
         } else {
             spawner.spawn_program(&program).map(|pid| (pid, Ok(())))
         };
         let (pid, followed) = spawned.map_err(|error| {
-            let what = match error.step {
+            let message = match error.step {
                 SpawnStep::Exec => format!("cannot execute `{}`", command.program_name().to_safe()),
                 SpawnStep::Chdir => format!("cannot enter the working directory `{}`", actor.cwd),
                 SpawnStep::Limit | SpawnStep::Identity | SpawnStep::Clone => error.to_string(),
             };
-            format!("{what}: {}", plain_error(&error.source))
+            format!("{message}: {}", plain_error(&error.source))
         })?;
-        self.seen.pid = pid;
+        self.observation.pid = pid;
         self.unfollowed = followed.err().map(|error| plain_error(&error));
-        self.out.attach_ends(out, out_end);
+        self.stdout.attach_ends(stdout, out_end);
         self.err.attach_ends(err, err_end);
         Ok(pid)
     }
 
     /// Records the end of the process.
-    pub(super) fn record_end(&mut self, ended: ChildEnd) {
+    pub(super) fn record_end(&mut self, child_end: ChildEnd) {
         self.pid = None;
-        self.seen.elapsed = self.started.elapsed();
-        self.seen.cpu = ended.cpu;
-        self.seen.max_rss = ended.max_rss;
+        self.observation.elapsed = self.started.elapsed();
+        self.observation.cpu = child_end.cpu;
+        self.observation.max_rss = child_end.max_rss;
         if !self.sentenced {
-            self.seen.ending = match ended.status {
+            self.observation.ending = match child_end.status {
                 WaitStatus::Exited(code) => Ending::Exited(code),
                 WaitStatus::Signaled(signal, core) => Ending::Signaled(Signal(signal), core),
             };
@@ -217,7 +221,7 @@ impl TrialProcess {
 
     /// Returns whether a line of the output matched this pattern.
     pub(super) fn has_said(&self, pattern: usize) -> bool {
-        let streams = [&self.out, &self.err];
+        let streams = [&self.stdout, &self.err];
         streams
             .iter()
             .any(|stream| stream.scanner.has_pattern(pattern))
@@ -225,25 +229,25 @@ impl TrialProcess {
 
     /// Returns the observation of the process after the trial.
     pub(super) fn final_report(&mut self) -> ActorObservation {
-        self.seen.copy = self.copy;
-        self.seen.written = (
-            self.out.capture.total_bytes(),
+        self.observation.copy = self.copy;
+        self.observation.written = (
+            self.stdout.capture.total_bytes(),
             self.err.capture.total_bytes(),
         );
-        if self.seen.ending != Ending::Exited(0) {
+        if self.observation.ending != Ending::Exited(0) {
             let last = self
                 .err
                 .capture
                 .last_line()
-                .or_else(|| self.out.capture.last_line());
-            self.seen.last_words = last.unwrap_or_default();
-            let ends = [&self.err, &self.out].map(|stream| stream.capture.end_of_stream(TAIL));
-            self.seen.telling = ends
+                .or_else(|| self.stdout.capture.last_line());
+            self.observation.last_words = last.unwrap_or_default();
+            let ends = [&self.err, &self.stdout].map(|stream| stream.capture.end_of_stream(TAIL));
+            self.observation.telling = ends
                 .iter()
                 .find_map(|end| messages::find_telling_line(end.as_bytes()));
-            self.seen.site = ends.iter().find_map(|end| messages::find_site(end));
+            self.observation.site = ends.iter().find_map(|end| messages::find_site(end));
         }
-        std::mem::take(&mut self.seen)
+        std::mem::take(&mut self.observation)
     }
 }
 

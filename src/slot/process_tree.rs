@@ -52,8 +52,8 @@ pub(super) fn drain_events(mut hear: impl FnMut(ProcessEvent)) -> TreeState {
     while stops < ONE_GO {
         match child::peek_child() {
             ChildEvent::Ended(pid) => {
-                if let Ok(ended) = child::wait_for_child(pid) {
-                    hear(ProcessEvent::Ended(pid, ended));
+                if let Ok(child_end) = child::wait_for_child(pid) {
+                    hear(ProcessEvent::Ended(pid, child_end));
                 }
             }
             ChildEvent::Thread(tid) => {
@@ -88,13 +88,13 @@ pub(super) fn ignore_news(_: ProcessEvent) {}
 
 /// Returns every living process of the trial, parents before their children.
 pub(super) fn living_processes(given_up: &HashSet<ProcessIdentity>) -> Vec<i32> {
-    let me = std::process::id().cast_signed();
-    let mut all = process::descendant_pids(me);
-    all.retain(|pid| {
+    let own_pid = std::process::id().cast_signed();
+    let mut pids = process::descendant_pids(own_pid);
+    pids.retain(|pid| {
         process::process_state(*pid)
-            .is_some_and(|(state, who)| state != 'Z' && !given_up.contains(&who))
+            .is_some_and(|(state, identity)| state != 'Z' && !given_up.contains(&identity))
     });
-    all
+    pids
 }
 
 /// Sends a signal to every process of the trial.
@@ -109,19 +109,19 @@ pub(super) fn signal_all(signal: Signal) {
 pub(super) fn describe_living(
     given_up: &HashSet<ProcessIdentity>,
 ) -> (Vec<ProcessObservation>, u64) {
-    let me = std::process::id().cast_signed();
-    let all = living_processes(given_up);
-    let details: Vec<_> = all.iter().filter_map(|pid| settled_detail(*pid)).collect();
+    let own_pid = std::process::id().cast_signed();
+    let pids = living_processes(given_up);
+    let details: Vec<_> = pids.iter().filter_map(|pid| settled_detail(*pid)).collect();
     let parent_of = |pid: i32| details.iter().find(|detail| detail.identity.pid == pid);
-    let seen = |detail: &process::ProcessDetails| {
+    let observe = |detail: &process::ProcessDetails| {
         let mut ancestors = Vec::new();
-        let mut above = detail.ppid;
-        while above != me
+        let mut ancestor = detail.ppid;
+        while ancestor != own_pid
             && ancestors.len() < LISTED
-            && let Some(parent) = parent_of(above)
+            && let Some(parent) = parent_of(ancestor)
         {
             ancestors.push(parent.name.clone());
-            above = parent.ppid;
+            ancestor = parent.ppid;
         }
         let mut room = COMMAND_LINE;
         let fits = |word: &&std::ffi::OsString| {
@@ -155,7 +155,7 @@ pub(super) fn describe_living(
             core: None,
         }
     };
-    let listed = details.iter().take(LISTED).map(seen).collect();
+    let listed = details.iter().take(LISTED).map(observe).collect();
     (listed, details.len().saturating_sub(LISTED) as u64)
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const STOP: Duration = Duration::from_millis(500);
 
 /// Leaked processes whose stacks are kept, and the time limit for all of them.
-const MOST_LEAKS: usize = 3;
+const MAX_LEAKS: usize = 3;
 const LEAKS: Duration = Duration::from_secs(2);
 
 /// Folder for cores of living processes, if they are wanted.
@@ -24,12 +24,12 @@ pub(super) struct SnapshotFolder {
 impl SnapshotFolder {
     /// Writes cores of leaked processes: of the first process of each command line.
     pub(super) fn of_leaks(&self, leaked: &mut [ProcessObservation]) {
-        let until = Instant::now() + LEAKS;
-        let mut known: Vec<&[Text]> = Vec::new();
-        for one in leaked {
-            if known.len() < MOST_LEAKS && !known.contains(&&*one.command) {
-                one.core = self.write_core("leak", one.pid, CoreThreads::All, until);
-                known.push(&one.command);
+        let deadline = Instant::now() + LEAKS;
+        let mut commands: Vec<&[Text]> = Vec::new();
+        for process in leaked {
+            if commands.len() < MAX_LEAKS && !commands.contains(&&*process.command) {
+                process.core = self.write_core("leak", process.pid, CoreThreads::All, deadline);
+                commands.push(&process.command);
             }
         }
     }
@@ -42,21 +42,21 @@ impl SnapshotFolder {
         kind: &str,
         pid: i32,
         threads: CoreThreads<'_>,
-        until: Instant,
+        deadline: Instant,
     ) -> Option<CoreObservation> {
         let folder = self.folder.as_ref()?;
         let file = folder.join(format!("{kind}.{pid}.core"));
-        let until = until.min(Instant::now() + STOP);
+        let until = deadline.min(Instant::now() + STOP);
         process::process_state(pid).filter(|(state, _)| *state != 'Z')?;
         let written = fs::create_dir_all(folder)
             .and_then(|()| snapshot::write_core(pid, threads, &file, until));
-        let mut seen = CoreObservation {
+        let mut core = CoreObservation {
             pid,
             file: file.as_os_str().into(),
             ..CoreObservation::default()
         };
         match written {
-            Ok(size) => seen.size = size,
+            Ok(size) => core.size = size,
             // The process ended meanwhile.
             Err(_) if process::process_state(pid).is_none_or(|(state, _)| state == 'Z') => {
                 let _ = fs::remove_file(&file);
@@ -68,9 +68,9 @@ impl SnapshotFolder {
                     io::ErrorKind::PermissionDenied => "; root can inspect every process",
                     _ => "",
                 };
-                seen.unread = Some(format!("cannot write it: {error}{way}"));
+                core.unread = Some(format!("cannot write it: {error}{way}"));
             }
         }
-        Some(seen)
+        Some(core)
     }
 }

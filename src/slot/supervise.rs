@@ -93,12 +93,14 @@ impl Slot {
     ) -> SupervisionResult {
         let began = Instant::now();
         let mut deadline = began + terms.timeout;
-        let has_service = processes.iter().any(|one| one.role == ActorRole::Service);
-        let mut over = false;
+        let has_service = processes
+            .iter()
+            .any(|process| process.role == ActorRole::Service);
+        let mut is_over = false;
         let mut asked_to_stop = false;
         let mut waits_for_line = terms.ready;
         let grace = terms.grace;
-        let mut how = SupervisionResult {
+        let mut supervision = SupervisionResult {
             interrupted: false,
             forced: false,
             hang: None,
@@ -114,9 +116,11 @@ impl Slot {
             DeadlockSearch::new(began, rule)
         });
         loop {
-            let mut running = processes.iter().filter(|one| one.pid.is_some());
-            let main = running.clone().any(|one| one.role == ActorRole::Main);
-            if running.next().is_none() && (over || !has_service) {
+            let mut running = processes.iter().filter(|process| process.pid.is_some());
+            let main = running
+                .clone()
+                .any(|process| process.role == ActorRole::Main);
+            if running.next().is_none() && (is_over || !has_service) {
                 if asked_to_stop {
                     // If only a shell received SIGTERM, its children may continue. So signal them,
                     // too.
@@ -125,11 +129,11 @@ impl Slot {
                 break;
             }
             if has_service
-                && !over
-                && let Some(at) = self.has_died(processes)
+                && !is_over
+                && let Some(age) = self.has_died(processes)
             {
-                self.control.send_reply(&SlotReply::Died(at));
-                over = true;
+                self.control.send_reply(&SlotReply::Died(age));
+                is_over = true;
                 continue;
             }
             let now = Instant::now();
@@ -144,14 +148,15 @@ impl Slot {
                 _ => None,
             };
             match phase {
-                EndPhase::Running if over || !(main || has_service) => {
+                EndPhase::Running if is_over || !(main || has_service) => {
                     // The main work is done, so processes that still run are ended without counting
                     // as failures.
                     self.witness.stop_listening(&process_ids(processes));
-                    for one in processes.iter_mut().filter(|one| one.pid.is_some()) {
-                        one.seen.ending = Ending::Stopped;
-                        one.sentenced = true;
-                        one.pid
+                    for process in processes.iter_mut().filter(|process| process.pid.is_some()) {
+                        process.observation.ending = Ending::Stopped;
+                        process.sentenced = true;
+                        process
+                            .pid
                             .into_iter()
                             .for_each(|pid| drop(signals::send_signal(pid, Signal::TERM)));
                     }
@@ -161,51 +166,51 @@ impl Slot {
                     self.tracer.holds.release_all();
                     look_into_containers(processes);
                     let tracer = &self.tracer;
-                    decide_endings(processes, |one| timed_out(one, tracer));
+                    decide_endings(processes, |process| timed_out(process, tracer));
                     self.witness.stop_listening(&process_ids(processes));
-                    let wanted = terms.inquest.filter(|_| terms.stacks);
-                    how.hang = match deadlock {
+                    let inquest = if terms.stacks { terms.inquest } else { None };
+                    supervision.hang = match deadlock {
                         Some(mut hang) => {
                             if Instant::now() < deadline {
                                 hang.ended_before = terms.timeout;
                             }
-                            if let Some(snapshots) = wanted {
+                            if let Some(snapshots) = inquest {
                                 self.add_stacks(&mut hang, processes, snapshots);
                             }
                             Some(hang)
                         }
-                        None => wanted
+                        None => inquest
                             .map(|snapshots| self.inspect_hang(processes, patterns, snapshots)),
                     };
                     terminate_tree();
-                    how.forced = true;
+                    supervision.forced = true;
                     phase = EndPhase::Asked(Instant::now() + grace);
                 }
-                EndPhase::Asked(until) if now >= until => {
+                EndPhase::Asked(deadline) if now >= deadline => {
                     // Processes that a service had no time to stop are not leaks.
-                    how.forced |= has_service;
+                    supervision.forced |= has_service;
                     kill_processes(processes);
                     phase = EndPhase::Killed(now + process_tree::PATIENCE);
                 }
-                EndPhase::Killed(until) if now >= until => break,
+                EndPhase::Killed(deadline) if now >= deadline => break,
                 EndPhase::Running | EndPhase::Asked(_) | EndPhase::Killed(_) => {}
             }
             let until = match phase {
                 EndPhase::Running => search
                     .as_ref()
                     .map_or(deadline, |search| deadline.min(search.next_look)),
-                EndPhase::Asked(until) | EndPhase::Killed(until) => until,
+                EndPhase::Asked(deadline) | EndPhase::Killed(deadline) => deadline,
             };
             let heard = self.wait_for_order_until(processes, patterns, until);
             if let Some(line) = waits_for_line
-                && processes.iter().any(|one| one.has_said(line))
+                && processes.iter().any(|process| process.has_said(line))
             {
                 waits_for_line = None;
                 self.control.send_reply(&SlotReply::Said);
             }
             if let Some(TrialOrder::Over(hung)) = heard {
-                over = !hung;
-                asked_to_stop = over;
+                is_over = !hung;
+                asked_to_stop = is_over;
                 // A hook, which has its own time limit, ignores this order.
                 if hung && terms.inquest.is_some() {
                     deadline = Instant::now();
@@ -213,13 +218,13 @@ impl Slot {
             }
             if let Some(TrialOrder::Stop { now, inspect }) = heard {
                 self.witness.stop_listening(&process_ids(processes));
-                if inspect && phase == EndPhase::Running && !over {
+                if inspect && phase == EndPhase::Running && !is_over {
                     look_into_containers(processes);
-                    how.hang = terms
+                    supervision.hang = terms
                         .inquest
                         .map(|snapshots| self.inspect_hang(processes, patterns, snapshots));
                 }
-                if !how.interrupted {
+                if !supervision.interrupted {
                     decide_endings(processes, |_| Ending::Stopped);
                     terminate_tree();
                     phase = EndPhase::Asked(Instant::now() + grace);
@@ -228,11 +233,11 @@ impl Slot {
                     kill_processes(processes);
                     phase = EndPhase::Killed(Instant::now() + process_tree::PATIENCE);
                 }
-                how.interrupted = true;
-                how.forced = true;
+                supervision.interrupted = true;
+                supervision.forced = true;
             }
         }
-        how
+        supervision
     }
 
     /// Waits up to the grace period until the tree is empty, and reads output meanwhile.
@@ -242,14 +247,14 @@ impl Slot {
         patterns: &RegexSet,
         grace: Duration,
     ) -> SettleResult {
-        let until = Instant::now() + grace;
+        let deadline = Instant::now() + grace;
         while self.anything_lives() {
             if let Some(TrialOrder::Stop { .. }) =
-                self.wait_for_order_until(processes, patterns, until)
+                self.wait_for_order_until(processes, patterns, deadline)
             {
                 return SettleResult::Interrupted;
             }
-            if Instant::now() >= until {
+            if Instant::now() >= deadline {
                 return if self.anything_lives() {
                     SettleResult::No
                 } else {
@@ -262,18 +267,18 @@ impl Slot {
 
     /// Waits for this time. Returns false if an order to stop arrives.
     pub(super) fn rest_unless_stopped(&mut self, time: Duration) -> bool {
-        let told = self.wait_for_order_until(&mut [], &RegexSet::empty(), Instant::now() + time);
-        !matches!(told, Some(TrialOrder::Stop { .. }))
+        let order = self.wait_for_order_until(&mut [], &RegexSet::empty(), Instant::now() + time);
+        !matches!(order, Some(TrialOrder::Stop { .. }))
     }
 
     /// Reaps ended processes. Returns whether any process of the tree is left.
     pub(super) fn anything_lives(&mut self) -> bool {
         let (witness, tracer) = (&mut self.witness, &mut self.tracer);
         process_tree::is_anything_alive(&self.given_up, |news| match news {
-            ProcessEvent::Ended(pid, ended) => {
+            ProcessEvent::Ended(pid, child_end) => {
                 tracer.holds.thread_ended(pid);
-                tracer.process_ended(pid, ended.status, false, witness.is_listening());
-                witness.record_orphan(pid, ended.status);
+                tracer.process_ended(pid, child_end.status, false, witness.is_listening());
+                witness.record_orphan(pid, child_end.status);
             }
             ProcessEvent::Stopped(stop) => tracer.handle_stop(stop),
             ProcessEvent::ThreadEnded(tid) => tracer.holds.thread_ended(tid),
@@ -285,11 +290,11 @@ impl Slot {
         let crash = self.witness.saw_a_crash(&process_ids(processes));
         let services = processes
             .iter()
-            .filter(|one| one.role == ActorRole::Service);
-        let ended = services
-            .filter(|one| one.pid.is_none())
-            .map(|one| self.witness.time_of(one.seen.pid));
-        ended.chain(crash).min()
+            .filter(|process| process.role == ActorRole::Service);
+        let deaths = services
+            .filter(|process| process.pid.is_none())
+            .map(|process| self.witness.time_of(process.observation.pid));
+        deaths.chain(crash).min()
     }
 
     /// Waits for the next events and handles them. Returns the order from provoke, if there is one.
@@ -297,21 +302,21 @@ impl Slot {
         &mut self,
         processes: &mut [TrialProcess],
         patterns: &RegexSet,
-        until: Instant,
+        deadline: Instant,
     ) -> Option<TrialOrder> {
-        let mut told = None;
-        if self.wait_for_activity(processes, patterns, until) {
+        let mut order = None;
+        if self.wait_for_activity(processes, patterns, deadline) {
             loop {
                 match self.control.poll_order() {
                     ControlInput::Order(SlotOrder::Stop { now, inspect }) => {
-                        let killed = matches!(told, Some(TrialOrder::Stop { now: true, .. }));
-                        told = Some(TrialOrder::Stop {
+                        let killed = matches!(order, Some(TrialOrder::Stop { now: true, .. }));
+                        order = Some(TrialOrder::Stop {
                             now: now || killed,
                             inspect: inspect && !killed,
                         });
                     }
                     ControlInput::Order(SlotOrder::Over { hung }) => {
-                        told = told.or(Some(TrialOrder::Over(hung)));
+                        order = order.or(Some(TrialOrder::Over(hung)));
                     }
                     ControlInput::Order(_) => {}
                     ControlInput::Nothing | ControlInput::Closed => break,
@@ -325,7 +330,7 @@ impl Slot {
                 inspect: false,
             })
         } else {
-            told
+            order
         }
     }
 
@@ -335,13 +340,13 @@ impl Slot {
         &mut self,
         processes: &mut [TrialProcess],
         patterns: &RegexSet,
-        until: Instant,
+        deadline: Instant,
     ) -> bool {
         let mut fds = vec![PollFd::new(&self.ends, PollFlags::IN)];
         let streams = processes
             .iter()
             .chain(&self.background)
-            .flat_map(|one| [&one.out, &one.err]);
+            .flat_map(|process| [&process.stdout, &process.err]);
         let open = streams.filter_map(|stream| stream.fd.as_ref());
         fds.extend(open.map(|fd| PollFd::new(fd, PollFlags::IN)));
         let witness = self.witness.readable_fd();
@@ -355,14 +360,14 @@ impl Slot {
             ));
         }
         let next_look = self.tracer.holds.look().unwrap_or(A_DAY);
-        let left = if self.more_news || self.control.holds_order() {
+        let remaining = if self.more_news || self.control.holds_order() {
             Duration::ZERO
         } else {
-            until
+            deadline
                 .saturating_duration_since(Instant::now())
                 .min(next_look)
         };
-        let timeout = rustix::fs::Timespec::try_from(left).expect("a day is representable");
+        let timeout = rustix::fs::Timespec::try_from(remaining).expect("a day is representable");
         // If `poll` is interrupted, the streams are simply not ready.
         let _ = poll(&mut fds, Some(&timeout));
         let mut ready = fds
@@ -372,15 +377,15 @@ impl Slot {
             .into_iter();
         drop(fds);
 
-        let ended = ready.next().unwrap_or(false);
-        let all = processes.iter_mut().chain(&mut self.background);
-        for stream in all.flat_map(|one| [&mut one.out, &mut one.err]) {
+        let has_ended = ready.next().unwrap_or(false);
+        let followed = processes.iter_mut().chain(&mut self.background);
+        for stream in followed.flat_map(|process| [&mut process.stdout, &mut process.err]) {
             if stream.fd.is_some() && ready.next().unwrap_or(false) {
                 stream.drain_available(&mut self.buffer, patterns);
             }
         }
         self.witness.note_homes();
-        if ended || self.more_news {
+        if has_ended || self.more_news {
             self.reap_ended(processes);
         }
         // The kernel's events are read where they are needed.
@@ -393,58 +398,62 @@ impl Slot {
         // One read empties the signalfd, because signals of one kind do not queue.
         let _ = rustix::io::read(self.ends.as_fd(), &mut self.buffer[..1024]);
         let (witness, tracer) = (&mut self.witness, &mut self.tracer);
-        let left = process_tree::drain_events(|news| match news {
-            ProcessEvent::Ended(pid, ended) => {
+        let tree_state = process_tree::drain_events(|news| match news {
+            ProcessEvent::Ended(pid, child_end) => {
                 tracer.holds.thread_ended(pid);
-                let own = processes.iter_mut().find(|one| one.pid == Some(pid));
-                tracer.process_ended(pid, ended.status, own.is_some(), witness.is_listening());
+                let own = processes
+                    .iter_mut()
+                    .find(|process| process.pid == Some(pid));
+                tracer.process_ended(pid, child_end.status, own.is_some(), witness.is_listening());
                 match own {
-                    Some(process) => process.record_end(ended),
-                    None => witness.record_orphan(pid, ended.status),
+                    Some(process) => process.record_end(child_end),
+                    None => witness.record_orphan(pid, child_end.status),
                 }
             }
             ProcessEvent::Stopped(stop) => tracer.handle_stop(stop),
             ProcessEvent::ThreadEnded(tid) => tracer.holds.thread_ended(tid),
         });
-        self.more_news = left == TreeState::MoreNews;
+        self.more_news = tree_state == TreeState::MoreNews;
     }
 }
 
 /// Returns the pids of the plan's own processes.
 pub(super) fn process_ids(processes: &[TrialProcess]) -> Vec<i32> {
-    let pids = processes.iter().map(|one| one.seen.pid);
+    let pids = processes.iter().map(|process| process.observation.pid);
     pids.filter(|pid| *pid > 0).collect()
 }
 
 /// Queries the pids of processes in containers, so that they can be inspected.
 fn look_into_containers(processes: &mut [TrialProcess]) {
     let containers = processes.iter_mut();
-    for container in containers.filter_map(|one| one.container.as_mut()) {
+    for container in containers.filter_map(|process| process.container.as_mut()) {
         container.find_processes();
     }
 }
 
 /// Sets the ending of every process that still runs.
 fn decide_endings(processes: &mut [TrialProcess], ending: impl Fn(&TrialProcess) -> Ending) {
-    for one in processes
+    for process in processes
         .iter_mut()
-        .filter(|one| one.pid.is_some() && !one.sentenced)
+        .filter(|process| process.pid.is_some() && !process.sentenced)
     {
-        one.seen.ending = ending(one);
-        one.sentenced = true;
+        process.observation.ending = ending(process);
+        process.sentenced = true;
     }
 }
 
-fn timed_out(one: &TrialProcess, tracer: &Tracer) -> Ending {
-    match one.role {
+fn timed_out(process: &TrialProcess, tracer: &Tracer) -> Ending {
+    match process.role {
         ActorRole::Main | ActorRole::Service => {
-            let program = match &one.container {
+            let program = match &process.container {
                 Some(container) => container.program,
-                None => one.pid,
+                None => process.pid,
             };
             let state = program.and_then(process::process_state);
             Ending::TimedOut {
-                state: state.map_or('?', |(state, who)| tracer.own_state(who.pid, state)),
+                state: state.map_or('?', |(state, identity)| {
+                    tracer.own_state(identity.pid, state)
+                }),
                 killed: false,
             }
         }
@@ -459,9 +468,9 @@ fn terminate_tree() {
 }
 
 fn kill_processes(processes: &mut [TrialProcess]) {
-    for one in processes.iter_mut() {
-        let Some(pid) = one.pid else { continue };
-        if let Ending::TimedOut { killed, .. } = &mut one.seen.ending {
+    for process in processes.iter_mut() {
+        let Some(pid) = process.pid else { continue };
+        if let Ending::TimedOut { killed, .. } = &mut process.observation.ending {
             *killed = true;
         }
         let _ = signals::send_signal(pid, Signal::KILL);

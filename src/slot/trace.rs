@@ -20,7 +20,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// Limit of faults that are recorded of one trial.
-const MOST: usize = 8;
+const MAX_CORES: usize = 8;
 /// Time limit for recording a fault.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -32,7 +32,7 @@ pub(super) struct Tracer {
     faulty: BTreeMap<i32, FirstFault>,
     /// Threads of processes that are stopped as by Ctrl-Z.
     stopped: BTreeSet<i32>,
-    kept: Vec<CoreObservation>,
+    kept_cores: Vec<CoreObservation>,
     complained: bool,
     /// Holds of threads.
     pub(super) holds: TrialHolds,
@@ -89,8 +89,8 @@ impl Tracer {
     }
 
     fn record_fault(&mut self, stop: ThreadStop, signal: i32) {
-        let known = self.faulty.contains_key(&stop.tid).then_some(stop.tid);
-        let Some(pid) = known.or_else(|| threads::process_of(stop.tid)) else {
+        let known_fault = self.faulty.contains_key(&stop.tid).then_some(stop.tid);
+        let Some(pid) = known_fault.or_else(|| threads::process_of(stop.tid)) else {
             return;
         };
         if let Some(first) = self.faulty.get_mut(&pid) {
@@ -98,26 +98,35 @@ impl Tracer {
             return;
         }
         let pending = self.faulty.values().filter(|fault| fault.core.is_some());
-        let room = pending.count() + self.kept.len() < MOST;
-        let until = Instant::now() + PATIENCE;
-        let snapshots = self.snapshots.as_ref().filter(|_| room);
+        let has_room = pending.count() + self.kept_cores.len() < MAX_CORES;
+        let deadline = Instant::now() + PATIENCE;
         let fault = FirstFault {
             signal,
-            core: snapshots
-                .and_then(|to| to.write_core("trace", pid, CoreThreads::Fault(stop), until)),
+            core: match &self.snapshots {
+                Some(snapshots) if has_room => {
+                    snapshots.write_core("trace", pid, CoreThreads::Fault(stop), deadline)
+                }
+                _ => None,
+            },
             repeated: false,
         };
         self.faulty.insert(pid, fault);
     }
 
-    /// Handles the end of a process. `own` marks a process of the plan; `counts` is false if
+    /// Handles the end of a process. `is_own` marks a process of the plan; `counts` is false if
     /// provoke ended the process.
-    pub(super) fn process_ended(&mut self, pid: i32, status: WaitStatus, own: bool, counts: bool) {
+    pub(super) fn process_ended(
+        &mut self,
+        pid: i32,
+        status: WaitStatus,
+        is_own: bool,
+        counts: bool,
+    ) {
         let Some(fault) = self.faulty.remove(&pid) else {
             return;
         };
-        if counts && was_fatal(&fault, status, own) {
-            self.kept.extend(fault.core);
+        if counts && was_fatal(&fault, status, is_own) {
+            self.kept_cores.extend(fault.core);
         } else {
             forget_fault(fault);
         }
@@ -129,7 +138,7 @@ impl Tracer {
             .into_values()
             .for_each(forget_fault);
         self.snapshots = None;
-        std::mem::take(&mut self.kept)
+        std::mem::take(&mut self.kept_cores)
     }
 
     /// Returns the state that a thread would have without tracing.
@@ -154,14 +163,14 @@ fn is_fault(signal: i32) -> bool {
 /// exit, but a runtime that faults on purpose does so repeatedly. The exit code of a process
 /// outside of the plan must stand for the signal; exit codes of the plan's own processes are
 /// reported anyway.
-fn was_fatal(fault: &FirstFault, status: WaitStatus, own: bool) -> bool {
+fn was_fatal(fault: &FirstFault, status: WaitStatus, is_own: bool) -> bool {
     match status {
         WaitStatus::Signaled(signal, _) => is_fault(signal),
         WaitStatus::Exited(0) => false,
         WaitStatus::Exited(code) if code == 128 + fault.signal || code == 256 - fault.signal => {
             true
         }
-        WaitStatus::Exited(_) => own && !fault.repeated,
+        WaitStatus::Exited(_) => is_own && !fault.repeated,
     }
 }
 

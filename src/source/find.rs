@@ -18,17 +18,17 @@ pub(super) fn find_pieces(
     grain: PartSize,
 ) -> Result<SourceParts, SourceError> {
     let lines = SourceLines::new(text);
-    let fault = |at| SourceError::Syntax {
+    let fault = |position| SourceError::Syntax {
         language,
-        line: lines.number_at(at),
-        column: lines.column_at(at),
-        text: lines.shown_whole(at),
+        line: lines.number_at(position),
+        column: lines.column_at(position),
+        text: lines.shown_whole(position),
     };
     let tree = parse_tree(language, text).ok_or_else(|| fault(0))?;
     if !(grain == PartSize::Imports && language.has_macros())
-        && let Some(at) = first_error(&tree)
+        && let Some(position) = first_error(&tree)
     {
-        return Err(fault(at));
+        return Err(fault(position));
     }
     let walk = SyntaxWalk {
         language,
@@ -36,7 +36,7 @@ pub(super) fn find_pieces(
         grain,
         text,
         lines: &lines,
-        found: SourceParts::default(),
+        parts: SourceParts::default(),
         open: Vec::new(),
     };
     Ok(walk.walk_tree(&tree))
@@ -54,20 +54,20 @@ pub(super) fn first_error(tree: &Tree) -> Option<usize> {
     if !root.has_error() {
         return None;
     }
-    let mut at = root.start_byte();
+    let mut position = root.start_byte();
     let mut cursor = tree.walk();
     // Follows the first branch with errors; the last node on it is the closest to the error.
     loop {
         let node = cursor.node();
         if node.is_error() || node.is_missing() {
-            at = node.start_byte();
+            position = node.start_byte();
         }
-        let mut more = cursor.goto_first_child();
-        while more && !is_erroneous(cursor.node()) {
-            more = cursor.goto_next_sibling();
+        let mut has_more = cursor.goto_first_child();
+        while has_more && !is_erroneous(cursor.node()) {
+            has_more = cursor.goto_next_sibling();
         }
-        if !more {
-            return Some(at);
+        if !has_more {
+            return Some(position);
         }
     }
 }
@@ -93,7 +93,7 @@ enum RemovalKind {
 /// An open node between the root and the present position.
 struct OpenNode<'t> {
     node: Node<'t>,
-    place: RemovalKind,
+    removal: RemovalKind,
     /// Whether its children are statements.
     list: bool,
     /// Start of the text that is removed with it.
@@ -114,7 +114,7 @@ struct SyntaxWalk<'a, 't> {
     grain: PartSize,
     text: &'a [u8],
     lines: &'a SourceLines<'a>,
-    found: SourceParts,
+    parts: SourceParts,
     open: Vec<OpenNode<'t>>,
 }
 
@@ -133,8 +133,8 @@ impl<'t> SyntaxWalk<'_, 't> {
                 }
                 if !cursor.goto_parent() {
                     // The node that was left last is the outermost.
-                    self.found.shells.reverse();
-                    return self.found;
+                    self.parts.shells.reverse();
+                    return self.parts;
                 }
             }
         }
@@ -143,23 +143,23 @@ impl<'t> SyntaxWalk<'_, 't> {
     fn enter_node(&mut self, cursor: &TreeCursor<'t>) {
         let node = cursor.node();
         let field = cursor.field_name();
-        let place = self.classify_node(node, field);
+        let removal = self.classify_node(node, field);
         let mut start = node.start_byte();
         let mut list = self.syntax.lists.contains(&node.kind());
-        if let Some(above) = self.open.last_mut() {
-            list |= above.list && self.syntax.inner_lists.contains(&node.kind());
-            if place == RemovalKind::Listed {
-                start = above.prefix.take().unwrap_or(start);
-            } else if above.list && is_prefix(self.syntax, node) {
-                above.prefix.get_or_insert(start);
+        if let Some(parent) = self.open.last_mut() {
+            list |= parent.list && self.syntax.inner_lists.contains(&node.kind());
+            if removal == RemovalKind::Listed {
+                start = parent.prefix.take().unwrap_or(start);
+            } else if parent.list && is_prefix(self.syntax, node) {
+                parent.prefix.get_or_insert(start);
             }
         }
         self.open.push(OpenNode {
             node,
-            place,
+            removal,
             list,
             start,
-            first: self.found.pieces.len(),
+            first: self.parts.pieces.len(),
             statements: None,
             stays: false,
             prefix: None,
@@ -168,12 +168,12 @@ impl<'t> SyntaxWalk<'_, 't> {
 
     /// Returns whether a node is a statement.
     fn classify_node(&self, node: Node<'_>, field: Option<&str>) -> RemovalKind {
-        let Some(above) = self.open.last() else {
+        let Some(parent) = self.open.last() else {
             return RemovalKind::None;
         };
         let Syntax {
             fields,
-            others,
+            others: other_kinds,
             members: (lists, members),
             anywhere,
             prefixes,
@@ -182,59 +182,63 @@ impl<'t> SyntaxWalk<'_, 't> {
             ..
         } = self.syntax;
         let kind = node.kind();
-        let is = |names: &[&str], name| names.contains(&name);
+        let contains = |names: &[&str], name| names.contains(&name);
         if !node.is_named() || node.is_extra() || self.text.get(node.byte_range()) == Some(b";") {
             return RemovalKind::None;
         }
-        if above.list {
-            let apart = field.is_some_and(|field| is(fields, field));
+        if parent.list {
+            let apart = field.is_some_and(|field| contains(fields, field));
             let named =
-                self.language == Language::Julia && names_something(above.node, node, self.text);
-            if apart || named || is(others, kind) || is(prefixes, kind) {
+                self.language == Language::Julia && names_something(parent.node, node, self.text);
+            if apart || named || contains(other_kinds, kind) || contains(prefixes, kind) {
                 return RemovalKind::None;
             }
             return RemovalKind::Listed;
         }
-        let above_kind = above.node.kind();
-        if is(anywhere, kind) || is(lists, above_kind) && is(members, kind) {
+        let above_kind = parent.node.kind();
+        if contains(anywhere, kind) || contains(lists, above_kind) && contains(members, kind) {
             return RemovalKind::Listed;
         }
         // In R, the value of a statement inside an expression is used.
-        let of_statement = above.place != RemovalKind::None || above_kind == "else_clause";
-        let body = field.is_none_or(|field| is(BODIES, field));
-        if is(bodies, above_kind) && of_statement && body && !is(&[braces, "else_clause"], kind) {
+        let of_statement = parent.removal != RemovalKind::None || above_kind == "else_clause";
+        let body = field.is_none_or(|field| contains(BODIES, field));
+        if contains(bodies, above_kind)
+            && of_statement
+            && body
+            && !contains(&[braces, "else_clause"], kind)
+        {
             return RemovalKind::Body;
         }
         RemovalKind::None
     }
 
     fn leave_node(&mut self) {
-        let Some(done) = self.open.pop() else { return };
-        self.close_list(&done);
-        if done.place == RemovalKind::None {
+        let Some(node) = self.open.pop() else { return };
+        self.close_list(&node);
+        if node.removal == RemovalKind::None {
             return;
         }
-        let span = done.start..self.end_of_node(done.node);
-        if let Some(above) = self.open.last_mut() {
-            let first = above
+        let span = node.start..self.end_of_node(node.node);
+        if let Some(parent) = self.open.last_mut() {
+            let first = parent
                 .statements
                 .as_ref()
-                .map_or(span.start, |all| all.start);
-            above.statements = Some(first..span.end);
+                .map_or(span.start, |span_of_all| span_of_all.start);
+            parent.statements = Some(first..span.end);
         }
-        let inside = done.first..self.found.pieces.len();
+        let inside = node.first..self.parts.pieces.len();
         let goes = match self.grain {
-            PartSize::Imports => is_import(self.language, done.node, self.text),
+            PartSize::Imports => is_import(self.language, node.node, self.text),
             PartSize::Statements | PartSize::Lines => true,
         };
         if !goes {
-            if let Some(above) = self.open.last_mut() {
-                above.stays = true;
+            if let Some(parent) = self.open.last_mut() {
+                parent.stays = true;
             }
             return;
         }
         let end = span.end;
-        let (span, instead) = match done.place {
+        let (span, instead) = match node.removal {
             RemovalKind::Body => (span, "{}".to_owned()),
             _ => (
                 self.lines.expand_statement(span, self.syntax.comment),
@@ -242,9 +246,9 @@ impl<'t> SyntaxWalk<'_, 't> {
             ),
         };
         if inside.is_empty() {
-            let mut piece = self.lines.make_piece(span, done.node.start_byte(), end);
-            piece.instead = instead;
-            self.found.pieces.push(piece);
+            let mut part = self.lines.make_piece(span, node.node.start_byte(), end);
+            part.instead = instead;
+            self.parts.pieces.push(part);
         } else {
             self.push_shell(inside, span, instead);
         }
@@ -252,7 +256,7 @@ impl<'t> SyntaxWalk<'_, 't> {
 
     /// Adds a shell around pieces. An inner shell around the same pieces is removed with it.
     fn push_shell(&mut self, pieces: Range<usize>, span: Range<usize>, instead: String) {
-        let shells = &mut self.found.shells;
+        let shells = &mut self.parts.shells;
         while shells.last().is_some_and(|inner| inner.pieces == pieces) {
             shells.pop();
         }
@@ -270,15 +274,15 @@ impl<'t> SyntaxWalk<'_, 't> {
             && !list.stays
             && let Some(span) = &list.statements
         {
-            let pieces = list.first..self.found.pieces.len();
+            let pieces = list.first..self.parts.pieces.len();
             self.push_shell(pieces, span.clone(), instead.to_owned());
         }
     }
 
     /// Returns the end of a node, without the line end that some nodes include.
     fn end_of_node(&self, node: Node<'_>) -> usize {
-        let all = self.text.get(node.byte_range()).unwrap_or_default();
-        node.start_byte() + all.trim_ascii_end().len()
+        let node_text = self.text.get(node.byte_range()).unwrap_or_default();
+        node.start_byte() + node_text.trim_ascii_end().len()
     }
 }
 
@@ -291,8 +295,8 @@ fn is_prefix(syntax: &Syntax, node: Node<'_>) -> bool {
 
 /// Returns whether a node of Julia is the name in `catch e`, or one in `let x, y`: these are on the first line of their
 /// construct.
-fn names_something(above: Node<'_>, node: Node<'_>, text: &[u8]) -> bool {
-    let before = text.get(above.start_byte()..node.start_byte());
-    matches!(above.kind(), "catch_clause" | "let_statement")
-        && before.is_some_and(|before| !before.contains(&b'\n') && !before.contains(&b';'))
+fn names_something(parent: Node<'_>, node: Node<'_>, text: &[u8]) -> bool {
+    let text_before = text.get(parent.start_byte()..node.start_byte());
+    matches!(parent.kind(), "catch_clause" | "let_statement")
+        && text_before.is_some_and(|before| !before.contains(&b'\n') && !before.contains(&b';'))
 }

@@ -22,14 +22,13 @@ pub(super) fn is_import(language: Language, statement: Node<'_>, text: &[u8]) ->
         Language::JavaScript | Language::TypeScript | Language::Tsx => match kind {
             "import_statement" => true,
             "export_statement" => statement.child_by_field_name("source").is_some(),
-            "expression_statement" => {
-                named_child(statement, 0).is_some_and(|what| is_module_expression(what, text))
-            }
+            "expression_statement" => named_child(statement, 0)
+                .is_some_and(|expression| is_module_expression(expression, text)),
             "lexical_declaration" | "variable_declaration" => {
                 let mut cursor = statement.walk();
-                statement.named_children(&mut cursor).all(|one| {
-                    one.is_extra()
-                        || one
+                statement.named_children(&mut cursor).all(|child| {
+                    child.is_extra()
+                        || child
                             .child_by_field_name("value")
                             .is_some_and(|value| is_module_expression(value, text))
                 })
@@ -53,7 +52,9 @@ pub(super) fn is_import(language: Language, statement: Node<'_>, text: &[u8]) ->
             // `@everywhere using X`
             "macrocall_expression" => last_named_child(statement)
                 .and_then(last_named_child)
-                .is_some_and(|what| matches!(what.kind(), "import_statement" | "using_statement")),
+                .is_some_and(|expression| {
+                    matches!(expression.kind(), "import_statement" | "using_statement")
+                }),
             _ => false,
         },
     }
@@ -73,44 +74,48 @@ fn last_named_child(node: Node<'_>) -> Option<Node<'_>> {
 }
 
 /// Returns whether an expression of JavaScript is a module, or a part of it.
-fn is_module_expression(mut what: Node<'_>, text: &[u8]) -> bool {
+fn is_module_expression(mut expression: Node<'_>, text: &[u8]) -> bool {
     loop {
-        let inner = match what.kind() {
+        let inner = match expression.kind() {
             "call_expression" => {
-                return what.child_by_field_name("function").is_some_and(|called| {
-                    called.kind() == "import" || node_text(called, text) == b"require"
-                });
+                return expression
+                    .child_by_field_name("function")
+                    .is_some_and(|called| {
+                        called.kind() == "import" || node_text(called, text) == b"require"
+                    });
             }
-            "member_expression" => what.child_by_field_name("object"),
+            "member_expression" => expression.child_by_field_name("object"),
             "await_expression"
             | "parenthesized_expression"
             | "as_expression"
-            | "non_null_expression" => named_child(what, 0),
+            | "non_null_expression" => named_child(expression, 0),
             _ => None,
         };
         match inner {
-            Some(inner) => what = inner,
+            Some(inner) => expression = inner,
             None => return false,
         }
     }
 }
 
 /// Returns whether an expression of R only loads a package.
-fn only_attaches_package(mut what: Node<'_>, text: &[u8]) -> bool {
-    while what.kind() == "call" {
-        let called = what.child_by_field_name("function");
+fn only_attaches_package(mut expression: Node<'_>, text: &[u8]) -> bool {
+    while expression.kind() == "call" {
+        let called = expression.child_by_field_name("function");
         let name = called.map_or(&[][..], |called| node_text(called, text));
         let name = name.strip_prefix(b"base::").unwrap_or(name);
-        if ATTACH.iter().any(|one| one.as_bytes() == name) {
+        if ATTACH.iter().any(|function| function.as_bytes() == name) {
             return true;
         }
-        let inner = what
+        if !QUIET.iter().any(|function| function.as_bytes() == name) {
+            return false;
+        }
+        let inner = expression
             .child_by_field_name("arguments")
-            .filter(|_| QUIET.iter().any(|one| one.as_bytes() == name))
             .and_then(|arguments| named_child(arguments, 0))
             .and_then(|argument| argument.child_by_field_name("value"));
         match inner {
-            Some(inner) => what = inner,
+            Some(inner) => expression = inner,
             None => return false,
         }
     }

@@ -48,12 +48,12 @@ const INTERPRETERS: &[(Language, &str)] = &[
 
 /// Returns the known extensions, as text.
 pub(super) fn known_extensions() -> String {
-    let all: Vec<String> = EXTENSIONS
+    let dotted_extensions: Vec<String> = EXTENSIONS
         .iter()
         .flat_map(|(_, extensions)| *extensions)
         .map(|extension| format!(".{extension}"))
         .collect();
-    all.join(", ")
+    dotted_extensions.join(", ")
 }
 
 impl Language {
@@ -61,9 +61,13 @@ impl Language {
     pub fn of_file(path: &Path, text: &[u8]) -> Option<Self> {
         match path.extension() {
             Some(extension) => {
-                let mut known = EXTENSIONS.iter();
-                let found = known.find(|(_, all)| all.iter().any(|one| extension == *one));
-                found.map(|(language, _)| *language)
+                let mut languages = EXTENSIONS.iter();
+                let entry = languages.find(|(_, extensions)| {
+                    extensions
+                        .iter()
+                        .any(|known_extension| extension == *known_extension)
+                });
+                entry.map(|(language, _)| *language)
             }
             None => of_script(text),
         }
@@ -127,9 +131,9 @@ fn of_script(text: &[u8]) -> Option<Language> {
     let program =
         words.find(|word| *word != "env" && !word.starts_with('-') && !word.contains('='))?;
     let version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || c == '.');
-    let mut known = INTERPRETERS.iter();
-    let found = known.find(|(_, name)| program.strip_prefix(name).is_some_and(version));
-    found.map(|(language, _)| *language)
+    let mut languages = INTERPRETERS.iter();
+    let entry = languages.find(|(_, name)| program.strip_prefix(name).is_some_and(version));
+    entry.map(|(language, _)| *language)
 }
 
 /// The statements in the syntax tree of a language. The strings are names of its grammar, except those of the source

@@ -27,8 +27,8 @@ impl<'a> SourceLines<'a> {
     }
 
     /// Returns the index of the line that contains a byte.
-    fn index_at(&self, at: usize) -> usize {
-        let after = self.starts.partition_point(|start| *start <= at);
+    fn index_at(&self, position: usize) -> usize {
+        let after = self.starts.partition_point(|start| *start <= position);
         after.saturating_sub(1)
     }
 
@@ -39,21 +39,21 @@ impl<'a> SourceLines<'a> {
     }
 
     /// Returns the number of the line that contains a byte, from 1.
-    pub(super) fn number_at(&self, at: usize) -> u32 {
-        u32::try_from(self.index_at(at) + 1).unwrap_or(u32::MAX)
+    pub(super) fn number_at(&self, position: usize) -> u32 {
+        u32::try_from(self.index_at(position) + 1).unwrap_or(u32::MAX)
     }
 
     /// Returns the column of a byte in characters, from 1.
-    pub(super) fn column_at(&self, at: usize) -> u32 {
-        let start = self.starts[self.index_at(at)];
-        let before = String::from_utf8_lossy(&self.text[start.min(at)..at]);
-        u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX)
+    pub(super) fn column_at(&self, position: usize) -> u32 {
+        let start = self.starts[self.index_at(position)];
+        let text_before = String::from_utf8_lossy(&self.text[start.min(position)..position]);
+        u32::try_from(text_before.chars().count() + 1).unwrap_or(u32::MAX)
     }
 
     /// Returns the text of the line from a byte on, shortened for the user.
-    pub(super) fn shown_from(&self, at: usize) -> String {
-        let line = self.span_of(self.index_at(at));
-        let line = String::from_utf8_lossy(&self.text[at.min(line.end)..line.end]);
+    pub(super) fn shown_from(&self, position: usize) -> String {
+        let line = self.span_of(self.index_at(position));
+        let line = String::from_utf8_lossy(&self.text[position.min(line.end)..line.end]);
         let line = line.trim();
         match line.char_indices().nth(SHOWN) {
             Some((end, _)) => format!("{}…", &line[..end]),
@@ -62,8 +62,8 @@ impl<'a> SourceLines<'a> {
     }
 
     /// Returns the text of the whole line that contains a byte, shortened for the user.
-    pub(super) fn shown_whole(&self, at: usize) -> String {
-        self.shown_from(self.starts[self.index_at(at)])
+    pub(super) fn shown_whole(&self, position: usize) -> String {
+        self.shown_from(self.starts[self.index_at(position)])
     }
 
     /// Returns a piece with these bytes, whose name begins at `head`.
@@ -100,10 +100,10 @@ impl<'a> SourceLines<'a> {
         }
     }
 
-    fn after_blanks(&self, at: usize) -> usize {
-        let rest = &self.text[at.min(self.text.len())..];
+    fn after_blanks(&self, position: usize) -> usize {
+        let rest = &self.text[position.min(self.text.len())..];
         let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
-        at + rest.iter().take_while(blank).count()
+        position + rest.iter().take_while(blank).count()
     }
 }
 

@@ -72,17 +72,17 @@ impl SourceError {
 
 /// Finds the pieces of a file.
 pub fn find_pieces(path: &Path, text: &[u8], grain: PartSize) -> Result<SourceParts, SourceError> {
-    let found = match grain {
+    let parts = match grain {
         PartSize::Lines => lines::find_lines(text),
         PartSize::Imports | PartSize::Statements => {
             let language = Language::of_file(path, text).ok_or(SourceError::Language)?;
             find::find_pieces(language, text, grain)?
         }
     };
-    if found.pieces.is_empty() {
+    if parts.pieces.is_empty() {
         return Err(SourceError::Nothing(grain));
     }
-    Ok(found)
+    Ok(parts)
 }
 
 #[cfg(test)]

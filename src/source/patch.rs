@@ -7,46 +7,46 @@ const CONTEXT: usize = 3;
 
 /// Returns a unified diff of two texts, byte for byte, for `git apply` and `patch -p1`. The name is relative to the top
 /// of the tree, and contains no line end. Equal texts have an empty diff.
-pub fn unified_diff(name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
+pub fn unified_diff(name: &str, old: &[u8], new_text: &[u8]) -> Vec<u8> {
     let lines = |text| <[u8]>::split_inclusive(text, |byte| *byte == b'\n').collect();
-    let (old, new): (Vec<&[u8]>, Vec<&[u8]>) = (lines(old), lines(new));
-    let changes = capture_diff_slices(Algorithm::Myers, &old, &new);
+    let (old, new_lines): (Vec<&[u8]>, Vec<&[u8]>) = (lines(old), lines(new_text));
+    let changes = capture_diff_slices(Algorithm::Myers, &old, &new_lines);
     let hunks = group_diff_ops(changes, CONTEXT);
-    let mut out = Vec::new();
+    let mut output = Vec::new();
     if !hunks.is_empty() {
         // A tab marks the end of a name with spaces.
         let end = if name.contains(' ') { "\t" } else { "" };
         let head = format!("--- a/{name}{end}\n+++ b/{name}{end}\n");
-        out.extend_from_slice(head.as_bytes());
+        output.extend_from_slice(head.as_bytes());
     }
     for hunk in hunks {
         if let (Some(first), Some(last)) = (hunk.first(), hunk.last()) {
-            let before = hunk_range(first.old_range().start, last.old_range().end);
+            let old_range = hunk_range(first.old_range().start, last.old_range().end);
             let after = hunk_range(first.new_range().start, last.new_range().end);
-            out.extend_from_slice(format!("@@ -{before} +{after} @@\n").as_bytes());
+            output.extend_from_slice(format!("@@ -{old_range} +{after} @@\n").as_bytes());
         }
         for change in hunk {
-            write_change(&mut out, change, &old, &new);
+            write_change(&mut output, change, &old, &new_lines);
         }
     }
-    out
+    output
 }
 
-fn write_change(out: &mut Vec<u8>, change: DiffOp, old: &[&[u8]], new: &[&[u8]]) {
-    let (tag, before, after) = change.as_tag_tuple();
+fn write_change(output: &mut Vec<u8>, change: DiffOp, old: &[&[u8]], new_lines: &[&[u8]]) {
+    let (tag, old_range, after) = change.as_tag_tuple();
     if tag == DiffTag::Equal {
-        return write_lines(out, b' ', &old[before]);
+        return write_lines(output, b' ', &old[old_range]);
     }
-    write_lines(out, b'-', &old[before]);
-    write_lines(out, b'+', &new[after]);
+    write_lines(output, b'-', &old[old_range]);
+    write_lines(output, b'+', &new_lines[after]);
 }
 
-fn write_lines(out: &mut Vec<u8>, mark: u8, lines: &[&[u8]]) {
+fn write_lines(output: &mut Vec<u8>, mark: u8, lines: &[&[u8]]) {
     for line in lines {
-        out.push(mark);
-        out.extend_from_slice(line);
+        output.push(mark);
+        output.extend_from_slice(line);
         if !line.ends_with(b"\n") {
-            out.extend_from_slice(b"\n\\ No newline at end of file\n");
+            output.extend_from_slice(b"\n\\ No newline at end of file\n");
         }
     }
 }

@@ -15,14 +15,14 @@ impl State {
     /// Returns the index of a variant's candidate in the list.
     pub fn place_of_variant(&self, variant: VariantId) -> Option<usize> {
         match self.plan.variant_plan(variant).choice {
-            Some(VariantChoice::Place(place)) => Some(place as usize),
+            Some(VariantChoice::Place(index)) => Some(index as usize),
             _ => None,
         }
     }
 
     /// Returns the variant of a candidate, if it was chosen.
-    pub fn variant_at_place(&self, place: usize) -> Option<VariantId> {
-        self.find_variant(&VariantChoice::Place(u32::try_from(place).ok()?))
+    pub fn variant_at_place(&self, index: usize) -> Option<VariantId> {
+        self.find_variant(&VariantChoice::Place(u32::try_from(index).ok()?))
     }
 
     /// Returns the items that a variant keeps.

@@ -14,9 +14,9 @@ pub(super) struct VariantState {
     /// Extra trials that capture evidence: they run under another setting, so their rate may differ.
     pub(super) captured: CountedTrials,
     /// Trials with held threads, unless all trials of the run hold them: their rate is another one.
-    pub(super) held: CountedTrials,
+    pub(super) held_counts: CountedTrials,
     /// Whether its preparation is complete, or not needed.
-    pub(super) made: bool,
+    pub(super) is_made: bool,
 }
 
 #[derive(Debug, Default)]
@@ -39,8 +39,8 @@ impl VariantState {
         Self {
             measured: counted(),
             captured: counted(),
-            held: counted(),
-            made: false,
+            held_counts: counted(),
+            is_made: false,
         }
     }
 
@@ -48,7 +48,7 @@ impl VariantState {
         if trial.capture {
             &mut self.captured
         } else if trial.explores {
-            &mut self.held
+            &mut self.held_counts
         } else {
             &mut self.measured
         }
@@ -60,7 +60,7 @@ impl VariantState {
 pub(super) struct SignatureCounts {
     pub(super) kind: FailureKind,
     /// Failures of all trials.
-    pub(super) all: u64,
+    pub(super) total: u64,
     /// Failures of the measurement.
     pub(super) measured: u64,
 }
@@ -69,7 +69,7 @@ impl SignatureCounts {
     pub(super) fn new(kind: FailureKind) -> Self {
         Self {
             kind,
-            all: 0,
+            total: 0,
             measured: 0,
         }
     }
@@ -88,7 +88,7 @@ impl State {
 
     /// Returns the tally of the trials of a variant in which threads were held to find a schedule.
     pub fn held_tally(&self, variant: VariantId) -> &Tally {
-        &self.variants[variant.index()].held.tally
+        &self.variants[variant.index()].held_counts.tally
     }
 
     /// Returns every variant with its tally.
@@ -104,13 +104,14 @@ impl State {
         let searched = self.plan.space.is_some() || self.plan.question.as_ramp().is_some();
         let useless = |tally: &Tally| match tally.counted_trials() {
             0 => tally.other >= ONLY_OTHERS,
-            some => tally.other >= OTHERS.max(2 * some),
+            passing => tally.other >= OTHERS.max(2 * passing),
         };
-        let all = self
+        let tallies = self
             .all_tallies()
             .filter(move |_| searched && !self.capturing);
-        let those = all.filter(move |(id, tally)| useless(tally) && self.is_testable(*id));
-        those.map(|(id, _)| id)
+        let useless_tallies =
+            tallies.filter(move |(id, tally)| useless(tally) && self.is_testable(*id));
+        useless_tallies.map(|(id, _)| id)
     }
 
     /// Returns the number of trials of a variant that run, or have ended and are not counted yet.
@@ -137,8 +138,8 @@ impl State {
 
     /// Returns the number of failures with this signature so far, whether counted or not.
     pub fn arrived_failures(&self, variant: VariantId, signature: SignatureId) -> u64 {
-        let known = self.arrived.get(&(variant, signature));
-        known.map_or(0, |arrived| arrived.all)
+        let counts = self.arrived.get(&(variant, signature));
+        counts.map_or(0, |arrived| arrived.total)
     }
 
     /// Returns every kind of failure that measured trials have shown so far, in any order, with its number.

@@ -49,34 +49,37 @@ pub struct RequestTotals {
 }
 
 impl RequestTotals {
-    pub(super) fn add_service_run(&mut self, seen: &LoadObservation) {
+    pub(super) fn add_service_run(&mut self, observation: &LoadObservation) {
         self.lives += 1;
-        self.clients = self.clients.max(seen.clients);
-        self.sent += seen.sent;
-        self.served += seen.served;
-        for (ended, count) in &seen.ends {
-            *self.ends.entry(ended.clone()).or_default() += count;
+        self.clients = self.clients.max(observation.clients);
+        self.sent += observation.sent;
+        self.served += observation.served;
+        for (result, count) in &observation.ends {
+            *self.ends.entry(result.clone()).or_default() += count;
         }
-        self.kinds.resize(self.kinds.len().max(seen.kinds.len()), 0);
-        for (all, one) in self.kinds.iter_mut().zip(&seen.kinds) {
-            *all += one;
+        self.kinds
+            .resize(self.kinds.len().max(observation.kinds.len()), 0);
+        for (sum, count) in self.kinds.iter_mut().zip(&observation.kinds) {
+            *sum += count;
         }
-        self.bytes += seen.bytes;
-        self.connections += seen.connections;
-        self.loaded += seen.elapsed;
-        self.latency.merge_from(&seen.latency);
-        self.from_send.merge_from(&seen.from_send);
-        self.late.merge_from(&seen.late);
-        self.queue = self.queue.max(seen.queue);
-        self.overflows += seen.overflows;
-        self.delayed_acks += seen.delayed_acks;
-        self.sizes.push(seen.sizes.clone());
-        match &seen.death {
+        self.bytes += observation.bytes;
+        self.connections += observation.connections;
+        self.loaded += observation.elapsed;
+        self.latency.merge_from(&observation.latency);
+        self.from_send.merge_from(&observation.from_send);
+        self.late.merge_from(&observation.late);
+        self.queue = self.queue.max(observation.queue);
+        self.overflows += observation.overflows;
+        self.delayed_acks += observation.delayed_acks;
+        self.sizes.push(observation.sizes.clone());
+        match &observation.death {
             Some(death) if self.deaths.len() < DEATHS => {
                 self.deaths
-                    .push((seen.answered_until(death), death.clone()));
+                    .push((observation.answered_until(death), death.clone()));
             }
-            None if self.at_random.len() < DEATHS => self.at_random.push(seen.at_random.clone()),
+            None if self.at_random.len() < DEATHS => {
+                self.at_random.push(observation.at_random.clone());
+            }
             _ => {}
         }
     }

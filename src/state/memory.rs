@@ -42,8 +42,8 @@ impl Memory for () {
 impl State {
     /// Returns what the question has learned, if its memory has data of this type.
     pub fn learned<T: 'static>(&self) -> Option<&T> {
-        let mut parts = self.memory.parts().into_iter();
-        parts.find_map(<dyn Any>::downcast_ref)
+        let mut parts_left = self.memory.parts().into_iter();
+        parts_left.find_map(<dyn Any>::downcast_ref)
     }
 
     /// Updates the memory from the state.

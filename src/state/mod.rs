@@ -106,7 +106,7 @@ pub struct State {
     /// Trials that ran unusually long when the run was stopped. They do not count.
     pub late: Vec<(Trial, Box<Observation>)>,
     /// Size of the processes that `setup` left running, since `setup` last ran: a resumption runs it again.
-    pub around: UsageSeries,
+    pub usage: UsageSeries,
     /// Variants that are not testable, with the reasons.
     pub untestable: BTreeMap<VariantId, String>,
     /// In a search, the variant of each choice.
@@ -130,7 +130,7 @@ pub struct State {
     /// All trials from the first uncounted one on.
     open: BTreeMap<TrialId, OpenTrial>,
     /// Open trials that must be retried: a hanging trial can make `open` long, so they have their own set.
-    again: BTreeSet<TrialId>,
+    retries: BTreeSet<TrialId>,
     launched: u64,
     /// Failures in the order in which they ended, for the live display and for evidence.
     arrived: BTreeMap<(VariantId, SignatureId), SignatureCounts>,
@@ -146,7 +146,7 @@ impl State {
             run,
             host,
             survey,
-            at,
+            at: time,
             ..
         } = event
         else {
@@ -155,11 +155,11 @@ impl State {
         if !plan.is_sound() {
             return None;
         }
-        let new = |variant: &VariantPlan| VariantState::new(plan.jobs_of(variant));
+        let begin_variant = |variant: &VariantPlan| VariantState::new(plan.jobs_of(variant));
         let choices = plan.variants.iter().map(|variant| variant.choice.clone());
         let chosen = choices.zip((0..).map(VariantId));
         Some(Self {
-            variants: plan.variants.iter().map(new).collect(),
+            variants: plan.variants.iter().map(begin_variant).collect(),
             memory: memory(&plan),
             chosen: chosen
                 .filter_map(|(choice, id)| Some((choice?, id)))
@@ -176,7 +176,7 @@ impl State {
             run,
             host,
             survey,
-            begun: at,
+            begun: time,
             worked: Duration::ZERO,
             budget_spent: false,
             stopped: None,
@@ -191,10 +191,10 @@ impl State {
             last_void: None,
             repeated: 0,
             late: Vec::new(),
-            around: UsageSeries::default(),
+            usage: UsageSeries::default(),
             untestable: BTreeMap::new(),
             open: BTreeMap::new(),
-            again: BTreeSet::new(),
+            retries: BTreeSet::new(),
             launched: 0,
             arrived: BTreeMap::new(),
         })
@@ -207,26 +207,26 @@ impl State {
             Event::TrialStarted(trial) => self.trial_started(trial.clone()),
             Event::TrialFinished {
                 trial,
-                at,
-                seen,
+                at: time,
+                seen: observation,
                 outcome,
             } => {
-                let took = at.saturating_sub(self.worked);
-                self.worked = *at;
+                let took = time.saturating_sub(self.worked);
+                self.worked = *time;
                 self.add_setting_time(*trial, took);
                 if !self.capturing {
-                    self.overhead.add_trial(took, seen.elapsed);
+                    self.overhead.add_trial(took, observation.elapsed);
                 }
-                self.trial_ended(*trial, seen, outcome.clone());
+                self.trial_ended(*trial, observation, outcome.clone());
                 self.advance_tally(decided);
             }
-            Event::CaptureBegun { at } => {
-                self.worked = *at;
+            Event::CaptureBegun { at: time } => {
+                self.worked = *time;
                 if self.decided || self.budget_spent {
                     let finished = self.open.values().filter(|open| open.is_finished());
                     self.after_decision += finished.count() as u64;
                     self.open.clear();
-                    self.again.clear();
+                    self.retries.clear();
                 } else {
                     self.pause_measurement();
                 }
@@ -243,28 +243,32 @@ impl State {
             Event::VariantMade {
                 variant,
                 took,
-                gone,
+                gone: evicted,
                 build,
-                at,
+                at: time,
             } => {
-                self.worked = *at;
+                self.worked = *time;
                 self.made.0 += 1;
                 self.made.1 += *took;
                 self.is_made(&[*variant], true);
-                self.is_made(gone, false);
+                self.is_made(evicted, false);
                 if let Some(build) = build {
                     self.update_memory(|memory, state| memory.add_build(state, *variant, build));
                 }
             }
-            Event::VariantUntestable { variant, why, at } => {
-                self.worked = *at;
+            Event::VariantUntestable {
+                variant,
+                why: reason,
+                at: time,
+            } => {
+                self.worked = *time;
                 self.making.remove(variant);
-                self.give_up(*variant, why.clone());
+                self.give_up(*variant, reason.clone());
                 self.decided = self.decided || self.any_testable() && decided(self);
                 self.advance_tally(decided);
             }
-            Event::BudgetSpent { at } => {
-                self.worked = *at;
+            Event::BudgetSpent { at: time } => {
+                self.worked = *time;
                 self.budget_spent = true;
             }
             Event::Note {
@@ -277,9 +281,12 @@ impl State {
                 level: NoteLevel::Info,
                 ..
             } => {}
-            Event::RunStopped { why, at } => {
-                self.worked = *at;
-                self.stopped = Some(*why);
+            Event::RunStopped {
+                why: cause,
+                at: time,
+            } => {
+                self.worked = *time;
+                self.stopped = Some(*cause);
                 self.end_pause();
             }
             Event::LimitsChanged(limits) => self.change_limits(limits),
@@ -293,29 +300,29 @@ impl State {
                 for variant in &mut self.variants {
                     variant.measured.in_vain = 0;
                     // Processes that its `setup` started no longer run.
-                    variant.made = false;
+                    variant.is_made = false;
                 }
                 // The reason why no variant was testable may no longer apply.
                 if !self.any_testable() {
                     self.untestable.clear();
                     self.update_memory(|memory, state| memory.restart(state));
                 }
-                self.around = UsageSeries::default();
+                self.usage = UsageSeries::default();
                 for (id, open) in &mut self.open {
                     match open {
                         OpenTrial::Running(trial, attempts) => {
                             self.repeated += 1;
-                            self.again.insert(*id);
+                            self.retries.insert(*id);
                             *open = OpenTrial::Again(trial.clone(), *attempts);
                         }
-                        OpenTrial::Finished(_, ended) => ended.around = None,
+                        OpenTrial::Finished(_, facts) => facts.usage = None,
                         OpenTrial::Again(..) => {}
                     }
                 }
                 self.abandon_retries();
             }
-            Event::RunFinished { at } => {
-                self.worked = *at;
+            Event::RunFinished { at: time } => {
+                self.worked = *time;
                 self.finished = true;
             }
         }
@@ -324,10 +331,10 @@ impl State {
     /// Reopens the question under other limits.
     fn change_limits(&mut self, limits: &ResumeLimits) {
         self.plan.stop.change_limits(limits);
-        if let Some(asked) = self.plan.question.as_confirm_mut()
+        if let Some(question) = self.plan.question.as_confirm_mut()
             && limits.exclude_half
         {
-            asked.exclude_half = Some(true);
+            question.exclude_half = Some(true);
         }
         self.finished = false;
         self.budget_spent = false;
@@ -371,16 +378,16 @@ impl State {
         raise.chosen = Some(variant);
         let natural = raise.natural_trials().variant;
         self.plan.use_setting(setting.1);
-        let made = self.variants[Self::FAILING.index()].made;
+        let is_made = self.variants[Self::FAILING.index()].is_made;
         let begun = if variant == natural {
             std::mem::take(&mut self.variants[natural.index()])
         } else {
             VariantState::new(self.plan.jobs)
         };
-        self.variants[Self::FAILING.index()] = VariantState { made, ..begun };
+        self.variants[Self::FAILING.index()] = VariantState { is_made, ..begun };
         if variant == natural {
-            if let Some(why) = self.untestable.remove(&natural) {
-                self.give_up(Self::FAILING, why);
+            if let Some(reason) = self.untestable.remove(&natural) {
+                self.give_up(Self::FAILING, reason);
             }
             self.update_memory(|memory, state| memory.add_natural_trials(state));
         }
@@ -390,22 +397,26 @@ impl State {
         for id in variants {
             self.making.remove(id);
             if let Some(variant) = self.variants.get_mut(id.index()) {
-                variant.made = made;
+                variant.is_made = made;
             }
         }
     }
 
     /// Marks a variant as not testable. A variant that is not in the plan comes from a damaged file.
-    fn give_up(&mut self, variant: VariantId, why: String) {
+    fn give_up(&mut self, variant: VariantId, reason: String) {
         if variant.index() < self.variants.len() {
-            self.untestable.entry(variant).or_insert(why);
+            self.untestable.entry(variant).or_insert(reason);
             self.update_memory(|memory, state| memory.give_up(state, variant));
             self.abandon_retries();
         }
     }
 
     fn add_note(&mut self, text: &str) {
-        if let Some((_, count)) = self.notes.iter_mut().find(|(known, _)| known == text) {
+        if let Some((_, count)) = self
+            .notes
+            .iter_mut()
+            .find(|(known_text, _)| known_text == text)
+        {
             *count += 1;
         } else if self.notes.len() < NOTES {
             self.notes.push((text.to_owned(), 1));
@@ -420,7 +431,7 @@ impl State {
     /// Returns whether a variant can be tried without preparation.
     pub fn is_ready(&self, variant: VariantId) -> bool {
         let variant = self.runs_as(variant);
-        !self.plan.variant_plan(variant).is_made() || self.variants[variant.index()].made
+        !self.plan.variant_plan(variant).is_made() || self.variants[variant.index()].is_made
     }
 
     /// Returns the variant in whose directory this one runs: for a setting, the failing variant.
@@ -453,7 +464,7 @@ impl State {
     /// Returns whether trials may influence each other, because processes that `setup` started were still running after
     /// the last trial.
     pub fn shares_a_life(&self) -> bool {
-        let ends = self.around.first_and_last();
+        let ends = self.usage.first_and_last();
         ends.is_some_and(|(_, last)| last.processes > 0)
     }
 

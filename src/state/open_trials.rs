@@ -57,21 +57,22 @@ impl State {
                 0
             }
         };
-        self.again.remove(&trial.id);
+        self.retries.remove(&trial.id);
         self.open
             .insert(trial.id, OpenTrial::Running(trial, attempts + 1));
     }
 
-    pub(super) fn trial_ended(&mut self, id: TrialId, seen: &Observation, outcome: Outcome) {
+    pub(super) fn trial_ended(&mut self, id: TrialId, observation: &Observation, outcome: Outcome) {
         if let Outcome::Void(InconclusiveReason::NotReady) = outcome {
-            self.last_void = seen.not_ready();
+            self.last_void = observation.not_ready();
         }
         let Some(OpenTrial::Running(trial, attempts)) = self.open.get(&id) else {
             return;
         };
         let (trial, attempts) = (trial.clone(), *attempts);
-        if outcome == Outcome::Void(InconclusiveReason::Interrupted) && seen.hang.is_some() {
-            self.late.push((trial.clone(), Box::new(seen.clone())));
+        if outcome == Outcome::Void(InconclusiveReason::Interrupted) && observation.hang.is_some() {
+            self.late
+                .push((trial.clone(), Box::new(observation.clone())));
         }
         if self.decided {
             self.after_decision += 1;
@@ -80,7 +81,7 @@ impl State {
         }
         if is_repeated(&outcome, attempts) && self.is_testable(trial.variant) {
             self.repeated += 1;
-            self.again.insert(id);
+            self.retries.insert(id);
             self.open.insert(id, OpenTrial::Again(trial, attempts));
             return;
         }
@@ -92,15 +93,15 @@ impl State {
             }
             Outcome::Fail(failure) | Outcome::Other(failure) => {
                 let group = (trial.variant, failure.signature.id);
-                let known = self.arrived.entry(group);
-                let arrived = known.or_insert_with(|| SignatureCounts::new(failure.kind.clone()));
-                arrived.all += 1;
+                let entry = self.arrived.entry(group);
+                let arrived = entry.or_insert_with(|| SignatureCounts::new(failure.kind.clone()));
+                arrived.total += 1;
                 arrived.measured += u64::from(trial.is_measured());
             }
             Outcome::Pass => {}
         }
-        let ended = TrialFacts::new(&self.plan, &trial, seen, outcome);
-        self.open.insert(id, OpenTrial::Finished(trial, ended));
+        let facts = TrialFacts::new(&self.plan, &trial, observation, outcome);
+        self.open.insert(id, OpenTrial::Finished(trial, facts));
     }
 
     /// Drops retries of variants that are no longer launched: later trials would wait for them forever.
@@ -113,11 +114,11 @@ impl State {
                 self.variants[trial.variant.index()]
                     .counted_for(trial)
                     .pending -= 1;
-                let nothing = Observation::default();
+                let no_observation = Observation::default();
                 let outcome = Outcome::Void(InconclusiveReason::Interrupted);
-                let ended = TrialFacts::new(&self.plan, trial, &nothing, outcome);
-                self.again.remove(id);
-                *open = OpenTrial::Finished(trial.clone(), ended);
+                let facts = TrialFacts::new(&self.plan, trial, &no_observation, outcome);
+                self.retries.remove(id);
+                *open = OpenTrial::Finished(trial.clone(), facts);
             }
         }
     }
@@ -129,14 +130,14 @@ impl State {
         while !self.decided
             && let Some(first) = self.open.first_entry()
             && first.get().is_finished()
-            && let OpenTrial::Finished(trial, ended) = first.remove()
+            && let OpenTrial::Finished(trial, facts) = first.remove()
         {
-            self.lost_streak = match ended.outcome {
+            self.lost_streak = match facts.outcome {
                 Outcome::Void(InconclusiveReason::Lost) => self.lost_streak + 1,
                 _ => 0,
             };
             let counted = self.variants[trial.variant.index()].counted_for(&trial);
-            match ended.outcome {
+            match facts.outcome {
                 Outcome::Void(InconclusiveReason::Warmup | InconclusiveReason::StoppedEarly) => {}
                 Outcome::Void(_) => {
                     counted.in_vain += 1;
@@ -148,35 +149,39 @@ impl State {
                     self.void_streak = 0;
                 }
             }
-            counted.tally.add_trial(trial.id, &ended);
-            if let Some(raise) = self.raise.as_mut().filter(|_| trial.is_measured()) {
-                raise.add_trial(trial.variant, &ended);
+            counted.tally.add_trial(trial.id, &facts);
+            if trial.is_measured()
+                && let Some(raise) = &mut self.raise
+            {
+                raise.add_trial(trial.variant, &facts);
             }
             if trial.explores {
-                self.update_memory(|memory, state| memory.add_held_trial(state, &trial, &ended));
+                self.update_memory(|memory, state| memory.add_held_trial(state, &trial, &facts));
             }
             if trial.is_measured() {
                 self.update_memory(|memory, state| {
-                    memory.add_trial(state, &trial, &ended.outcome, ended.elapsed);
+                    memory.add_trial(state, &trial, &facts.outcome, facts.elapsed);
                 });
-                if matches!(ended.outcome, Outcome::Fail(_)) && self.first_failure.is_none() {
-                    let tallies = self.variants.iter().map(|one| &one.measured.tally);
+                if matches!(facts.outcome, Outcome::Fail(_)) && self.first_failure.is_none() {
+                    let tallies = self.variants.iter().map(|variant| &variant.measured.tally);
                     self.first_failure = Some(FirstFailure {
                         variant: trial.variant,
                         passes: tallies.map(|tally| tally.passes).collect(),
                     });
                 }
             }
-            if let Some(around) = ended.around.filter(|_| trial.is_measured()) {
-                self.around.add_point(trial.id, around);
+            if trial.is_measured()
+                && let Some(usage) = facts.usage
+            {
+                self.usage.add_point(trial.id, usage);
             }
             self.last_counted = trial.id;
             self.decided = decided(self);
         }
         if self.decided {
-            let all = self.open.len();
+            let open_count = self.open.len();
             self.open.retain(|_, open| !open.is_finished());
-            self.after_decision += (all - self.open.len()) as u64;
+            self.after_decision += (open_count - self.open.len()) as u64;
         }
     }
 
@@ -191,14 +196,14 @@ impl State {
                 tally.void.contains_key(&InconclusiveReason::Skipped),
             )
         });
-        let mut all: Vec<(u64, bool)> = counted.collect();
-        let mut known = vec![true; all.len()];
+        let mut counted_trials: Vec<(u64, bool)> = counted.collect();
+        let mut is_open = vec![true; counted_trials.len()];
         for open in self.open.values() {
             let variant = open.trial().variant.index();
-            let known = &mut known[variant];
-            let (streak, skipped) = &mut all[variant];
+            let is_uninterrupted = &mut is_open[variant];
+            let (streak, skipped) = &mut counted_trials[variant];
             match open {
-                OpenTrial::Finished(_, ended) if *known => match ended.outcome {
+                OpenTrial::Finished(_, facts) if *is_uninterrupted => match facts.outcome {
                     Outcome::Void(
                         InconclusiveReason::Warmup | InconclusiveReason::StoppedEarly,
                     ) => {}
@@ -208,10 +213,10 @@ impl State {
                     }
                     _ => *streak = 0,
                 },
-                _ => *known = false,
+                _ => *is_uninterrupted = false,
             }
         }
-        all
+        counted_trials
     }
 
     /// Returns what is done with the threads of the exploring trials that are not counted yet.
@@ -239,14 +244,14 @@ impl State {
     /// Returns the finished trials that wait for one launched before them.
     pub fn waiting_trials(&self) -> impl Iterator<Item = (TrialId, &Outcome)> {
         self.open.iter().filter_map(|(id, open)| match open {
-            OpenTrial::Finished(_, ended) => Some((*id, &ended.outcome)),
+            OpenTrial::Finished(_, facts) => Some((*id, &facts.outcome)),
             _ => None,
         })
     }
 
     /// Returns the first trial that must be retried under its old number.
     pub fn to_repeat(&self) -> Option<&Trial> {
-        match self.open.get(self.again.first()?) {
+        match self.open.get(self.retries.first()?) {
             Some(OpenTrial::Again(trial, _)) => Some(trial),
             _ => None,
         }
@@ -260,8 +265,8 @@ impl State {
     /// Returns how many trials of the measurement have finished conclusively so far, in any order.
     pub fn completed_trials(&self) -> u64 {
         let waiting = self.open.values().filter(|open| match open {
-            OpenTrial::Finished(trial, ended) => {
-                trial.is_measured() && !matches!(ended.outcome, Outcome::Void(_))
+            OpenTrial::Finished(trial, facts) => {
+                trial.is_measured() && !matches!(facts.outcome, Outcome::Void(_))
             }
             _ => false,
         });

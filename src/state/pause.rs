@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 pub(super) struct PausedTrials {
     open: BTreeMap<TrialId, OpenTrial>,
-    again: BTreeSet<TrialId>,
+    retries: BTreeSet<TrialId>,
     last_counted: TrialId,
 }
 
@@ -18,7 +18,7 @@ impl State {
     pub(super) fn pause_measurement(&mut self) {
         self.paused = Some(PausedTrials {
             open: std::mem::take(&mut self.open),
-            again: std::mem::take(&mut self.again),
+            retries: std::mem::take(&mut self.retries),
             last_counted: self.last_counted,
         });
     }
@@ -37,7 +37,7 @@ impl State {
                 .pending -= 1;
         }
         self.open = paused.open;
-        self.again = paused.again;
+        self.retries = paused.retries;
         self.last_counted = paused.last_counted;
         self.capturing = false;
         self.decided = false;

@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct TriedSettings {
     /// The conditions of the plan first, then the settings.
-    pub tried: Vec<TriedSetting>,
+    pub settings: Vec<TriedSetting>,
     /// The setting that the search uses, once it is chosen.
     pub chosen: Option<VariantId>,
 }
@@ -39,7 +39,7 @@ pub enum TriedOutcome {
 
 impl TriedSettings {
     pub(super) fn new(plan: &Plan) -> Option<Self> {
-        let tried: Vec<TriedSetting> = plan
+        let settings: Vec<TriedSetting> = plan
             .variant_settings()
             .map(|(variant, _)| TriedSetting {
                 variant,
@@ -48,37 +48,45 @@ impl TriedSettings {
                 time: Duration::ZERO,
             })
             .collect();
-        (tried.len() > 1).then_some(Self {
-            tried,
+        (settings.len() > 1).then_some(Self {
+            settings,
             chosen: None,
         })
     }
 
     /// Returns the trials under the conditions of the plan.
     pub fn natural_trials(&self) -> &TriedSetting {
-        &self.tried[0]
+        &self.settings[0]
     }
 
     /// Returns the trials under each setting.
     pub fn tried_settings(&self) -> &[TriedSetting] {
-        &self.tried[1..]
+        &self.settings[1..]
     }
 
     pub(super) fn add_time(&mut self, variant: VariantId, time: Duration) {
-        if let Some(tried) = self.tried.iter_mut().find(|one| one.variant == variant) {
+        if let Some(tried) = self
+            .settings
+            .iter_mut()
+            .find(|setting| setting.variant == variant)
+        {
             tried.time = tried.time.saturating_add(time);
         }
     }
 
     /// Adds the next trial of a variant, in launch order.
-    pub(super) fn add_trial(&mut self, variant: VariantId, ended: &TrialFacts) {
-        let Some(tried) = self.tried.iter_mut().find(|one| one.variant == variant) else {
+    pub(super) fn add_trial(&mut self, variant: VariantId, facts: &TrialFacts) {
+        let Some(tried) = self
+            .settings
+            .iter_mut()
+            .find(|setting| setting.variant == variant)
+        else {
             return;
         };
         let batch = tried.outcomes.len() as u64 / u64::from(tried.jobs.max(1));
-        let outcome = match &ended.outcome {
+        let outcome = match &facts.outcome {
             Outcome::Pass => TriedOutcome::Passed,
-            Outcome::Fail(failure) => TriedOutcome::Failed(failure.clone(), ended.elapsed),
+            Outcome::Fail(failure) => TriedOutcome::Failed(failure.clone(), facts.elapsed),
             Outcome::Other(_) => TriedOutcome::Otherwise,
             Outcome::Void(_) => return,
         };

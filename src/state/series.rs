@@ -3,7 +3,7 @@
 use crate::model::{TotalUsage, TrialId};
 
 /// Maximum number of points: the time of a test of growth is quadratic in it.
-const MOST: usize = 512;
+const MAX_POINTS: usize = 512;
 
 /// Size of the processes that `setup` left running, in launch order.
 ///
@@ -30,10 +30,10 @@ impl Default for UsageSeries {
 }
 
 impl UsageSeries {
-    pub(super) fn add_point(&mut self, trial: TrialId, around: TotalUsage) {
-        self.last = Some(around);
+    pub(super) fn add_point(&mut self, trial: TrialId, usage: TotalUsage) {
+        self.last = Some(usage);
         if self.seen.is_multiple_of(self.every) {
-            if self.points.len() == MOST {
+            if self.points.len() == MAX_POINTS {
                 let mut keep = false;
                 self.points.retain(|_| {
                     keep = !keep;
@@ -41,8 +41,8 @@ impl UsageSeries {
                 });
                 self.every *= 2;
             }
-            // `MOST` is even: the point after a full series is one that remains.
-            self.points.push((trial, around));
+            // `MAX_POINTS` is even: the point after a full series is one that remains.
+            self.points.push((trial, usage));
         }
         self.seen += 1;
     }
@@ -73,7 +73,7 @@ mod tests {
             series.add_point(TrialId(trial), around);
         }
         let points = series.kept_points();
-        assert!((MOST / 2..=MOST).contains(&points.len()));
+        assert!((MAX_POINTS / 2..=MAX_POINTS).contains(&points.len()));
         let gaps = points.windows(2).map(|two| two[1].0.0 - two[0].0.0);
         assert!(gaps.into_iter().all(|gap| gap == 16), "{points:?}");
         let (first, last) = series.first_and_last().unwrap();

@@ -89,11 +89,11 @@ pub struct DurationHistogram(Option<Histogram<u64>>);
 impl DurationHistogram {
     /// Adds a duration.
     pub fn add_duration(&mut self, time: Duration) {
-        let new = || Histogram::new(2).expect("two digits are within bounds");
+        let new_histogram = || Histogram::new(2).expect("two digits are within bounds");
         // The histogram grows as needed; it refuses only durations beyond half a million years.
         let _ = self
             .0
-            .get_or_insert_with(new)
+            .get_or_insert_with(new_histogram)
             .record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }
 
@@ -122,29 +122,29 @@ impl Tally {
         }
     }
 
-    pub(super) fn add_trial(&mut self, id: TrialId, ended: &TrialFacts) {
-        self.unkillable += ended.unkillable;
-        if let Outcome::Void(void) = ended.outcome {
+    pub(super) fn add_trial(&mut self, id: TrialId, facts: &TrialFacts) {
+        self.unkillable += facts.unkillable;
+        if let Outcome::Void(void) = facts.outcome {
             *self.void.entry(void).or_default() += 1;
             return;
         }
-        self.settled += u64::from(ended.settled);
-        self.helpers_ended_early += u64::from(ended.helper_ended_early);
-        let (processes, objects) = ended.leaked;
+        self.settled += u64::from(facts.settled);
+        self.helpers_ended_early += u64::from(facts.helper_ended_early);
+        let (processes, objects) = facts.leaked;
         self.leaks.trials += u64::from(processes + objects > 0);
         self.leaks.processes += processes;
         self.leaks.objects += objects;
-        if let Some(load) = &ended.load {
+        if let Some(load) = &facts.load {
             self.lives.add_service_run(load);
         }
-        match &ended.outcome {
+        match &facts.outcome {
             Outcome::Pass => {
                 self.passes += 1;
-                self.pass_times.add_duration(ended.elapsed);
+                self.pass_times.add_duration(facts.elapsed);
             }
             Outcome::Fail(failure) => {
                 self.failures += 1;
-                self.fail_times.add_duration(ended.elapsed);
+                self.fail_times.add_duration(facts.elapsed);
                 let kind = failure.kind.clone();
                 self.failed.entry(kind).or_default().push(id);
                 self.group_failure(id, failure, true);
@@ -158,20 +158,20 @@ impl Tally {
             }
             Outcome::Void(_) => unreachable!("handled above"),
         }
-        self.exposure = self.exposure.saturating_add(ended.elapsed);
-        self.follow_failures(id, matches!(ended.outcome, Outcome::Fail(_)));
+        self.exposure = self.exposure.saturating_add(facts.elapsed);
+        self.follow_failures(id, matches!(facts.outcome, Outcome::Fail(_)));
     }
 
     fn group_failure(&mut self, id: TrialId, failure: &Failure, is_the_bug: bool) {
         let group = self.groups.entry(failure.signature.id);
-        let new = || SignatureFailures {
+        let new_group = || SignatureFailures {
             signature: failure.signature.clone(),
             kind: failure.kind.clone(),
             sites: Vec::new(),
             is_the_bug,
             trials: Vec::new(),
         };
-        let group = group.or_insert_with(new);
+        let group = group.or_insert_with(new_group);
         group.trials.push(id);
         if group.sites.is_empty() {
             group.sites.clone_from(&failure.sites);
@@ -220,7 +220,9 @@ impl Tally {
     /// Returns the failures and the trials of the half with fewer failures.
     pub fn quieter_half(&self) -> (u64, u64) {
         let middle = self.counted_trials() / 2;
-        let early = self.failure_places.partition_point(|at| *at <= middle) as u64;
+        let early = self
+            .failure_places
+            .partition_point(|position| *position <= middle) as u64;
         let late = self.failures - early;
         let (first, second) = ((early, middle), (late, self.counted_trials() - middle));
         if early * second.1 <= late * first.1 {

@@ -19,15 +19,20 @@ pub struct TrialFacts {
     pub(crate) unkillable: u64,
     pub(crate) settled: bool,
     pub(crate) helper_ended_early: bool,
-    pub(crate) around: Option<TotalUsage>,
+    pub(crate) usage: Option<TotalUsage>,
     pub(crate) load: Option<Box<LoadObservation>>,
 }
 
 impl TrialFacts {
-    pub(super) fn new(plan: &Plan, trial: &Trial, seen: &Observation, outcome: Outcome) -> Self {
+    pub(super) fn new(
+        plan: &Plan,
+        trial: &Trial,
+        observation: &Observation,
+        outcome: Outcome,
+    ) -> Self {
         use crate::model::{ActorRole, Ending};
         let actors = &plan.variant_plan(trial.variant).actors;
-        let helper_ended_early = seen.actors.iter().any(|actor| {
+        let helper_ended_early = observation.actors.iter().any(|actor| {
             let helper = actors
                 .get(actor.actor as usize)
                 .is_some_and(|plan| plan.role == ActorRole::Helper);
@@ -35,17 +40,17 @@ impl TrialFacts {
         });
         Self {
             outcome,
-            elapsed: seen.elapsed,
-            holds: seen.holds.clone(),
+            elapsed: observation.elapsed,
+            holds: observation.holds.clone(),
             leaked: (
-                seen.residue.process_count(),
-                seen.residue.objects.len() as u64,
+                observation.residue.process_count(),
+                observation.residue.objects.len() as u64,
             ),
-            unkillable: seen.residue.unkillable.len() as u64,
-            settled: !seen.residue.settled.is_zero(),
+            unkillable: observation.residue.unkillable.len() as u64,
+            settled: !observation.residue.settled.is_zero(),
             helper_ended_early,
-            around: seen.around,
-            load: seen.load.clone(),
+            usage: observation.around,
+            load: observation.load.clone(),
         }
     }
 }

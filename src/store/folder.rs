@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Name of the root directory of runs in a working directory.
 const ROOT: &str = "provoke-out";
 /// Maximum number of entries of the working directory in which runs are looked for.
-const MOST_ENTRIES: usize = 1000;
+const MAX_ENTRIES: usize = 1000;
 /// Name of the link to the newest run.
 const LAST: &str = "last";
 /// Name of the journal in its directory.
@@ -33,14 +33,18 @@ pub fn default_root() -> PathBuf {
 
 impl RunFolder {
     /// Creates the directory of a new run: this one, or a new one below the root.
-    pub fn create_run(out: Option<&Path>, root: &Path) -> Result<Self, StoreError> {
-        let path = match out {
+    pub fn create_run(output: Option<&Path>, root: &Path) -> Result<Self, StoreError> {
+        let path = match output {
             Some(path) => path.to_owned(),
             None => unused_path(root),
         };
-        let io = |what| {
+        let io = |action| {
             let path = path.clone();
-            move |source| StoreError::Io { what, path, source }
+            move |source| StoreError::Io {
+                what: action,
+                path,
+                source,
+            }
         };
         // The journal contains the environment, so other users must not read it.
         let make = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
@@ -56,7 +60,7 @@ impl RunFolder {
         let folder = Self {
             path: fs::canonicalize(&path).map_err(io("find the directory"))?,
         };
-        if out.is_none() {
+        if output.is_none() {
             folder.become_last(root);
             write_gitignore(root);
         }
@@ -75,10 +79,10 @@ impl RunFolder {
 
     /// Points the link to this run; errors are ignored.
     fn become_last(&self, root: &Path) {
-        let new = root.join(".last");
-        let made = std::os::unix::fs::symlink(self.run_name(), &new);
-        if made.is_err() || fs::rename(&new, root.join(LAST)).is_err() {
-            let _ = fs::remove_file(&new);
+        let link = root.join(".last");
+        let created = std::os::unix::fs::symlink(self.run_name(), &link);
+        if created.is_err() || fs::rename(&link, root.join(LAST)).is_err() {
+            let _ = fs::remove_file(&link);
         }
     }
 
@@ -121,12 +125,12 @@ impl RunFolder {
         let folders = entries
             .filter(|entry| entry.file_name() != LAST)
             .map(|entry| entry.path());
-        let mut all: Vec<Self> = folders
+        let mut runs: Vec<Self> = folders
             .filter(|path| path.join(JOURNAL).is_file())
             .map(|path| Self { path })
             .collect();
         // Sorted by the time in their names, and within the same second by the time of their journals.
-        all.sort_by_key(|folder| {
+        runs.sort_by_key(|folder| {
             let name: String = folder.run_name().chars().take(NAME_OF_TIME).collect();
             (
                 name,
@@ -135,13 +139,14 @@ impl RunFolder {
                     .ok(),
             )
         });
-        Ok(all)
+        Ok(runs)
     }
 
     /// Returns the shortest text that always names the run: the end of its name, if no other run has it.
     pub fn shortest_reference(&self, root: &Path) -> String {
         let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        let is_found = |end: &&str| Self::find_run(end, root).is_ok_and(|found| found.path == path);
+        let is_found =
+            |end: &&str| Self::find_run(end, root).is_ok_and(|folder| folder.path == path);
         let name = self.run_name();
         let end = end_of_name(&name).filter(is_found);
         end.map_or_else(|| self.run_reference(root), str::to_owned)
@@ -151,19 +156,19 @@ impl RunFolder {
     /// begin with `-`, as an option does.
     pub fn run_reference(&self, root: &Path) -> String {
         let name = self.run_name();
-        if Self::find_run(&name, root).is_ok_and(|found| found.path == self.path) {
+        if Self::find_run(&name, root).is_ok_and(|folder| folder.path == self.path) {
             return not_an_option(name);
         }
-        let here = std::env::current_dir().ok();
-        let near = here.and_then(|here| self.path.strip_prefix(here).ok());
+        let cwd = std::env::current_dir().ok();
+        let near = cwd.and_then(|cwd| self.path.strip_prefix(cwd).ok());
         let path = near.unwrap_or(&self.path).to_string_lossy();
         not_an_option(path.into_owned())
     }
 
     /// Returns the shortest text that always names each of these runs, which are all below the root: the end of the
     /// name, or the name.
-    pub fn shortest_references(all: &[Self], root: &Path) -> Vec<String> {
-        let names: Vec<String> = all.iter().map(Self::run_name).collect();
+    pub fn shortest_references(runs: &[Self], root: &Path) -> Vec<String> {
+        let names: Vec<String> = runs.iter().map(Self::run_name).collect();
         let matches = |end: &str| {
             let matching = |name: &&String| name.starts_with(end) || name.ends_with(end);
             names.iter().filter(matching).count()
@@ -199,8 +204,8 @@ impl RunFolder {
     /// inside the directory of this run, which the user chose.
     pub fn following_run_path(&self, root: &Path) -> Option<PathBuf> {
         let root = fs::canonicalize(root).ok();
-        let below = root.is_some_and(|root| self.path.parent() == Some(&root));
-        (!below).then(|| self.path.join("merged"))
+        let is_below = root.is_some_and(|root| self.path.parent() == Some(&root));
+        (!is_below).then(|| self.path.join("merged"))
     }
 
     /// Returns the path of the journal.
@@ -225,16 +230,16 @@ pub fn runs_nearby() -> Vec<(PathBuf, usize)> {
     if std::env::var_os("PROVOKE_HOME").is_some() {
         return Vec::new();
     }
-    let mut below: Vec<PathBuf> = fs::read_dir(".")
+    let mut folders_below: Vec<PathBuf> = fs::read_dir(".")
         .into_iter()
         .flatten()
         .flatten()
-        .take(MOST_ENTRIES)
+        .take(MAX_ENTRIES)
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .map(|entry| entry.file_name().into())
         .collect();
-    below.sort();
-    below
+    folders_below.sort();
+    folders_below
         .into_iter()
         .chain(["..".into()])
         .filter_map(|folder| {
@@ -274,9 +279,9 @@ fn end_of_name(name: &str) -> Option<&str> {
     let is_time = time
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'-');
-    let end = end.strip_prefix('-').filter(|_| is_time)?;
+    let end = end.strip_prefix('-')?;
     let is_end = end.len() == 4 && end.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_end.then_some(end)
+    (is_time && is_end).then_some(end)
 }
 
 /// Returns a path for a new run. Two runs of the same second may get the same random letters.

@@ -44,12 +44,16 @@ impl Journal {
     /// Opens a journal for exclusive writing at its end. An incomplete last line is cut off; a damaged journal is
     /// refused and left unchanged.
     pub fn open_for_append(path: &Path) -> Result<Self, StoreError> {
-        let io = |what| {
+        let io = |action| {
             let path = path.to_owned();
-            move |source| StoreError::Io { what, path, source }
+            move |source| StoreError::Io {
+                what: action,
+                path,
+                source,
+            }
         };
-        let mut how = OpenOptions::new();
-        let how = how
+        let mut options = OpenOptions::new();
+        let how = options
             .read(true)
             .write(true)
             .create(true)
@@ -192,27 +196,27 @@ fn at_line(path: &Path, (line, start): (u64, u64), error: LineError) -> StoreErr
     }
 }
 
-/// Passes every event of a journal to `each`, in order, until it returns an error. Fails at the first invalid line, so
+/// Passes every event of a journal to `on_event`, in order, until it returns an error. Fails at the first invalid line, so
 /// that a damaged journal is not used.
 pub fn for_each_event<E: From<StoreError>>(
     path: &Path,
-    each: impl FnMut(Event) -> Result<(), E>,
+    on_event: impl FnMut(Event) -> Result<(), E>,
 ) -> Result<(), E> {
-    read_events(path, &Secrets::default(), each)
+    read_events(path, &Secrets::default(), on_event)
 }
 
 /// Does the same with the secrets of the run masked.
 pub fn masked_events<E: From<StoreError>>(
     path: &Path,
-    each: impl FnMut(Event) -> Result<(), E>,
+    on_event: impl FnMut(Event) -> Result<(), E>,
 ) -> Result<(), E> {
-    read_events(path, &Secrets::of_run(path)?, each)
+    read_events(path, &Secrets::of_run(path)?, on_event)
 }
 
 fn read_events<E: From<StoreError>>(
     path: &Path,
     secrets: &Secrets,
-    mut each: impl FnMut(Event) -> Result<(), E>,
+    mut on_event: impl FnMut(Event) -> Result<(), E>,
 ) -> Result<(), E> {
     let file = File::open(path).map_err(|error| at_line(path, (0, 0), LineError::Io(error)))?;
     let mut lines = JournalLines::new(BufReader::with_capacity(1 << 20, file));
@@ -241,7 +245,7 @@ fn read_events<E: From<StoreError>>(
             (_, Err(source)) => return Err(damaged(JournalDamage::Unreadable(source))),
         };
         sequence.add_event(&event).map_err(damaged)?;
-        each(event)?;
+        on_event(event)?;
     }
 }
 
@@ -278,7 +282,7 @@ impl Secrets {
 pub fn copy_to_share(
     journal: &Path,
     shared: SharedData,
-    to: &mut dyn io::Write,
+    output: &mut dyn io::Write,
 ) -> Result<(), StoreError> {
     let mut checksum = Checksum::default();
     let mut line = Vec::new();
@@ -288,7 +292,7 @@ pub fn copy_to_share(
             .map_err(io::Error::from)
             .and_then(|()| {
                 checksum.finish_line(&mut line, 0);
-                to.write_all(&line)
+                output.write_all(&line)
             });
         written.map_err(|source| StoreError::Io {
             what: "copy",
@@ -298,16 +302,25 @@ pub fn copy_to_share(
     })
 }
 
-/// Folds a journal, passing each event but the first to `each` before the state.
-pub fn read_run(path: &Path, each: impl FnMut(&Event, &State)) -> Result<State, StoreError> {
-    read_state(path, &Secrets::default(), each)
+/// Folds a journal, passing each event but the first to `on_event` before the state.
+pub fn read_run(path: &Path, on_event: impl FnMut(&Event, &State)) -> Result<State, StoreError> {
+    read_state(path, &Secrets::default(), on_event)
 }
 
 /// Folds a journal without its question: faster, but trials that ended after the answer count as well.
-pub fn read_trials(path: &Path, mut each: impl FnMut(&Event, &State)) -> Result<State, StoreError> {
+pub fn read_trials(
+    path: &Path,
+    mut on_event: impl FnMut(&Event, &State),
+) -> Result<State, StoreError> {
     let mut state = None;
     read_events(path, &Secrets::default(), |event| {
-        fold_event(&mut state, event, |_| Box::new(()), |_| false, &mut each);
+        fold_event(
+            &mut state,
+            event,
+            |_| Box::new(()),
+            |_| false,
+            &mut on_event,
+        );
         Ok::<(), StoreError>(())
     })?;
     state.ok_or_else(|| StoreError::NotAJournal(path.to_owned()))
@@ -321,7 +334,7 @@ pub fn read_masked(path: &Path) -> Result<State, StoreError> {
 fn read_state(
     path: &Path,
     secrets: &Secrets,
-    mut each: impl FnMut(&Event, &State),
+    mut on_event: impl FnMut(&Event, &State),
 ) -> Result<State, StoreError> {
     let mut state = None;
     read_events(path, secrets, |event| {
@@ -330,7 +343,7 @@ fn read_state(
             event,
             questions::begin_memory,
             questions::is_done,
-            &mut each,
+            &mut on_event,
         );
         Ok::<(), StoreError>(())
     })?;
@@ -343,10 +356,10 @@ fn fold_event(
     event: Event,
     memory: impl FnOnce(&Plan) -> Box<dyn Memory>,
     decided: impl Fn(&State) -> bool,
-    each: &mut impl FnMut(&Event, &State),
+    on_event: &mut impl FnMut(&Event, &State),
 ) {
     if let Some(state) = state {
-        each(&event, state);
+        on_event(&event, state);
         state.apply_event(&event, decided);
     } else {
         *state = State::begin_fold(event, memory);

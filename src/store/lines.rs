@@ -142,16 +142,16 @@ impl<R: BufRead> JournalLines<R> {
                 return Ok(false);
             }
             let newline = chunk.iter().position(|byte| *byte == b'\n');
-            let part = &chunk[..newline.unwrap_or(chunk.len())];
-            if self.line.len() + part.len() > self.longest {
+            let chunk_line = &chunk[..newline.unwrap_or(chunk.len())];
+            if self.line.len() + chunk_line.len() > self.longest {
                 return Err(LineError::Damage(JournalDamage::TooLong));
             }
-            if self.line.try_reserve(part.len()).is_err() {
+            if self.line.try_reserve(chunk_line.len()).is_err() {
                 return Err(LineError::Io(io::ErrorKind::OutOfMemory.into()));
             }
-            self.line.extend_from_slice(part);
-            let used = part.len() + usize::from(newline.is_some());
-            self.source.consume(used);
+            self.line.extend_from_slice(chunk_line);
+            let consumed = chunk_line.len() + usize::from(newline.is_some());
+            self.source.consume(consumed);
             if newline.is_some() {
                 return Ok(true);
             }

@@ -31,13 +31,13 @@ impl Secrets {
     pub fn of_plan(plan: &Plan) -> Self {
         let template = plan.space.iter().map(|space| &space.template);
         let actors = plan.variants.iter().chain(template);
-        let own = actors
+        let own_variables = actors
             .flat_map(|variant| &variant.actors)
             .flat_map(|actor| &actor.env)
             .filter_map(|(name, value)| Some((name, value.as_ref()?)));
-        let all = plan.environment.iter().map(|(name, value)| (name, value));
+        let variables = plan.environment.iter().map(|(name, value)| (name, value));
         let mut values: Vec<Vec<u8>> = Vec::new();
-        for (name, value) in all.chain(own) {
+        for (name, value) in variables.chain(own_variables) {
             if is_secret(&name.as_os_str().to_string_lossy()) {
                 values.extend(printed_parts(value.as_bytes()));
             } else {
@@ -88,29 +88,29 @@ impl Secrets {
 
     /// Masks secrets in text. If the text was cut, a part of a secret may remain at its end or at its beginning.
     pub fn mask_text<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
-        let Some(whole) = &self.whole else {
+        let Some(pattern) = &self.whole else {
             return Cow::Borrowed(text);
         };
         let mut pieces = text.split_inclusive(|byte| *byte == b'\n').peekable();
-        let (mut segment, mut out) = (Vec::new(), Vec::with_capacity(text.len()));
+        let (mut segment, mut masked) = (Vec::new(), Vec::with_capacity(text.len()));
         while let Some(line) = pieces.next() {
             let is_cut = line.starts_with(b"[provoke: ") && line.ends_with(b" not kept here]\n");
             if !is_cut {
                 segment.extend_from_slice(line);
             }
             if is_cut || pieces.peek().is_none() {
-                out.extend(self.masked_segment(whole, &segment));
+                masked.extend(self.masked_segment(pattern, &segment));
                 segment.clear();
             }
             if is_cut {
-                out.extend_from_slice(line);
+                masked.extend_from_slice(line);
             }
         }
-        Cow::Owned(out)
+        Cow::Owned(masked)
     }
 
-    fn masked_segment(&self, whole: &Regex, text: &[u8]) -> Vec<u8> {
-        let mut text = whole
+    fn masked_segment(&self, pattern: &Regex, text: &[u8]) -> Vec<u8> {
+        let mut text = pattern
             .replace_all(text, NoExpand(MASK.as_bytes()))
             .into_owned();
         let line_end = text.len() - text.trim_ascii_end().len();
@@ -120,17 +120,17 @@ impl Secrets {
             0
         };
         let end = text.len() - line_end.max(ellipsis);
-        let left = self.values.iter().filter_map(|value| {
-            let most = value.len().saturating_sub(1).min(end);
-            let mut lengths = (SHORTEST_PART..=most).rev();
+        let overlaps = self.values.iter().filter_map(|value| {
+            let max = value.len().saturating_sub(1).min(end);
+            let mut lengths = (SHORTEST_PART..=max).rev();
             lengths.find(|length| text[..end].ends_with(&value[..*length]))
         });
-        if let Some(length) = left.max() {
+        if let Some(length) = overlaps.max() {
             text.splice(end - length..end, MASK.bytes());
         }
         let begun = self.values.iter().filter_map(|value| {
-            let most = value.len().saturating_sub(1).min(text.len());
-            let mut lengths = (SHORTEST_PART..=most).rev();
+            let max = value.len().saturating_sub(1).min(text.len());
+            let mut lengths = (SHORTEST_PART..=max).rev();
             lengths.find(|length| text.starts_with(&value[value.len() - length..]))
         });
         if let Some(length) = begun.max() {
@@ -177,7 +177,7 @@ impl Secrets {
                     fields.map(|(name, value)| (name, self.masked_value(value, words_too)));
                 Value::Object(masked.collect())
             }
-            other => other,
+            other_value => other_value,
         }
     }
 
@@ -191,12 +191,12 @@ impl Secrets {
 fn printed_parts(value: &[u8]) -> Vec<Vec<u8>> {
     let words = value.split(u8::is_ascii_whitespace);
     let lines = value.split(|byte| *byte == b'\n');
-    let all = [value]
+    let trimmed = [value]
         .into_iter()
         .chain(lines)
         .chain(words)
         .map(<[u8]>::trim_ascii);
-    let long = all.filter(|part| part.len() >= SHORTEST);
+    let long = trimmed.filter(|part| part.len() >= SHORTEST);
     long.map(<[u8]>::to_vec).collect()
 }
 
@@ -227,11 +227,11 @@ fn any_of(values: impl Iterator<Item = Vec<u8>>) -> Option<Regex> {
             .collect::<Vec<_>>()
             .concat()
     };
-    let all: Vec<String> = values.map(escaped).collect();
-    if all.is_empty() {
+    let patterns: Vec<String> = values.map(escaped).collect();
+    if patterns.is_empty() {
         return None;
     }
-    let pattern = format!("(?-u){}", all.join("|"));
+    let pattern = format!("(?-u){}", patterns.join("|"));
     let pattern = RegexBuilder::new(&pattern)
         .size_limit(PATTERN_LIMIT)
         .build();

@@ -41,16 +41,16 @@ impl RunFolder {
             return Ok(self);
         }
         let journal = self.journal_path();
-        let parts = [self.path(), journal.as_path()];
-        let distrust = match parts.into_iter().find_map(owner_distrust) {
+        let paths = [self.path(), journal.as_path()];
+        let distrust = match paths.into_iter().find_map(owner_distrust) {
             None => copy_distrust(&journal)?,
-            found => found,
+            distrust => distrust,
         };
         match distrust {
             None => Ok(self),
-            Some(why) => Err(StoreError::Untrusted {
+            Some(distrust) => Err(StoreError::Untrusted {
                 path: self.path().to_owned(),
-                why,
+                why: distrust,
             }),
         }
     }
@@ -58,16 +58,19 @@ impl RunFolder {
 
 /// Returns what is wrong with the owner or the mode of a file.
 fn owner_distrust(path: &Path) -> Option<DistrustReason> {
-    let Ok(about) = fs::metadata(path) else {
+    let Ok(metadata) = fs::metadata(path) else {
         return Some(DistrustReason::Unknown);
     };
-    let me = rustix::process::geteuid().as_raw();
-    let caller = std::env::var("SUDO_UID")
-        .ok()
-        .and_then(|uid| uid.parse().ok())
-        .filter(|_| me == 0);
-    let uid = about.uid();
-    if uid != me && uid != 0 && Some(uid) != caller {
+    let own_uid = rustix::process::geteuid().as_raw();
+    let caller = if own_uid == 0 {
+        std::env::var("SUDO_UID")
+            .ok()
+            .and_then(|uid| uid.parse().ok())
+    } else {
+        None
+    };
+    let uid = metadata.uid();
+    if uid != own_uid && uid != 0 && Some(uid) != caller {
         let name = user::of_number(uid).map(|user| user.name.to_string_lossy().into_owned());
         return Some(DistrustReason::Owner(match name {
             Some(name) => format!("the user {name}"),
@@ -75,9 +78,9 @@ fn owner_distrust(path: &Path) -> Option<DistrustReason> {
         }));
     }
     // On systems where every user has a private group, this group is not another user.
-    let own_group = about.gid() == rustix::process::getegid().as_raw();
-    let others = if own_group { 0o002 } else { 0o022 };
-    (about.mode() & others != 0).then_some(DistrustReason::Writable)
+    let own_group = metadata.gid() == rustix::process::getegid().as_raw();
+    let write_bits = if own_group { 0o002 } else { 0o022 };
+    (metadata.mode() & write_bits != 0).then_some(DistrustReason::Writable)
 }
 
 /// Recognizes a copy by the creation time of its file, which cannot be set. If the file system does not record it,
@@ -86,12 +89,12 @@ fn copy_distrust(journal: &Path) -> Result<Option<DistrustReason>, StoreError> {
     let Event::RunStarted { at: written, .. } = first_event(journal)? else {
         return Err(StoreError::NotAJournal(journal.to_owned()));
     };
-    let Ok(about) = statx(CWD, journal, AtFlags::empty(), StatxFlags::BTIME) else {
+    let Ok(status) = statx(CWD, journal, AtFlags::empty(), StatxFlags::BTIME) else {
         return Ok(None);
     };
-    let known = about.stx_mask & StatxFlags::BTIME.bits() != 0;
-    let apart = about.stx_btime.tv_sec.abs_diff(written);
-    Ok((known && apart > TOLERANCE).then_some(DistrustReason::Copied))
+    let has_birth_time = status.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let apart = status.stx_btime.tv_sec.abs_diff(written);
+    Ok((has_birth_time && apart > TOLERANCE).then_some(DistrustReason::Copied))
 }
 
 #[cfg(test)]

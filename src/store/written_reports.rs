@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Name of the list below the root directory of runs: the absolute paths, each followed by a zero byte.
 const LIST: &str = "reports";
 /// Limit of bytes of the list that are read.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// Adds a file to the list, if there is a directory of runs. Errors are ignored: the file is then taken for one of the program.
 pub fn remember_report(file: &Path, root: &Path) {
@@ -31,7 +31,7 @@ pub fn remember_report(file: &Path, root: &Path) {
 /// Returns the files in the list.
 pub fn written_reports(root: &Path) -> Vec<PathBuf> {
     let list = fs::read(root.join(LIST)).unwrap_or_default();
-    let paths = list[..list.len().min(MOST_BYTES)].split(|byte| *byte == 0);
+    let paths = list[..list.len().min(MAX_BYTES)].split(|byte| *byte == 0);
     paths
         .filter(|path| !path.is_empty())
         .map(|path| PathBuf::from(OsStr::from_bytes(path)))

@@ -23,8 +23,9 @@ pub(super) fn build_of(file: &Path) -> Option<(&'static str, String)> {
 pub(super) fn version_of_libc(file: &Path) -> Option<String> {
     let banner = Regex::new(r"GNU C Library \(([^)\n]{1,80})\)[^\n]{1,40} version ([0-9.]+)\.\n");
     let bytes = fs::read(file).ok()?;
-    let found = banner.expect("a fixed pattern").captures(&bytes)?;
-    let [name, version] = [1, 2].map(|part| String::from_utf8_lossy(&found[part]).into_owned());
+    let captures = banner.expect("a fixed pattern").captures(&bytes)?;
+    let [name, version] =
+        [1, 2].map(|group| String::from_utf8_lossy(&captures[group]).into_owned());
     // The name of a distribution's library contains the version, and more.
     Some(if name.contains(&version) {
         name
@@ -35,11 +36,11 @@ pub(super) fn version_of_libc(file: &Path) -> Option<String> {
 
 /// Returns a hash of a file's contents, as long as the budget of bytes lasts.
 pub(super) fn hash_file(file: &Path, budget: &mut u64) -> Option<String> {
-    let about = fs::metadata(file).ok()?;
-    if !about.is_file() || about.len() > *budget {
+    let metadata = fs::metadata(file).ok()?;
+    if !metadata.is_file() || metadata.len() > *budget {
         return None;
     }
-    *budget -= about.len();
+    *budget -= metadata.len();
     let mut contents = File::open(file).ok()?;
     let mut hash = START;
     let mut buffer = vec![0; 1 << 16];
@@ -68,14 +69,14 @@ const PRIME: u64 = 0x0100_0000_01b3;
 pub(super) fn update_hash(hash: u64, bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));
-    let all = words.chain(rest.iter().map(|byte| u64::from(*byte)));
-    all.fold(hash, |hash, word| {
+    let values = words.chain(rest.iter().map(|byte| u64::from(*byte)));
+    values.fold(hash, |hash, word| {
         (hash ^ word).wrapping_mul(PRIME).rotate_left(29)
     })
 }
 
 pub(super) fn format_size(file: &Path) -> String {
-    let size = fs::metadata(file).map_or(0, |about| about.len());
+    let size = fs::metadata(file).map_or(0, |metadata| metadata.len());
     format!("{size} bytes")
 }
 

@@ -10,26 +10,32 @@ use std::path::{Path, PathBuf};
 /// Limit of the bytes of a lock file.
 const LARGEST: u64 = 8 << 20;
 
-pub(super) fn survey_cargo(all: &mut Survey, chain: &[PathBuf], around: &CommandEnvironment<'_>) {
-    let Some(folder) = lock_folder(chain, around) else {
+pub(super) fn survey_cargo(
+    survey: &mut Survey,
+    chain: &[PathBuf],
+    environment: &CommandEnvironment<'_>,
+) {
+    let Some(folder) = lock_folder(chain, environment) else {
         return;
     };
     let mut locks = folder.ancestors().map(|folder| folder.join("Cargo.lock"));
     let Some(lock) = locks.find(|file| file.is_file()) else {
         return;
     };
-    let small = fs::metadata(&lock).is_ok_and(|about| about.len() < LARGEST);
-    let text = fs::read_to_string(&lock).ok().filter(|_| small);
-    for (name, versions) in parse_packages(&text.unwrap_or_default()) {
-        all.set_fact(format!("cargo.{name}"), versions.join(", "));
+    if !fs::metadata(&lock).is_ok_and(|metadata| metadata.len() < LARGEST) {
+        return;
+    }
+    let text = fs::read_to_string(&lock).unwrap_or_default();
+    for (name, versions) in parse_packages(&text) {
+        survey.set_fact(format!("cargo.{name}"), versions.join(", "));
     }
 }
 
 /// Returns the folder at which the search for the lock file starts: where cargo runs, or where it
 /// built the program.
-fn lock_folder(chain: &[PathBuf], around: &CommandEnvironment<'_>) -> Option<PathBuf> {
+fn lock_folder(chain: &[PathBuf], environment: &CommandEnvironment<'_>) -> Option<PathBuf> {
     if chain.iter().any(|file| is_one_of(file, &["cargo"])) {
-        return Some(around.cwd.to_owned());
+        return Some(environment.cwd.to_owned());
     }
     let built = |file: &PathBuf| {
         let mut folders = file.ancestors().skip(1);

@@ -19,55 +19,55 @@ const INTERPRETERS: [&str; 12] = [
     "bash", "bun", "dash", "deno", "node", "nodejs", "perl", "php", "python", "pypy", "ruby", "sh",
 ];
 
-pub(super) fn survey_command(around: &CommandEnvironment<'_>, command: &[Text]) -> Survey {
-    let mut all = Survey::default();
+pub(super) fn survey_command(environment: &CommandEnvironment<'_>, command: &[Text]) -> Survey {
+    let mut survey = Survey::default();
     // A program name with a placeholder is unknown.
     let Some(name) = command
         .first()
         .filter(|name| !name.as_bytes().contains(&b'{'))
     else {
-        return all;
+        return survey;
     };
-    let Some(program) = around.find_program(name.as_os_str()) else {
-        all.set_fact("program.path", format!("{name}{NOT_FOUND}"));
-        return all;
+    let Some(program) = environment.find_program(name.as_os_str()) else {
+        survey.set_fact("program.path", format!("{name}{NOT_FOUND}"));
+        return survey;
     };
-    let mut chain = interpreter_chain(around, &program);
-    identify_all(&mut all, "program", &chain);
-    let launched = find_launched(around, &program, command);
+    let mut chain = interpreter_chain(environment, &program);
+    identify_all(&mut survey, "program", &chain);
+    let launched = find_launched(environment, &program, command);
     if let Some(launched) = &launched {
-        let launched = self::interpreter_chain(around, &launched.file);
-        identify_all(&mut all, "program.launched", &launched);
+        let launched = self::interpreter_chain(environment, &launched.file);
+        identify_all(&mut survey, "program.launched", &launched);
         chain.extend(launched);
     } else if let Some(emulator) = find_emulator(command) {
         // The emulator and the emulated program have different libraries.
         let name = &command[emulator.program];
-        all.set_fact("program.launched.path", format!("{name}{NOT_FOUND}"));
-        return all;
+        survey.set_fact("program.launched.path", format!("{name}{NOT_FOUND}"));
+        return survey;
     }
     let (arguments, cwd) = match &launched {
         Some(launched) => (&launched.arguments[..], launched.cwd.as_path()),
-        None => (&command[1..], around.cwd),
+        None => (&command[1..], environment.cwd),
     };
     if chain.iter().any(|file| is_one_of(file, &INTERPRETERS))
         && let Some(script) = find_script(cwd, arguments)
     {
-        add_identity(&mut all, "program.script", &script);
+        add_identity(&mut survey, "program.script", &script);
     }
     if let Some(last) = chain.last() {
-        add_libraries(&mut all, last, around);
+        add_libraries(&mut survey, last, environment);
     }
-    python::survey_python(&mut all, &chain, around);
-    node::survey_node(&mut all, &chain, around);
-    cargo::survey_cargo(&mut all, &chain, around);
-    all
+    python::survey_python(&mut survey, &chain, environment);
+    node::survey_node(&mut survey, &chain, environment);
+    cargo::survey_cargo(&mut survey, &chain, environment);
+    survey
 }
 
 /// Returns a program, the interpreter in its first line, the interpreter of that, and so on.
-fn interpreter_chain(around: &CommandEnvironment<'_>, program: &Path) -> Vec<PathBuf> {
+fn interpreter_chain(environment: &CommandEnvironment<'_>, program: &Path) -> Vec<PathBuf> {
     let mut chain = vec![program.to_owned()];
     while chain.len() < DEEP
-        && let Some(next) = find_interpreter(around, &chain[chain.len() - 1])
+        && let Some(next) = find_interpreter(environment, &chain[chain.len() - 1])
     {
         chain.push(next);
     }
@@ -75,8 +75,8 @@ fn interpreter_chain(around: &CommandEnvironment<'_>, program: &Path) -> Vec<Pat
 }
 
 /// Returns the interpreter of a script.
-fn find_interpreter(around: &CommandEnvironment<'_>, file: &Path) -> Option<PathBuf> {
-    if let Some(real) = python::behind_shim(file, around) {
+fn find_interpreter(environment: &CommandEnvironment<'_>, file: &Path) -> Option<PathBuf> {
+    if let Some(real) = python::behind_shim(file, environment) {
         return Some(real);
     }
     let mut start = [0; 512];
@@ -96,7 +96,7 @@ fn find_interpreter(around: &CommandEnvironment<'_>, file: &Path) -> Option<Path
     // `env` searches `PATH`; its options and variables precede the name.
     let setting =
         |word: &&OsStr| word.as_bytes().starts_with(b"-") || word.as_bytes().contains(&b'=');
-    around.find_program(words.find(|word| !setting(word))?)
+    environment.find_program(words.find(|word| !setting(word))?)
 }
 
 /// A program that another one starts.
@@ -108,18 +108,18 @@ struct LaunchedProgram {
 
 /// Returns the program that a launcher, an emulator or a shell command line starts.
 fn find_launched(
-    around: &CommandEnvironment<'_>,
+    environment: &CommandEnvironment<'_>,
     program: &Path,
     command: &[Text],
 ) -> Option<LaunchedProgram> {
     if let Some(line) = warnings::shell_line(command) {
-        return first_in(around, &line.text);
+        return first_in(environment, &line.text);
     }
     if let Some(emulator) = find_emulator(command) {
         return Some(LaunchedProgram {
-            file: around.find_program(command[emulator.program].as_os_str())?,
+            file: environment.find_program(command[emulator.program].as_os_str())?,
             arguments: command[emulator.program + 1..].to_vec(),
-            cwd: around.cwd.to_owned(),
+            cwd: environment.cwd.to_owned(),
         });
     }
     if !is_one_of(program, &LAUNCHERS) {
@@ -127,21 +127,23 @@ fn find_launched(
     }
     // Take the first argument that is a program, because numbers and settings may precede it.
     let mut words = command.iter().enumerate().skip(1);
-    words.find_map(|(at, word)| {
-        let option = word.as_bytes().starts_with(b"-");
+    words.find_map(|(index, word)| {
+        if word.as_bytes().starts_with(b"-") {
+            return None;
+        }
         Some(LaunchedProgram {
-            file: around.find_program(word.as_os_str()).filter(|_| !option)?,
-            arguments: command[at + 1..].to_vec(),
-            cwd: around.cwd.to_owned(),
+            file: environment.find_program(word.as_os_str())?,
+            arguments: command[index + 1..].to_vec(),
+            cwd: environment.cwd.to_owned(),
         })
     })
 }
 
 /// Returns the emulator that a command starts, directly or with a launcher.
 pub(super) fn find_emulator(command: &[Text]) -> Option<Emulator<'_>> {
-    let found = Emulator::find_in_command(command)?;
+    let emulator = Emulator::find_in_command(command)?;
     let first = Path::new(command[0].as_os_str());
-    (found.at == 0 || is_one_of(first, &LAUNCHERS)).then_some(found)
+    (emulator.at == 0 || is_one_of(first, &LAUNCHERS)).then_some(emulator)
 }
 
 /// Returns the first program in a shell command line that is more than preparation.
@@ -164,12 +166,12 @@ fn first_in(around: &CommandEnvironment<'_>, line: &str) -> Option<LaunchedProgr
             name.is_some_and(|name| name.chars().all(plain))
         };
         let first = words.iter().take_while(setting).count();
-        let there = CommandEnvironment {
+        let environment = CommandEnvironment {
             cwd: &cwd,
             ..around.clone()
         };
         Some(LaunchedProgram {
-            file: there.find_program(OsStr::new(words.get(first)?))?,
+            file: environment.find_program(OsStr::new(words.get(first)?))?,
             arguments: words[first + 1..].iter().map(Text::from).collect(),
             cwd: cwd.clone(),
         })
@@ -185,39 +187,39 @@ fn find_script(cwd: &Path, arguments: &[Text]) -> Option<PathBuf> {
 }
 
 /// Adds the builds of a program and its interpreters.
-fn identify_all(all: &mut Survey, name: &str, chain: &[PathBuf]) {
+fn identify_all(survey: &mut Survey, name: &str, chain: &[PathBuf]) {
     for (depth, file) in chain.iter().enumerate() {
         match depth {
-            0 => add_identity(all, name, file),
-            1 => add_identity(all, &format!("{name}.interpreter"), file),
-            depth => add_identity(all, &format!("{name}.interpreter{depth}"), file),
+            0 => add_identity(survey, name, file),
+            1 => add_identity(survey, &format!("{name}.interpreter"), file),
+            depth => add_identity(survey, &format!("{name}.interpreter{depth}"), file),
         }
     }
 }
 
 /// Adds path and build of a file.
-fn add_identity(all: &mut Survey, name: &str, file: &Path) {
-    all.set_fact(format!("{name}.path"), file.to_string_lossy());
-    if let Some((what, build)) = build_of(file) {
-        all.set_fact(format!("{name}.{what}"), build);
+fn add_identity(survey: &mut Survey, name: &str, file: &Path) {
+    survey.set_fact(format!("{name}.path"), file.to_string_lossy());
+    if let Some((fact_name, build)) = build_of(file) {
+        survey.set_fact(format!("{name}.{fact_name}"), build);
     }
 }
 
-fn add_libraries(all: &mut Survey, program: &Path, around: &CommandEnvironment<'_>) {
-    let libraries = loader::find_libraries(program, around);
+fn add_libraries(survey: &mut Survey, program: &Path, environment: &CommandEnvironment<'_>) {
+    let libraries = loader::find_libraries(program, environment);
     if let Some(Library {
         file: Some(file), ..
     }) = libraries.get("libc.so.6")
     {
-        all.set_if("libc", version_of_libc(file));
+        survey.set_if("libc", version_of_libc(file));
     }
     let mut budget = LARGEST_OF_LIBRARIES;
     for (name, library) in libraries {
-        let known = match (&library.elf.build_id, &library.file) {
+        let library_text = match (&library.elf.build_id, &library.file) {
             (Some(id), _) => id.clone(),
             (None, Some(file)) => hash_file(file, &mut budget).unwrap_or_else(|| format_size(file)),
             (None, None) => "(missing)".to_owned(),
         };
-        all.set_fact(format!("library.{name}"), known);
+        survey.set_fact(format!("library.{name}"), library_text);
     }
 }

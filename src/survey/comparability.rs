@@ -26,33 +26,38 @@ pub enum TrialSimilarity {
 
 /// Compares the trials of a variant with the trials of a variant of another run.
 pub fn compare_variants(
-    here: (RunFacts<'_>, VariantId),
-    there: (RunFacts<'_>, VariantId),
+    this_variant: (RunFacts<'_>, VariantId),
+    other_variant: (RunFacts<'_>, VariantId),
 ) -> TrialSimilarity {
-    let [ours, theirs] = [here, there].map(|(side, id)| VariantFacts::of_variant(side, id));
-    if ours.commands != theirs.commands {
+    let [own_facts, other_facts] =
+        [this_variant, other_variant].map(|(side, id)| VariantFacts::of_variant(side, id));
+    if own_facts.commands != other_facts.commands {
         return TrialSimilarity::OtherCommand;
     }
-    let [before, now] =
-        [there, here].map(|(side, id)| variant_conditions(side.plan, id, side.host));
-    if let Some(one) = now.differences_from(&before).first() {
-        let (what, theirs, ours) = (&one.what, &one.baseline, &one.here);
-        return TrialSimilarity::Unlike(format!("{what}: {theirs} instead of {ours}"));
+    let [other_conditions, own_conditions] = [other_variant, this_variant]
+        .map(|(side, id)| variant_conditions(side.plan, id, side.host));
+    if let Some(difference) = own_conditions.differences_from(&other_conditions).first() {
+        let (condition, other_value, own_value) =
+            (&difference.what, &difference.baseline, &difference.here);
+        return TrialSimilarity::Unlike(format!(
+            "{condition}: {other_value} instead of {own_value}"
+        ));
     }
-    let names = ours.facts.keys().chain(theirs.facts.keys());
-    let mut unlike = names.filter(|name| ours.facts.get(*name) != theirs.facts.get(*name));
+    let names = own_facts.facts.keys().chain(other_facts.facts.keys());
+    let mut unlike =
+        names.filter(|name| own_facts.facts.get(*name) != other_facts.facts.get(*name));
     if let Some((_, name)) = unlike.next() {
         return TrialSimilarity::Unlike(format!("{name} differs"));
     }
-    if let Some(why) = theirs.unknown.or(ours.unknown) {
-        return TrialSimilarity::Unlike(why);
+    if let Some(reason) = other_facts.unknown.or(own_facts.unknown) {
+        return TrialSimilarity::Unlike(reason);
     }
     let mut added = BTreeSet::new();
-    for (here, there) in ours.files.iter().zip(&theirs.files) {
-        if here.get(FILES) == there.get(FILES) {
+    for (own_files, other_files) in own_facts.files.iter().zip(&other_facts.files) {
+        if own_files.get(FILES) == other_files.get(FILES) {
             continue;
         }
-        match compare_files(here, there) {
+        match compare_files(own_files, other_files) {
             Some(FileComparison::Added(names)) => added.extend(names),
             Some(FileComparison::Changed(names)) => {
                 return TrialSimilarity::Unlike(describe_changed(&names));
@@ -69,10 +74,10 @@ pub fn compare_variants(
 
 /// Returns `the file `settings` differs`.
 fn describe_changed(names: &[String]) -> String {
-    let [first, others @ ..] = names else {
+    let [first, other_names @ ..] = names else {
         return "a file differs".to_owned();
     };
-    match others {
+    match other_names {
         [] => format!("`{first}` differs"),
         others => format!(
             "`{first}` and {} differ",
@@ -103,27 +108,27 @@ impl<'a> VariantFacts<'a> {
         };
         recipe.add_plan(plan, variant);
         // A variant that is prepared for each run has a different folder in each.
-        let made = variant
+        let made_folder = variant
             .make
             .as_ref()
             .map(|make| make.folder.to_string())
             .filter(|folder| !folder.is_empty());
-        let neutral = |text: String| match &made {
+        let neutral = |text: String| match &made_folder {
             Some(folder) => text.replace(folder, "{made}"),
             None => text,
         };
         recipe.commands = neutral(describe_commands(variant));
         recipe.insert_fact(
             "the working directory",
-            neutral(per_actor(variant, |one| one.cwd.to_string())),
+            neutral(per_actor(variant, |actor| actor.cwd.to_string())),
         );
         recipe.insert_fact(
             "stdin",
-            per_actor(variant, |one| format!("{:?}", one.stdin)),
+            per_actor(variant, |actor| format!("{:?}", actor.stdin)),
         );
         recipe.insert_fact(
             "the container",
-            per_actor(variant, |one| format!("{:?}", one.container)),
+            per_actor(variant, |actor| format!("{:?}", actor.container)),
         );
         for (number, (name, main)) in mains_of(variant).enumerate() {
             for (variable, value) in CommandEnvironment::of_actor(plan, main).env {
@@ -131,8 +136,8 @@ impl<'a> VariantFacts<'a> {
                 if group_of_variable(&variable) != FactGroup::Trifle {
                     let key = (3, format!("the environment variable {variable}"));
                     let value = neutral(value.to_string_lossy().into_owned());
-                    let all = recipe.facts.entry(key).or_default();
-                    let _ = write!(all, "{number} {value};");
+                    let fact = recipe.facts.entry(key).or_default();
+                    let _ = write!(fact, "{number} {value};");
                 }
             }
             let facts = of_main(main, &name, survey);
@@ -175,8 +180,8 @@ impl<'a> VariantFacts<'a> {
             FactGroup::Library | FactGroup::Package => (2, format!("`{name}`")),
             _ => (4, format!("`{name}`")),
         };
-        let all = self.facts.entry(key).or_default();
-        let _ = write!(all, "{number} {value};");
+        let fact = self.facts.entry(key).or_default();
+        let _ = write!(fact, "{number} {value};");
     }
 
     /// Adds the settings of a plan's trials, except for the conditions.
@@ -197,8 +202,8 @@ impl<'a> VariantFacts<'a> {
         self.insert_fact("`watch-engine`", plan.watch_engine.to_string());
         let dumps = plan.capture == CaptureMode::On;
         self.insert_fact("`capture`", dumps.to_string());
-        let made = variant.make.as_ref().map(|make| (&make.script, &make.cwd));
-        self.insert_fact("the build", format!("{made:?} {:?}", variant.edits));
+        let make_script = variant.make.as_ref().map(|make| (&make.script, &make.cwd));
+        self.insert_fact("the build", format!("{make_script:?} {:?}", variant.edits));
     }
 }
 
@@ -208,31 +213,35 @@ fn is_file_fact(name: &str) -> bool {
 }
 
 fn describe_commands(variant: &VariantPlan) -> String {
-    per_actor(variant, |one| {
+    per_actor(variant, |actor| {
         format!(
             "{} {:?} {:?} {}",
-            one.name, one.role, one.command, one.copies
+            actor.name, actor.role, actor.command, actor.copies
         )
     })
 }
 
-fn per_actor(variant: &VariantPlan, what: impl Fn(&ActorPlan) -> String) -> String {
-    let all: Vec<String> = variant.actors.iter().map(what).collect();
-    all.join("\n")
+fn per_actor(variant: &VariantPlan, describe: impl Fn(&ActorPlan) -> String) -> String {
+    let texts: Vec<String> = variant.actors.iter().map(describe).collect();
+    texts.join("\n")
 }
 
 /// Returns the hooks around the trials of a variant, whether they belong to it or to the plan.
-fn describe_hooks(plan: &Hooks, own: &Hooks) -> String {
-    let both = |plan: &Option<Text>, own: &Option<Text>| {
-        let all: Vec<String> = plan.iter().chain(own).map(ToString::to_string).collect();
-        all
+fn describe_hooks(plan: &Hooks, own_hooks: &Hooks) -> String {
+    let commands = |plan: &Option<Text>, own_command: &Option<Text>| {
+        let texts: Vec<String> = plan
+            .iter()
+            .chain(own_command)
+            .map(ToString::to_string)
+            .collect();
+        texts
     };
     format!(
         "{:?} {:?} {:?} {:?}",
-        both(&plan.setup, &own.setup),
-        own.prepare.as_ref().or(plan.prepare.as_ref()),
-        own.conclude.as_ref().or(plan.conclude.as_ref()),
-        both(&plan.cleanup, &own.cleanup),
+        commands(&plan.setup, &own_hooks.setup),
+        own_hooks.prepare.as_ref().or(plan.prepare.as_ref()),
+        own_hooks.conclude.as_ref().or(plan.conclude.as_ref()),
+        commands(&plan.cleanup, &own_hooks.cleanup),
     )
 }
 
@@ -243,7 +252,7 @@ fn unknown_files(plan: &Plan, variant: &VariantPlan) -> Option<String> {
         .space
         .as_ref()
         .is_some_and(|space| space.repository.is_some());
-    if variant.actors.iter().any(|one| one.container.is_some()) {
+    if variant.actors.iter().any(|actor| actor.container.is_some()) {
         Some("the files in its container are not recorded".to_owned())
     } else if !variant.edits.is_empty() || variant.make.is_some() && !commits {
         Some("provoke made its files anew, so they cannot be compared".to_owned())
@@ -266,6 +275,6 @@ fn unknown_program(facts: &BTreeMap<String, &str>) -> Option<String> {
         None => Some("its files are not recorded".to_owned()),
         Some(value) => value
             .strip_prefix(UNKNOWN)
-            .map(|why| format!("its files are not recorded: {why}")),
+            .map(|reason| format!("its files are not recorded: {reason}")),
     }
 }

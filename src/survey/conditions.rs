@@ -8,22 +8,22 @@ use crate::model::{
 /// Returns the conditions of a variant's trials on a machine: settings around the command that can
 /// change its failure rate.
 pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Conditions {
-    let mut all = Conditions::default();
-    all.set_fact("jobs", plan.jobs.to_string());
-    all.set_fact("waves", if plan.waves { "yes" } else { "no" });
-    all.set_fact("load", describe_load(plan));
-    let held = plan.held.as_ref();
-    all.set_fact("held", or_none(held.map(|held| held.run.clone())));
+    let mut conditions = Conditions::default();
+    conditions.set_fact("jobs", plan.jobs.to_string());
+    conditions.set_fact("waves", if plan.waves { "yes" } else { "no" });
+    conditions.set_fact("load", describe_load(plan));
+    let held_plan = plan.held.as_ref();
+    conditions.set_fact("held", or_none(held_plan.map(|held| held.run.clone())));
     let traced = plan.capture == CaptureMode::Trace;
-    all.set_fact("tracer", if traced { "attached" } else { "none" });
+    conditions.set_fact("tracer", if traced { "attached" } else { "none" });
     // Core dumps do not affect a confirmation, which ends at its first crash.
     let timeout = match plan.timeout {
         Timeout::After(time) => format!("{} s", time.as_secs_f64()),
         Timeout::Auto => "auto".to_owned(),
     };
-    all.set_fact("timeout", timeout);
+    conditions.set_fact("timeout", timeout);
     let delay = (!plan.delay.is_zero()).then(|| format!("{} s", plan.delay.as_secs_f64()));
-    all.set_fact("delay", or_none(delay));
+    conditions.set_fact("delay", or_none(delay));
     let mut limits: Vec<String> = plan
         .limits
         .iter()
@@ -33,16 +33,16 @@ pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Condi
         })
         .collect();
     limits.sort();
-    all.set_fact("limits", or_none(join_if_any(&limits)));
+    conditions.set_fact("limits", or_none(join_if_any(&limits)));
     let memory = plan.memory.map(|bytes| format!("{bytes} bytes"));
-    all.set_fact("memory", or_none(memory));
-    all.set_fact(
+    conditions.set_fact("memory", or_none(memory));
+    conditions.set_fact(
         "user",
         plan.user.as_deref().unwrap_or("the same as provoke"),
     );
     if let Some(variant) = plan.variants.get(variant.index()) {
         let copies = variant.actors.iter().map(|actor| actor.copies.to_string());
-        all.set_fact("copies", copies.collect::<Vec<_>>().join("+"));
+        conditions.set_fact("copies", copies.collect::<Vec<_>>().join("+"));
         if let Some((_, main)) = mains_of(variant).next() {
             let wrap: Vec<String> = main
                 .command
@@ -51,23 +51,23 @@ pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Condi
                 .map(ToString::to_string)
                 .collect();
             let wrap = (!wrap.is_empty()).then(|| format!("`{}`", wrap.join(" ")));
-            all.set_fact("wrap", or_none(wrap));
+            conditions.set_fact("wrap", or_none(wrap));
             let container = main.container.as_ref();
-            let engine = container.map(|one| one.engine.clone());
-            all.set_fact("container.engine", or_none(engine));
-            let network = container.map(|one| one.network.clone());
-            all.set_fact("container.network", or_none(network));
+            let engine = container.map(|container| container.engine.clone());
+            conditions.set_fact("container.engine", or_none(engine));
+            let network = container.map(|container| container.network.clone());
+            conditions.set_fact("container.network", or_none(network));
             let options: Vec<String> = container
-                .map_or(&[][..], |one| &one.options)
+                .map_or(&[][..], |container| &container.options)
                 .iter()
                 .map(ToString::to_string)
                 .collect();
-            all.set_fact("container.options", or_none(join_if_any(&options)));
+            conditions.set_fact("container.options", or_none(join_if_any(&options)));
             if container.is_none() {
                 for (name, value) in CommandEnvironment::of_actor(plan, main).env {
                     let name = name.to_string_lossy();
                     if variable_effect(&name).is_some() {
-                        all.set_variable(&name, value.to_string_lossy().into_owned());
+                        conditions.set_variable(&name, value.to_string_lossy().into_owned());
                     }
                 }
             }
@@ -79,9 +79,9 @@ pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Condi
         ("kernel", host.kernel.clone()),
         ("machine", host.name.clone()),
     ] {
-        all.set_fact(name, value.trim());
+        conditions.set_fact(name, value.trim());
     }
-    all
+    conditions
 }
 
 /// Returns the conditions that differ between the trials of a plan and a baseline. Conditions in
@@ -92,9 +92,9 @@ pub fn differing_conditions(
     baseline: &Conditions,
 ) -> Vec<ConditionDifference> {
     let ids = (0..).map(VariantId).take(plan.variants.len());
-    let each = ids.map(|id| variant_conditions(plan, id, host).differences_from(baseline));
-    let common = each.reduce(|mut common, other| {
-        common.retain(|one| other.contains(one));
+    let differences = ids.map(|id| variant_conditions(plan, id, host).differences_from(baseline));
+    let common = differences.reduce(|mut common, other| {
+        common.retain(|difference| other.contains(difference));
         common
     });
     common.unwrap_or_default()

@@ -84,17 +84,18 @@ pub struct FactDifference {
 }
 
 /// Returns all differences, the most suspicious first.
-pub fn find_differences(left: RunFacts<'_>, right: RunFacts<'_>) -> Vec<FactDifference> {
-    let surveyed = !left.survey.0.is_empty() && !right.survey.0.is_empty();
-    let [ours, theirs] = [left, right].map(|side| collect_facts(side, surveyed));
-    let names: BTreeSet<&(FactGroup, String)> = ours.keys().chain(theirs.keys()).collect();
+pub fn find_differences(left_run: RunFacts<'_>, right: RunFacts<'_>) -> Vec<FactDifference> {
+    let surveyed = !left_run.survey.0.is_empty() && !right.survey.0.is_empty();
+    let [left_facts, right_facts] = [left_run, right].map(|side| collect_facts(side, surveyed));
+    let names: BTreeSet<&(FactGroup, String)> =
+        left_facts.keys().chain(right_facts.keys()).collect();
     let differing = names.into_iter().filter_map(|key| {
-        let (left, right) = (ours.get(key), theirs.get(key));
-        (left != right).then(|| {
+        let (left_value, right) = (left_facts.get(key), right_facts.get(key));
+        (left_value != right).then(|| {
             FactDifference {
                 group: key.0,
                 name: key.1.clone(),
-                left: left.cloned(),
+                left: left_value.cloned(),
                 right: right.cloned(),
                 note: None,
             }
@@ -114,8 +115,8 @@ pub(super) fn collect_facts(side: RunFacts<'_>, surveyed: bool) -> FactTexts {
     let RunFacts { plan, host, survey } = side;
     if surveyed {
         // A digest does not show which file differs.
-        let told = survey.0.iter().filter(|(name, _)| !is_digest(name));
-        for (name, value) in told {
+        let recorded = survey.0.iter().filter(|(name, _)| !is_digest(name));
+        for (name, value) in recorded {
             add(group_of(name), name, value.clone());
         }
     } else {
@@ -178,9 +179,9 @@ fn add_commands(plan: &Plan, add: &mut impl FnMut(FactGroup, &str, String)) {
     for variant in &plan.variants {
         for actor in &variant.actors {
             let main = actor.role.decides_outcome();
-            let named = |what: &str| match main_name(variant, actor) {
-                name if name.is_empty() || (first && main) => what.to_owned(),
-                name => format!("{what}[{name}]"),
+            let named = |kind: &str| match main_name(variant, actor) {
+                name if name.is_empty() || (first && main) => kind.to_owned(),
+                name => format!("{kind}[{name}]"),
             };
             add(
                 FactGroup::Program,
@@ -261,20 +262,20 @@ impl FactDifference {
             let words = list.as_deref().unwrap_or_default().split_whitespace();
             words.map(str::to_owned).collect()
         };
-        let (left, right) = (set(&self.left), set(&self.right));
-        let only = |one: &BTreeSet<String>, other| {
-            let words: Vec<&str> = one.difference(other).map(String::as_str).collect();
+        let (left_flags, right) = (set(&self.left), set(&self.right));
+        let only_in = |flags: &BTreeSet<String>, other_flags| {
+            let words: Vec<&str> = flags.difference(other_flags).map(String::as_str).collect();
             (!words.is_empty()).then(|| words.join(" "))
         };
-        (self.left, self.right) = (only(&left, &right), only(&right, &left));
-        let used: Vec<&str> = left
+        (self.left, self.right) = (only_in(&left_flags, &right), only_in(&right, &left_flags));
+        let used_flags: Vec<&str> = left_flags
             .symmetric_difference(&right)
             .filter(|flag| is_used(flag))
             .map(String::as_str)
             .collect();
-        self.note = (!used.is_empty()).then(|| {
-            let used = used.join(" ");
-            format!("code using {used} dies with SIGILL on CPUs that lack them")
+        self.note = (!used_flags.is_empty()).then(|| {
+            let used_text = used_flags.join(" ");
+            format!("code using {used_text} dies with SIGILL on CPUs that lack them")
         });
     }
 }

@@ -49,42 +49,43 @@ pub(super) type FactValues = BTreeMap<(FactGroup, String), String>;
 /// Returns the facts that distinguish the failing runs, the most suspicious first.
 pub fn find_distinguishing_facts(runs: &[(RunFacts<'_>, bool)]) -> Vec<DistinguishingFact> {
     let surveyed = runs.iter().all(|(side, _)| !side.survey.0.is_empty());
-    let all: Vec<(FactValues, bool)> = runs
+    let facts: Vec<(FactValues, bool)> = runs
         .iter()
         .map(|(side, failed)| (flags_apart(collect_facts(*side, surveyed)), *failed))
         .collect();
-    distinguishing_facts_of(&all)
+    distinguishing_facts_of(&facts)
 }
 
 /// Returns the facts that distinguish failing elements from the others.
-pub(super) fn distinguishing_facts_of(all: &[(FactValues, bool)]) -> Vec<DistinguishingFact> {
+pub(super) fn distinguishing_facts_of(runs: &[(FactValues, bool)]) -> Vec<DistinguishingFact> {
     let names: BTreeSet<&(FactGroup, String)> =
-        all.iter().flat_map(|(facts, _)| facts.keys()).collect();
-    let values = |key: &(FactGroup, String), of: bool| -> BTreeSet<Option<String>> {
-        let those = all.iter().filter(|(_, failed)| *failed == of);
-        those.map(|(facts, _)| facts.get(key).cloned()).collect()
+        runs.iter().flat_map(|(facts, _)| facts.keys()).collect();
+    let values = |key: &(FactGroup, String), has_failed: bool| -> BTreeSet<Option<String>> {
+        let matching = runs.iter().filter(|(_, failed)| *failed == has_failed);
+        matching.map(|(facts, _)| facts.get(key).cloned()).collect()
     };
-    let mut found: Vec<DistinguishingFact> = names
+    let mut distinguishing: Vec<DistinguishingFact> = names
         .into_iter()
         .filter(|(group, _)| *group != FactGroup::Trifle)
         .filter_map(|key| {
-            let (failing, others) = (values(key, true), values(key, false));
-            let parts = failing.is_disjoint(&others) && failing.len().min(others.len()) == 1;
-            parts.then(|| make_parting(key, failing, others))
+            let (failing, passing) = (values(key, true), values(key, false));
+            let is_distinguishing =
+                failing.is_disjoint(&passing) && failing.len().min(passing.len()) == 1;
+            is_distinguishing.then(|| make_parting(key, failing, passing))
         })
         .collect();
     // CPU flags that programs use come before the other flags.
-    found.sort_by_key(|one| (one.group, one.note.is_none()));
-    found
+    distinguishing.sort_by_key(|fact| (fact.group, fact.note.is_none()));
+    distinguishing
 }
 
 fn make_parting(
     (group, name): &(FactGroup, String),
     mut failing: BTreeSet<Option<String>>,
-    mut others: BTreeSet<Option<String>>,
+    mut passing: BTreeSet<Option<String>>,
 ) -> DistinguishingFact {
     if *group == FactGroup::Variable && is_secret(name) {
-        for values in [&mut failing, &mut others] {
+        for values in [&mut failing, &mut passing] {
             let hidden = |value: Option<String>| value.map(|_| "(not shown)".to_owned());
             *values = std::mem::take(values).into_iter().map(hidden).collect();
         }
@@ -100,7 +101,7 @@ fn make_parting(
         group: *group,
         name: name.clone(),
         failing,
-        others,
+        others: passing,
         note,
     }
 }

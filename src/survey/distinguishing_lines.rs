@@ -13,14 +13,14 @@ pub struct DistinguishingLine<'a> {
     pub note: Option<&'a str>,
 }
 
-/// Returns one line for all facts that can share it, each with at most `most` names or values.
-pub fn fact_lines(by: &[DistinguishingFact], most: usize) -> Vec<DistinguishingLine<'_>> {
-    let alike = by.chunk_by(is_told_with);
+/// Returns one line for all facts that can share it, each with at most `max` names or values.
+pub fn fact_lines(facts: &[DistinguishingFact], max: usize) -> Vec<DistinguishingLine<'_>> {
+    let alike = facts.chunk_by(is_told_with);
     let line = |alike: &'_ [DistinguishingFact]| {
-        let names = alike.iter().map(|one| words::sanitize_line(&one.name));
-        let names = join_some(names.collect(), most, " ", " and ");
+        let names = alike.iter().map(|fact| words::sanitize_line(&fact.name));
+        let names = join_some(names.collect(), max, " ", " and ");
         let verb = if alike.len() == 1 { "is" } else { "are" };
-        let (title, so) = (alike[0].group.title(), describe_values(&alike[0], most));
+        let (title, so) = (alike[0].group.title(), describe_values(&alike[0], max));
         format!("{title}: {names} {verb} {so}")
     };
     alike
@@ -32,21 +32,21 @@ pub fn fact_lines(by: &[DistinguishingFact], most: usize) -> Vec<DistinguishingL
 }
 
 /// Returns the probability that a fact shared by this many belongs to exactly the failing ones by chance.
-pub fn chance_of_coincidence(failing: u64, others: u64) -> f64 {
-    fisher(failing, failing, 0, others).greater
+pub fn chance_of_coincidence(failing: u64, passing: u64) -> f64 {
+    fisher(failing, failing, 0, passing).greater
 }
 
 /// Describes the significance of the facts, if this many failed.
-pub fn describe_odds(what: &str, failing: u64, others: u64) -> String {
-    let some = words::format_count(failing, what);
-    let given = match failing {
-        1 => format!("exactly {some} has"),
-        _ => format!("exactly these {some} have"),
+pub fn describe_odds(noun: &str, failing: u64, passing: u64) -> String {
+    let failing_text = words::format_count(failing, noun);
+    let condition = match failing {
+        1 => format!("exactly {failing_text} has"),
+        _ => format!("exactly these {failing_text} have"),
     };
     format!(
-        "{failing} of {} failed; a fact that {given} occurs by chance in {} % of cases",
-        words::format_count(failing + others, what),
-        words::format_percent(chance_of_coincidence(failing, others)),
+        "{failing} of {} failed; a fact that {condition} occurs by chance in {} % of cases",
+        words::format_count(failing + passing, noun),
+        words::format_percent(chance_of_coincidence(failing, passing)),
     )
 }
 
@@ -56,39 +56,39 @@ fn is_told_with(a: &DistinguishingFact, b: &DistinguishingFact) -> bool {
 }
 
 /// Describes the value in failing cases and the value elsewhere.
-fn describe_values(one: &DistinguishingFact, most: usize) -> String {
-    let nothing = BTreeSet::from([None]);
-    let there = BTreeSet::from([Some("there".to_owned())]);
-    match (&one.failing, &one.others) {
-        (failing, others) if *failing == nothing && *others == there => "absent".to_owned(),
-        (failing, others) if *failing == there && *others == nothing => "present".to_owned(),
-        (failing, others) => {
+fn describe_values(fact: &DistinguishingFact, max: usize) -> String {
+    let absent = BTreeSet::from([None]);
+    let present = BTreeSet::from([Some("there".to_owned())]);
+    match (&fact.failing, &fact.others) {
+        (failing, passing) if *failing == absent && *passing == present => "absent".to_owned(),
+        (failing, passing) if *failing == present && *passing == absent => "present".to_owned(),
+        (failing, passing) => {
             format!(
                 "{}; elsewhere {}",
-                list_values(failing, most),
-                list_values(others, most)
+                list_values(failing, max),
+                list_values(passing, max)
             )
         }
     }
 }
 
-fn list_values(values: &BTreeSet<Option<String>>, most: usize) -> String {
+fn list_values(values: &BTreeSet<Option<String>>, max: usize) -> String {
     let values = values.iter().map(|value| match value {
         None => "absent".to_owned(),
         Some(value) if value.is_empty() => "empty".to_owned(),
         Some(value) => words::sanitize_line(value),
     });
-    join_some(values.collect(), most, " or ", " or ")
+    join_some(values.collect(), max, " or ", " or ")
 }
 
-/// Joins at most `most` texts, and adds how many more there are.
-fn join_some(mut all: Vec<String>, most: usize, between: &str, last: &str) -> String {
-    let rest = all.len().saturating_sub(most);
-    all.truncate(most);
-    let all = all.join(between);
+/// Joins at most `max` texts, and adds how many more there are.
+fn join_some(mut texts: Vec<String>, max: usize, separator: &str, last: &str) -> String {
+    let rest = texts.len().saturating_sub(max);
+    texts.truncate(max);
+    let joined = texts.join(separator);
     match rest {
-        0 => all,
-        rest => format!("{all}{last}{rest} more"),
+        0 => joined,
+        rest => format!("{joined}{last}{rest} more"),
     }
 }
 

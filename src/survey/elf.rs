@@ -97,7 +97,7 @@ fn read_dynamic<H: FileHeader<Endian = Endianness>>(
             .map(|entry| (entry.tag(endian), entry.val(endian)));
         entries.take_while(|(tag, _)| *tag != DT_NULL)
     };
-    let value = |wanted| entries().find(|(tag, _)| *tag == wanted);
+    let value = |wanted_tag| entries().find(|(tag, _)| *tag == wanted_tag);
     let (address, size) = (value(DT_STRTAB)?.1, value(DT_STRSZ)?.1);
     // The section contains addresses in memory, which must be converted to file offsets.
     let strings = segments.iter().find_map(|segment| {
@@ -110,8 +110,8 @@ fn read_dynamic<H: FileHeader<Endian = Endianness>>(
         (inside && offset < length).then(|| segment.p_offset(endian).into() + offset)
     })?;
     let end = strings.checked_add(size)?;
-    let string = |at: u64| {
-        let bytes = data.read_bytes_at_until(strings.checked_add(at)?..end, 0);
+    let string = |offset: u64| {
+        let bytes = data.read_bytes_at_until(strings.checked_add(offset)?..end, 0);
         Some(String::from_utf8_lossy(bytes.ok()?).into_owned())
     };
     for (tag, value) in entries() {

@@ -27,15 +27,15 @@ pub(super) const ENTRIES: &str = "files.entries";
 pub(super) const UNKNOWN: &str = "unknown: ";
 
 /// Limit of files; with more files, the digest is unknown.
-const MOST_FILES: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 /// Limit of bytes of a file that is read.
 const LARGEST: u64 = 1 << 20;
 /// Limit of bytes that are read of all files together.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 /// Limit of entries of folders; with more, only the digest of all files is recorded.
-const MOST_ENTRIES: usize = 300;
+const MAX_ENTRIES: usize = 300;
 /// Limit of arguments of commands and hooks that may name files.
-const MOST_WORDS: usize = 2_000;
+const MAX_WORDS: usize = 2_000;
 
 /// Folder names that are left out everywhere. Modules that Node.js and Python install are recorded
 /// as packages.
@@ -68,31 +68,31 @@ const MODULES: [&str; 5] = [
     "RUBYLIB",
 ];
 
-/// Adds the digest of the files that each main command may read, except for those at `ours`, which
+/// Adds the digest of the files that each main command may read, except for those at `own_folders`, which
 /// provoke writes itself.
-pub fn add_files(all: &mut Survey, plan: &Plan, ours: &[PathBuf]) {
-    let ours: Vec<PathBuf> = ours
+pub fn add_files(survey: &mut Survey, plan: &Plan, own_folders: &[PathBuf]) {
+    let own_paths: Vec<PathBuf> = own_folders
         .iter()
-        .filter_map(|one| one.canonicalize().ok())
+        .filter_map(|folder| folder.canonicalize().ok())
         .collect();
-    let mut known: BTreeMap<InputRoots, FileDigests> = BTreeMap::new();
+    let mut digests: BTreeMap<InputRoots, FileDigests> = BTreeMap::new();
     let mut first: Option<FileDigests> = None;
     let mains = plan
         .variants
         .iter()
         .flat_map(|variant| mains_of(variant).map(move |(name, main)| (variant, name, main)));
     for (variant, name, main) in mains.take(MAINS) {
-        let roots = input_roots(plan, variant, main, &name, all);
-        let value = known
+        let roots = input_roots(plan, variant, main, &name, survey);
+        let value = digests
             .entry(roots)
-            .or_insert_with_key(|roots| digest_files(roots, &ours));
+            .or_insert_with_key(|roots| digest_files(roots, &own_paths));
         match &first {
             None => {
-                value.add_facts(all, str::to_owned);
+                value.add_facts(survey, str::to_owned);
                 first = Some(value.clone());
             }
             Some(first) if first == value => {}
-            Some(_) => value.add_facts(all, |fact| name_of_variant(fact, &name)),
+            Some(_) => value.add_facts(survey, |fact| name_of_variant(fact, &name)),
         }
     }
 }
@@ -101,7 +101,7 @@ pub fn add_files(all: &mut Survey, plan: &Plan, ours: &[PathBuf]) {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct FileDigests {
     /// The digest of all files together, or why there is none.
-    all: String,
+    digest: String,
     /// A line for each file that the command names, and for each entry of the folders that it names: digest and path.
     named: Vec<String>,
     /// The same for each other entry of the working directory.
@@ -109,16 +109,16 @@ struct FileDigests {
 }
 
 impl FileDigests {
-    fn unknown(why: &str) -> Self {
+    fn unknown(reason: &str) -> Self {
         Self {
-            all: format!("{UNKNOWN}{why}"),
+            digest: format!("{UNKNOWN}{reason}"),
             ..Self::default()
         }
     }
 
     fn add_facts(&self, survey: &mut Survey, name: impl Fn(&str) -> String) {
-        survey.set_fact(name(FILES), self.all.clone());
-        if self.named.len() + self.entries.len() <= MOST_ENTRIES {
+        survey.set_fact(name(FILES), self.digest.clone());
+        if self.named.len() + self.entries.len() <= MAX_ENTRIES {
             survey.set_fact(name(NAMED), self.named.join("\n"));
             survey.set_fact(name(ENTRIES), self.entries.join("\n"));
         }
@@ -136,17 +136,17 @@ pub(super) enum FileComparison {
 
 /// Compares the recorded files of two runs whose digests differ; `None` if they were not recorded one by one.
 pub(super) fn compare_files(
-    ours: &BTreeMap<String, &str>,
-    theirs: &BTreeMap<String, &str>,
+    own_files: &BTreeMap<String, &str>,
+    other_files: &BTreeMap<String, &str>,
 ) -> Option<FileComparison> {
     let [ours_beside, theirs_beside] = [
-        read_entries(ours.get(ENTRIES)?),
-        read_entries(theirs.get(ENTRIES)?),
+        read_entries(own_files.get(ENTRIES)?),
+        read_entries(other_files.get(ENTRIES)?),
     ];
-    let [ours_named, theirs_named] = [ours, theirs].map(|facts| {
+    let [ours_named, theirs_named] = [own_files, other_files].map(|facts| {
         facts
             .get(NAMED)
-            .map_or_else(BTreeMap::new, |it| read_entries(it))
+            .map_or_else(BTreeMap::new, |text| read_entries(text))
     });
     let names: BTreeSet<&&str> = ours_named.keys().chain(theirs_named.keys()).collect();
     let mut changed: Vec<String> = names
@@ -158,7 +158,7 @@ pub(super) fn compare_files(
     let names: BTreeSet<&&str> = ours_beside.keys().chain(theirs_beside.keys()).collect();
     for name in names {
         match (ours_beside.get(*name), theirs_beside.get(*name)) {
-            (Some(here), Some(there)) if here == there => {}
+            (Some(own_digest), Some(other_digest)) if own_digest == other_digest => {}
             (Some(_), Some(_)) => changed.push((*name).to_owned()),
             _ => added.push((*name).to_owned()),
         }
@@ -196,31 +196,36 @@ fn input_roots(
     name: &str,
     survey: &Survey,
 ) -> InputRoots {
-    let around = CommandEnvironment::of_actor(plan, main);
-    let Ok(cwd) = around.cwd.canonicalize() else {
+    let environment = CommandEnvironment::of_actor(plan, main);
+    let Ok(cwd) = environment.cwd.canonicalize() else {
         return InputRoots::default();
     };
     let hooks = [&plan.hooks, &variant.hooks].into_iter();
     let hooks = hooks.flat_map(|hooks| [&hooks.setup, &hooks.prepare, &hooks.conclude]);
     let commands = variant.actors.iter().flat_map(|actor| &actor.command);
     let texts = commands.chain(hooks.flatten()).chain(&main.stdin);
-    let words = texts.flat_map(path_like_words).take(MOST_WORDS);
+    let words = texts.flat_map(path_like_words).take(MAX_WORDS);
     let named = words.filter_map(|word| cwd.join(word).canonicalize().ok());
     let modules = MODULES
         .iter()
-        .flat_map(|name| around.list_paths(name))
+        .flat_map(|name| environment.list_paths(name))
         .filter_map(|folder| folder.canonicalize().ok());
     let facts = of_main(main, name, survey);
     let script = facts.get("program.script.path").map(Path::new);
-    let beside = script.and_then(|file| file.canonicalize().ok()?.parent().map(Path::to_owned));
+    let script_folder =
+        script.and_then(|file| file.canonicalize().ok()?.parent().map(Path::to_owned));
     let of_system = |path: &PathBuf| SYSTEM.iter().any(|folder| path.starts_with(folder));
-    let home = around.get_variable("HOME").map(Path::new);
+    let home = environment.get_variable("HOME").map(Path::new);
     let is_read = |path: &PathBuf| {
         let shared = SHARED.iter().any(|folder| path == Path::new(folder));
-        let above = cwd.starts_with(path) || home == Some(path.as_path());
-        path.is_file() || !shared && !above && !of_system(path) && path.is_dir()
+        let is_above = cwd.starts_with(path) || home == Some(path.as_path());
+        path.is_file() || !shared && !is_above && !of_system(path) && path.is_dir()
     };
-    let mut paths: BTreeSet<PathBuf> = named.chain(modules).chain(beside).filter(is_read).collect();
+    let mut paths: BTreeSet<PathBuf> = named
+        .chain(modules)
+        .chain(script_folder)
+        .filter(is_read)
+        .collect();
     paths.insert(cwd.clone());
     InputRoots { cwd, paths }
 }
@@ -228,30 +233,30 @@ fn input_roots(
 /// Returns the parts of a text that may be paths: those between shell separators.
 fn path_like_words(text: &Text) -> impl Iterator<Item = &OsStr> {
     let separates = |byte: &u8| byte.is_ascii_whitespace() || b"'\"`;|&()<>=,:".contains(byte);
-    let whole = std::iter::once(text.as_bytes());
-    let pieces = whole
+    let whole_text = std::iter::once(text.as_bytes());
+    let pieces = whole_text
         .chain(text.as_bytes().split(separates))
-        .filter(|piece| !piece.is_empty() && piece.len() < 4096);
+        .filter(|word| !word.is_empty() && word.len() < 4096);
     pieces.map(OsStr::from_bytes)
 }
 
 /// Returns the digests of all files below these paths.
-fn digest_files(roots: &InputRoots, ours: &[PathBuf]) -> FileDigests {
+fn digest_files(roots: &InputRoots, own_folders: &[PathBuf]) -> FileDigests {
     if roots.paths.is_empty() {
         return FileDigests::unknown("the working directory is created later");
     }
     let mut files = BTreeMap::new();
     for root in &roots.paths {
-        if let Err(why) = list_below(root, ours, &mut files) {
-            return FileDigests::unknown(&why);
+        if let Err(reason) = list_below(root, own_folders, &mut files) {
+            return FileDigests::unknown(&reason);
         }
     }
-    let mut budget = MOST_BYTES;
+    let mut budget = MAX_BYTES;
     let mut sum = 0;
     let mut entries: BTreeMap<&Path, u64> = BTreeMap::new();
-    for (path, about) in &files {
+    for (path, metadata) in &files {
         let name = path.as_os_str().as_bytes();
-        let contents = digest_contents(path, about, &mut budget);
+        let contents = digest_contents(path, metadata, &mut budget);
         sum = update_hash(update_hash(sum, name), contents.as_bytes());
         let entry = entries.entry(entry_of(path, roots)).or_default();
         *entry = update_hash(update_hash(*entry, name), contents.as_bytes());
@@ -259,18 +264,18 @@ fn digest_files(roots: &InputRoots, ours: &[PathBuf]) -> FileDigests {
     // A folder is represented by its entries.
     entries.retain(|path, _| !roots.paths.contains(*path) || !files[*path].is_dir());
     let line = |(path, digest): (&Path, u64)| {
-        let shown = path.strip_prefix(&roots.cwd).unwrap_or(path);
-        let shown = shown.to_string_lossy().replace('\n', "?");
+        let relative = path.strip_prefix(&roots.cwd).unwrap_or(path);
+        let shown = relative.to_string_lossy().replace('\n', "?");
         format!("{digest:016x} {shown}")
     };
-    let (named, beside): (BTreeMap<&Path, u64>, BTreeMap<&Path, u64>) =
+    let (named, found_sizes): (BTreeMap<&Path, u64>, BTreeMap<&Path, u64>) =
         entries.into_iter().partition(|(path, _)| {
             roots.paths.contains(*path) || path.parent() != Some(roots.cwd.as_path())
         });
     FileDigests {
-        all: format!("hash:{sum:016x}"),
+        digest: format!("hash:{sum:016x}"),
         named: named.into_iter().map(line).collect(),
-        entries: beside.into_iter().map(line).collect(),
+        entries: found_sizes.into_iter().map(line).collect(),
     }
 }
 
@@ -293,44 +298,42 @@ fn entry_of<'a>(path: &'a Path, roots: &InputRoots) -> &'a Path {
 /// Adds a path and all entries below it on the same file system.
 fn list_below(
     root: &Path,
-    ours: &[PathBuf],
+    own_folders: &[PathBuf],
     entries: &mut BTreeMap<PathBuf, Metadata>,
 ) -> Result<(), String> {
-    let Ok(about) = fs::symlink_metadata(root) else {
+    let Ok(metadata) = fs::symlink_metadata(root) else {
         return Ok(());
     };
-    let device = about.dev();
-    let mut open = vec![(root.to_owned(), about)];
-    while let Some((path, about)) = open.pop() {
+    let device = metadata.dev();
+    let mut open = vec![(root.to_owned(), metadata)];
+    while let Some((path, metadata)) = open.pop() {
         if entries.contains_key(&path) {
             continue;
         }
-        if entries.len() >= MOST_FILES {
+        if entries.len() >= MAX_FILES {
             let root = root.to_string_lossy();
-            return Err(format!(
-                "there are more than {MOST_FILES} files in `{root}`"
-            ));
+            return Err(format!("there are more than {MAX_FILES} files in `{root}`"));
         }
-        if about.is_dir() && about.dev() == device {
-            let below = fs::read_dir(&path)
+        if metadata.is_dir() && metadata.dev() == device {
+            let entries = fs::read_dir(&path)
                 .into_iter()
                 .flatten()
                 .flatten()
                 .filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)));
-            open.extend(below.filter(|(path, about)| !is_left_out(path, about, ours)));
+            open.extend(entries.filter(|(path, about)| !is_left_out(path, about, own_folders)));
         }
-        entries.insert(path, about);
+        entries.insert(path, metadata);
     }
     Ok(())
 }
 
 /// Returns whether provoke, version control or a cache wrote the entry, or it is a core.
-fn is_left_out(path: &Path, about: &Metadata, ours: &[PathBuf]) -> bool {
+fn is_left_out(path: &Path, metadata: &Metadata, own_folders: &[PathBuf]) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if ours.iter().any(|one| one == path) {
+    if own_folders.iter().any(|folder| folder == path) {
         return true;
     }
-    if about.is_dir() {
+    if metadata.is_dir() {
         return LEFT_OUT.contains(&name.as_ref())
             || MARKS.iter().any(|mark| path.join(mark).is_file());
     }
@@ -341,9 +344,9 @@ fn is_left_out(path: &Path, about: &Metadata, ours: &[PathBuf]) -> bool {
 }
 
 /// Returns a text that identifies the contents of a file.
-fn digest_contents(path: &Path, about: &Metadata, budget: &mut u64) -> String {
-    let kind = about.mode();
-    if about.is_dir() {
+fn digest_contents(path: &Path, metadata: &Metadata, budget: &mut u64) -> String {
+    let kind = metadata.mode();
+    if metadata.is_dir() {
         // The files of a folder have separate entries.
         return format!("{kind:o}");
     }
@@ -354,8 +357,8 @@ fn digest_contents(path: &Path, about: &Metadata, budget: &mut u64) -> String {
         Some(target) if target.len() <= LARGEST => hash_file(path, budget),
         _ => None,
     };
-    let known = read.unwrap_or_else(|| {
-        let target = target.as_ref().unwrap_or(about);
+    let digest = read.unwrap_or_else(|| {
+        let target = target.as_ref().unwrap_or(metadata);
         format!(
             "{} {}.{}",
             target.len(),
@@ -363,5 +366,5 @@ fn digest_contents(path: &Path, about: &Metadata, budget: &mut u64) -> String {
             target.mtime_nsec()
         )
     });
-    format!("{kind:o} {} {known}", link.to_string_lossy())
+    format!("{kind:o} {} {digest}", link.to_string_lossy())
 }

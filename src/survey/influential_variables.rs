@@ -25,6 +25,6 @@ pub fn variable_effect(name: &str) -> Option<&'static str> {
     if name.ends_with("SAN_OPTIONS") {
         return Some("configures a sanitizer");
     }
-    let known = KNOWN.iter().find(|(known, _)| *known == name);
-    known.map(|(_, what)| *what)
+    let entry = KNOWN.iter().find(|(variable, _)| *variable == name);
+    entry.map(|(_, effect)| *effect)
 }

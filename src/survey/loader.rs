@@ -35,21 +35,21 @@ struct RequiredLibrary {
 /// Returns every library of a program by its required name.
 pub fn find_libraries(
     program: &Path,
-    around: &CommandEnvironment<'_>,
+    environment: &CommandEnvironment<'_>,
 ) -> BTreeMap<String, Library> {
-    let mut found = BTreeMap::new();
+    let mut libraries = BTreeMap::new();
     let real = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
     // A static program loads no libraries.
     let Some(root) = elf::read_elf(&real).filter(|elf| elf.interpreter.is_some()) else {
-        return found;
+        return libraries;
     };
     let loader = LibraryLoader {
         machine: root.machine,
-        by_variable: around.list_paths("LD_LIBRARY_PATH"),
+        by_variable: environment.list_paths("LD_LIBRARY_PATH"),
         by_settings: folders_of_settings(Path::new("/etc/ld.so.conf")),
         by_program: rpath_folders(&root, &real),
     };
-    let preloaded = around.get_variable("LD_PRELOAD").unwrap_or_default();
+    let preloaded = environment.get_variable("LD_PRELOAD").unwrap_or_default();
     let preloaded = preloaded.to_string_lossy().into_owned();
     let preloaded = preloaded
         .split([' ', ':'])
@@ -62,16 +62,16 @@ pub fn find_libraries(
     let mut queue: VecDeque<RequiredLibrary> =
         preloaded.chain(wanted_libraries(&root, &real)).collect();
     while let Some(wanted_now) = queue.pop_front() {
-        if found.contains_key(&wanted_now.name) || found.len() >= LIBRARIES {
+        if libraries.contains_key(&wanted_now.name) || libraries.len() >= LIBRARIES {
             continue;
         }
         let library = loader.find_library(&wanted_now);
         if let Some(file) = &library.file {
             queue.extend(wanted_libraries(&library.elf, file));
         }
-        found.insert(wanted_now.name, library);
+        libraries.insert(wanted_now.name, library);
     }
-    found
+    libraries
 }
 
 /// Returns the required libraries of a file, with the folders to search.
@@ -119,18 +119,18 @@ struct LibraryLoader {
 }
 
 impl LibraryLoader {
-    fn find_library(&self, wanted: &RequiredLibrary) -> Library {
-        let name = &wanted.name;
+    fn find_library(&self, required: &RequiredLibrary) -> Library {
+        let name = &required.name;
         let candidates: Vec<PathBuf> = if name.contains('/') {
             vec![PathBuf::from(name)]
         } else {
             let ends = DEFAULT.iter().map(Path::new);
-            let folders = wanted
+            let folders = required
                 .first
                 .iter()
                 .chain(&self.by_program)
                 .chain(&self.by_variable)
-                .chain(&wanted.then)
+                .chain(&required.then)
                 .chain(&self.by_settings)
                 .map(PathBuf::as_path);
             folders

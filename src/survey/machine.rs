@@ -41,32 +41,32 @@ const FIELDS: [(&str, &[(&str, &str)]); 4] = [
 /// Limit of graphics cards.
 const CARDS: usize = 32;
 
-pub(super) fn survey_machine(all: &mut Survey) {
+pub(super) fn survey_machine(survey: &mut Survey) {
     for (name, file) in LINES {
-        all.set_if(name, read_trimmed(file));
+        survey.set_if(name, read_trimmed(file));
     }
     for (file, fields) in FIELDS {
         let text = fs::read_to_string(file).unwrap_or_default();
         for (name, prefix) in fields {
-            if all.get_fact(name).is_none() {
+            if survey.get_fact(name).is_none() {
                 let value = field_of(&text, prefix);
-                all.set_if(*name, value.map(|value| value.trim_matches('"').to_owned()));
+                survey.set_if(*name, value.map(|value| value.trim_matches('"').to_owned()));
             }
         }
     }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    all.set_fact("cpu.count", cpus.to_string());
-    all.set_if("kernel.thp", huge_pages());
+    survey.set_fact("cpu.count", cpus.to_string());
+    survey.set_if("kernel.thp", huge_pages());
     for (name, soft, hard) in limits::all_limits() {
         let value = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |n| n.to_string());
-        let both = format!("{}/{}", value(soft), value(hard));
-        all.set_fact(format!("limits.{name}"), both);
+        let limits = format!("{}/{}", value(soft), value(hard));
+        survey.set_fact(format!("limits.{name}"), limits);
     }
-    all.set_if("cgroup.memory.max", cgroup::memory_limit());
-    all.set_if("container", detect_container());
+    survey.set_if("cgroup.memory.max", cgroup::memory_limit());
+    survey.set_if("container", detect_container());
     let (user, group) = host::real_user();
-    all.set_fact("user", format!("{user}/{group}"));
-    add_graphics(all);
+    survey.set_fact("user", format!("{user}/{group}"));
+    add_graphics(survey);
 }
 
 fn read_trimmed(file: impl AsRef<Path>) -> Option<String> {
@@ -76,8 +76,8 @@ fn read_trimmed(file: impl AsRef<Path>) -> Option<String> {
 
 /// Returns the active setting, which is in brackets.
 fn huge_pages() -> Option<String> {
-    let all = read_trimmed("/sys/kernel/mm/transparent_hugepage/enabled")?;
-    let (chosen, _) = all.split_once('[')?.1.split_once(']')?;
+    let modes = read_trimmed("/sys/kernel/mm/transparent_hugepage/enabled")?;
+    let (chosen, _) = modes.split_once('[')?.1.split_once(']')?;
     Some(chosen.to_owned())
 }
 
@@ -109,7 +109,7 @@ pub(super) fn time_zone() -> Option<String> {
     name.or_else(|| read_trimmed("/etc/timezone"))
 }
 
-fn add_graphics(all: &mut Survey) {
+fn add_graphics(survey: &mut Survey) {
     let entries = fs::read_dir("/sys/class/drm").into_iter().flatten();
     let names = entries
         .flatten()
@@ -122,11 +122,15 @@ fn add_graphics(all: &mut Survey) {
     cards.sort();
     for card in cards.iter().take(CARDS) {
         let device = Path::new("/sys/class/drm").join(card).join("device");
-        let of = |file: &str| read_trimmed(device.join(file)).unwrap_or_default();
+        let read_attribute = |file: &str| read_trimmed(device.join(file)).unwrap_or_default();
         let driver = fs::read_link(device.join("driver"))
             .ok()
             .and_then(|link| link.file_name()?.to_str().map(str::to_owned));
-        let about = [of("vendor"), of("device"), driver.unwrap_or_default()];
-        all.set_fact(format!("gpu.{card}"), about.join(" ").trim());
+        let identity = [
+            read_attribute("vendor"),
+            read_attribute("device"),
+            driver.unwrap_or_default(),
+        ];
+        survey.set_fact(format!("gpu.{card}"), identity.join(" ").trim());
     }
 }

@@ -74,8 +74,8 @@ impl Default for CommandEnvironment<'_> {
 impl<'a> CommandEnvironment<'a> {
     /// Returns the environment of an actor.
     pub fn of_actor(plan: &'a Plan, actor: &'a ActorPlan) -> Self {
-        let all = plan.environment.iter();
-        let mut env: BTreeMap<&OsStr, &OsStr> = all
+        let variables = plan.environment.iter();
+        let mut env: BTreeMap<&OsStr, &OsStr> = variables
             .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
             .collect();
         for (name, value) in &actor.env {
@@ -99,8 +99,8 @@ impl<'a> CommandEnvironment<'a> {
     /// Returns the paths in a variable, which are separated by colons.
     fn list_paths(&self, name: &str) -> Vec<PathBuf> {
         let value = self.get_variable(name).unwrap_or_default();
-        let parts = std::env::split_paths(value).filter(|part| !part.as_os_str().is_empty());
-        parts.map(|part| self.cwd.join(part)).collect()
+        let folders = std::env::split_paths(value).filter(|folder| !folder.as_os_str().is_empty());
+        folders.map(|folder| self.cwd.join(folder)).collect()
     }
 
     /// Returns the file of a program name.
@@ -111,15 +111,15 @@ impl<'a> CommandEnvironment<'a> {
 
 /// Collects the facts about this machine, and about the main commands of a plan.
 pub fn survey_plan(plan: &Plan) -> Survey {
-    let mut all = Survey::default();
-    machine::survey_machine(&mut all);
+    let mut survey = Survey::default();
+    machine::survey_machine(&mut survey);
     let mains = || plan.variants.iter().flat_map(mains_of);
     let Some((_, first)) = mains().next() else {
-        return all;
+        return survey;
     };
-    place_of(&CommandEnvironment::of_actor(plan, first), &mut all);
+    place_of(&CommandEnvironment::of_actor(plan, first), &mut survey);
     if let Ok(ourselves) = std::env::current_exe() {
-        processor::survey_processors(plan, &ourselves, &mut all);
+        processor::survey_processors(plan, &ourselves, &mut survey);
     }
     for (name, actor) in mains().take(MAINS) {
         if let Some(container) = &actor.container {
@@ -128,32 +128,34 @@ pub fn survey_plan(plan: &Plan) -> Survey {
             } else {
                 name_of_variant("image", &name)
             };
-            all.set_fact(key, container.image.to_string());
+            survey.set_fact(key, container.image.to_string());
         }
     }
     // The files in an image cannot be read from here.
     let mains = || mains().filter(|(_, actor)| actor.container.is_none());
     // Most variants run the same program with other arguments.
-    let mut known: Vec<(CommandEnvironment, &[Text], Survey)> = Vec::new();
+    let mut surveyed: Vec<(CommandEnvironment, &[Text], Survey)> = Vec::new();
     for (name, actor) in mains().take(MAINS) {
-        let around = CommandEnvironment::of_actor(plan, actor);
-        let same = known
-            .iter()
-            .find(|(other, command, _)| *other == around && *command == actor.command);
+        let environment = CommandEnvironment::of_actor(plan, actor);
+        let same = surveyed.iter().find(|(other_environment, command, _)| {
+            *other_environment == environment && *command == actor.command
+        });
         let facts = match same {
             Some((_, _, facts)) => facts.clone(),
             None => {
-                let facts = command::survey_command(&around, &actor.command);
-                known.push((around, &actor.command, facts.clone()));
+                let facts = command::survey_command(&environment, &actor.command);
+                surveyed.push((environment, &actor.command, facts.clone()));
                 facts
             }
         };
-        match known.first() {
-            Some((_, _, first)) if known.len() > 1 => add_differing(&mut all, &name, first, &facts),
-            _ => all.0.extend(facts.0),
+        match surveyed.first() {
+            Some((_, _, first)) if surveyed.len() > 1 => {
+                add_differing(&mut survey, &name, first, &facts);
+            }
+            _ => survey.0.extend(facts.0),
         }
     }
-    all
+    survey
 }
 
 /// Limit of main commands that are examined.
@@ -178,16 +180,16 @@ fn main_name(variant: &VariantPlan, actor: &ActorPlan) -> String {
 }
 
 /// Adds the facts in which another command differs from the first, under its name.
-fn add_differing(all: &mut Survey, name: &str, first: &Survey, facts: &Survey) {
+fn add_differing(survey: &mut Survey, name: &str, first: &Survey, facts: &Survey) {
     let differing = facts
         .0
         .iter()
         .filter(|(key, value)| first.get_fact(key) != Some(value.as_str()));
     for (key, value) in differing {
-        all.set_fact(name_of_variant(key, name), value);
+        survey.set_fact(name_of_variant(key, name), value);
     }
     for key in first.0.keys().filter(|key| facts.get_fact(key).is_none()) {
-        all.set_fact(name_of_variant(key, name), ABSENT);
+        survey.set_fact(name_of_variant(key, name), ABSENT);
     }
 }
 
@@ -200,15 +202,15 @@ fn name_of_variant(key: &str, name: &str) -> String {
 }
 
 /// Adds language and time zone of the environment and the machine.
-fn place_of(around: &CommandEnvironment, all: &mut Survey) {
+fn place_of(environment: &CommandEnvironment, survey: &mut Survey) {
     let text = |value: &OsStr| value.to_string_lossy().into_owned();
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
-        .find_map(|name| around.get_variable(name));
-    all.set_if("locale", locale.map(text));
-    let zone = around
+        .find_map(|name| environment.get_variable(name));
+    survey.set_if("locale", locale.map(text));
+    let zone = environment
         .get_variable("TZ")
         .map(text)
         .or_else(machine::time_zone);
-    all.set_if("timezone", zone);
+    survey.set_if("timezone", zone);
 }

@@ -14,11 +14,15 @@ const LARGEST: u64 = 1 << 20;
 
 const RUNTIMES: [&str; 4] = ["bun", "deno", "node", "nodejs"];
 
-pub(super) fn survey_node(all: &mut Survey, chain: &[PathBuf], around: &CommandEnvironment<'_>) {
+pub(super) fn survey_node(
+    survey: &mut Survey,
+    chain: &[PathBuf],
+    environment: &CommandEnvironment<'_>,
+) {
     if !chain.iter().any(|file| is_one_of(file, &RUNTIMES)) {
         return;
     }
-    let mut folders = around
+    let mut folders = environment
         .cwd
         .ancestors()
         .map(|folder| folder.join("node_modules"));
@@ -26,7 +30,7 @@ pub(super) fn survey_node(all: &mut Survey, chain: &[PathBuf], around: &CommandE
         return;
     };
     for name in package_names(&modules) {
-        all.set_if(
+        survey.set_if(
             format!("node.{name}"),
             package_version(&modules.join(&name)),
         );
@@ -38,14 +42,14 @@ fn package_names(modules: &Path) -> Vec<String> {
     let names = names_in(modules, PACKAGES)
         .into_iter()
         .filter(|name| !name.starts_with('.'));
-    let all = names.flat_map(|name| {
+    let names_found = names.flat_map(|name| {
         if !name.starts_with('@') {
             return vec![name];
         }
         let scope = names_in(&modules.join(&name), PACKAGES).into_iter();
         scope.map(|inner| format!("{name}/{inner}")).collect()
     });
-    all.take(PACKAGES).collect()
+    names_found.take(PACKAGES).collect()
 }
 
 fn package_version(package: &Path) -> Option<String> {
@@ -54,7 +58,9 @@ fn package_version(package: &Path) -> Option<String> {
         version: Option<String>,
     }
     let file = package.join("package.json");
-    let size = fs::metadata(&file).ok()?.len();
-    let text = fs::read(&file).ok().filter(|_| size < LARGEST)?;
+    if fs::metadata(&file).ok()?.len() >= LARGEST {
+        return None;
+    }
+    let text = fs::read(&file).ok()?;
     serde_json::from_slice::<NodePackage>(&text).ok()?.version
 }

@@ -37,49 +37,52 @@ pub fn describe_processor() -> Option<String> {
 ///
 /// Commands without an emulator are examined with CPUID, too: `/proc/cpuinfo` has more flags than a
 /// program can read, and so would differ from all emulators.
-pub(super) fn survey_processors(plan: &Plan, ourselves: &Path, all: &mut Survey) {
-    let until = Instant::now() + PATIENCE;
-    let mut asked: BTreeMap<(PathBuf, Option<OsString>), Option<Processor>> = BTreeMap::new();
-    let mut known: Vec<(String, Option<Processor>)> = Vec::new();
+pub(super) fn survey_processors(plan: &Plan, ourselves: &Path, survey: &mut Survey) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut answers: BTreeMap<(PathBuf, Option<OsString>), Option<Processor>> = BTreeMap::new();
+    let mut processors: Vec<(String, Option<Processor>)> = Vec::new();
     let mut emulated = false;
     let mains = plan.variants.iter().flat_map(mains_of);
     for (name, main) in mains.take(MAINS) {
-        let around = CommandEnvironment::of_actor(plan, main);
-        let seen = match Emulator::find_in_command(&main.command) {
+        let environment = CommandEnvironment::of_actor(plan, main);
+        let processor = match Emulator::find_in_command(&main.command) {
             // The files in an image cannot be read from here, and may be for another architecture.
             _ if main.container.is_some() => None,
             None => processor::visible_processor(),
             // A script may start the emulator with other options than in the command line.
             Some(_) => {
-                let prefix = emulator_and_model(&around, &main.command);
-                let seen = prefix.and_then(|prefix| {
-                    let answer = asked.entry(prefix).or_insert_with_key(|(file, model)| {
-                        ask_emulator(file, model.as_ref(), ourselves, until)
+                let prefix = emulator_and_model(&environment, &main.command);
+                let processor = prefix.and_then(|prefix| {
+                    let answer = answers.entry(prefix).or_insert_with_key(|(file, model)| {
+                        ask_emulator(file, model.as_ref(), ourselves, deadline)
                     });
                     answer.clone()
                 });
-                emulated |= seen.is_some();
-                seen
+                emulated |= processor.is_some();
+                processor
             }
         };
-        known.push((name, seen));
+        processors.push((name, processor));
     }
-    for (name, seen) in known.into_iter().filter(|_| emulated) {
-        let Some(Processor { model, flags }) = seen else {
+    if !emulated {
+        return;
+    }
+    for (name, processor) in processors {
+        let Some(Processor { model, flags }) = processor else {
             continue;
         };
-        let key = |what| match name.as_str() {
-            "" => format!("cpu.emulated.{what}"),
-            name => name_of_variant(&format!("cpu.{what}"), name),
+        let key = |fact| match name.as_str() {
+            "" => format!("cpu.emulated.{fact}"),
+            name => name_of_variant(&format!("cpu.{fact}"), name),
         };
-        all.set_fact(key("model"), model);
-        all.set_fact(key("flags"), flags.join(" "));
+        survey.set_fact(key("model"), model);
+        survey.set_fact(key("flags"), flags.join(" "));
     }
 }
 
 /// Returns the file of the emulator that a command starts, and its option for the CPU model.
 fn emulator_and_model(
-    around: &CommandEnvironment<'_>,
+    environment: &CommandEnvironment<'_>,
     command: &[Text],
 ) -> Option<(PathBuf, Option<OsString>)> {
     let emulator = find_emulator(command)?;
@@ -87,17 +90,20 @@ fn emulator_and_model(
     if emulator.arch != consts::ARCH {
         return None;
     }
-    let before = &command[..emulator.at];
+    let words_before = &command[..emulator.at];
     let setting = |word: &'_ Text| -> Option<OsString> {
         let value = word.as_bytes().strip_prefix(b"QEMU_CPU=")?;
         Some(OsStr::from_bytes(value).to_owned())
     };
-    let told = emulator
+    let model = emulator
         .model
         .map(OsStr::to_owned)
-        .or_else(|| before.iter().rev().find_map(setting))
-        .or_else(|| around.get_variable("QEMU_CPU").map(OsStr::to_owned));
-    Some((around.find_program(command[emulator.at].as_os_str())?, told))
+        .or_else(|| words_before.iter().rev().find_map(setting))
+        .or_else(|| environment.get_variable("QEMU_CPU").map(OsStr::to_owned));
+    Some((
+        environment.find_program(command[emulator.at].as_os_str())?,
+        model,
+    ))
 }
 
 /// Runs this program under an emulator to read the CPU that it shows.
@@ -108,17 +114,17 @@ fn ask_emulator(
     emulator: &Path,
     model: Option<&OsString>,
     ourselves: &Path,
-    until: Instant,
+    deadline: Instant,
 ) -> Option<Processor> {
     let mut words: Vec<&OsStr> = Vec::new();
     if let Some(model) = model {
         words.extend([OsStr::new("-cpu"), model]);
     }
     words.extend([ourselves.as_os_str(), OsStr::new(COMMAND)]);
-    let said = tool::run_bare(emulator, &words, until, ANSWER).ok()?;
-    let flags = field_of(&said, "flags")?;
+    let output = tool::run_bare(emulator, &words, deadline, ANSWER).ok()?;
+    let flags = field_of(&output, "flags")?;
     Some(Processor {
-        model: field_of(&said, "model name")?,
+        model: field_of(&output, "model name")?,
         flags: flags.split_whitespace().map(str::to_owned).collect(),
     })
 }

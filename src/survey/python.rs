@@ -11,16 +11,20 @@ const NAMES: usize = 20_000;
 /// Limit of metadata files that are opened because their name lacks a version.
 const OPENED: usize = 100;
 
-pub(super) fn survey_python(all: &mut Survey, chain: &[PathBuf], around: &CommandEnvironment<'_>) {
+pub(super) fn survey_python(
+    survey: &mut Survey,
+    chain: &[PathBuf],
+    environment: &CommandEnvironment<'_>,
+) {
     let interpreter = chain
         .iter()
         .find(|file| is_one_of(file, &["python", "pypy"]) && !is_shim(file));
     let Some(home) = interpreter.and_then(|file| PythonInstallation::of_interpreter(file)) else {
         return;
     };
-    all.set_fact("python.version", &home.version);
-    let mut folders = around.list_paths("PYTHONPATH");
-    folders.extend(home.package_folders(around));
+    survey.set_fact("python.version", &home.version);
+    let mut folders = environment.list_paths("PYTHONPATH");
+    folders.extend(home.package_folders(environment));
     let mut opened = 0;
     for folder in folders {
         for name in names_in(&folder, NAMES) {
@@ -43,8 +47,8 @@ pub(super) fn survey_python(all: &mut Survey, chain: &[PathBuf], around: &Comman
             };
             let key = format!("python.{}", normalize_name(package));
             // Python imports a package from the first folder that contains it.
-            if all.get_fact(&key).is_none() {
-                all.set_fact(key, version);
+            if survey.get_fact(&key).is_none() {
+                survey.set_fact(key, version);
             }
         }
     }
@@ -188,20 +192,20 @@ fn is_shim(file: &Path) -> bool {
 }
 
 /// Returns the interpreter that such a script selects.
-pub(super) fn behind_shim(file: &Path, around: &CommandEnvironment<'_>) -> Option<PathBuf> {
+pub(super) fn behind_shim(file: &Path, environment: &CommandEnvironment<'_>) -> Option<PathBuf> {
     if !is_shim(file) {
         return None;
     }
     let root = file.parent()?.parent()?;
-    let chosen = around
+    let chosen = environment
         .get_variable("PYENV_VERSION")
         .map(|value| value.to_string_lossy().into_owned());
-    let here = || {
-        let mut folders = around.cwd.ancestors();
+    let real_path = || {
+        let mut folders = environment.cwd.ancestors();
         folders.find_map(|folder| fs::read_to_string(folder.join(".python-version")).ok())
     };
     let chosen = chosen
-        .or_else(here)
+        .or_else(real_path)
         .or_else(|| fs::read_to_string(root.join("version")).ok())?;
     let versions = chosen
         .split([':', '\n', ' '])

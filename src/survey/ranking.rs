@@ -128,5 +128,5 @@ const INSTRUCTIONS: [&str; 24] = [
 
 /// Returns whether programs use the instructions of this flag if the CPU has them.
 pub(super) fn is_used(flag: &str) -> bool {
-    INSTRUCTIONS.iter().any(|known| flag.starts_with(known))
+    INSTRUCTIONS.iter().any(|prefix| flag.starts_with(prefix))
 }

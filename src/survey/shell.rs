@@ -54,9 +54,9 @@ struct ShellScanner<'a> {
 impl ShellScanner<'_> {
     /// Reads the next token. Returns false at the end, and `None` for unsupported syntax.
     fn step_once(&mut self) -> Option<bool> {
-        for (operator, then) in [("&&", ShellOperator::And), ("||", ShellOperator::Or)] {
+        for (operator, next_operator) in [("&&", ShellOperator::And), ("||", ShellOperator::Or)] {
             if self.take_operator(operator) {
-                self.end_pipeline(then)?;
+                self.end_pipeline(next_operator)?;
                 return Some(true);
             }
         }
@@ -156,11 +156,14 @@ impl ShellScanner<'_> {
         Some(())
     }
 
-    fn end_pipeline(&mut self, then: ShellOperator) -> Option<()> {
+    fn end_pipeline(&mut self, next_operator: ShellOperator) -> Option<()> {
         self.end_command()?;
         let commands = std::mem::take(&mut self.commands);
         if !commands.is_empty() {
-            self.pipelines.push(Pipeline { commands, then });
+            self.pipelines.push(Pipeline {
+                commands,
+                then: next_operator,
+            });
         }
         Some(())
     }
@@ -168,12 +171,12 @@ impl ShellScanner<'_> {
 
 /// Returns the offset of the closing character, skipping nested quotes and substitutions.
 fn closing_offset(text: &str, close: char) -> Option<usize> {
-    let mut at = 0;
-    while let Some(c) = text[at..].chars().next() {
+    let mut position = 0;
+    while let Some(c) = text[position..].chars().next() {
         if c == close {
-            return Some(at);
+            return Some(position);
         }
-        let inside = at + c.len_utf8();
+        let inside = position + c.len_utf8();
         let nested = match c {
             '\\' => inside + text[inside..].chars().next()?.len_utf8(),
             '$' if text[inside..].starts_with('(') => {
@@ -186,7 +189,7 @@ fn closing_offset(text: &str, close: char) -> Option<usize> {
             '(' if close == ')' => inside + closing_offset(&text[inside..], ')')? + 1,
             _ => inside,
         };
-        at = nested;
+        position = nested;
     }
     None
 }

@@ -32,16 +32,16 @@ const MODEL: &str = "cpu.model";
 
 /// Returns the facts in which these variants differ, the most suspicious first.
 pub fn differing_facts(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<DifferingFact> {
-    let mut all = facts_of_variants(plan, survey, variants);
-    only_what_differs(&mut all);
-    let names = fact_names(&all).into_iter().filter_map(|key| {
+    let mut fact_maps = facts_of_variants(plan, survey, variants);
+    only_what_differs(&mut fact_maps);
+    let names = fact_names(&fact_maps).into_iter().filter_map(|key| {
         let value = |(id, facts): (&VariantId, &FactValues)| {
             (
                 plan.variant_plan(*id).name.clone(),
                 facts.get(&key).cloned(),
             )
         };
-        let values: BTreeMap<_, _> = variants.iter().zip(&all).map(value).collect();
+        let values: BTreeMap<_, _> = variants.iter().zip(&fact_maps).map(value).collect();
         let unlike: BTreeSet<&Option<String>> = values.values().collect();
         (unlike.len() > 1).then(|| DifferingFact {
             group: key.0,
@@ -59,27 +59,31 @@ pub fn partings_of_variants(
     variants: &[(VariantId, bool)],
 ) -> Vec<DistinguishingFact> {
     let ids: Vec<VariantId> = variants.iter().map(|(id, _)| *id).collect();
-    let mut all: Vec<FactValues> = facts_of_variants(plan, survey, &ids)
+    let mut fact_maps: Vec<FactValues> = facts_of_variants(plan, survey, &ids)
         .into_iter()
         .map(flags_apart)
         .collect();
-    for key in fact_names(&all) {
-        let unlike: BTreeSet<Option<&String>> = all.iter().map(|facts| facts.get(&key)).collect();
+    for key in fact_names(&fact_maps) {
+        let unlike: BTreeSet<Option<&String>> =
+            fact_maps.iter().map(|facts| facts.get(&key)).collect();
         // A fact that is different in every variant only identifies the variant, and so does the
         // name of a CPU.
-        let is_its_own = unlike.len() == all.len() && all.len() > 2;
+        let is_its_own = unlike.len() == fact_maps.len() && fact_maps.len() > 2;
         if is_its_own || key.1 == MODEL {
-            for facts in &mut all {
+            for facts in &mut fact_maps {
                 facts.remove(&key);
             }
         }
     }
     let failed = variants.iter().map(|(_, failed)| *failed);
-    distinguishing_facts_of(&all.into_iter().zip(failed).collect::<Vec<_>>())
+    distinguishing_facts_of(&fact_maps.into_iter().zip(failed).collect::<Vec<_>>())
 }
 
-fn fact_names(all: &[FactValues]) -> BTreeSet<(FactGroup, String)> {
-    all.iter().flat_map(|facts| facts.keys().cloned()).collect()
+fn fact_names(fact_maps: &[FactValues]) -> BTreeSet<(FactGroup, String)> {
+    fact_maps
+        .iter()
+        .flat_map(|facts| facts.keys().cloned())
+        .collect()
 }
 
 /// Returns the facts about each of these variants, except for facts that were varied on purpose.
@@ -94,14 +98,14 @@ fn facts_of_variants(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Ve
         .map(|variant| mains_of(variant).map(|(_, main)| &main.command).collect())
         .collect();
     let one_program = commands.len() < 2 && chosen().all(|variant| variant.edits.is_empty());
-    let mut all: Vec<FactValues> = chosen()
+    let mut fact_maps: Vec<FactValues> = chosen()
         .map(|variant| of_variant(variant, survey))
         .collect();
     // An unknown fact must not count as an absent one.
     let flags = (FactGroup::Processor, FLAGS.to_owned());
-    let all_answered = all.iter().all(|facts| facts.contains_key(&flags));
-    let all_found = all.iter().all(is_found);
-    for facts in &mut all {
+    let all_answered = fact_maps.iter().all(|facts| facts.contains_key(&flags));
+    let all_found = fact_maps.iter().all(is_found);
+    for facts in &mut fact_maps {
         facts.retain(|(group, name), _| match group {
             FactGroup::Program => {
                 one_program && !is_digest(name) && name.rsplit('.').next() != Some("path")
@@ -111,15 +115,15 @@ fn facts_of_variants(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Ve
             _ => false,
         });
     }
-    all
+    fact_maps
 }
 
 /// Returns whether the program could be examined: it is not in an image, and existed before
 /// `setup`.
 fn is_found(facts: &FactValues) -> bool {
-    let of = |name: &str| facts.get(&(FactGroup::Program, name.to_owned()));
+    let fact = |name: &str| facts.get(&(FactGroup::Program, name.to_owned()));
     let is_there = |path: &String| !path.ends_with(NOT_FOUND);
-    of("program.path").is_some_and(is_there) && of("program.launched.path").is_none_or(is_there)
+    fact("program.path").is_some_and(is_there) && fact("program.launched.path").is_none_or(is_there)
 }
 
 /// Returns the facts about the first main command of a variant.
@@ -134,22 +138,22 @@ fn of_variant(variant: &VariantPlan, survey: &Survey) -> FactValues {
 }
 
 /// Removes the CPU flags that all variants have.
-fn only_what_differs(all: &mut [FactValues]) {
+fn only_what_differs(fact_maps: &mut [FactValues]) {
     let key = (FactGroup::Processor, FLAGS.to_owned());
     let flags = |facts: &FactValues| -> BTreeSet<String> {
         let flags = facts.get(&key).map_or("", String::as_str);
         flags.split_whitespace().map(str::to_owned).collect()
     };
-    let sets: Vec<BTreeSet<String>> = all.iter().map(flags).collect();
+    let sets: Vec<BTreeSet<String>> = fact_maps.iter().map(flags).collect();
     let common = sets
         .iter()
         .cloned()
         .reduce(|a, b| &a & &b)
         .unwrap_or_default();
-    for (facts, flags) in all.iter_mut().zip(sets) {
+    for (facts, flags) in fact_maps.iter_mut().zip(sets) {
         if facts.contains_key(&key) {
-            let own: Vec<String> = (&flags - &common).into_iter().collect();
-            facts.insert(key.clone(), own.join(" "));
+            let own_flags: Vec<String> = (&flags - &common).into_iter().collect();
+            facts.insert(key.clone(), own_flags.join(" "));
         }
     }
 }

@@ -40,28 +40,28 @@ const FEEDING: [&str; 12] = [
 
 /// Returns warnings for readers of this plan's results, each with its level.
 pub fn plan_cautions(plan: &Plan) -> Vec<(NoteLevel, String)> {
-    let mut all = Vec::new();
+    let mut cautions = Vec::new();
     for (_, actor) in plan.variants.iter().flat_map(mains_of) {
-        all.extend(hides_exit_code(&actor.command).map(|text| (NoteLevel::Warning, text)));
-        all.extend(watching_tool(&actor.command).map(|text| (NoteLevel::Warning, text)));
+        cautions.extend(hides_exit_code(&actor.command).map(|text| (NoteLevel::Warning, text)));
+        cautions.extend(watching_tool(&actor.command).map(|text| (NoteLevel::Warning, text)));
     }
     let mut mains = plan.variants.iter().flat_map(mains_of);
     if plan.capture == CaptureMode::Trace && mains.any(|(_, main)| main.container.is_some()) {
         let text = "`--capture trace` cannot follow a program into a container, so crash locations are unknown; use `--capture on` for its cores";
-        all.push((NoteLevel::Warning, text.to_owned()));
+        cautions.push((NoteLevel::Warning, text.to_owned()));
     }
     for (_, actor) in plan.variants.iter().flat_map(mains_of) {
         for name in CommandEnvironment::of_actor(plan, actor).env.keys() {
             let name = name.to_string_lossy();
-            if let Some(what) = variable_effect(&name) {
+            if let Some(effect) = variable_effect(&name) {
                 let text =
-                    format!("{name} is set ({what}): failure rates apply to this setting only");
-                all.push((NoteLevel::Info, text));
+                    format!("{name} is set ({effect}): failure rates apply to this setting only");
+                cautions.push((NoteLevel::Info, text));
             }
         }
     }
     let mut once: Vec<(NoteLevel, String)> = Vec::new();
-    for caution in all {
+    for caution in cautions {
         if !once.contains(&caution) {
             once.push(caution);
         }
@@ -79,13 +79,13 @@ pub(super) struct ShellLine {
 
 /// Returns the command line that a command passes to a shell.
 pub(super) fn shell_line(command: &[Text]) -> Option<ShellLine> {
-    let is = |at: usize, names: &[&str]| {
-        let word = command.get(at).map(|word| Path::new(word.as_os_str()));
+    let has_name = |index: usize, names: &[&str]| {
+        let word = command.get(index).map(|word| Path::new(word.as_os_str()));
         word.is_some_and(|word| is_one_of(word, names))
     };
-    let wrapped = is(0, &LAUNCHERS) || is(0, &OBSERVERS);
+    let wrapped = has_name(0, &LAUNCHERS) || has_name(0, &OBSERVERS);
     let last = if wrapped { command.len() } else { 1 };
-    let shell = (0..last).find(|at| is(*at, &SHELLS))?;
+    let shell = (0..last).find(|index| has_name(*index, &SHELLS))?;
     let mut line = ShellLine::default();
     let mut has_line = false;
     let mut words = command[shell + 1..].iter().map(ToString::to_string);
@@ -109,21 +109,21 @@ pub(super) fn shell_line(command: &[Text]) -> Option<ShellLine> {
 fn hides_exit_code(command: &[Text]) -> Option<String> {
     let line = shell_line(command)?;
     let pipelines = outline_line(&line.text)?;
-    let sets = |wanted: &dyn Fn(&str) -> bool| {
+    let sets = |is_wanted: &dyn Fn(&str) -> bool| {
         let mut commands = pipelines.iter().flat_map(|pipeline| &pipeline.commands);
-        commands.any(|words| words[0] == "set" && words[1..].iter().any(|word| wanted(word)))
+        commands.any(|words| words[0] == "set" && words[1..].iter().any(|word| is_wanted(word)))
     };
     let pipefail = line.pipefail || sets(&|word| word == "pipefail");
     let short_e = |word: &str| word.starts_with('-') && word.contains('e');
     let strict = line.stops_at_failure || sets(&|word| word == "errexit" || short_e(word));
-    let (last, before) = pipelines.split_last()?;
+    let (last, earlier) = pipelines.split_last()?;
     if last.then == ShellOperator::Background {
         let name = last.commands.last()?.first()?;
         return Some(format!(
             "the shell does not wait for `{name} &`, so its exit code is lost; end the line with `wait $!`"
         ));
     }
-    if let Some(previous) = before.last()
+    if let Some(previous) = earlier.last()
         && is_tidy(last)
     {
         let (name, hidden) = (&last.commands[0][0], name_of(previous));
@@ -134,7 +134,7 @@ fn hides_exit_code(command: &[Text]) -> Option<String> {
                 ));
             }
             ShellOperator::Next | ShellOperator::Background
-                if !strict && before.iter().any(is_program) =>
+                if !strict && earlier.iter().any(is_program) =>
             {
                 return Some(format!(
                     "the exit code is that of `{name}`, the last command, so a crash before it goes unnoticed; use `PROGRAM; code=$?; {name} ...; exit $code`"
@@ -148,11 +148,13 @@ fn hides_exit_code(command: &[Text]) -> Option<String> {
         .iter()
         .rev()
         .enumerate()
-        .take_while(|(at, pipeline)| {
-            strict || *at == 0 || matches!(pipeline.then, ShellOperator::And | ShellOperator::Or)
+        .take_while(|(index, pipeline)| {
+            strict || *index == 0 || matches!(pipeline.then, ShellOperator::And | ShellOperator::Or)
         });
-    let piped = deciding.find(|(_, pipeline)| is_masking(pipeline));
-    let (_, piped) = piped.filter(|_| !pipefail)?;
+    if pipefail {
+        return None;
+    }
+    let (_, piped) = deciding.find(|(_, pipeline)| is_masking(pipeline))?;
     let (first, last) = (
         &piped.commands[0][0],
         &piped.commands[piped.commands.len() - 1][0],
@@ -174,7 +176,7 @@ fn is_tidy(pipeline: &Pipeline) -> bool {
     match (words[0].as_str(), words.get(1)) {
         ("exit", code) => code.is_some_and(|code| code == "0"),
         // `wait $!` returns the exit code of the process.
-        ("wait", which) => which.is_none(),
+        ("wait", job) => job.is_none(),
         // The command may print the exit code, but does not return it.
         (name, _) => TIDY.contains(&name),
     }
@@ -188,14 +190,14 @@ fn is_program(pipeline: &Pipeline) -> bool {
 /// Returns whether a command is more than preparation or cleanup.
 pub(super) fn runs_a_program(words: &[String]) -> bool {
     let name = words[0].as_str();
-    let known = TIDY.contains(&name) || PREPARING.contains(&name);
-    !known && !words.iter().all(|word| word.contains('='))
+    let is_known = TIDY.contains(&name) || PREPARING.contains(&name);
+    !is_known && !words.iter().all(|word| word.contains('='))
 }
 
 /// Returns whether a pipe hides the exit code of a program.
 fn is_masking(pipeline: &Pipeline) -> bool {
-    let (_, before) = pipeline.commands.split_last().expect("never empty");
-    before
+    let (_, earlier_commands) = pipeline.commands.split_last().expect("never empty");
+    earlier_commands
         .iter()
         .any(|words| !FEEDING.contains(&words[0].as_str()))
 }
@@ -216,14 +218,14 @@ fn watching_tool(command: &[Text]) -> Option<String> {
         name.to_string_lossy().into_owned()
     });
     let observer = |name: &String| OBSERVERS.contains(&name.as_str());
-    let found = direct.find(observer).or_else(|| {
+    let tool = direct.find(observer).or_else(|| {
         let pipelines = outline_line(&shell_line(command)?.text)?;
         let commands = pipelines.into_iter().flat_map(|pipeline| pipeline.commands);
         let mut names = commands.map(|mut words| words.swap_remove(0));
         names.find(observer)
     })?;
     Some(format!(
-        "`{found}` changes how often races happen; measure without it, and use `provoke replay RUN#TRIAL --wrap '{found} ...'` for a closer look"
+        "`{tool}` changes how often races happen; measure without it, and use `provoke replay RUN#TRIAL --wrap '{tool} ...'` for a closer look"
     ))
 }
 

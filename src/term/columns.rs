@@ -10,25 +10,31 @@ const GAP: &str = "  ";
 pub(super) struct Columns<const N: usize> {
     pub(super) widths: [usize; N],
     /// Number of columns that are aligned left, which are the first ones.
-    left: usize,
+    left_columns: usize,
 }
 
 impl<const N: usize> Columns<N> {
-    /// Makes each column as wide as its widest cell. The first `left` columns are aligned left, the others right.
-    pub(super) fn fit_to<'a>(rows: impl Iterator<Item = &'a [String; N]>, left: usize) -> Self {
+    /// Makes each column as wide as its widest cell. The first `left_columns` columns are aligned left, the others right.
+    pub(super) fn fit_to<'a>(
+        rows: impl Iterator<Item = &'a [String; N]>,
+        left_columns: usize,
+    ) -> Self {
         let mut widths = [0; N];
         for row in rows {
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = measure_text_width(cell).max(*width);
             }
         }
-        Self { widths, left }
+        Self {
+            widths,
+            left_columns,
+        }
     }
 
     /// Returns the width of a line.
     pub(super) fn line_width(&self) -> usize {
-        let shown = self.widths.iter().filter(|width| **width > 0);
-        let with_gaps: usize = shown.map(|width| width + GAP.len()).sum();
+        let shown_widths = self.widths.iter().filter(|width| **width > 0);
+        let with_gaps: usize = shown_widths.map(|width| width + GAP.len()).sum();
         with_gaps.saturating_sub(GAP.len())
     }
 
@@ -42,7 +48,7 @@ impl<const N: usize> Columns<N> {
         let padded = cells
             .filter(|(_, (_, width))| *width > 0)
             .map(|(column, (cell, width))| {
-                let side = if column < self.left {
+                let side = if column < self.left_columns {
                     Alignment::Left
                 } else {
                     Alignment::Right

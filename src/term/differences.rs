@@ -28,12 +28,12 @@ const NO_DIFFERENCE: &str =
 const SMALL: f64 = 0.05;
 
 /// Shows a comparison of two runs.
-pub fn format_differences(compared: &RunComparison, all: bool) -> String {
-    laid_out(compared, all, stdout_width())
+pub fn format_differences(compared: &RunComparison, show_all: bool) -> String {
+    laid_out(compared, show_all, stdout_width())
 }
 
 /// Formats the comparison for this width; without one, lines may have any length.
-fn laid_out(compared: &RunComparison, all: bool, width: Option<usize>) -> String {
+fn laid_out(compared: &RunComparison, show_all: bool, width: Option<usize>) -> String {
     let mut screen = Screen::new(width);
     let RunComparison { left, right, .. } = compared;
     let [first, second] = [left, right].map(|run| words::sanitize_line(&run.run));
@@ -67,7 +67,7 @@ fn laid_out(compared: &RunComparison, all: bool, width: Option<usize>) -> String
     let mut matters = compared
         .differences
         .iter()
-        .filter(|one| one.group != FactGroup::Trifle);
+        .filter(|difference| difference.group != FactGroup::Trifle);
     if matters.next().is_none() {
         screen.push_text(0, NO_DIFFERENCE);
     }
@@ -75,16 +75,16 @@ fn laid_out(compared: &RunComparison, all: bool, width: Option<usize>) -> String
     let names = compared
         .differences
         .iter()
-        .filter(|one| all || one.group != FactGroup::Trifle)
-        .map(|one| measure_text_width(&one.name))
+        .filter(|difference| show_all || difference.group != FactGroup::Trifle)
+        .map(|difference| measure_text_width(&difference.name))
         .max()
         .unwrap_or(0)
         .min(NAMES);
     for group in compared.differences.chunk_by(|a, b| a.group == b.group) {
-        if group[0].group == FactGroup::Trifle && !all {
+        if group[0].group == FactGroup::Trifle && !show_all {
             let names: Vec<String> = group
                 .iter()
-                .map(|one| words::sanitize_line(&one.name))
+                .map(|difference| words::sanitize_line(&difference.name))
                 .collect();
             let names = names.join(" ");
             let _ = writeln!(
@@ -96,14 +96,14 @@ fn laid_out(compared: &RunComparison, all: bool, width: Option<usize>) -> String
         }
         let columns = ColumnWidths::fit_to(group, names, width);
         let title = pad_str(group[0].group.title(), names + 2, Alignment::Left, None);
-        let left = pad_str(A, columns.left, Alignment::Left, None);
-        let _ = writeln!(out, "\n  {}  {left}  {B}", style(title).bold());
-        let shown = if all { group.len() } else { SHOWN };
-        for one in group.iter().take(shown) {
-            write_difference(&mut out, one, &columns);
+        let left_title = pad_str(A, columns.left_width, Alignment::Left, None);
+        let _ = writeln!(out, "\n  {}  {left_title}  {B}", style(title).bold());
+        let shown_count = if show_all { group.len() } else { SHOWN };
+        for difference in group.iter().take(shown_count) {
+            write_difference(&mut out, difference, &columns);
         }
-        if group.len() > shown {
-            let _ = writeln!(out, "    and {} more: --all", group.len() - shown);
+        if group.len() > shown_count {
+            let _ = writeln!(out, "    and {} more: --all", group.len() - shown_count);
         }
     }
     out
@@ -138,9 +138,9 @@ fn describe_significance(compared: &RunComparison) -> String {
             let p = words::p_value(p);
             format!("The failure rates do not differ significantly (Fisher's exact test: {p}).")
         }
-        (None, why) => {
-            let why = words::sanitize_line(why.as_deref().unwrap_or_default());
-            format!("The failure rates are not compared: {why}.")
+        (None, reason) => {
+            let safe_reason = words::sanitize_line(reason.as_deref().unwrap_or_default());
+            format!("The failure rates are not compared: {safe_reason}.")
         }
     }
 }
@@ -149,7 +149,7 @@ fn describe_significance(compared: &RunComparison) -> String {
 struct ColumnWidths {
     names: usize,
     /// Width of the first run's column; the second run's column has the rest.
-    left: usize,
+    left_width: usize,
     /// Width of the terminal; `None` if the width of lines is not limited.
     width: Option<usize>,
 }
@@ -158,13 +158,13 @@ impl ColumnWidths {
     fn fit_to(group: &[FactDifference], names: usize, width: Option<usize>) -> Self {
         let longest = group
             .iter()
-            .map(|one| measure_text_width(&format_cell(one.left.as_ref())))
+            .map(|difference| measure_text_width(&format_cell(difference.left.as_ref())))
             .max()
             .unwrap_or(0);
-        let most = width.map_or(LEFT, |width| width.saturating_sub(names + MARGINS) / 2);
+        let max = width.map_or(LEFT, |width| width.saturating_sub(names + MARGINS) / 2);
         Self {
             names,
-            left: longest.min(most.max(NARROWEST)),
+            left_width: longest.min(max.max(NARROWEST)),
             width,
         }
     }
@@ -179,8 +179,12 @@ fn format_cell(value: Option<&String>) -> String {
     }
 }
 
-fn write_difference(out: &mut String, one: &FactDifference, columns: &ColumnWidths) {
-    let ColumnWidths { names, left, width } = *columns;
+fn write_difference(out: &mut String, difference: &FactDifference, columns: &ColumnWidths) {
+    let ColumnWidths {
+        names,
+        left_width,
+        width,
+    } = *columns;
     let padded = |text: &str, to| {
         let text = match width {
             Some(_) => truncate_str(text, to, "…"),
@@ -188,9 +192,9 @@ fn write_difference(out: &mut String, one: &FactDifference, columns: &ColumnWidt
         };
         pad_str(&text, to, Alignment::Left, None).into_owned()
     };
-    let cut = |text: &str, before: usize| match width {
+    let cut = |text: &str, end: usize| match width {
         Some(width) => {
-            let room = width.saturating_sub(before).max(NARROWEST);
+            let room = width.saturating_sub(end).max(NARROWEST);
             truncate_str(text, room, "…").into_owned()
         }
         None => text.to_owned(),
@@ -198,11 +202,14 @@ fn write_difference(out: &mut String, one: &FactDifference, columns: &ColumnWidt
     let _ = writeln!(
         out,
         "    {}  {}  {}",
-        padded(&words::sanitize_line(&one.name), names),
-        padded(&format_cell(one.left.as_ref()), left),
-        cut(&format_cell(one.right.as_ref()), names + left + MARGINS),
+        padded(&words::sanitize_line(&difference.name), names),
+        padded(&format_cell(difference.left.as_ref()), left_width),
+        cut(
+            &format_cell(difference.right.as_ref()),
+            names + left_width + MARGINS
+        ),
     );
-    if let Some(note) = &one.note {
+    if let Some(note) = &difference.note {
         let note = cut(&words::sanitize_line(note), 6);
         let _ = writeln!(out, "      {}", style(note).dim());
     }

@@ -12,8 +12,8 @@ pub fn format_distinguishing_facts(parted: &RunsWithDistinguishingFacts) -> Stri
     let mut out = String::new();
     write_run_table(&mut out, &parted.runs);
     let failing = parted.runs.iter().filter(|run| run.failures > 0).count();
-    let others = parted.runs.len() - failing;
-    if failing == 0 || others == 0 {
+    let passing = parted.runs.len() - failing;
+    if failing == 0 || passing == 0 {
         let which = if failing == 0 { "none" } else { "all" };
         let _ = writeln!(
             out,
@@ -35,7 +35,7 @@ pub fn format_distinguishing_facts(parted: &RunsWithDistinguishingFacts) -> Stri
             let _ = writeln!(out, "      {}", style(words::sanitize_line(note)).dim());
         }
     }
-    let odds = describe_odds("run", failing as u64, others as u64);
+    let odds = describe_odds("run", failing as u64, passing as u64);
     let _ = writeln!(out, "  {odds}");
     out
 }

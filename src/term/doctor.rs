@@ -17,7 +17,7 @@ fn laid_out(checkup: &DoctorReport, width: Option<usize>) -> String {
     let mut screen = Screen::new(width);
     screen.push_text(0, &style("This machine can").bold().to_string());
     let can = checkup.can;
-    for (it, what) in [
+    for (count, message) in [
         (can.cores, "capture cores of crashes, with stacks"),
         (can.stacks_of_hangs, "capture stacks of hung processes"),
         (
@@ -28,14 +28,14 @@ fn laid_out(checkup: &DoctorReport, width: Option<usize>) -> String {
         (can.holds, "hold threads, for `provoke hunt`"),
     ] {
         // Colour repeats what the text says.
-        let mark = if it {
+        let mark = if count {
             style("yes").green()
         } else {
             style("no ").red().bold()
         };
-        screen.push_text(2, &format!("{mark}  {what}"));
+        screen.push_text(2, &format!("{mark}  {message}"));
     }
-    for (state, one, many) in [
+    for (state, singular, many) in [
         (
             CheckState::Bad,
             "check failed: evidence is lost",
@@ -49,7 +49,7 @@ fn laid_out(checkup: &DoctorReport, width: Option<usize>) -> String {
         (CheckState::Ok, "check passed", "checks passed"),
     ] {
         let checks = || checkup.checks.iter().filter(|check| check.state == state);
-        let title = words::plural_of(checks().count() as u64, one, many);
+        let title = words::plural_of(checks().count() as u64, singular, many);
         let title = match state {
             CheckState::Ok => style(title).green(),
             CheckState::Better => style(title).yellow(),
@@ -67,9 +67,13 @@ fn laid_out(checkup: &DoctorReport, width: Option<usize>) -> String {
 }
 
 fn write_check(screen: &mut Screen, check: &CheckResult) {
-    let seen = words::sanitize_line(&check.seen);
+    let observed = words::sanitize_line(&check.seen);
     let name_width = NAMES - 4;
-    screen.push_hanging_text(2, NAMES, &format!("{:<name_width$}  {seen}", check.name));
+    screen.push_hanging_text(
+        2,
+        NAMES,
+        &format!("{:<name_width$}  {observed}", check.name),
+    );
     for line in check.fix.iter().flat_map(|fix| fix_lines(fix)) {
         screen.push_row(&format!("{}{line}", " ".repeat(NAMES)));
     }
@@ -80,7 +84,7 @@ fn fix_lines(fix: &str) -> Vec<String> {
     let fix = words::sanitize_line(fix);
     let mut lines = Vec::new();
     for part in fix.split("; ") {
-        let (about, command) = match part.rsplit_once(": ") {
+        let (purpose, command) = match part.rsplit_once(": ") {
             Some((about, command)) => (Some(about), command),
             None => (None, part),
         };
@@ -88,7 +92,7 @@ fn fix_lines(fix: &str) -> Vec<String> {
             .strip_prefix('`')
             .and_then(|rest| rest.strip_suffix('`'))
             .unwrap_or(command);
-        match about {
+        match purpose {
             Some(about) => {
                 lines.extend([format!("{about}:"), format!("  {}", style(command).bold())]);
             }

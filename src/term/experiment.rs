@@ -180,11 +180,11 @@ fn announce_start(state: &State) {
     for line in report::lines_before_start(state) {
         print_message(&format!("  {line}"));
     }
-    let only = &state.plan.rules.only;
-    if !only.is_empty() && state.plan.question.is_rate() {
-        let only: Vec<String> = only.iter().map(ToString::to_string).collect();
-        let only = only.join(", ");
-        let text = format!("counting only {only}; other failures are counted separately");
+    let filters = &state.plan.rules.only;
+    if !filters.is_empty() && state.plan.question.is_rate() {
+        let names: Vec<String> = filters.iter().map(ToString::to_string).collect();
+        let names_text = names.join(", ");
+        let text = format!("counting only {names_text}; other failures are counted separately");
         print_message(&format!("  {text}"));
     }
     let stop = &state.plan.stop;
@@ -205,10 +205,10 @@ fn announce_start(state: &State) {
 
 /// Returns the path of a file of a result, or the command that uses it.
 fn describe_file(file: &ResultFile) -> SuggestedCommand {
-    let shown = |path: &Path| relative_to_cwd(path).to_safe().to_string();
+    let short_path = |path: &Path| relative_to_cwd(path).to_safe().to_string();
     let typed = |path: &Path| shell_word(relative_to_cwd(path).as_os_str()).into_string();
     match file {
-        ResultFile::Log(path) => SuggestedCommand::new("log of the search", shown(path))
+        ResultFile::Log(path) => SuggestedCommand::new("log of the search", short_path(path))
             .with_remark("edit it, and continue with --log FILE"),
         ResultFile::SmallestLoad(path) => SuggestedCommand::new(
             "send the smallest load",
@@ -220,7 +220,7 @@ fn describe_file(file: &ResultFile) -> SuggestedCommand {
         ),
         ResultFile::Reduced(path) => SuggestedCommand::new("reduced", path.to_safe().to_string()),
         ResultFile::UnneededFiles(path) => {
-            SuggestedCommand::new("files that are not needed", shown(path))
+            SuggestedCommand::new("files that are not needed", short_path(path))
         }
         ResultFile::Removed(count) => {
             let count = words::format_count(*count, "file");

@@ -41,11 +41,11 @@ pub(super) struct LiveDisplay {
     /// The running trials: their starting times, and their variants if there are several.
     running: BTreeMap<TrialId, (Instant, Option<VariantId>)>,
     /// The running trials that hold threads.
-    held: BTreeSet<TrialId>,
+    held_trials: BTreeSet<TrialId>,
     /// Working time before this process, for a resumed run.
     worked_before: Duration,
     /// Describes the progress within the running trials.
-    within: Option<Box<dyn Fn() -> String>>,
+    trial_status: Option<Box<dyn Fn() -> String>>,
     /// Returns the responses per second of a service under load, once they are known.
     rate: Option<Box<dyn Fn() -> Option<f64>>>,
 }
@@ -85,18 +85,21 @@ impl LiveDisplay {
             shown: BTreeMap::new(),
             is_early_end_told: false,
             hinted: false,
-            held: BTreeSet::new(),
+            held_trials: BTreeSet::new(),
             running: BTreeMap::new(),
             worked_before: Duration::ZERO,
-            within: None,
+            trial_status: None,
             rate: None,
         }
     }
 
     /// Adds the progress within trials, if it is available.
     #[must_use]
-    pub(super) fn with_trial_status(mut self, within: Option<Box<dyn Fn() -> String>>) -> Self {
-        self.within = within;
+    pub(super) fn with_trial_status(
+        mut self,
+        trial_status: Option<Box<dyn Fn() -> String>>,
+    ) -> Self {
+        self.trial_status = trial_status;
         self
     }
 
@@ -158,21 +161,23 @@ impl LiveDisplay {
         state: &State,
         id: TrialId,
         of: &str,
-        seen: &Observation,
+        observation: &Observation,
         outcome: &Outcome,
     ) {
-        let time = words::format_seconds(seen.elapsed.as_secs_f64());
+        let time = words::format_seconds(observation.elapsed.as_secs_f64());
         let text = match outcome {
             Outcome::Fail(failure) => {
-                let (name, about) = describe_failure(failure);
-                format!("{} {about}", style(name).red().bold())
+                let (name, label) = describe_failure(failure);
+                format!("{} {label}", style(name).red().bold())
             }
             Outcome::Other(failure) => {
-                let (name, about) = describe_failure(failure);
-                format!("{} {about} (not the bug looked for)", style(name).yellow())
+                let (name, label) = describe_failure(failure);
+                format!("{} {label} (not the bug looked for)", style(name).yellow())
             }
             Outcome::Void(InconclusiveReason::Interrupted) => return,
-            Outcome::Void(void) => format!("{}{}", style(void).dim(), inconclusive_reason(seen)),
+            Outcome::Void(void) => {
+                format!("{}{}", style(void).dim(), inconclusive_reason(observation))
+            }
             Outcome::Pass if self.every_trial => style("ok").green().to_string(),
             Outcome::Pass => return,
         };
@@ -182,9 +187,9 @@ impl LiveDisplay {
                 Outcome::Void(void) => void.to_string(),
                 Outcome::Pass => String::new(),
             };
-            let shown = self.shown.entry(name.clone()).or_default();
-            *shown += 1;
-            let shown = *shown;
+            let times_shown = self.shown.entry(name.clone()).or_default();
+            *times_shown += 1;
+            let shown = *times_shown;
             if shown == SHOWN_PER_KIND + 1 {
                 self.print_line(&format!(
                     "  ...    {name}: further trials are counted, but not listed"
@@ -194,7 +199,7 @@ impl LiveDisplay {
                 return;
             }
         }
-        let words = seen
+        let words = observation
             .actors
             .iter()
             .map(|actor| actor.telling.as_deref().unwrap_or(&actor.last_words))
@@ -205,22 +210,23 @@ impl LiveDisplay {
                 .to_string()
         });
         let head = format!("  {:<6} {of}", id.to_string());
-        let columns = Term::stderr()
-            .size_checked()
-            .map(|(_, columns)| columns)
-            .filter(|_| self.bar.is_some())
-            .map(usize::from);
+        let columns = if self.bar.is_some() {
+            let size = Term::stderr().size_checked();
+            size.map(|(_, columns)| usize::from(columns))
+        } else {
+            None
+        };
         self.print_line(&fit_trial_line(&head, &text, &time, &words, columns));
         if !self.is_early_end_told
-            && let Some(text) = words::early_end(seen)
+            && let Some(text) = words::early_end(observation)
         {
             self.is_early_end_told = true;
             self.print_line(&format!("         {text}"));
         }
-        if let Some(killer) = oracle::describe_killer(seen, &state.plan.limits) {
+        if let Some(killer) = oracle::describe_killer(observation, &state.plan.limits) {
             self.print_line(&format!("         killed by: {killer}"));
         }
-        for leaked in seen.residue.leaked.iter().take(3) {
+        for leaked in observation.residue.leaked.iter().take(3) {
             let command: Vec<String> = leaked.command.iter().map(ToString::to_string).collect();
             self.print_line(&format!(
                 "         left behind: pid {}, {}, {} KiB: {}",
@@ -230,7 +236,7 @@ impl LiveDisplay {
                 words::sanitize_line(&command.join(" ")),
             ));
         }
-        for object in seen.residue.objects.iter().take(3) {
+        for object in observation.residue.objects.iter().take(3) {
             let object = words::sanitize_line(&object.to_string());
             self.print_line(&format!("         left behind: {object}"));
         }
@@ -239,14 +245,14 @@ impl LiveDisplay {
     /// Prints once that a setting may shorten the search, when its rate is known.
     fn print_hint(&mut self, state: &State) {
         let reduces = state.plan.question.as_reduce().is_some();
-        let left = questions::of_plan(&state.plan).expected_trials_left(state);
-        let begun = !reduces || left.is_some();
+        let remaining = questions::of_plan(&state.plan).expected_trials_left(state);
+        let begun = !reduces || remaining.is_some();
         let reproduced = questions::reproduction_progress(state) == ReproductionProgress::Yes;
         if self.hinted || !reproduced || !begun {
             return;
         }
         self.hinted = true;
-        if reduces && let Some(trials) = left {
+        if reduces && let Some(trials) = remaining {
             let trials = words::format_count(trials, "more trial");
             let time = self.estimate_remaining_seconds(state, state.completed_trials());
             let time = time.map_or(String::new(), |time| {
@@ -261,9 +267,9 @@ impl LiveDisplay {
 
     fn status_line(&self, state: &State) -> String {
         if state.capturing {
-            let (caught, wanted) = CapturePolicy::caught_and_wanted(state);
+            let (caught, wanted_crashes) = CapturePolicy::caught_and_wanted(state);
             return format!(
-                "collecting stacks: {caught} of {wanted} (extra trials, not counted; Ctrl-C skips)"
+                "collecting stacks: {caught} of {wanted_crashes} (extra trials, not counted; Ctrl-C skips)"
             );
         }
         let completed = state.completed_trials();
@@ -272,9 +278,9 @@ impl LiveDisplay {
             *counts.entry(kind.name()).or_default() += count;
         }
         let failed: u64 = counts.values().sum();
-        let left = questions::policy_of_plan(&state.plan).remaining_trials(state);
-        let ran = match left {
-            Some(left) => format!("{completed} of {} trials", completed + left),
+        let remaining = questions::policy_of_plan(&state.plan).remaining_trials(state);
+        let ran = match remaining {
+            Some(remaining) => format!("{completed} of {} trials", completed + remaining),
             None => words::format_count(completed, "trial"),
         };
         let question = &state.plan.question;
@@ -308,15 +314,16 @@ impl LiveDisplay {
         }
         let late = self.slow_trial(completed);
         parts.extend(late.map(|(trial, time)| format!("{trial} takes {}", in_seconds(time))));
-        parts.push(self.describe_time(state, completed, left.filter(|_| late.is_none())));
+        let time_left = if late.is_none() { remaining } else { None };
+        parts.push(self.describe_time(state, completed, time_left));
         // Last, because a narrow terminal cuts it off.
-        parts.extend(self.within.as_ref().map(|say| {
-            let of = self
+        parts.extend(self.trial_status.as_ref().map(|say| {
+            let variant_name = self
                 .running
                 .values()
                 .find_map(|(_, variant)| *variant)
                 .map(|id| &state.plan.variant_plan(id).name);
-            of.map_or_else(&say, |name| {
+            variant_name.map_or_else(&say, |name| {
                 format!("{}: {}", words::sanitize_line(name), say())
             })
         }));
@@ -328,36 +335,37 @@ impl LiveDisplay {
         let fresh = completed.saturating_sub(self.completed_before.unwrap_or(0));
         let until_last = self.last_end.duration_since(self.began);
         let usual = until_last.checked_div(u32::try_from(fresh).ok()?)?;
-        let oldest = self.running.iter().min_by_key(|(_, (since, _))| *since);
-        let (trial, since) = oldest.map(|(trial, (since, _))| (*trial, since.elapsed()))?;
-        (since > LATE.max(usual * LATE_TIMES)).then_some((trial, since))
+        let oldest = self.running.iter().min_by_key(|(_, (started, _))| *started);
+        let (trial, elapsed) = oldest.map(|(trial, (started, _))| (*trial, started.elapsed()))?;
+        (elapsed > LATE.max(usual * LATE_TIMES)).then_some((trial, elapsed))
     }
 
     /// Returns the approximate number of seconds until the end of a search.
     fn estimate_remaining_seconds(&self, state: &State, completed: u64) -> Option<f64> {
         let fresh = completed.checked_sub(self.completed_before.unwrap_or(0));
         let fresh = fresh.filter(|fresh| *fresh > 0 && state.undecided_raise().is_none())?;
-        let each = self.began.elapsed().as_secs_f64() / real(fresh);
-        Some(each * real(questions::of_plan(&state.plan).expected_trials_left(state)?))
+        let seconds_per_trial = self.began.elapsed().as_secs_f64() / real(fresh);
+        Some(seconds_per_trial * real(questions::of_plan(&state.plan).expected_trials_left(state)?))
     }
 
-    fn describe_time(&self, state: &State, completed: u64, left: Option<u64>) -> String {
+    fn describe_time(&self, state: &State, completed: u64, remaining: Option<u64>) -> String {
         let elapsed = self.began.elapsed();
         let spent = in_seconds(elapsed);
         let fresh = completed.saturating_sub(self.completed_before.unwrap_or(0));
-        match (left, state.plan.stop.time_budget()) {
-            (Some(left), _) if fresh > 0 && left > 0 => {
-                let left = elapsed.as_secs_f64() * real(left) / real(fresh);
+        match (remaining, state.plan.stop.time_budget()) {
+            (Some(remaining), _) if fresh > 0 && remaining > 0 => {
+                let left = elapsed.as_secs_f64() * real(remaining) / real(fresh);
                 format!("{spent}, {} left", words::format_seconds(left))
             }
-            (None, Some(most)) => {
+            (None, Some(time_limit)) => {
                 let spent = elapsed + self.worked_before;
-                format!("{} of {}", in_seconds(spent), in_seconds(most))
+                format!("{} of {}", in_seconds(spent), in_seconds(time_limit))
             }
             (None, None) if self.slow_trial(completed).is_none() => {
                 let left = self.estimate_remaining_seconds(state, completed);
-                let left = left.map(|left| format!(", {} left", words::format_seconds(left)));
-                spent + &left.unwrap_or_default()
+                let left_text =
+                    left.map(|remaining| format!(", {} left", words::format_seconds(remaining)));
+                spent + &left_text.unwrap_or_default()
             }
             _ => spent,
         }
@@ -390,8 +398,8 @@ fn fit_trial_line(
     let Some(columns) = columns else {
         return format!("{head}{text}  {time}{words}");
     };
-    let used = measure_text_width(head) + 2 + measure_text_width(time);
-    let text = truncate_str(text, columns.saturating_sub(used).max(SHORTEST), "…");
+    let used_width = measure_text_width(head) + 2 + measure_text_width(time);
+    let text = truncate_str(text, columns.saturating_sub(used_width).max(SHORTEST), "…");
     let line = format!("{head}{text}  {time}");
     if measure_text_width(&line) + SHORTEST > columns {
         line
@@ -422,32 +430,32 @@ impl EventSink for LiveDisplay {
                 let variant = is_one_of.then_some(trial.variant);
                 self.running.insert(trial.id, (Instant::now(), variant));
                 if trial.explores {
-                    self.held.insert(trial.id);
+                    self.held_trials.insert(trial.id);
                 }
             }
             Event::TrialFinished {
                 trial,
-                seen,
+                seen: observation,
                 outcome,
                 ..
             } => {
                 self.last_end = Instant::now();
                 let variant = self.running.remove(trial).and_then(|(_, variant)| variant);
-                let held = if self.held.remove(trial) {
+                let held_text = if self.held_trials.remove(trial) {
                     "held  "
                 } else {
                     ""
                 };
-                let of = variant.map_or(held.to_owned(), |of| {
-                    let name = words::sanitize_line(&state.plan.variant_plan(of).display_label());
+                let of = variant.map_or(held_text.to_owned(), |id| {
+                    let name = words::sanitize_line(&state.plan.variant_plan(id).display_label());
                     format!("{}  ", style(name).bold())
                 });
                 if !state.capturing || self.every_trial {
-                    self.trial_ended(state, *trial, &of, seen, outcome);
+                    self.trial_ended(state, *trial, &of, observation, outcome);
                 }
                 self.print_hint(state);
                 if self.rate.is_some() && *outcome == Outcome::Pass {
-                    self.print_forecast(state, LoadMeasurements::ServiceRun(seen.elapsed));
+                    self.print_forecast(state, LoadMeasurements::ServiceRun(observation.elapsed));
                 }
             }
             Event::SettingChosen(_) => {
@@ -462,7 +470,7 @@ impl EventSink for LiveDisplay {
             } if state
                 .notes
                 .iter()
-                .any(|(known, times)| known == text && *times > 1) => {}
+                .any(|(shown_text, times)| shown_text == text && *times > 1) => {}
             Event::Note { level, text } => {
                 let text = words::sanitize_line(text);
                 match level {
@@ -515,27 +523,30 @@ fn describe_failure(failure: &Failure) -> (String, String) {
         );
     }
     let label = failure.kind.evidence_label();
-    let about = label.map_or_else(String::new, |label| format!("({label})"));
-    (failure.kind.name(), about)
+    let label_text = label.map_or_else(String::new, |label| format!("({label})"));
+    (failure.kind.name(), label_text)
 }
 
 /// Returns why a trial is inconclusive.
-fn inconclusive_reason(seen: &Observation) -> String {
+fn inconclusive_reason(observation: &Observation) -> String {
     use crate::model::Ending;
-    let not_started = seen.actors.iter().find_map(|actor| match &actor.ending {
-        Ending::NotStarted(why) => Some(why.clone()),
-        _ => None,
-    });
-    let unprepared = seen
+    let not_started = observation
+        .actors
+        .iter()
+        .find_map(|actor| match &actor.ending {
+            Ending::NotStarted(reason) => Some(reason.clone()),
+            _ => None,
+        });
+    let unprepared = observation
         .prepare
         .as_ref()
         .map(|hook| hook.output.trim().to_owned());
-    let why = not_started
+    let reason = not_started
         .or(unprepared)
-        .or_else(|| seen.lost.clone())
-        .or_else(|| seen.not_ready())
+        .or_else(|| observation.lost.clone())
+        .or_else(|| observation.not_ready())
         .unwrap_or_default();
-    let last = why.lines().last().unwrap_or_default();
+    let last = reason.lines().last().unwrap_or_default();
     if last.is_empty() {
         String::new()
     } else {

@@ -16,28 +16,28 @@ const ERRORS: usize = 3;
 pub(super) fn watch_progress(live: Arc<LoadProgress>) -> Box<dyn Fn() -> String> {
     let last = Cell::new((Instant::now(), 0_u64, 0.0));
     Box::new(move || {
-        let of = |what: &AtomicU64| what.load(Ordering::Relaxed);
+        let load_count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let stage = match live.current_stage() {
             LoadStage::Starting => return "starting".to_owned(),
             LoadStage::WarmUp => "warm-up",
             LoadStage::Loading => "load",
             LoadStage::Settling | LoadStage::Over => return "quiet time".to_owned(),
         };
-        let (then, before, rate) = last.get();
-        let (now, served) = (Instant::now(), of(&live.served));
-        let seconds = now.duration_since(then).as_secs_f64();
+        let (last_time, last_served, rate) = last.get();
+        let (now, served) = (Instant::now(), load_count(&live.served));
+        let seconds = now.duration_since(last_time).as_secs_f64();
         // A rate over a shorter time fluctuates too much.
         let rate = if seconds > 0.5 {
-            let rate = real(served.saturating_sub(before)) / seconds;
+            let rate = real(served.saturating_sub(last_served)) / seconds;
             last.set((now, served, rate));
             rate
         } else {
             rate
         };
-        let latency = words::format_seconds(real(of(&live.latency_us)) / 1e6);
+        let latency = words::format_seconds(real(load_count(&live.latency_us)) / 1e6);
         format!(
             "{stage} {rate:.0}/s, {} in flight, {latency}, {} so far",
-            of(&live.in_flight),
+            load_count(&live.in_flight),
             describe_errors(&live.frequent_errors()),
         )
     })
@@ -54,32 +54,32 @@ pub(super) fn watch_rate(live: Arc<LoadProgress>) -> Box<dyn Fn() -> Option<f64>
             return None;
         }
         let served = live.served.load(Ordering::Relaxed);
-        let Some((since, before)) = began.get() else {
+        let Some((since, served_before)) = began.get() else {
             began.set(Some((Instant::now(), served)));
             return None;
         };
         let elapsed = since.elapsed();
-        let measured = real(served.saturating_sub(before)) / elapsed.as_secs_f64();
+        let measured = real(served.saturating_sub(served_before)) / elapsed.as_secs_f64();
         (elapsed >= MEASURED).then_some(measured)
     })
 }
 
 /// Lists the errors by kind, the most frequent first.
-fn describe_errors(all: &[(String, u64)]) -> String {
-    let sum = all.iter().map(|(_, count)| count).sum();
+fn describe_errors(errors: &[(String, u64)]) -> String {
+    let sum = errors.iter().map(|(_, count)| count).sum();
     let sum = words::format_count(sum, "error");
-    if all.is_empty() {
+    if errors.is_empty() {
         return sum;
     }
-    let mut shown: Vec<String> = all
+    let mut shown_errors: Vec<String> = errors
         .iter()
         .take(ERRORS)
         .map(|(name, count)| format!("{count} {}", words::sanitize_line(name)))
         .collect();
-    if all.len() > ERRORS {
-        shown.push("others".to_owned());
+    if errors.len() > ERRORS {
+        shown_errors.push("others".to_owned());
     }
-    format!("{sum} ({})", shown.join(", "))
+    format!("{sum} ({})", shown_errors.join(", "))
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ pub fn format_replay(
 ) -> String {
     let mut screen = Screen::on_stdout();
     screen.push_text(0, &result.sentence);
-    for other in &result.others {
-        screen.push_text(2, other);
+    for title in &result.others {
+        screen.push_text(2, title);
     }
     if let Some(rate) = &result.rate {
         screen.push_text(0, rate);
@@ -38,12 +38,12 @@ fn suggest_next(
         )),
         (ReplayEnding::Inconclusive, None) => None,
         (_, limits) => {
-            let more = limits.map_or(String::new(), |limits| {
+            let limits_text = limits.map_or(String::new(), |limits| {
                 format!(" -n {}", limits.trials.saturating_mul(10))
             });
             Some(SuggestedCommand::new(
                 "until it fails",
-                format!("{command} --until-fail{more}"),
+                format!("{command} --until-fail{limits_text}"),
             ))
         }
     }

@@ -79,14 +79,14 @@ fn format_run_table(runs: &[StoredRun], width: usize) -> String {
         (measure_text_width(program) + cut).min(PROGRAM)
     };
     let programs = cells.iter().map(program).max().unwrap_or(0);
-    for (column, least) in CUT {
-        let least = match column {
-            COMMAND if least > 4 => programs.max(least),
-            _ => least,
+    for (column, min_width) in CUT {
+        let min = match column {
+            COMMAND if min_width > 4 => programs.max(min_width),
+            _ => min_width,
         };
         let excess = columns.line_width().saturating_sub(width);
         let cut = &mut columns.widths[column];
-        *cut = (*cut).min(cut.saturating_sub(excess).max(least));
+        *cut = (*cut).min(cut.saturating_sub(excess).max(min));
     }
     let line = |cells: &[String; 6], colour: &dyn Fn(usize, String) -> String| {
         let line = columns.coloured_line(cells, colour);
@@ -106,7 +106,7 @@ fn format_run_table(runs: &[StoredRun], width: usize) -> String {
 
 fn run_cells(run: &StoredRun) -> [String; 6] {
     let reference = words::sanitize_line(&run.reference);
-    let [asked, result, crash, command] = match &run.listing {
+    let [question, result, crash, command] = match &run.listing {
         None => ["", "cannot be read", "", ""].map(str::to_owned),
         Some(listing) => [
             listing.asked,
@@ -116,7 +116,14 @@ fn run_cells(run: &StoredRun) -> [String; 6] {
         ]
         .map(words::sanitize_line),
     };
-    [reference, run.when.clone(), asked, result, crash, command]
+    [
+        reference,
+        run.when.clone(),
+        question,
+        result,
+        crash,
+        command,
+    ]
 }
 
 fn colour_result(result: String, verdict: Option<Verdict>) -> String {

@@ -154,7 +154,7 @@ impl Screen {
 
     /// Adds commands with their purposes in a column; a command that does not fit has a separate line.
     pub fn push_commands(&mut self, commands: &[SuggestedCommand]) {
-        let purposes = commands.iter().map(|one| one.purpose.len());
+        let purposes = commands.iter().map(|command| command.purpose.len());
         let column = purposes.max().unwrap_or(0) + 3;
         let width = self.width;
         let fits = |command: &SuggestedCommand| {
@@ -168,13 +168,13 @@ impl Screen {
                 remark,
             } = command;
             let in_columns = fits(command);
-            let shown = style(line).bold().to_string();
+            let command_line = style(line).bold().to_string();
             let row = if in_columns {
-                format!("{purpose:column$}{shown}")
+                format!("{purpose:column$}{command_line}")
             } else {
                 let mark = if purpose.ends_with('?') { "" } else { ":" };
                 self.push_row(&format!("{purpose}{mark}"));
-                format!("  {shown}")
+                format!("  {command_line}")
             };
             if remark.is_empty() {
                 self.push_row(&row);

@@ -45,7 +45,7 @@ pub fn format_summary(
     evidence: &Path,
     reference: &str,
     pooled: Option<PooledBaseline>,
-    more: Vec<SuggestedCommand>,
+    more_commands: Vec<SuggestedCommand>,
     width: Option<usize>,
 ) -> String {
     let mut screen = Screen::new(width);
@@ -95,7 +95,7 @@ pub fn format_summary(
     }
     screen.push_gap();
     let mut commands = next_commands(report, reference, pooled);
-    commands.extend(more);
+    commands.extend(more_commands);
     commands.push(saved_in_command(evidence));
     screen.push_commands(&commands);
     screen.into_text()
@@ -173,14 +173,14 @@ fn write_variant_details(screen: &mut Screen, report: &Report, variant: &Variant
     for text in headlines::uncounted_lines(variant) {
         screen.push_text(2, &text);
     }
-    if let Some(left) = words::left_behind(variant.leaked_processes, variant.leaked_objects) {
-        let done = match (variant.unkillable_processes, variant.leaked_objects) {
+    if let Some(leftovers) = words::left_behind(variant.leaked_processes, variant.leaked_objects) {
+        let action = match (variant.unkillable_processes, variant.leaked_objects) {
             (0, 0) => ", and killed",
             (0, _) => ", and removed",
             _ => "",
         };
         let trials = words::format_count(variant.leaking_trials, "trial");
-        screen.push_text(2, &format!("{left} left behind in {trials}{done}"));
+        screen.push_text(2, &format!("{leftovers} left behind in {trials}{action}"));
     }
     if let Some(text) = format_durations(variant) {
         screen.push_text(2, &text);
@@ -202,14 +202,14 @@ fn write_variant_details(screen: &mut Screen, report: &Report, variant: &Variant
 
 fn format_durations(variant: &VariantReport) -> Option<String> {
     let times = ["pass", "fail"].map(|name| variant.durations.get(name));
-    let [pass, fail] = times.map(|known| {
-        let known = known?;
-        let (median, most) = (
-            words::format_seconds(known.p50),
-            words::format_seconds(known.max),
+    let [pass, fail] = times.map(|durations| {
+        let pass_or_fail = durations?;
+        let (median, max_text) = (
+            words::format_seconds(pass_or_fail.p50),
+            words::format_seconds(pass_or_fail.max),
         );
-        Some(if known.max > 2.0 * known.p50 {
-            format!("{median} (at most {most})")
+        Some(if pass_or_fail.max > 2.0 * pass_or_fail.p50 {
+            format!("{median} (at most {max_text})")
         } else {
             median
         })
@@ -226,7 +226,7 @@ fn groups_of(screen: &mut Screen, variant: &VariantReport) {
     for group in &groups {
         let mut trials: Vec<u64> = group.measured_trials().collect();
         trials.sort_unstable();
-        let aside = if group.is.is_the_bug {
+        let aside = if group.signature.is_the_bug {
             ""
         } else {
             "   (not the bug looked for)"
@@ -237,20 +237,24 @@ fn groups_of(screen: &mut Screen, variant: &VariantReport) {
             8,
             &format!(
                 "{count:<5} {}{aside}",
-                describe_signature(variant, group.is)
+                describe_signature(variant, group.signature)
             ),
         );
-        write_sites(screen, &group.is.sites);
+        write_sites(screen, &group.signature.sites);
         screen.push_text(8, &format_trial_numbers(&trials));
         for text in group.describe_evidence(LISTED) {
             screen.push_text(8, &style(text).dim().to_string());
         }
     }
-    let is_shown = |one: &&SignatureReport| groups.iter().any(|group| group.is.id == one.id);
-    for other in variant
+    let is_shown = |signature: &&SignatureReport| {
+        groups
+            .iter()
+            .any(|group| group.signature.id == signature.id)
+    };
+    for other_signature in variant
         .captured_signatures()
         .iter()
-        .filter(|one| !is_shown(one))
+        .filter(|signature| !is_shown(signature))
     {
         screen.push_hanging_text(
             2,
@@ -258,14 +262,14 @@ fn groups_of(screen: &mut Screen, variant: &VariantReport) {
             &format!(
                 "{} {}   {}",
                 style("also:").dim(),
-                style(words::sanitize_line(&other.title)).red(),
-                style(&other.id).dim(),
+                style(words::sanitize_line(&other_signature.title)).red(),
+                style(&other_signature.id).dim(),
             ),
         );
-        for site in &other.sites {
+        for site in &other_signature.sites {
             screen.push_text(8, &words::sanitize_line(&site.to_string()));
         }
-        let trials = words::trial_list(&other.trials, LISTED);
+        let trials = words::trial_list(&other_signature.trials, LISTED);
         let text =
             format!("in extra trials {trials}; it is not known which of the failures above it is");
         screen.push_text(8, &style(text).dim().to_string());
@@ -283,8 +287,9 @@ fn write_sites(screen: &mut Screen, sites: &[Site]) {
     let mut is_shown = false;
     for site in sites {
         screen.push_text(8, &words::sanitize_line(&site.to_string()));
-        let text = source_line(site).filter(|_| site.is_wait() || !is_shown);
-        if let Some(text) = text {
+        if (site.is_wait() || !is_shown)
+            && let Some(text) = source_line(site)
+        {
             is_shown = true;
             let text = words::sanitize_line(&text);
             let number = style(format!("{:>4} |", site.line)).dim();
@@ -295,18 +300,21 @@ fn write_sites(screen: &mut Screen, sites: &[Site]) {
 
 /// Describes the trials that ran unusually long when the run was stopped.
 fn late_trials(screen: &mut Screen, report: &Report) {
-    let mut shown: BTreeSet<&str> = BTreeSet::new();
+    let mut shown_titles: BTreeSet<&str> = BTreeSet::new();
     for late in &report.late_trials {
-        if !shown.insert(&late.title) {
+        if !shown_titles.insert(&late.title) {
             continue;
         }
-        let same: Vec<&LateTrial> = report
+        let same_title: Vec<&LateTrial> = report
             .late_trials
             .iter()
-            .filter(|one| one.title == late.title)
+            .filter(|trial| trial.title == late.title)
             .collect();
-        let trials: Vec<u64> = same.iter().map(|one| one.trial).collect();
-        let longest = same.iter().map(|one| one.seconds).fold(0.0, f64::max);
+        let trials: Vec<u64> = same_title.iter().map(|trial| trial.trial).collect();
+        let longest = same_title
+            .iter()
+            .map(|trial| trial.seconds)
+            .fold(0.0, f64::max);
         screen.push_gap();
         let text = format!(
             "{} still running after {} when you stopped the run:",
@@ -327,25 +335,32 @@ fn late_trials(screen: &mut Screen, report: &Report) {
 
 /// Lists the captured failures of a comparison, each with its variants.
 fn captured_by_variant(screen: &mut Screen, report: &Report) {
-    let mut found: Vec<(&SignatureReport, Vec<u64>, Vec<&str>)> = Vec::new();
+    let mut captured: Vec<(&SignatureReport, Vec<u64>, Vec<&str>)> = Vec::new();
     for variant in &report.variants {
         let groups = group_failures(variant);
-        let is_shown = |one: &&SignatureReport| groups.iter().any(|group| group.is.id == one.id);
-        for one in variant
+        let is_shown = |signature: &&SignatureReport| {
+            groups
+                .iter()
+                .any(|group| group.signature.id == signature.id)
+        };
+        for signature in variant
             .captured_signatures()
             .iter()
-            .filter(|one| !is_shown(one))
+            .filter(|signature| !is_shown(signature))
         {
-            match found.iter_mut().find(|(known, ..)| known.id == one.id) {
+            match captured
+                .iter_mut()
+                .find(|(captured_signature, ..)| captured_signature.id == signature.id)
+            {
                 Some((_, trials, names)) => {
-                    trials.extend(&one.trials);
+                    trials.extend(&signature.trials);
                     names.push(&variant.name);
                 }
-                None => found.push((one, one.trials.clone(), vec![&variant.name])),
+                None => captured.push((signature, signature.trials.clone(), vec![&variant.name])),
             }
         }
     }
-    for (what, mut trials, names) in found {
+    for (signature, mut trials, names) in captured {
         trials.sort_unstable();
         screen.push_gap();
         screen.push_hanging_text(
@@ -354,11 +369,11 @@ fn captured_by_variant(screen: &mut Screen, report: &Report) {
             &format!(
                 "{}: {}   {}",
                 words::sanitize_line(&names.join(", ")),
-                style(words::sanitize_line(&what.title)).red(),
-                style(&what.id).dim(),
+                style(words::sanitize_line(&signature.title)).red(),
+                style(&signature.id).dim(),
             ),
         );
-        write_sites(screen, &what.sites);
+        write_sites(screen, &signature.sites);
         let trials = words::trial_list(&trials, LISTED);
         screen.push_text(
             8,
@@ -368,15 +383,15 @@ fn captured_by_variant(screen: &mut Screen, report: &Report) {
 }
 
 /// Returns the most detailed title of a failure.
-fn describe_signature(variant: &VariantReport, seen: &SignatureReport) -> String {
-    let title = style(words::sanitize_line(&seen.title)).red();
-    if seen.depth > EvidenceDepth::Output {
-        return format!("{title}   {}", style(&seen.id).dim());
+fn describe_signature(variant: &VariantReport, signature: &SignatureReport) -> String {
+    let title = style(words::sanitize_line(&signature.title)).red();
+    if signature.depth > EvidenceDepth::Output {
+        return format!("{title}   {}", style(&signature.id).dim());
     }
     let kinds: Vec<_> = variant
         .kinds
         .iter()
-        .filter(|kind| kind.outcome == seen.outcome)
+        .filter(|kind| kind.outcome == signature.outcome)
         .collect();
     let mut labels: Vec<&str> = kinds
         .iter()
@@ -388,8 +403,8 @@ fn describe_signature(variant: &VariantReport, seen: &SignatureReport) -> String
         [] => String::new(),
         labels => format!(" ({})", labels.join("; ")),
     };
-    match seen.depth {
-        EvidenceDepth::Output => format!("{title}{labels}   {}", style(&seen.id).dim()),
+    match signature.depth {
+        EvidenceDepth::Output => format!("{title}{labels}   {}", style(&signature.id).dim()),
         _ => {
             let words = kinds.first().map_or("", |kind| &kind.words);
             format!("{title}{labels}: {words}")
@@ -415,13 +430,14 @@ fn next_commands(
                 words::format_count(trials, "more trial"),
                 words::format_seconds(seconds)
             )),
-            (None, Some(left)) => {
-                resume.with_remark(format!("at most {} more", words::format_seconds(left)))
+            (None, Some(remaining)) => {
+                resume.with_remark(format!("at most {} more", words::format_seconds(remaining)))
             }
             (None, None) => resume,
         });
-        let explained = report.known_best().filter(|_| report.answer.is_none());
-        commands.extend(explained.map(|_| explain_command(report, &run)));
+        if report.answer.is_none() && report.known_best().is_some() {
+            commands.push(explain_command(report, &run));
+        }
         commands.extend(report.late_trials.first().map(|late| {
             let line = format!("provoke explain {run}#{}", late.trial);
             SuggestedCommand::new("where it was stuck", line)
@@ -436,8 +452,8 @@ fn saved_in_command(evidence: &Path) -> SuggestedCommand {
 
 /// Returns a path relative to the working directory, if it is below it.
 pub(super) fn relative_to_cwd(path: &Path) -> &Path {
-    let here = std::env::current_dir().ok();
-    let near = here.and_then(|here| path.strip_prefix(here).ok());
+    let cwd = std::env::current_dir().ok();
+    let near = cwd.and_then(|cwd| path.strip_prefix(cwd).ok());
     near.unwrap_or(path)
 }
 
@@ -447,14 +463,14 @@ fn explain_command(report: &Report, run: &SafeText) -> SuggestedCommand {
         .iter()
         .filter_map(|variant| variant.load.as_ref());
     let in_flight = loads.flat_map(|load| &load.in_flight_at_death);
-    let what = if in_flight.sum::<u64>() > 0 {
+    let purpose = if in_flight.sum::<u64>() > 0 {
         "the crash, and the requests in flight"
     } else if report.variants.iter().any(has_crash) {
         "details of the crash"
     } else {
         "details of the failure"
     };
-    SuggestedCommand::new(what, format!("provoke explain {run}"))
+    SuggestedCommand::new(purpose, format!("provoke explain {run}"))
 }
 
 /// Returns whether a signal ended a trial of a variant.
@@ -484,9 +500,13 @@ fn after_the_end(
         ];
     }
     // The failure with the most detailed evidence.
-    let failing = report.variants.iter().filter(|one| one.failures > 0);
-    let variant = failing.min_by_key(|one| one.clean_runs_to_confirm);
-    let Some((variant, trial)) = variant.and_then(|one| Some((one, one.failing_trials.first()?)))
+    let failing = report
+        .variants
+        .iter()
+        .filter(|variant| variant.failures > 0);
+    let variant = failing.min_by_key(|variant| variant.clean_runs_to_confirm);
+    let Some((variant, trial)) =
+        variant.and_then(|variant| Some((variant, variant.failing_trials.first()?)))
     else {
         return rarer_failure_command(report).into_iter().collect();
     };
@@ -587,21 +607,21 @@ fn confirm_command(
     );
     let mut line = format!("provoke confirm --baseline {run}");
     if !variant.name.is_empty() {
-        let between = if variant.name.starts_with('-') {
+        let separator = if variant.name.starts_with('-') {
             '='
         } else {
             ' '
         };
         let name = shell_word(variant.name.as_ref());
-        let _ = write!(line, " --of{between}{name}");
+        let _ = write!(line, " --of{separator}{name}");
     }
     let time = pass.map_or(String::new(), |pass| {
         format!(", about {}", time_of_passes(report, pass, needed))
     });
     let trials = words::format_count(needed, "passing trial");
     let counted = pooled.map_or(String::new(), |pooled| {
-        let others = words::format_count(pooled.runs.saturating_sub(1), "earlier run");
-        format!("; baseline: this run and {others}")
+        let other_runs = words::format_count(pooled.runs.saturating_sub(1), "earlier run");
+        format!("; baseline: this run and {other_runs}")
     });
     Some(
         SuggestedCommand::new("is it fixed?", line).with_remark(format!("{trials}{time}{counted}")),

@@ -37,7 +37,7 @@ pub(super) fn variant_table(report: &Report, terminal: Option<usize>) -> String 
         "failure",
     ];
     let rows = variant_rows(report);
-    let named = rows.iter().any(|(_, what)| !what.is_empty());
+    let named = rows.iter().any(|(_, failures)| !failures.is_empty());
     let head = (
         heads.map(|head| style(head).dim().to_string()),
         style(if named { SIGNATURE } else { "" }).dim().to_string(),
@@ -49,9 +49,11 @@ pub(super) fn variant_table(report: &Report, terminal: Option<usize>) -> String 
             *width = head.len().max(*width);
         }
     }
-    let longest = rows.iter().map(|(_, what)| measure_text_width(what));
-    let least = longest.max().map_or(0, |longest| longest.min(TITLE));
-    let without = |left_out: &[usize]| {
+    let longest = rows
+        .iter()
+        .map(|(_, failures)| measure_text_width(failures));
+    let min_width = longest.max().map_or(0, |longest| longest.min(TITLE));
+    let columns_without = |left_out: &[usize]| {
         let mut columns = full;
         for column in left_out {
             columns.widths[*column] = 0;
@@ -59,16 +61,18 @@ pub(super) fn variant_table(report: &Report, terminal: Option<usize>) -> String 
         columns
     };
     let fits = |columns: &Columns<CELLS>| {
-        terminal.is_none_or(|terminal| columns.line_width() + 4 + least <= terminal)
+        terminal.is_none_or(|terminal| columns.line_width() + 4 + min_width <= terminal)
     };
-    let [choices @ .., narrowest] = LEFT_OUT.map(without);
+    let [choices @ .., narrowest] = LEFT_OUT.map(columns_without);
     let columns = choices.into_iter().find(fits).unwrap_or(narrowest);
-    let used = columns.line_width() + 4;
-    let room = terminal.map_or(usize::MAX, |width| width.saturating_sub(used).max(TITLE));
+    let used_width = columns.line_width() + 4;
+    let room = terminal.map_or(usize::MAX, |width| {
+        width.saturating_sub(used_width).max(TITLE)
+    });
     let mut out = String::new();
-    for (cells, what) in std::iter::once(&head).chain(&rows) {
-        let what = truncate_str(what, room, "…");
-        let line = format!("  {}  {what}", columns.line(cells));
+    for (cells, failures) in std::iter::once(&head).chain(&rows) {
+        let cut_failures = truncate_str(failures, room, "…");
+        let line = format!("  {}  {cut_failures}", columns.line(cells));
         let _ = writeln!(out, "{}", line.trim_end());
     }
     out
@@ -83,25 +87,27 @@ pub(super) fn candidate_table(answer: &Bisection, terminal: Option<usize>) -> St
         .collect();
     let head = ["", "", "failed", "", "likely"].map(|head| style(head).dim().to_string());
     let columns = Columns::fit_to(std::iter::once(&head).chain(&rows), 2);
-    let used = columns.line_width() + 2;
-    let room = terminal.map_or(TITLE * 2, |width| width.saturating_sub(used).max(TITLE));
+    let used_width = columns.line_width() + 2;
+    let room = terminal.map_or(TITLE * 2, |width| {
+        width.saturating_sub(used_width).max(TITLE)
+    });
     let line = |cells: &[String; 5], about: &str| {
-        let about = style(truncate_str(about, room, "…")).dim();
-        let line = format!("{}  {about}", columns.line(cells));
+        let note = style(truncate_str(about, room, "…")).dim();
+        let line = format!("{}  {note}", columns.line(cells));
         line.trim_end().to_owned()
     };
     let mut out = String::new();
     let _ = writeln!(out, "{}", line(&head, ""));
-    let mut before = None;
+    let mut previous_place = None;
     for (point, row) in answer.points.iter().zip(&rows) {
-        if let Some(skipped) = before
+        if let Some(skipped) = previous_place
             .and_then(|before| (point.place - 1_u64).checked_sub(before))
             .filter(|skipped| *skipped > 0)
         {
             let text = format!("     {skipped} not tried");
             let _ = writeln!(out, "{}", style(text).dim());
         }
-        before = Some(point.place);
+        previous_place = Some(point.place);
         let about = point
             .about
             .as_deref()
@@ -124,8 +130,8 @@ fn candidate_cells(answer: &Bisection, point: &CandidateReport) -> [String; 5] {
         let _ = write!(failed, ", {} in another way", point.other);
     }
     let rate = stats::real(point.failures) / stats::real(point.trials.max(1));
-    let shown = |share: f64, least: f64| {
-        if share > least {
+    let percent_if = |share: f64, min: f64| {
+        if share > min {
             format!("{} %", words::format_percent(share))
         } else {
             String::new()
@@ -146,8 +152,8 @@ fn candidate_cells(answer: &Bisection, point: &CandidateReport) -> [String; 5] {
         mark,
         name,
         failed,
-        shown(rate, 0.0),
-        shown(point.probability, 0.005),
+        percent_if(rate, 0.0),
+        percent_if(point.probability, 0.005),
     ]
 }
 
@@ -169,14 +175,14 @@ pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<
             level.lives.to_string(),
             level.failures.to_string(),
             rate,
-            served.map_or(String::new(), |[least, median, most]| {
-                format!("{least} / {median} / {most}")
+            served.map_or(String::new(), |[min, median, max]| {
+                format!("{min} / {median} / {max}")
             }),
         ]
     };
     let levels = answer.levels.iter().zip(&report.variants);
-    let tried = levels.filter(|(level, _)| level.lives > 0);
-    let rows: Vec<([String; 5], String)> = tried
+    let tried_levels = levels.filter(|(level, _)| level.lives > 0);
+    let rows: Vec<([String; 5], String)> = tried_levels
         .map(|(level, variant)| (row(level), describe_failures(variant)))
         .collect();
     if rows.is_empty() {
@@ -186,8 +192,8 @@ pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<
     let head = heads.map(str::to_owned);
     let numbers = rows.iter().map(|(row, _)| row);
     let columns = Columns::fit_to(std::iter::once(&head).chain(numbers), 0);
-    let used = columns.line_width() + 4;
-    let room = terminal.map_or(usize::MAX, |width| width.saturating_sub(used));
+    let used_width = columns.line_width() + 4;
+    let room = terminal.map_or(usize::MAX, |width| width.saturating_sub(used_width));
     let full = |row: &[String; 5], crashes: &str| {
         let crashes = if room < TITLE {
             "".into()
@@ -214,21 +220,22 @@ pub(super) fn marks_of_levels(answer: &Threshold) -> Option<&'static str> {
 /// Returns a row for each variant, but a single row for many variants that passed.
 fn variant_rows(report: &Report) -> Vec<([String; CELLS], String)> {
     let passed = |variant: &&VariantReport| {
-        let known = standing_of(report, variant).is_some_and(VariantVerdict::has_passed);
-        known && describe_failures(variant).is_empty()
+        let has_passed = standing_of(report, variant).is_some_and(VariantVerdict::has_passed);
+        has_passed && describe_failures(variant).is_empty()
     };
-    let (passed, others): (Vec<&VariantReport>, Vec<&VariantReport>) =
+    let (passed, other_variants): (Vec<&VariantReport>, Vec<&VariantReport>) =
         report.variants.iter().partition(passed);
-    let shown = |one: &VariantReport| (variant_row(report, one), describe_failures(one));
+    let row_of =
+        |variant: &VariantReport| (variant_row(report, variant), describe_failures(variant));
     if passed.len() < MANY {
-        return report.variants.iter().map(shown).collect();
+        return report.variants.iter().map(row_of).collect();
     }
-    let mut rows: Vec<_> = others.into_iter().map(shown).collect();
-    let trials = passed.iter().map(|one| one.trials);
-    let (least, most) = (trials.clone().min(), trials.max());
-    let trials = match (least, most) {
-        (Some(least), Some(most)) if least < most => format!("{least}-{most}"),
-        _ => least.unwrap_or(0).to_string(),
+    let mut rows: Vec<_> = other_variants.into_iter().map(row_of).collect();
+    let trials = passed.iter().map(|variant| variant.trials);
+    let (min, max) = (trials.clone().min(), trials.max());
+    let trials = match (min, max) {
+        (Some(min), Some(max)) if min < max => format!("{min}-{max}"),
+        _ => min.unwrap_or(0).to_string(),
     };
     let mut summed: [String; CELLS] = Default::default();
     summed[0] = style(format!("{} others", passed.len())).bold().to_string();
@@ -236,9 +243,9 @@ fn variant_rows(report: &Report) -> Vec<([String; CELLS], String)> {
     summed[2] = trials;
     "0 each".clone_into(&mut summed[3]);
     // The variant with the fewest trials has the widest interval.
-    let widest = passed.iter().min_by_key(|one| one.trials);
-    summed[5] = widest.map_or(String::new(), |one| {
-        words::format_interval(one.rate.interval())
+    let widest = passed.iter().min_by_key(|variant| variant.trials);
+    summed[5] = widest.map_or(String::new(), |variant| {
+        words::format_interval(variant.rate.interval())
     });
     rows.push((summed, String::new()));
     rows
@@ -246,14 +253,14 @@ fn variant_rows(report: &Report) -> Vec<([String; CELLS], String)> {
 
 fn variant_row(report: &Report, variant: &VariantReport) -> [String; CELLS] {
     let rate = &variant.rate;
-    let time = |of: &str| {
-        let took = variant.durations.get(of);
+    let time = |time_of: &str| {
+        let took = variant.durations.get(time_of);
         took.map_or(String::new(), |took| words::format_seconds(took.p50))
     };
     let none = variant.trials == 0;
     let failed = match variant.failures {
         0 => "0".to_owned(),
-        some => style(some).red().to_string(),
+        failures => style(failures).red().to_string(),
     };
     [
         style(words::sanitize_line(&variant.name))
@@ -282,19 +289,22 @@ fn standing_of(report: &Report, variant: &VariantReport) -> Option<VariantVerdic
     let Some(Answer::Compare(answer)) = &report.answer else {
         return None;
     };
-    let known = answer.variants.iter().find(|one| one.name == variant.name);
-    known.map(|one| one.standing)
+    let known = answer
+        .variants
+        .iter()
+        .find(|result| result.name == variant.name);
+    known.map(|result| result.standing)
 }
 
 fn describe_standing(report: &Report, variant: &VariantReport) -> String {
     let Some(Answer::Compare(answer)) = &report.answer else {
         return String::new();
     };
-    let Some(known) = standing_of(report, variant) else {
+    let Some(verdict) = standing_of(report, variant) else {
         return String::new();
     };
-    let word = style(headlines::standing_word(known, variant.failures));
-    match known {
+    let word = style(headlines::standing_word(verdict, variant.failures));
+    match verdict {
         VariantVerdict::Fails => word.red().to_string(),
         VariantVerdict::FailsLess | VariantVerdict::Clean => word.green().to_string(),
         VariantVerdict::Untestable => word.yellow().to_string(),
@@ -308,13 +318,16 @@ fn describe_standing(report: &Report, variant: &VariantReport) -> String {
 fn describe_failures(variant: &VariantReport) -> String {
     let mut parts = Vec::new();
     let groups = group_failures(variant);
-    let mut bugs = groups.iter().filter(|group| group.is.is_the_bug);
+    let mut bugs = groups.iter().filter(|group| group.signature.is_the_bug);
     if let Some(first) = bugs.next() {
-        parts.push(words::sanitize_line(&first.is.title));
+        parts.push(words::sanitize_line(&first.signature.title));
     }
-    let others = bugs.count();
-    if others > 0 {
-        parts.push(words::format_count(others as u64, "other signature"));
+    let other_failures = bugs.count();
+    if other_failures > 0 {
+        parts.push(words::format_count(
+            other_failures as u64,
+            "other signature",
+        ));
     }
     if variant.other > 0 {
         parts.push(format!("{} other failures", variant.other));

@@ -781,10 +781,13 @@ fn shrunk(rate: f64, seed: u64, setting: (usize, Order)) -> (u64, Option<bool>) 
     let known = ShrinkProgress::of_state(&state).unwrap();
     let all = state.all_tallies().map(|(_, tally)| tally.counted_trials());
     let (kinds, clients, _) = DEADLY;
-    let exact = (&known.left.kinds.0[..], known.left.clients) == (&kinds[..], clients);
+    let exact = (
+        &known.smallest_load.kinds.0[..],
+        known.smallest_load.clients,
+    ) == (&kinds[..], clients);
     let found = (verdict(&state) == Verdict::Found).then_some(exact);
     // Whatever the answer, the remaining load crashes the service.
-    assert!(kills(&known.left));
+    assert!(kills(&known.smallest_load));
     (all.sum(), found)
 }
 
@@ -869,7 +872,7 @@ fn the_first_that_fails_is_found_in_few_trials_and_rarely_another() {
             assert_eq!(verdict(&state), Verdict::Found);
             let found = BisectProgress::of_state(&state)
                 .unwrap()
-                .known
+                .bisection
                 .likeliest_group();
             wrong += u32::from((found.first, found.last) != (first, first));
             let all = state.all_tallies().map(|(_, tally)| tally.counted_trials());

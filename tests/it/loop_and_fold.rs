@@ -695,7 +695,7 @@ fn growth_around_the_trials_is_in_the_fold_and_begins_anew_with_a_resumption() {
     for event in &events {
         apply(&mut again, &read(text(event)));
     }
-    assert_eq!(again.around.kept_points(), state.around.kept_points());
+    assert_eq!(again.usage.kept_points(), state.usage.kept_points());
     apply(&mut again, &Event::RunResumed { at: 0 });
     assert!(growth(&again).is_empty());
 }

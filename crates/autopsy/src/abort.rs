@@ -21,16 +21,16 @@ pub(super) fn message_place(modules: &LoadedModules, shelf: &FileCache) -> Optio
 }
 
 /// Returns the abort message without its final newline.
-pub(super) fn read_message(space: &AddressSpace<'_>, place: u64) -> Option<String> {
-    let at = space.word_at(place).filter(|at| *at != 0)?;
+pub(super) fn read_message(space: &AddressSpace<'_>, address: u64) -> Option<String> {
+    let pointer = space.word_at(address).filter(|word| *word != 0)?;
     // The message begins with its total size; the text follows.
-    let mut size = [0; 4];
-    space.read_memory(at, &mut size).then_some(())?;
-    let size = u32_at(&size, 0)?.checked_sub(4)?.min(LONGEST);
+    let mut size_bytes = [0; 4];
+    space.read_memory(pointer, &mut size_bytes).then_some(())?;
+    let size = u32_at(&size_bytes, 0)?.checked_sub(4)?.min(LONGEST);
     let mut bytes = vec![0; usize::try_from(size).ok()?];
     space
-        .read_memory(at.checked_add(4)?, &mut bytes)
+        .read_memory(pointer.checked_add(4)?, &mut bytes)
         .then_some(())?;
-    let said = text_before_nul(&bytes).trim_end().to_owned();
-    (!said.is_empty()).then_some(said)
+    let message = text_before_nul(&bytes).trim_end().to_owned();
+    (!message.is_empty()).then_some(message)
 }

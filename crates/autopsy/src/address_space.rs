@@ -45,14 +45,14 @@ impl AddressSpace<'_> {
 
     fn file_bytes(&self, address: u64) -> Option<&[u8]> {
         let module = &self.modules.list[self.modules.number_at(address)?];
-        let within = |start, end| (start..end).contains(&address);
+        let is_within = |start, end| (start..end).contains(&address);
         let mut parts = module.parts.iter();
-        let part = parts.find(|part| within(part.start, part.end))?;
+        let file = parts.find(|part| is_within(part.start, part.end))?;
         let bytes = self.shelf.book_at(module.book?).bytes;
-        let at = part.offset.checked_add(address - part.start)?;
-        let end = part.offset.checked_add(part.end - part.start)?;
+        let offset = file.offset.checked_add(address - file.start)?;
+        let end = file.offset.checked_add(file.end - file.start)?;
         let end = usize::try_from(end).ok()?.min(bytes.len());
-        bytes.get(usize::try_from(at).ok()?..end)
+        bytes.get(usize::try_from(offset).ok()?..end)
     }
 }
 

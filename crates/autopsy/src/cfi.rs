@@ -25,7 +25,7 @@ pub(super) const RIP: usize = 16;
 
 /// Limit of evaluation steps: real expressions need fewer, and a hostile expression may loop for
 /// ever.
-const MOST_STEPS: u32 = 1000;
+const MAX_STEPS: u32 = 1000;
 
 /// The call frame information of one file.
 pub(super) struct Cfi {
@@ -51,10 +51,10 @@ impl Cfi {
     }
 
     fn from_index(layout: &Layout, bytes: &'static [u8]) -> Option<Self> {
-        let (at, size) = layout.unwind_index?;
-        let content = layout.loaded_content(bytes, at)?;
+        let (index_address, size) = layout.unwind_index?;
+        let content = layout.loaded_content(bytes, index_address)?;
         let content = content.get(..usize::try_from(size).ok()?.min(content.len()))?;
-        let bases = BaseAddresses::default().set_eh_frame_hdr(at);
+        let bases = BaseAddresses::default().set_eh_frame_hdr(index_address);
         let index = EhFrameHdr::new(content, LittleEndian)
             .parse(&bases, 8)
             .ok()?;
@@ -68,9 +68,9 @@ impl Cfi {
 
     fn from_section(elf: &ElfObject) -> Option<Self> {
         use object::{Object as _, ObjectSection as _};
-        let at = elf.section_by_name(".eh_frame")?.address();
+        let address = elf.section_by_name(".eh_frame")?.address();
         let frames = elf::section_content(elf, ".eh_frame")?;
-        Some(Self::new(frames, at, None, BaseAddresses::default()))
+        Some(Self::new(frames, address, None, BaseAddresses::default()))
     }
 
     fn new(
@@ -109,10 +109,10 @@ impl Cfi {
     }
 
     fn find_entry(&self, address: u64) -> Option<FrameDescriptionEntry<FileBytes>> {
-        let found = match self.index.as_ref().and_then(ParsedEhFrameHdr::table) {
+        let entry = match self.index.as_ref().and_then(ParsedEhFrameHdr::table) {
             Some(table) => {
-                let found = table.lookup(address, &self.bases).ok()?.direct().ok()?;
-                let offset = usize::try_from(found.checked_sub(self.frames_at)?).ok()?;
+                let entry_address = table.lookup(address, &self.bases).ok()?.direct().ok()?;
+                let offset = usize::try_from(entry_address.checked_sub(self.frames_at)?).ok()?;
                 if offset >= self.size {
                     return None;
                 }
@@ -122,17 +122,17 @@ impl Cfi {
             }
             None => self.scan_entries(address)?,
         };
-        found.contains(address).then_some(found)
+        entry.contains(address).then_some(entry)
     }
 
     fn scan_entries(&self, address: u64) -> Option<FrameDescriptionEntry<FileBytes>> {
         let mut entries = self.frames.entries(&self.bases);
         while let Some(entry) = entries.next().ok()? {
             if let CieOrFde::Fde(partial) = entry
-                && let Ok(found) = partial.parse(EhFrame::cie_from_offset)
-                && found.contains(address)
+                && let Ok(parsed) = partial.parse(EhFrame::cie_from_offset)
+                && parsed.contains(address)
             {
-                return Some(found);
+                return Some(parsed);
             }
         }
         None
@@ -167,7 +167,7 @@ impl Cfi {
                 RegisterRule::Undefined if number == RIP => return Ok(None),
                 RegisterRule::Offset(offset) => fetch(frame.wrapping_add_signed(*offset))?,
                 RegisterRule::ValOffset(offset) => frame.wrapping_add_signed(*offset),
-                RegisterRule::Register(other) => register_value(bank, *other)?,
+                RegisterRule::Register(other_register) => register_value(bank, *other_register)?,
                 RegisterRule::Expression(code) => {
                     fetch(self.evaluate_expression(row, code, bank, Some(frame), read)?)?
                 }
@@ -193,7 +193,7 @@ impl Cfi {
     ) -> Result<u64, UnwindError> {
         let code: Expression<FileBytes> = code.get(&self.frames).map_err(|_| UnwindError::Rules)?;
         let mut evaluation = code.evaluation(row.encoding);
-        evaluation.set_max_iterations(MOST_STEPS);
+        evaluation.set_max_iterations(MAX_STEPS);
         if let Some(value) = initial {
             evaluation.set_initial_value(value);
         }

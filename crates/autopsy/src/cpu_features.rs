@@ -142,8 +142,13 @@ pub(super) fn needed_features(
     flags: Option<&BTreeSet<String>>,
 ) -> RequiredFeatures {
     let mut needs = RequiredFeatures::default();
-    for feature in features.iter().filter(|it| !EVERYWHERE.contains(it)) {
-        let row = FLAGS.iter().find(|(known, ..)| known == feature);
+    for feature in features
+        .iter()
+        .filter(|feature| !EVERYWHERE.contains(feature))
+    {
+        let row = FLAGS
+            .iter()
+            .find(|(flag_feature, ..)| flag_feature == feature);
         let name = row.map_or_else(|| format!("{feature:?}"), |(_, name, _)| (*name).to_owned());
         match (row, flags) {
             (Some((_, _, flag)), Some(flags)) if flags.contains(*flag) => {}

@@ -133,7 +133,7 @@ pub fn flags_of_model(name: &str) -> Option<BTreeSet<String>> {
     let model = parts.next().filter(|model| !model.is_empty())?;
     let mut flags = of_base(without_version(model))?;
     for part in parts {
-        let (flag, on) = match (part.strip_prefix('+'), part.strip_prefix('-')) {
+        let (flag, is_set) = match (part.strip_prefix('+'), part.strip_prefix('-')) {
             (Some(flag), _) => (flag, true),
             (_, Some(flag)) => (flag, false),
             _ => match part.split_once('=') {
@@ -141,9 +141,9 @@ pub fn flags_of_model(name: &str) -> Option<BTreeSet<String>> {
                 None => (part, true),
             },
         };
-        let alias = ALIASES.iter().find(|(theirs, _)| *theirs == flag);
-        let flag = alias.map_or(flag, |(_, ours)| ours);
-        if on {
+        let alias = ALIASES.iter().find(|(alias_name, _)| *alias_name == flag);
+        let flag = alias.map_or(flag, |(_, flag_name)| flag_name);
+        if is_set {
             flags.insert(flag.to_owned());
         } else {
             flags.remove(flag);
@@ -173,9 +173,9 @@ fn of_base(name: &str) -> Option<BTreeSet<String>> {
     if name.is_empty() {
         return Some(BASE.split(' ').map(str::to_owned).collect());
     }
-    let (_, base, more) = MODELS.iter().find(|(model, ..)| *model == name)?;
+    let (_, base, more_flags) = MODELS.iter().find(|(model, ..)| *model == name)?;
     let mut flags = of_base(base)?;
-    flags.extend(more.split_whitespace().map(str::to_owned));
+    flags.extend(more_flags.split_whitespace().map(str::to_owned));
     Some(flags)
 }
 

@@ -23,25 +23,28 @@ pub(super) fn find_debug_file(
     build_id: Option<&[u8]>,
 ) -> Option<ElfObject> {
     if let Some(id) = build_id
-        && let Some(found) = by_identity(folders, id)
+        && let Some(debug_file) = by_identity(folders, id)
     {
-        return Some(found);
+        return Some(debug_file);
     }
-    let (name, checksum) = elf?.gnu_debuglink().ok()??;
-    let name = Path::new(OsStr::from_bytes(name)).file_name()?;
-    let beside = path.parent()?;
-    let mut places = vec![beside.join(name), beside.join(".debug").join(name)];
+    let (link_name, checksum) = elf?.gnu_debuglink().ok()??;
+    let name = Path::new(OsStr::from_bytes(link_name)).file_name()?;
+    let folder_of_file = path.parent()?;
+    let mut paths = vec![
+        folder_of_file.join(name),
+        folder_of_file.join(".debug").join(name),
+    ];
     for folder in folders {
-        let below = beside.strip_prefix("/").unwrap_or(beside);
-        places.push(folder.join(below).join(name));
+        let path_below = folder_of_file.strip_prefix("/").unwrap_or(folder_of_file);
+        paths.push(folder.join(path_below).join(name));
     }
-    places.into_iter().find_map(|place| {
-        let bytes = files::map_program(&place).ok()?;
-        let same = match (build_id, Layout::from_bytes(bytes)?.build_id) {
-            (Some(wanted), Some(found)) => wanted == found,
+    paths.into_iter().find_map(|path| {
+        let bytes = files::map_program(&path).ok()?;
+        let is_same = match (build_id, Layout::from_bytes(bytes)?.build_id) {
+            (Some(expected), Some(build_id)) => expected == build_id,
             _ => crc32_checksum(bytes) == checksum,
         };
-        same.then(|| ElfObject::parse(bytes).ok())?
+        is_same.then(|| ElfObject::parse(bytes).ok())?
     })
 }
 
@@ -51,8 +54,8 @@ pub(super) fn find_supplement(folders: &[PathBuf], elf: &ElfObject) -> Option<El
     by_identity(folders, id).or_else(|| {
         let name = Path::new(OsStr::from_bytes(name));
         // The name is relative to the folder of the debug file, which is `.build-id/xx`.
-        let place = |folder: &PathBuf| open_elf(&folder.join(".build-id/00").join(name));
-        folders.iter().find_map(place)
+        let open_supplement = |folder: &PathBuf| open_elf(&folder.join(".build-id/00").join(name));
+        folders.iter().find_map(open_supplement)
     })
 }
 

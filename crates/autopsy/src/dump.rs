@@ -14,11 +14,11 @@ use std::path::Path;
 use std::rc::Rc;
 
 /// Limit of the notes in bytes: the notes of a process with ten thousand threads take 30 MB.
-const MOST_NOTES: u64 = 256 << 20;
+const MAX_NOTES: u64 = 256 << 20;
 /// Limit of segments: the kernel allows 65530 mappings by default.
-const MOST_SEGMENTS: u64 = 1 << 20;
+const MAX_SEGMENTS: u64 = 1 << 20;
 const BLOCK: u64 = 16 << 10;
-const MOST_BLOCKS: usize = 4096;
+const MAX_BLOCKS: usize = 4096;
 
 const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
@@ -79,19 +79,19 @@ impl Dump {
             path: path.to_owned(),
             reason,
         };
-        let no_core = |why| CoreError::NoCore {
+        let no_core = |reason| CoreError::NoCore {
             path: path.to_owned(),
-            why,
+            why: reason,
         };
-        let broken = |why| CoreError::Broken {
+        let broken = |reason| CoreError::Broken {
             path: path.to_owned(),
-            why,
+            why: reason,
         };
         let file = files::open_regular_file(path).map_err(unreadable)?;
-        let about = file.metadata().map_err(unreadable)?;
+        let metadata = file.metadata().map_err(unreadable)?;
         let mut dump = Self {
             file,
-            length: about.len(),
+            length: metadata.len(),
             segments: Vec::new(),
             notes: Vec::new(),
             wide: true,
@@ -162,13 +162,13 @@ impl Dump {
         let mut count = u64::from(u16_at(head, count_at)?);
         if count == 0xffff {
             // The number does not fit into the field; the first section header contains it.
-            let at = word(40, 32)?.checked_add(if self.wide { 44 } else { 28 })?;
+            let offset = word(40, 32)?.checked_add(if self.wide { 44 } else { 28 })?;
             let mut number = [0; 4];
-            self.read_exactly(at, &mut number).then_some(())?;
+            self.read_exactly(offset, &mut number).then_some(())?;
             count = u64::from(u32::from_le_bytes(number));
         }
-        let there = self.length.checked_sub(table)? / u64::from(size);
-        let count = count.min(there).min(MOST_SEGMENTS);
+        let available = self.length.checked_sub(table)? / u64::from(size);
+        let count = count.min(available).min(MAX_SEGMENTS);
         let mut bytes = vec![0; usize::try_from(count * u64::from(size)).ok()?];
         self.read_exactly(table, &mut bytes).then_some(())?;
         bytes
@@ -178,7 +178,7 @@ impl Dump {
     }
 
     fn parse_header(&self, bytes: &[u8]) -> Option<SegmentHeader> {
-        let narrow = |at| u32_at(bytes, at).map(u64::from);
+        let narrow = |offset| u32_at(bytes, offset).map(u64::from);
         Some(if self.wide {
             SegmentHeader {
                 kind: u32_at(bytes, 0)?,
@@ -202,12 +202,12 @@ impl Dump {
 
     fn take_headers(&mut self, headers: &[SegmentHeader]) {
         for header in headers {
-            let there = self.length.saturating_sub(header.offset);
-            let filled = header.file_size.min(there);
+            let available = self.length.saturating_sub(header.offset);
+            let filled = header.file_size.min(available);
             self.truncated |= filled < header.file_size;
             match header.kind {
                 PT_NOTE => {
-                    let room = MOST_NOTES.saturating_sub(self.notes.len() as u64);
+                    let room = MAX_NOTES.saturating_sub(self.notes.len() as u64);
                     let mut bytes = vec![0; usize::try_from(filled.min(room)).unwrap_or(0)];
                     if self.read_exactly(header.offset, &mut bytes) {
                         self.notes.append(&mut bytes);
@@ -240,10 +240,10 @@ impl Dump {
 
     /// Returns the segment that contains this address.
     pub(super) fn segment_at(&self, address: u64) -> Option<&Segment> {
-        let behind = self
+        let index_behind = self
             .segments
             .partition_point(|segment| segment.start <= address);
-        let segment = self.segments.get(behind.checked_sub(1)?)?;
+        let segment = self.segments.get(index_behind.checked_sub(1)?)?;
         (address < segment.end).then_some(segment)
     }
 
@@ -253,13 +253,13 @@ impl Dump {
         let Some(segment) = self.segment_at(address) else {
             return 0;
         };
-        let at = address - segment.start;
-        let there = segment.filled.saturating_sub(at);
-        let size = usize::try_from(there)
+        let offset = address - segment.start;
+        let available = segment.filled.saturating_sub(offset);
+        let size = usize::try_from(available)
             .unwrap_or(usize::MAX)
             .min(buffer.len());
-        match segment.offset.checked_add(at) {
-            Some(place) if self.read_blocks(place, &mut buffer[..size]) => size,
+        match segment.offset.checked_add(offset) {
+            Some(place_in_file) if self.read_blocks(place_in_file, &mut buffer[..size]) => size,
             _ => 0,
         }
     }
@@ -272,11 +272,14 @@ impl Dump {
                 return false;
             };
             let skip = usize::try_from(offset - first).unwrap_or(usize::MAX);
-            let Some(there) = block.get(skip..).filter(|there| !there.is_empty()) else {
+            let Some(bytes_there) = block
+                .get(skip..)
+                .filter(|rest_of_block| !rest_of_block.is_empty())
+            else {
                 return false;
             };
-            let size = there.len().min(buffer.len());
-            buffer[..size].copy_from_slice(&there[..size]);
+            let size = bytes_there.len().min(buffer.len());
+            buffer[..size].copy_from_slice(&bytes_there[..size]);
             buffer = &mut buffer[size..];
             offset += size as u64;
         }
@@ -291,7 +294,7 @@ impl Dump {
         let size = BLOCK.min(self.length.checked_sub(first)?);
         let mut bytes = vec![0; usize::try_from(size).ok()?];
         self.read_exactly(first, &mut bytes).then_some(())?;
-        if blocks.len() >= MOST_BLOCKS {
+        if blocks.len() >= MAX_BLOCKS {
             blocks.clear();
         }
         let block: Rc<[u8]> = bytes.into();

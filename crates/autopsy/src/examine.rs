@@ -16,15 +16,15 @@ use super::{ExaminerSettings, modules};
 use provoke_model::{Autopsy, Crash, Fault, Frame, Module, ProcessPhase, Thread};
 
 /// Frames in the short form of a crash.
-const MOST_IN_CRASH: usize = 40;
+const MAX_CRASH_FRAMES: usize = 40;
 /// Frames that are listed of one thread, after recursion has been collapsed.
-const MOST_LISTED: usize = 500;
+const MAX_LISTED: usize = 500;
 /// Frames that are listed of all threads together.
-const MOST_IN_ALL: usize = 200_000;
+const MAX_FRAMES: usize = 200_000;
 /// Outermost calls that determine the phase of a very deep stack.
 const OUTERMOST: usize = 50;
 /// Calls that are unwound in all stacks together.
-const MOST_FOLLOWED: usize = 2_000_000;
+const MAX_FOLLOWED: usize = 2_000_000;
 
 /// Adds the analysis of the crash to an autopsy that contains only the owner.
 pub(super) fn examine_crash(
@@ -39,24 +39,25 @@ pub(super) fn examine_crash(
         autopsy.gaps.push("the core contains no threads".to_owned());
         return;
     };
-    let seen = examine_dump(dump, notes, first, &modules, settings, shelf);
-    autopsy.crash.fault = seen.fault;
-    autopsy.crash.abort = seen.abort;
-    let at = modules.number_at(seen.registers.rip);
-    autopsy.crash.place = at.and_then(|at| modules.list[at].file_offset(seen.registers.rip));
-    autopsy.registers = named_registers(&seen.registers);
+    let findings = examine_dump(dump, notes, first, &modules, settings, shelf);
+    autopsy.crash.fault = findings.fault;
+    autopsy.crash.abort = findings.abort;
+    let module_number = modules.number_at(findings.registers.rip);
+    autopsy.crash.place =
+        module_number.and_then(|number| modules.list[number].file_offset(findings.registers.rip));
+    autopsy.registers = named_registers(&findings.registers);
     let earlier = notes.threads.iter().filter(|other| other.tid < first.tid);
     autopsy.crash.thread = u32::try_from(earlier.count() + 1).unwrap_or(u32::MAX);
 
     let mut namer = AddressResolver {
         modules: &modules,
         shelf,
-        room: MOST_IN_ALL,
+        room: MAX_FRAMES,
     };
-    let crashed = &seen.stacks[0].places[seen.skip..];
-    autopsy.crash.stackless = crashed.len() == 1 && seen.stacks[0].cut.is_some();
+    let crashed = &findings.stacks[0].addresses[findings.skip..];
+    autopsy.crash.stackless = crashed.len() == 1 && findings.stacks[0].cut.is_some();
     namer.name_crash(&mut autopsy.crash, crashed);
-    for (status, stack) in notes.threads.iter().zip(seen.stacks) {
+    for (status, stack) in notes.threads.iter().zip(findings.stacks) {
         autopsy.threads.push(namer.name_thread(status, stack));
     }
     autopsy.modules = modules
@@ -98,11 +99,11 @@ fn examine_dump(
         shelf,
     };
     let unwinder = Unwinder::new(&space);
-    let mut left = MOST_FOLLOWED;
+    let mut remaining = MAX_FOLLOWED;
     let mut stacks = Vec::new();
     for thread in &notes.threads {
-        let stack = unwinder.follow_stack(&thread.registers, DEEPEST.min(left));
-        left = left.saturating_sub(stack.places.len());
+        let stack = unwinder.follow_stack(&thread.registers, DEEPEST.min(remaining));
+        remaining = remaining.saturating_sub(stack.addresses.len());
         stacks.push(stack);
     }
     let signal = notes.death_signal();
@@ -124,7 +125,7 @@ fn examine_dump(
         memory: &space,
         mappings: &mappings,
         processor: settings.processor.as_ref(),
-        depth: (stacks[0].places.len() - skip) as u64,
+        depth: (stacks[0].addresses.len() - skip) as u64,
     };
     if let Some(OriginalState {
         fault: Some(cause), ..
@@ -143,7 +144,7 @@ fn examine_dump(
             Fault::default()
         },
         abort: abort::message_place(modules, shelf)
-            .and_then(|place| abort::read_message(&space, place)),
+            .and_then(|address| abort::read_message(&space, address)),
         registers,
         stacks,
         skip,
@@ -159,9 +160,9 @@ struct AddressResolver<'a> {
 }
 
 impl AddressResolver<'_> {
-    fn name_crash(&mut self, crash: &mut Crash, places: &[CodeAddress]) {
-        let short = collapse_repeats(places);
-        let innermost = &short[..short.len().min(MOST_LISTED)];
+    fn name_crash(&mut self, crash: &mut Crash, addresses: &[CodeAddress]) {
+        let short = collapse_repeats(addresses);
+        let innermost = &short[..short.len().min(MAX_LISTED)];
         let outermost = &short[innermost.len().max(short.len().saturating_sub(OUTERMOST))..];
         let mut frames = self.name_frames(innermost);
         let outer = self.name_frames(outermost);
@@ -174,60 +175,60 @@ impl AddressResolver<'_> {
         } else {
             ProcessPhase::Run
         };
-        frames.truncate(MOST_IN_CRASH);
+        frames.truncate(MAX_CRASH_FRAMES);
         crash.frames = frames;
     }
 
     fn name_thread(&mut self, status: &ThreadNote, stack: AddressStack) -> Thread {
-        let short = collapse_repeats(&stack.places);
-        let listed = &short[..short.len().min(MOST_LISTED).min(self.room)];
-        let left = short.len() - listed.len();
+        let short = collapse_repeats(&stack.addresses);
+        let listed = &short[..short.len().min(MAX_LISTED).min(self.room)];
+        let remaining = short.len() - listed.len();
         let frames = self.name_frames(listed);
         self.room = self.room.saturating_sub(frames.len());
         Thread {
             tid: status.tid,
             name: String::new(),
             frames,
-            cut: if left > 0 {
-                Some(format!("{left} further calls are not listed"))
+            cut: if remaining > 0 {
+                Some(format!("{remaining} further calls are not listed"))
             } else {
                 stack.cut
             },
         }
     }
 
-    fn name_frames(&mut self, places: &[(CodeAddress, u64)]) -> Vec<Frame> {
+    fn name_frames(&mut self, addresses: &[(CodeAddress, u64)]) -> Vec<Frame> {
         let mut frames = Vec::new();
-        for (place, repeated) in places {
-            let before = frames.len();
-            self.push_frames(*place, &mut frames);
-            for frame in &mut frames[before..] {
+        for (address, repeated) in addresses {
+            let length_before = frames.len();
+            self.push_frames(*address, &mut frames);
+            for frame in &mut frames[length_before..] {
                 frame.repeated = *repeated;
             }
         }
         frames
     }
 
-    fn push_frames(&mut self, place: CodeAddress, frames: &mut Vec<Frame>) {
-        let within = place.instruction_address();
-        let module = self.modules.number_at(within);
-        let Some(module) = module.map(|number| &self.modules.list[number]) else {
+    fn push_frames(&mut self, address: CodeAddress, frames: &mut Vec<Frame>) {
+        let instruction_address = address.instruction_address();
+        let module_number = self.modules.number_at(instruction_address);
+        let Some(module) = module_number.map(|number| &self.modules.list[number]) else {
             frames.push(Frame {
-                offset: place.address,
+                offset: address.address,
                 ..Frame::default()
             });
             return;
         };
         let bare = [Frame::default()];
-        let known = match module.book {
+        let known_frames = match module.book {
             Some(book) => {
                 let symbols = &mut self.shelf.book_mut(book).symbols;
-                symbols.frames_at(module.link_offset(within))
+                symbols.frames_at(module.link_offset(instruction_address))
             }
             None => &bare,
         };
-        frames.extend(known.iter().map(|frame| Frame {
-            offset: module.link_offset(place.address),
+        frames.extend(known_frames.iter().map(|frame| Frame {
+            offset: module.link_offset(address.address),
             module: Some(module.name.clone()),
             ..frame.clone()
         }));
@@ -248,7 +249,7 @@ fn describe_module(module: &modules::LoadedModule, shelf: &FileCache) -> Module 
 
 fn named_registers(registers: &Registers) -> Vec<(String, u64)> {
     let r = registers;
-    let all = [
+    let registers = [
         ("rip", r.rip),
         ("rsp", r.rsp),
         ("rbp", r.rbp),
@@ -268,5 +269,7 @@ fn named_registers(registers: &Registers) -> Vec<(String, u64)> {
         ("r15", r.r15),
         ("flags", r.flags),
     ];
-    all.map(|(name, value)| (name.to_owned(), value)).to_vec()
+    registers
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec()
 }

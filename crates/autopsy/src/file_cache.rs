@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Limit of distinct vDSOs: each kernel has one.
-const MOST_INLINE: usize = 64;
+const MAX_INLINE: usize = 64;
 
 /// A program or a library.
 pub(super) struct CachedFile {
@@ -54,11 +54,11 @@ impl FileCache {
         bytes: &[u8],
     ) -> Option<usize> {
         if !self.inline.contains_key(bytes) {
-            if self.inline.len() >= MOST_INLINE {
+            if self.inline.len() >= MAX_INLINE {
                 return None;
             }
-            let kept: &'static [u8] = Box::leak(bytes.into());
-            self.inline.insert(bytes.to_vec(), kept);
+            let static_bytes: &'static [u8] = Box::leak(bytes.into());
+            self.inline.insert(bytes.to_vec(), static_bytes);
         }
         self.take_content(settings, Path::new("[vdso]"), self.inline[bytes])
     }
@@ -70,12 +70,12 @@ impl FileCache {
         layout: &Layout,
     ) -> Option<usize> {
         let id = layout.build_id.clone()?;
-        if let Some(known) = self.by_identity.get(&id) {
-            return *known;
+        if let Some(number) = self.by_identity.get(&id) {
+            return *number;
         }
         let folders = debug_folders(settings);
-        let found = debug::find_debug_file(&folders, Path::new(""), None, Some(&id));
-        let number = found.map(|companion| {
+        let debug_file = debug::find_debug_file(&folders, Path::new(""), None, Some(&id));
+        let number = debug_file.map(|companion| {
             self.books.push(CachedFile {
                 layout: layout.clone(),
                 bytes: &[],
@@ -95,8 +95,8 @@ impl FileCache {
         bytes: &'static [u8],
     ) -> Option<usize> {
         let key = bytes.as_ptr().addr();
-        if let Some(known) = self.by_content.get(&key) {
-            return Some(*known);
+        if let Some(number) = self.by_content.get(&key) {
+            return Some(*number);
         }
         let elf = ElfObject::parse(bytes).ok()?;
         let layout = Layout::from_bytes(bytes)?;
@@ -118,8 +118,8 @@ impl FileCache {
 /// Returns the folders of debug files; the folders of the program's system come first.
 fn debug_folders(settings: &ExaminerSettings) -> Vec<PathBuf> {
     let inside = settings.root.iter().flat_map(|root| {
-        let below = |dir: &PathBuf| root.join(dir.strip_prefix("/").unwrap_or(dir));
-        settings.debug_dirs.iter().map(below)
+        let path_below = |dir: &PathBuf| root.join(dir.strip_prefix("/").unwrap_or(dir));
+        settings.debug_dirs.iter().map(path_below)
     });
     inside.chain(settings.debug_dirs.iter().cloned()).collect()
 }

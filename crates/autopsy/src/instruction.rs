@@ -46,8 +46,8 @@ fn read_code(memory: &dyn MemoryReader, address: u64) -> Option<Vec<u8>> {
         return Some(bytes);
     }
     // The page may end before the longest instruction would.
-    let left = usize::try_from(PAGE - address % PAGE).unwrap_or(LONGEST);
-    bytes.truncate(left.min(LONGEST));
+    let remaining = usize::try_from(PAGE - address % PAGE).unwrap_or(LONGEST);
+    bytes.truncate(remaining.min(LONGEST));
     memory.read_memory(address, &mut bytes).then_some(bytes)
 }
 
@@ -106,8 +106,8 @@ pub(super) fn operand_value(
             })?;
             let size = instruction.memory_size().size();
             let mut bytes = [0; 8];
-            let part = bytes.get_mut(..size)?;
-            if !scene.memory.read_memory(address, part) {
+            let prefix = bytes.get_mut(..size)?;
+            if !scene.memory.read_memory(address, prefix) {
                 return None;
             }
             (u64::from_le_bytes(bytes), size)
@@ -124,7 +124,7 @@ pub(super) fn operand_value(
 /// Returns the value of the general register with this name.
 pub(super) fn register_value(registers: &Registers, name: Register) -> Option<u64> {
     let full = name.full_register();
-    let whole = match full {
+    let full_value = match full {
         Register::RAX => registers.rax,
         Register::RBX => registers.rbx,
         Register::RCX => registers.rcx,
@@ -148,7 +148,7 @@ pub(super) fn register_value(registers: &Registers, name: Register) -> Option<u6
         _ => return None,
     };
     Some(match name {
-        Register::AH | Register::BH | Register::CH | Register::DH => whole >> 8,
-        _ => whole,
+        Register::AH | Register::BH | Register::CH | Register::DH => full_value >> 8,
+        _ => full_value,
     })
 }

@@ -144,20 +144,20 @@ impl Examiner {
     /// Returns the variable at each of these addresses in the process of a core, by the symbols of
     /// its files: `audit`, `pool+0x28`.
     pub fn variables_at(&mut self, core: &Path, addresses: &[u64]) -> Vec<Option<String>> {
-        let none = vec![None; addresses.len()];
+        let no_values = vec![None; addresses.len()];
         let Ok(dump) = Dump::open_core(core) else {
-            return none;
+            return no_values;
         };
         if dump.foreign.is_some() {
-            return none;
+            return no_values;
         }
         let notes = ParsedNotes::from_bytes(&dump.notes, dump.wide);
         let (settings, shelf) = (&self.settings, &mut self.shelf);
         let modules = LoadedModules::of_core(&notes, &dump, shelf, settings, &mut Vec::new());
         let name = |address: &u64| {
             // Zeroed data lies behind the mapped part of the file.
-            let below = modules.list.iter().filter(|module| module.base <= *address);
-            let module = below.max_by_key(|module| module.base)?;
+            let modules_below = modules.list.iter().filter(|module| module.base <= *address);
+            let module = modules_below.max_by_key(|module| module.base)?;
             let symbols = &self.shelf.book_at(module.book?).symbols;
             symbols.variable_at(module.link_offset(*address))
         };
@@ -227,8 +227,8 @@ pub fn start_variable(core: &Path, name: &str) -> Option<String> {
         .start
         .max(end.saturating_sub(VARIABLES as u64));
     let mut bytes = vec![0; usize::try_from(end - begin).ok()?];
-    let there = dump.read_memory(begin, &mut bytes);
-    let mut words = bytes[..there].rsplit(|byte| *byte == 0);
+    let length = dump.read_memory(begin, &mut bytes);
+    let mut words = bytes[..length].rsplit(|byte| *byte == 0);
     let value = words.find_map(|word| word.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
     Some(String::from_utf8_lossy(value).into_owned())
 }

@@ -17,8 +17,8 @@ const AT_EXECFN: u64 = 31;
 /// In a dynamic section: address of the loader's list.
 const DT_DEBUG: u64 = 21;
 /// Limit of the list, because a list in corrupt memory may contain a cycle.
-const MOST_FILES: usize = 1 << 12;
-const MOST_ENTRIES: u64 = 256;
+const MAX_FILES: usize = 1 << 12;
+const MAX_ENTRIES: u64 = 256;
 const LONGEST_PATH: usize = 4096;
 
 /// Returns the mapped files, each with the ranges of its segments.
@@ -27,26 +27,27 @@ pub(super) fn mapped_files(
     dump: &Dump,
     settings: &ExaminerSettings,
 ) -> Vec<MappedFile> {
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     let Some((program, mut next)) = first_entry(notes, dump, settings) else {
-        return found;
+        return files;
     };
-    for number in 0..MOST_FILES {
-        let Some([bias, name, dynamic, behind]) = read_words(dump, next) else {
+    for number in 0..MAX_FILES {
+        let Some([bias, name, dynamic, next_entry]) = read_words(dump, next) else {
             break;
         };
         let named = match number {
             0 => Some(program.clone()),
             _ => read_path(dump, name, settings),
         };
-        let known = named
+        let known_layout = named
             .as_deref()
             .and_then(|path| read_layout(settings, path));
         // Skip a file that was replaced on disk: its dynamic section usually has another address.
-        let is_same =
-            |layout: &Layout| layout.dynamic.map(|at| at.wrapping_add(bias)) == Some(dynamic);
-        if let (Some(path), Some(layout)) = (named, known.filter(is_same)) {
-            found.extend(
+        let is_same = |layout: &Layout| {
+            layout.dynamic.map(|address| address.wrapping_add(bias)) == Some(dynamic)
+        };
+        if let (Some(path), Some(layout)) = (named, known_layout.filter(is_same)) {
+            files.extend(
                 layout
                     .loaded_parts(bias)
                     .map(|(start, end, offset)| MappedFile {
@@ -57,10 +58,10 @@ pub(super) fn mapped_files(
                     }),
             );
         }
-        next = behind;
+        next = next_entry;
     }
-    found.sort_by_key(|file| file.start);
-    found
+    files.sort_by_key(|file| file.start);
+    files
 }
 
 /// Returns the path of the program, and the address of the program's entry, which is the first of
@@ -77,7 +78,7 @@ fn first_entry(
     };
     let bias = notes.auxv_value(AT_PHDR)?.wrapping_sub(layout.headers?);
     let dynamic = layout.dynamic?.wrapping_add(bias);
-    let mut entries = (0..MOST_ENTRIES).map_while(|number| {
+    let mut entries = (0..MAX_ENTRIES).map_while(|number| {
         let [tag, value] = read_words(dump, dynamic.checked_add(16 * number)?)?;
         (tag != 0).then_some((tag, value))
     });
@@ -105,6 +106,6 @@ fn read_path(dump: &Dump, address: u64, settings: &ExaminerSettings) -> Option<S
     let mut bytes = vec![0; LONGEST_PATH];
     let size = dump.read_memory(address, &mut bytes);
     let path = text_before_nul(&bytes[..size]);
-    let whole = settings.folder.join(&path).to_string_lossy().into_owned();
-    (!path.is_empty()).then_some(whole)
+    let full_path = settings.folder.join(&path).to_string_lossy().into_owned();
+    (!path.is_empty()).then_some(full_path)
 }

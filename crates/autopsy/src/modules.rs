@@ -14,8 +14,8 @@ const AT_ENTRY: u64 = 9;
 const PAGE: usize = 4096;
 /// Limit of the size of the vDSO: it has two or three pages, but a hostile core may contain a
 /// larger size.
-const MOST_INLINE: u64 = 64 << 10;
-const MOST_MODULES: usize = 1 << 14;
+const MAX_INLINE: u64 = 64 << 10;
+const MAX_MODULES: usize = 1 << 14;
 
 /// A file that was mapped as code.
 pub(super) struct LoadedModule {
@@ -40,8 +40,8 @@ impl LoadedModule {
     /// Returns the file offset of an address.
     pub(super) fn file_offset(&self, address: u64) -> Option<u64> {
         let mut parts = self.parts.iter();
-        let part = parts.find(|part| (part.start..part.end).contains(&address))?;
-        part.offset.checked_add(address - part.start)
+        let file = parts.find(|part| (part.start..part.end).contains(&address))?;
+        file.offset.checked_add(address - file.start)
     }
 
     /// Returns the address in the process of a link-time address.
@@ -81,7 +81,7 @@ impl LoadedModules {
             gaps.push("the core does not list the mapped files".to_owned());
         }
         for parts in group_by_file(files) {
-            if is_code(&parts, dump) && modules.list.len() < MOST_MODULES {
+            if is_code(&parts, dump) && modules.list.len() < MAX_MODULES {
                 let module = make_module(parts, notes, dump, shelf, settings, gaps);
                 modules.list.extend(module);
             }
@@ -93,7 +93,7 @@ impl LoadedModules {
             let ranges = module
                 .parts
                 .iter()
-                .map(|part| (part.start, part.end, number));
+                .map(|file| (file.start, file.end, number));
             modules.ranges.extend(ranges);
         }
         modules.ranges.sort_unstable();
@@ -104,8 +104,8 @@ impl LoadedModules {
 
     /// Returns the index of the module at an address.
     pub(super) fn number_at(&self, address: u64) -> Option<usize> {
-        let behind = self.ranges.partition_point(|(start, ..)| *start <= address);
-        let (_, end, number) = self.ranges.get(behind.checked_sub(1)?)?;
+        let index_behind = self.ranges.partition_point(|(start, ..)| *start <= address);
+        let (_, end, number) = self.ranges.get(index_behind.checked_sub(1)?)?;
         (address < *end).then_some(*number)
     }
 }
@@ -117,7 +117,7 @@ fn group_by_file(files: &[MappedFile]) -> Vec<Vec<MappedFile>> {
         match groups.last_mut() {
             Some(group)
                 if group[0].path == file.path
-                    && (file.offset > 0 || group.iter().all(|part| part.offset == 0)) =>
+                    && (file.offset > 0 || group.iter().all(|file| file.offset == 0)) =>
             {
                 group.push(file.clone());
             }
@@ -131,69 +131,71 @@ fn group_by_file(files: &[MappedFile]) -> Vec<Vec<MappedFile>> {
 ///
 /// A mapping without a segment counts as executable: an emulator or debugger may leave out segments
 /// that are in the files.
-fn is_code(parts: &[MappedFile], dump: &Dump) -> bool {
-    let mut segments = parts.iter().map(|part| dump.segment_at(part.start));
+fn is_code(files: &[MappedFile], dump: &Dump) -> bool {
+    let mut segments = files.iter().map(|file| dump.segment_at(file.start));
     segments.any(|segment| segment.is_none_or(super::dump::Segment::is_executable))
 }
 
 fn make_module(
-    parts: Vec<MappedFile>,
+    files: Vec<MappedFile>,
     notes: &ParsedNotes,
     dump: &Dump,
     shelf: &mut FileCache,
     settings: &ExaminerSettings,
     gaps: &mut Vec<String>,
 ) -> Option<LoadedModule> {
-    let first = parts.first()?;
+    let first = files.first()?;
     let base = first.start;
-    let known = path_without_mark(&first.path);
-    let name = name_of(known).to_owned();
-    let remembered = remembered_layout(&parts, dump);
+    let path = path_without_mark(&first.path);
+    let name = name_of(path).to_owned();
+    let remembered = remembered_layout(&files, dump);
     let is_program = notes.auxv_value(AT_ENTRY).is_some_and(|entry| {
-        parts
+        files
             .iter()
-            .any(|part| (part.start..part.end).contains(&entry))
+            .any(|file| (file.start..file.end).contains(&entry))
     });
-    let place = match &settings.program {
+    let program_path = match &settings.program {
         Some(program) if is_program => program.clone(),
-        _ => settings.file_place(known),
+        _ => settings.file_place(path),
     };
-    let mut book = shelf.find_file(settings, &place);
-    let found = book.map(|book| shelf.book_at(book).layout.clone());
-    let wanted = remembered
+    let mut book = shelf.find_file(settings, &program_path);
+    let book_layout = book.map(|book| shelf.book_at(book).layout.clone());
+    let build_id = remembered
         .as_ref()
         .and_then(|layout| layout.build_id.as_ref());
-    let layout = match (remembered.as_ref(), found) {
-        (_, Some(found)) if wanted.is_none_or(|id| found.build_id.as_ref() == Some(id)) => found,
+    let layout = match (remembered.as_ref(), book_layout) {
+        (_, Some(found)) if build_id.is_none_or(|id| found.build_id.as_ref() == Some(id)) => found,
         (Some(layout), found) => {
             book = shelf.find_remains(settings, layout);
             gaps.push(match found {
                 Some(_) => format!("`{name}` was replaced since the crash"),
-                None => format!("`{name}` is missing: no file `{}`", place.to_safe()),
+                None => format!("`{name}` is missing: no file `{}`", program_path.to_safe()),
             });
             layout.clone()
         }
         (None, _) => {
             // The mapped file is not a program, or it is gone without a debug file.
-            if dump.segment_at(base).is_some() && book.is_none() && !place.exists() {
+            if dump.segment_at(base).is_some() && book.is_none() && !program_path.exists() {
                 gaps.push(format!(
                     "`{name}` is missing: no program `{}`",
-                    place.to_safe()
+                    program_path.to_safe()
                 ));
             }
             Layout::default()
         }
     };
-    if book.is_none() && remembered.is_none() && (place.exists() || dump.segment_at(base).is_none())
+    if book.is_none()
+        && remembered.is_none()
+        && (program_path.exists() || dump.segment_at(base).is_none())
     {
         return None;
     }
     Some(LoadedModule {
-        bias: module_bias(&parts, &layout, dump).unwrap_or(base),
-        path: known.to_owned(),
+        bias: module_bias(&files, &layout, dump).unwrap_or(base),
+        path: path.to_owned(),
         name,
         base,
-        parts,
+        parts: files,
         layout,
         book,
     })
@@ -209,25 +211,25 @@ fn name_of(path: &str) -> &str {
 }
 
 /// Reads the layout from the beginning of the file, as the core contains it.
-fn remembered_layout(parts: &[MappedFile], dump: &Dump) -> Option<Layout> {
-    let front = parts.iter().find(|part| part.offset == 0)?;
+fn remembered_layout(files: &[MappedFile], dump: &Dump) -> Option<Layout> {
+    let front = files.iter().find(|file| file.offset == 0)?;
     let mut page = [0; PAGE];
     let size = dump.read_memory(front.start, &mut page);
     Layout::from_bytes(page.get(..size)?)
 }
 
-fn module_bias(parts: &[MappedFile], layout: &Layout, dump: &Dump) -> Option<u64> {
-    let executable = |part: &MappedFile| {
-        let segment = dump.segment_at(part.start);
+fn module_bias(files: &[MappedFile], layout: &Layout, dump: &Dump) -> Option<u64> {
+    let executable = |file: &MappedFile| {
+        let segment = dump.segment_at(file.start);
         segment.is_some_and(super::dump::Segment::is_executable)
     };
-    let code = parts
+    let code = files
         .iter()
-        .find(|part| executable(part))
-        .and_then(|part| layout.load_bias(part.start, part.offset, true));
+        .find(|file| executable(file))
+        .and_then(|file| layout.load_bias(file.start, file.offset, true));
     code.or_else(|| {
-        let mut each = parts.iter();
-        each.find_map(|part| layout.load_bias(part.start, part.offset, false))
+        let mut files_left = files.iter();
+        files_left.find_map(|file| layout.load_bias(file.start, file.offset, false))
     })
 }
 
@@ -240,10 +242,10 @@ fn kernels_own(
 ) -> Option<LoadedModule> {
     let base = notes.auxv_value(AT_SYSINFO_EHDR)?;
     let segment = dump.segment_at(base)?;
-    let size = segment.end.saturating_sub(base).min(MOST_INLINE);
+    let size = segment.end.saturating_sub(base).min(MAX_INLINE);
     let mut bytes = vec![0; usize::try_from(size).ok()?];
-    let there = dump.read_memory(base, &mut bytes);
-    bytes.truncate(there);
+    let length = dump.read_memory(base, &mut bytes);
+    bytes.truncate(length);
     let book = shelf.take_inline(settings, &bytes)?;
     let layout = shelf.book_at(book).layout.clone();
     Some(LoadedModule {

@@ -10,8 +10,8 @@ const AUXV: u32 = 6;
 const SIGINFO: u32 = 0x5349_4749;
 const FILE: u32 = 0x4649_4c45;
 
-const MOST_THREADS: usize = 1 << 16;
-const MOST_FILES: u64 = 1 << 18;
+const MAX_THREADS: usize = 1 << 16;
+const MAX_FILES: u64 = 1 << 18;
 
 /// Content of all notes.
 #[derive(Debug, Default)]
@@ -86,7 +86,7 @@ impl ParsedNotes {
         let mut rest = bytes;
         while let Some((kind, core, body, next)) = parse_note(rest) {
             match kind {
-                PRSTATUS if core && notes.threads.len() < MOST_THREADS => {
+                PRSTATUS if core && notes.threads.len() < MAX_THREADS => {
                     notes.threads.extend(parse_status(body, wide));
                 }
                 PRPSINFO if core => notes.process = parse_process(body, wide).or(notes.process),
@@ -117,12 +117,16 @@ impl ParsedNotes {
         let first = self.threads.first();
         let process = self.process.as_ref();
         Some(CoreOwner {
-            pid: process.map(|it| it.pid).or(first.map(|it| it.tid))?,
-            ppid: process.map(|it| it.ppid).or(first.map(|it| it.ppid))?,
+            pid: process
+                .map(|note| note.pid)
+                .or(first.map(|note| note.tid))?,
+            ppid: process
+                .map(|note| note.ppid)
+                .or(first.map(|note| note.ppid))?,
             session: process
-                .map(|it| it.session)
-                .or(first.map(|it| it.session))?,
-            program: process.map(|it| it.name.clone()).unwrap_or_default(),
+                .map(|note| note.session)
+                .or(first.map(|note| note.session))?,
+            program: process.map(|note| note.name.clone()).unwrap_or_default(),
             signal: self.death_signal(),
             truncated,
         })
@@ -130,8 +134,8 @@ impl ParsedNotes {
 
     /// Returns a value of the auxiliary vector.
     pub(super) fn auxv_value(&self, key: u64) -> Option<u64> {
-        let found = self.auxv.iter().find(|(known, _)| *known == key);
-        found.map(|(_, value)| *value)
+        let entry = self.auxv.iter().find(|(entry_key, _)| *entry_key == key);
+        entry.map(|(_, value)| *value)
     }
 }
 
@@ -165,28 +169,28 @@ fn parse_status(body: &[u8], wide: bool) -> Option<ThreadNote> {
 }
 
 fn parse_registers(body: &[u8]) -> Option<Registers> {
-    let at = |number: usize| u64_at(body, 112 + 8 * number);
+    let register_at = |number: usize| u64_at(body, 112 + 8 * number);
     Some(Registers {
-        r15: at(0)?,
-        r14: at(1)?,
-        r13: at(2)?,
-        r12: at(3)?,
-        rbp: at(4)?,
-        rbx: at(5)?,
-        r11: at(6)?,
-        r10: at(7)?,
-        r9: at(8)?,
-        r8: at(9)?,
-        rax: at(10)?,
-        rcx: at(11)?,
-        rdx: at(12)?,
-        rsi: at(13)?,
-        rdi: at(14)?,
-        rip: at(16)?,
-        flags: at(18)?,
-        rsp: at(19)?,
-        fs_base: at(21)?,
-        gs_base: at(22)?,
+        r15: register_at(0)?,
+        r14: register_at(1)?,
+        r13: register_at(2)?,
+        r12: register_at(3)?,
+        rbp: register_at(4)?,
+        rbx: register_at(5)?,
+        r11: register_at(6)?,
+        r10: register_at(7)?,
+        r9: register_at(8)?,
+        r8: register_at(9)?,
+        rax: register_at(10)?,
+        rcx: register_at(11)?,
+        rdx: register_at(12)?,
+        rsi: register_at(13)?,
+        rdi: register_at(14)?,
+        rip: register_at(16)?,
+        flags: register_at(18)?,
+        rsp: register_at(19)?,
+        fs_base: register_at(21)?,
+        gs_base: register_at(22)?,
     })
 }
 
@@ -209,18 +213,18 @@ fn parse_info(body: &[u8]) -> Option<SignalInfo> {
 }
 
 fn parse_files(body: &[u8]) -> Option<Vec<MappedFile>> {
-    let count = u64_at(body, 0)?.min(MOST_FILES);
+    let count = u64_at(body, 0)?.min(MAX_FILES);
     let page = u64_at(body, 8)?;
     let count = usize::try_from(count).ok()?;
     let names_at = count.checked_mul(24)?.checked_add(16)?;
     let mut names = body.get(names_at..)?.split(|byte| *byte == 0);
     let mut files = Vec::new();
     for number in 0..count {
-        let at = 16 + 24 * number;
+        let offset = 16 + 24 * number;
         files.push(MappedFile {
-            start: u64_at(body, at)?,
-            end: u64_at(body, at + 8)?,
-            offset: u64_at(body, at + 16)?.wrapping_mul(page),
+            start: u64_at(body, offset)?,
+            end: u64_at(body, offset + 8)?,
+            offset: u64_at(body, offset + 16)?.wrapping_mul(page),
             path: String::from_utf8_lossy(names.next()?).into_owned(),
         });
     }

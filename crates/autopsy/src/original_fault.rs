@@ -53,7 +53,11 @@ pub(super) fn find_origin(
     }
     let (skip, state) = stack.signals.first()?;
     let by_hand = just_raised(space, &state.registers) == u64::try_from(signal).ok();
-    let fault = kernel_cause(space.dump, state, signal).filter(|_| !by_hand);
+    let fault = if by_hand {
+        None
+    } else {
+        kernel_cause(space.dump, state, signal)
+    };
     (by_hand || fault.is_some()).then_some(OriginalState {
         skip: *skip,
         registers: state.registers,
@@ -72,15 +76,15 @@ fn find_returned(
 ) -> Option<OriginalState> {
     let top = registers.rsp & !7;
     let mut checked = (0, false);
-    let mut places = (1..REACH / 8).filter_map(|words| top.checked_sub(8 * words));
-    let state = places.find_map(|at| {
-        let word = space.word_at(at)?;
+    let mut addresses = (1..REACH / 8).filter_map(|words| top.checked_sub(8 * words));
+    let state = addresses.find_map(|address| {
+        let word = space.word_at(address)?;
         if checked.0 != word {
             checked = (word, is_trampoline(space, word));
         }
-        let state = checked.1.then(|| read_interrupted(space, at + 8))??;
-        let same = state.registers.rip == registers.rip && state.registers.rsp == registers.rsp;
-        same.then_some(state)
+        let state = checked.1.then(|| read_interrupted(space, address + 8))??;
+        let is_same = state.registers.rip == registers.rip && state.registers.rsp == registers.rsp;
+        is_same.then_some(state)
     })?;
     Some(OriginalState {
         skip: 0,

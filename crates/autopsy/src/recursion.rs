@@ -6,27 +6,27 @@ const LONGEST: usize = 4;
 /// Collapses runs of equal elements and short cycles into one copy, with the number of repetitions.
 ///
 /// A single element counts as repeated from the second occurrence on, a cycle from the third.
-pub(super) fn collapse_repeats<T: Copy + PartialEq>(all: &[T]) -> Vec<(T, u64)> {
+pub(super) fn collapse_repeats<T: Copy + PartialEq>(items: &[T]) -> Vec<(T, u64)> {
     let mut short = Vec::new();
-    let mut rest = all;
+    let mut rest = items;
     while !rest.is_empty() {
         let (length, times) = (1..=LONGEST)
             .map(|length| (length, count_repeats(rest, length)))
             .find(|(length, times)| *times >= if *length == 1 { 2 } else { 3 })
             .unwrap_or((1, 1));
         let repeated = times as u64 - 1;
-        short.extend(rest[..length].iter().map(|one| (*one, repeated)));
+        short.extend(rest[..length].iter().map(|item| (*item, repeated)));
         rest = &rest[length * times..];
     }
     short
 }
 
 /// Returns how many times the first `length` elements occur in a row.
-fn count_repeats<T: PartialEq>(all: &[T], length: usize) -> usize {
-    let Some(front) = all.get(..length) else {
+fn count_repeats<T: PartialEq>(items: &[T], length: usize) -> usize {
+    let Some(front) = items.get(..length) else {
         return 0;
     };
-    let rounds = all.chunks_exact(length);
+    let rounds = items.chunks_exact(length);
     rounds.take_while(|round| *round == front).count()
 }
 

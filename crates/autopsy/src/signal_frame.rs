@@ -31,8 +31,8 @@ pub(super) fn is_trampoline(space: &AddressSpace<'_>, address: u64) -> bool {
 pub(super) fn read_interrupted(space: &AddressSpace<'_>, context: u64) -> Option<InterruptedState> {
     let mut words = [0; REGISTERS];
     for (number, word) in words.iter_mut().enumerate() {
-        let at = context.checked_add(REGISTERS_AT + 8 * number as u64)?;
-        *word = space.word_at(at)?;
+        let offset = context.checked_add(REGISTERS_AT + 8 * number as u64)?;
+        *word = space.word_at(offset)?;
     }
     let [r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, ..] = words;
     let [
@@ -81,9 +81,10 @@ pub(super) fn read_interrupted(space: &AddressSpace<'_>, context: u64) -> Option
 /// Returns the signal that the thread has just sent by a system call to itself or to its process,
 /// if its instruction pointer is behind such a call.
 pub(super) fn just_raised(space: &AddressSpace<'_>, registers: &Registers) -> Option<u64> {
-    let mut before = [0; 2];
+    let mut code_before = [0; 2];
     let call = registers.rip.checked_sub(2)?;
-    let is_call = space.is_code(call) && space.read_memory(call, &mut before) && before == SYSCALL;
+    let is_call =
+        space.is_code(call) && space.read_memory(call, &mut code_before) && code_before == SYSCALL;
     // `tgkill` has the signal in its third argument, `kill` and `tkill` in their second. The kernel
     // has replaced the number of the call with the result 0.
     let signal = |value: u64| (1..=64).contains(&value).then_some(value);

@@ -21,7 +21,7 @@ pub(super) struct Symbols {
     supplement: Option<ElfObject>,
     lines: OnceCell<Option<Context<FileBytes>>>,
     table: OnceCell<Vec<Symbol>>,
-    known: HashMap<u64, Vec<Frame>>,
+    frames_by_address: HashMap<u64, Vec<Frame>>,
 }
 
 struct Symbol {
@@ -45,18 +45,18 @@ impl Symbols {
             supplement,
             lines: OnceCell::new(),
             table: OnceCell::new(),
-            known: HashMap::new(),
+            frames_by_address: HashMap::new(),
         }
     }
 
     /// Returns the quality of the symbols in the terms of [`provoke_model::Module::symbols`].
     pub(super) fn naming_quality(&self) -> &'static str {
-        let any = |test: fn(&ElfObject) -> bool| self.files.iter().any(test);
-        if any(has_lines) {
+        let has_any = |test: fn(&ElfObject) -> bool| self.files.iter().any(test);
+        if has_any(has_lines) {
             "lines"
-        } else if any(|file| file.symbols().next().is_some()) {
+        } else if has_any(|file| file.symbols().next().is_some()) {
             "symbols"
-        } else if any(|file| file.dynamic_symbols().next().is_some()) {
+        } else if has_any(|file| file.dynamic_symbols().next().is_some()) {
             "exports"
         } else {
             "nothing"
@@ -66,11 +66,11 @@ impl Symbols {
     /// Returns the calls at this link-time address, innermost first: several if functions were
     /// inlined, one without a name if nothing is known.
     pub(super) fn frames_at(&mut self, address: u64) -> &[Frame] {
-        if !self.known.contains_key(&address) {
+        if !self.frames_by_address.contains_key(&address) {
             let frames = self.look_up_frames(address);
-            self.known.insert(address, frames);
+            self.frames_by_address.insert(address, frames);
         }
-        &self.known[&address]
+        &self.frames_by_address[&address]
     }
 
     /// Returns the function at this link-time address, by the symbols alone.
@@ -100,12 +100,12 @@ impl Symbols {
     /// Returns the link-time address of a symbol by its exact name.
     pub(super) fn address_of_name(&self, name: &str) -> Option<u64> {
         self.files.iter().find_map(|file| {
-            let mut all = file
+            let mut symbols = file
                 .dynamic_symbols()
                 .chain(file.symbols())
                 .filter(object::ObjectSymbol::is_definition);
-            let found = all.find(|symbol| symbol.name_bytes() == Ok(name.as_bytes()))?;
-            Some(found.address())
+            let named_symbol = symbols.find(|symbol| symbol.name_bytes() == Ok(name.as_bytes()))?;
+            Some(named_symbol.address())
         })
     }
 
@@ -131,13 +131,13 @@ impl Symbols {
 
     fn with_lines(&self, address: u64) -> Option<Vec<Frame>> {
         let lines = self.lines.get_or_init(|| self.line_context()).as_ref()?;
-        let mut found = lines.find_frames(address).skip_all_loads().ok()?;
+        let mut inlined_frames = lines.find_frames(address).skip_all_loads().ok()?;
         let mut frames = Vec::new();
-        while let Ok(Some(frame)) = found.next() {
+        while let Ok(Some(frame)) = inlined_frames.next() {
             let name = frame.function.as_ref();
-            let line = frame.location.and_then(|place| {
-                let line = place.line.filter(|line| *line > 0)?;
-                Some((place.file?.to_owned(), line))
+            let line = frame.location.and_then(|location| {
+                let line = location.line.filter(|line| *line > 0)?;
+                Some((location.file?.to_owned(), line))
             });
             frames.push(Frame {
                 function: name
@@ -165,15 +165,15 @@ impl Symbols {
 
     fn symbol_at(&self, address: u64) -> Option<&'static [u8]> {
         let table = self.table.get_or_init(|| self.sorted_functions());
-        let behind = table.partition_point(|symbol| symbol.start <= address);
-        let before = table[..behind].iter().rev().take(16);
-        let mut holding = before.filter(|symbol| address < symbol.end);
+        let index_behind = table.partition_point(|symbol| symbol.start <= address);
+        let symbols_before = table[..index_behind].iter().rev().take(16);
+        let mut holding = symbols_before.filter(|symbol| address < symbol.end);
         holding.next().map(|symbol| symbol.name)
     }
 
     /// Returns all functions by address. Of several names for one address, the simplest comes last.
     fn sorted_functions(&self) -> Vec<Symbol> {
-        let mut found = Vec::new();
+        let mut functions = Vec::new();
         for file in &self.files {
             for symbol in file.symbols().chain(file.dynamic_symbols()) {
                 // Include data, because a program may jump into data by mistake.
@@ -188,17 +188,18 @@ impl Symbols {
                         std::cmp::Reverse(leading_underscores(name)),
                     );
                     let (start, size) = (symbol.address(), symbol.size());
-                    found.push((start, size > 0, rank, size, name));
+                    functions.push((start, size > 0, rank, size, name));
                 }
             }
         }
-        found.sort_unstable();
-        let starts: Vec<u64> = found.iter().map(|(start, ..)| *start).collect();
-        let table = found.into_iter().map(|(start, _, _, size, name)| {
+        functions.sort_unstable();
+        let starts: Vec<u64> = functions.iter().map(|(start, ..)| *start).collect();
+        let table = functions.into_iter().map(|(start, _, _, size, name)| {
             let end = if size > 0 {
                 start.saturating_add(size)
             } else {
-                let next = starts[starts.partition_point(|other| *other <= start)..].first();
+                let next =
+                    starts[starts.partition_point(|other_start| *other_start <= start)..].first();
                 let guess = start.saturating_add(LONGEST_GUESS);
                 next.map_or(guess, |next| guess.min(*next))
             };

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Time limit of a tool: a debugger takes seconds to read the symbols of a large program.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes that are read of a tool's output.
-const MOST: usize = 256 << 10;
+const MAX_OUTPUT: usize = 256 << 10;
 
 /// A tool that reads cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,11 +74,16 @@ impl Tool {
                 program.as_ref(),
             ],
         };
-        let said =
-            tool::run_program(&self.find_path()?, &words, Instant::now() + patience, MOST).ok()?;
+        let output = tool::run_program(
+            &self.find_path()?,
+            &words,
+            Instant::now() + patience,
+            MAX_OUTPUT,
+        )
+        .ok()?;
         // The kernel pads a command line with zeros.
-        let said = said.replace('\0', "");
-        Some(said).filter(|said| !said.trim().is_empty())
+        let said = output.replace('\0', "");
+        Some(said).filter(|output| !output.trim().is_empty())
     }
 }
 
@@ -93,12 +98,13 @@ pub fn ask_for_python(autopsy: &mut Autopsy, core: &Path, patience: Duration) {
     }
     let program = program_path(autopsy);
     let mut tools = [Tool::PySpy, Tool::Pystack].into_iter();
-    let said = tools.find_map(|tool| Some((tool, tool.ask_about_core(core, &program, patience)?)));
-    let Some((tool, text)) = said else {
-        let known = [Tool::PySpy, Tool::Pystack]
+    let answer =
+        tools.find_map(|tool| Some((tool, tool.ask_about_core(core, &program, patience)?)));
+    let Some((tool, text)) = answer else {
+        let is_installed = [Tool::PySpy, Tool::Pystack]
             .iter()
             .any(|tool| tool.find_path().is_some());
-        autopsy.gaps.push(if known {
+        autopsy.gaps.push(if is_installed {
             "no Python calls: py-spy and pystack could not read them; the interpreter is missing or not supported"
                 .to_owned()
         } else {

@@ -31,7 +31,7 @@ impl CodeAddress {
 #[derive(Debug, Default)]
 pub(super) struct AddressStack {
     /// Code addresses, innermost first.
-    pub(super) places: Vec<CodeAddress>,
+    pub(super) addresses: Vec<CodeAddress>,
     /// Interruptions by signals: number of places further in, and the state at the interruption.
     pub(super) signals: Vec<(usize, InterruptedState)>,
     /// Reason why the stack ends before the outermost call, if it does.
@@ -54,54 +54,54 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// Unwinds the stack of a thread from these registers, up to `most` calls.
-    pub(super) fn follow_stack(&self, registers: &Registers, most: usize) -> AddressStack {
+    /// Unwinds the stack of a thread from these registers, up to `max` calls.
+    pub(super) fn follow_stack(&self, registers: &Registers, max: usize) -> AddressStack {
         let mut stack = AddressStack::default();
-        let mut now = register_bank(registers);
+        let mut bank = register_bank(registers);
         let mut exact = true;
         loop {
-            let place = CodeAddress {
-                address: now[RIP],
+            let address = CodeAddress {
+                address: bank[RIP],
                 exact,
             };
-            if stack.places.len() >= most {
-                stack.cut = Some(format!("only {most} calls are followed"));
+            if stack.addresses.len() >= max {
+                stack.cut = Some(format!("only {max} calls are followed"));
                 return stack;
             }
-            stack.places.push(place);
-            if self.is_trampoline(now[RIP]) {
-                let Some(state) = read_interrupted(self.space, now[RSP]) else {
-                    stack.cut = Some(missing_stack(now[RSP]));
+            stack.addresses.push(address);
+            if self.is_trampoline(bank[RIP]) {
+                let Some(state) = read_interrupted(self.space, bank[RSP]) else {
+                    stack.cut = Some(missing_stack(bank[RSP]));
                     return stack;
                 };
                 // A handler may run on an alternate stack, so the stack pointer may jump anywhere.
                 // But a state that occurs twice is a cycle.
-                let known = |(_, other): &(usize, InterruptedState)| {
-                    other.registers.rsp == state.registers.rsp
+                let is_known = |(_, other_state): &(usize, InterruptedState)| {
+                    other_state.registers.rsp == state.registers.rsp
                 };
-                if stack.signals.iter().any(known) {
+                if stack.signals.iter().any(is_known) {
                     stack.cut = Some("the stack contains a cycle".to_owned());
                     return stack;
                 }
                 // The restored instruction is exact, not a return address.
-                if let Some(last) = stack.places.last_mut() {
+                if let Some(last) = stack.addresses.last_mut() {
                     last.exact = true;
                 }
-                now = register_bank(&state.registers);
+                bank = register_bank(&state.registers);
                 exact = true;
-                stack.signals.push((stack.places.len(), state));
+                stack.signals.push((stack.addresses.len(), state));
                 continue;
             }
-            match self.find_caller(&now, place) {
+            match self.find_caller(&bank, address) {
                 Ok(Some(caller)) if caller[RIP] == 0 => return stack,
-                Ok(Some(caller)) if caller[RSP] > now[RSP] => now = caller,
+                Ok(Some(caller)) if caller[RSP] > bank[RSP] => bank = caller,
                 Ok(Some(_)) => {
                     stack.cut = Some("the stack contains a cycle".to_owned());
                     return stack;
                 }
                 Ok(None) => return stack,
-                Err(why) => {
-                    stack.cut = Some(why);
+                Err(reason) => {
+                    stack.cut = Some(reason);
                     return stack;
                 }
             }
@@ -110,38 +110,40 @@ impl<'a> Unwinder<'a> {
     }
 
     fn is_trampoline(&self, address: u64) -> bool {
-        let mut known = self.trampolines.borrow_mut();
-        *known
+        let mut cache = self.trampolines.borrow_mut();
+        *cache
             .entry(address)
             .or_insert_with(|| is_trampoline(self.space, address))
     }
 
     fn find_caller(
         &self,
-        now: &RegisterBank,
+        bank: &RegisterBank,
         place: CodeAddress,
     ) -> Result<Option<RegisterBank>, String> {
-        let within = place.instruction_address();
+        let instruction_address = place.instruction_address();
         let read = |address| self.space.word_at(address);
         let module = self
             .space
             .modules
-            .number_at(within)
+            .number_at(instruction_address)
             .map(|number| &self.space.modules.list[number]);
         let cfi = module
             .and_then(|module| module.book)
             .and_then(|book| self.space.shelf.book_at(book).cfi.as_ref());
         if let Some(cfi) = cfi
             && let Some(module) = module
-            && let Some(row) = self.cached_row(within, || cfi.row_at(module.link_offset(within)))
+            && let Some(row) = self.cached_row(instruction_address, || {
+                cfi.row_at(module.link_offset(instruction_address))
+            })
         {
-            return match cfi.step_to_caller(&row, now, &read) {
+            return match cfi.step_to_caller(&row, bank, &read) {
                 Ok(caller) => Ok(caller),
                 Err(UnwindError::Memory(address)) => Err(missing_stack(address)),
                 Err(UnwindError::Rules) => Err("its unwind information is invalid".to_owned()),
             };
         }
-        if let Some(caller) = self.guess_caller(now, place) {
+        if let Some(caller) = self.guess_caller(bank, place) {
             return Ok(Some(caller));
         }
         Err(match module {
@@ -162,25 +164,25 @@ impl<'a> Unwinder<'a> {
 
     /// Guesses the caller without unwind information: after a call to an invalid address, the
     /// return address is on top of the stack; otherwise the frame pointer may be valid.
-    fn guess_caller(&self, now: &RegisterBank, place: CodeAddress) -> Option<RegisterBank> {
+    fn guess_caller(&self, bank: &RegisterBank, address: CodeAddress) -> Option<RegisterBank> {
         let on_top = || {
-            let mut caller = *now;
-            caller[RIP] = self.space.word_at(now[RSP])?;
-            caller[RSP] = now[RSP].checked_add(8)?;
+            let mut caller = *bank;
+            caller[RIP] = self.space.word_at(bank[RSP])?;
+            caller[RSP] = bank[RSP].checked_add(8)?;
             self.is_return_address(caller[RIP]).then_some(caller)
         };
         let by_pointer = || {
-            let frame = now[RBP];
-            let mut caller = *now;
+            let frame = bank[RBP];
+            let mut caller = *bank;
             caller[RBP] = self.space.word_at(frame)?;
             caller[RIP] = self.space.word_at(frame.checked_add(8)?)?;
             caller[RSP] = frame.checked_add(16)?;
-            (frame >= now[RSP] && self.is_return_address(caller[RIP])).then_some(caller)
+            (frame >= bank[RSP] && self.is_return_address(caller[RIP])).then_some(caller)
         };
-        if place.exact && !self.space.is_code(place.address) {
+        if address.exact && !self.space.is_code(address.address) {
             return on_top();
         }
-        by_pointer().or_else(|| place.exact.then(on_top)?)
+        by_pointer().or_else(|| address.exact.then(on_top)?)
     }
 
     fn is_return_address(&self, address: u64) -> bool {

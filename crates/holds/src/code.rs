@@ -137,7 +137,7 @@ impl CodeFile {
             .iter()
             .find(|function| function.range.contains(&address))?;
         let mut instructions = function.instructions.iter();
-        let instruction = instructions.position(|one| one.address == address)?;
+        let instruction = instructions.position(|instruction| instruction.address == address)?;
         let mut symbols = self.symbols().iter();
         let (symbol, _) = symbols.find(|(_, start)| *start == function.range.start)?;
         Some(CodeAnchor {
@@ -153,7 +153,7 @@ impl CodeFile {
         let function = self
             .functions()
             .iter()
-            .find(|one| one.range.start == start)?;
+            .find(|function| function.range.start == start)?;
         let number = usize::try_from(anchor.instruction).ok()?;
         Some(function.instructions.get(number)?.address)
     }
@@ -186,9 +186,9 @@ impl CodeFile {
     /// Returns the last instruction before an address.
     pub(crate) fn instruction_before(&self, address: u64) -> Option<CodeInstruction> {
         let functions = self.functions();
-        let after = functions.partition_point(|function| function.range.start < address);
-        let instructions = &functions.get(after.checked_sub(1)?)?.instructions;
-        let after = instructions.partition_point(|one| one.address < address);
+        let functions_after = functions.partition_point(|function| function.range.start < address);
+        let instructions = &functions.get(functions_after.checked_sub(1)?)?.instructions;
+        let after = instructions.partition_point(|instruction| instruction.address < address);
         instructions.get(after.checked_sub(1)?).copied()
     }
 
@@ -223,8 +223,8 @@ impl CodeCache {
     pub(crate) fn file(&mut self, pid: i32, path: &Path) -> Option<Rc<CodeFile>> {
         let source = readable_path(pid, path);
         let version = FileVersion::of_file(&source).ok()?;
-        let known = self.files.get(path);
-        if let Some(file) = known.filter(|file| file.version == version && file.source == source) {
+        let cached = self.files.get(path);
+        if let Some(file) = cached.filter(|file| file.version == version && file.source == source) {
             return Some(Rc::clone(file));
         }
         let file = Rc::new(CodeFile::read_from(path, &source).ok()?);
@@ -313,9 +313,11 @@ fn read_functions(path: &Path) -> Result<Vec<CodeFunction>, CodeError> {
         }) else {
             continue;
         };
-        let from = usize::try_from(range.start - start).unwrap_or(usize::MAX);
+        let start_offset = usize::try_from(range.start - start).unwrap_or(usize::MAX);
         let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        let Some(code) = content.get(from..from.saturating_add(length).min(content.len())) else {
+        let Some(code) =
+            content.get(start_offset..start_offset.saturating_add(length).min(content.len()))
+        else {
             continue;
         };
         functions.push(CodeFunction {
@@ -371,10 +373,10 @@ fn function_ranges(file: &object::File<'_>) -> Vec<Range<u64>> {
 
 /// Returns the functions in the symbol table that are not among these ranges, which are sorted. Go programs, and programs
 /// without tables for unwinding, have no other list.
-fn symbol_ranges(file: &object::File<'_>, known: &[Range<u64>]) -> Vec<Range<u64>> {
+fn symbol_ranges(file: &object::File<'_>, known_ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let is_known = |range: &Range<u64>| {
-        let after = known.partition_point(|one| one.start < range.end);
-        after > 0 && known[after - 1].end > range.start
+        let after = known_ranges.partition_point(|known_range| known_range.start < range.end);
+        after > 0 && known_ranges[after - 1].end > range.start
     };
     let symbols = file.symbols().chain(file.dynamic_symbols());
     let functions = symbols.filter(|symbol| {

@@ -46,12 +46,12 @@ impl TracedProcess {
 
     /// Sets new breakpoints at addresses in memory, with the indices of their points. Breakpoints that were set before stay.
     /// Neighbours are written together.
-    pub(crate) fn set_breakpoints(&mut self, mut wanted: Vec<(u64, usize)>) -> io::Result<()> {
-        wanted.retain(|(address, _)| {
+    pub(crate) fn set_breakpoints(&mut self, mut breakpoints: Vec<(u64, usize)>) -> io::Result<()> {
+        breakpoints.retain(|(address, _)| {
             !self.breakpoints.contains_key(address) && !self.removed.contains_key(address)
         });
-        wanted.sort_unstable();
-        for near in wanted.chunk_by(|a, b| b.0 - a.0 < 4096) {
+        breakpoints.sort_unstable();
+        for near in breakpoints.chunk_by(|a, b| b.0 - a.0 < 4096) {
             let (Some(first), Some(last)) = (near.first(), near.last()) else {
                 continue;
             };
@@ -59,8 +59,8 @@ impl TracedProcess {
             let mut bytes = vec![0; length];
             self.memory.read_bytes(first.0, &mut bytes)?;
             for (address, point) in near {
-                let at = usize::try_from(address - first.0).map_err(io::Error::other)?;
-                let byte = std::mem::replace(&mut bytes[at], BREAKPOINT);
+                let offset = usize::try_from(address - first.0).map_err(io::Error::other)?;
+                let byte = std::mem::replace(&mut bytes[offset], BREAKPOINT);
                 self.breakpoints.entry(*address).or_insert((byte, *point));
             }
             self.memory.write_bytes(first.0, &bytes)?;
@@ -116,8 +116,8 @@ impl TracedProcess {
     /// Reads code without its breakpoints; the rest of the buffer is 0 if the code ends before.
     pub(crate) fn read_code(&self, address: u64, code: &mut [u8]) -> io::Result<()> {
         self.memory.read_bytes(address, code)?;
-        for (at, byte) in (address..).zip(code) {
-            if let Some((original, _)) = self.breakpoints.get(&at) {
+        for (position, byte) in (address..).zip(code) {
+            if let Some((original, _)) = self.breakpoints.get(&position) {
                 *byte = *original;
             }
         }
@@ -147,13 +147,13 @@ impl MappedCode {
     pub(crate) fn of_process(
         pid: i32,
         files: &mut CodeCache,
-        wanted: impl Fn(&Path) -> bool,
+        is_wanted: impl Fn(&Path) -> bool,
     ) -> Self {
         let mappings = read_mappings(pid).unwrap_or_default();
         let mut mapped: Vec<(Rc<CodeFile>, u64)> = Vec::new();
         for mapping in mappings {
             let path = Path::new(&mapping.name);
-            if !(mapping.execute && mapping.is_of_file() && wanted(path))
+            if !(mapping.execute && mapping.is_of_file() && is_wanted(path))
                 || mapped.iter().any(|(file, _)| file.path() == path)
             {
                 continue;

@@ -53,11 +53,11 @@ pub fn prepare_lines(
         "total_limit_us": u64::try_from(total_limit).unwrap_or(u64::MAX),
     });
     let mut path = folder.as_os_str().to_owned();
-    if let Some(before) = python_path
-        && !before.is_empty()
+    if let Some(old_path) = python_path
+        && !old_path.is_empty()
     {
         path.push(":");
-        path.push(before);
+        path.push(old_path);
     }
     Ok(vec![
         ("PYTHONPATH".into(), path),
@@ -66,35 +66,40 @@ pub fn prepare_lines(
 }
 
 /// Adds the results of a trial to an observation: the learned lines, and how many threads were held.
-pub fn read_lines(folder: &Path, plan: &HoldPlan, seen: &mut HoldObservation) -> io::Result<()> {
+pub fn read_lines(
+    folder: &Path,
+    plan: &HoldPlan,
+    observation: &mut HoldObservation,
+) -> io::Result<()> {
     let text = fs::read_to_string(folder.join(RESULT_FILE))?;
-    seen.times.resize(plan.holds().len(), 0);
+    observation.times.resize(plan.holds().len(), 0);
     // A killed process may leave an incomplete line.
     for record in text
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
     {
         match record[0].as_str() {
-            Some("line") => seen.learned.extend(learned_line(&record)),
+            Some("line") => observation.learned.extend(learned_line(&record)),
             Some("held") => {
                 let index = record[1]
                     .as_u64()
                     .and_then(|index| usize::try_from(index).ok());
-                if let Some(times) = index.and_then(|index| seen.times.get_mut(index)) {
+                if let Some(times) = index.and_then(|index| observation.times.get_mut(index)) {
                     *times += 1;
                 }
             }
             Some("refused") => {
                 let reason = record[1].as_str().unwrap_or_default();
-                seen.refused.get_or_insert(reason.to_owned());
+                observation.refused.get_or_insert(reason.to_owned());
             }
             _ => {}
         }
     }
     // Each process of the program learns its lines.
-    let mut known = std::collections::BTreeSet::new();
-    seen.learned
-        .retain(|learned| known.insert(learned.point.clone()));
+    let mut points = std::collections::BTreeSet::new();
+    observation
+        .learned
+        .retain(|learned| points.insert(learned.point.clone()));
     Ok(())
 }
 

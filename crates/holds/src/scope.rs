@@ -44,14 +44,14 @@ pub(crate) fn is_in_scope(scope: &CodeScope, path: &Path) -> bool {
         CodeScope::Own => {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let is_local = path.starts_with("/usr/local");
-            let has_folder = |wanted: &str| path.iter().any(|part| part == wanted);
+            let has_folder = |folder: &str| path.iter().any(|component| component == folder);
             (is_local || !SYSTEM.iter().any(|folder| path.starts_with(folder)))
                 && !is_interpreter(&name)
                 && !has_folder(PYTHON_LIBRARY)
         }
-        CodeScope::Named(parts) => {
+        CodeScope::Named(names) => {
             let path = path.to_string_lossy();
-            parts.iter().any(|part| path.contains(&**part))
+            names.iter().any(|name| path.contains(&**name))
         }
         CodeScope::Around(holds) => holds.iter().any(|hold| may_have_point(hold, path)),
     }
@@ -65,7 +65,7 @@ fn is_interpreter(name: &str) -> bool {
     };
     INTERPRETERS
         .iter()
-        .any(|known| name.strip_prefix(known).is_some_and(is_version))
+        .any(|interpreter| name.strip_prefix(interpreter).is_some_and(is_version))
 }
 
 /// Returns whether a file may contain the instruction of a hold: its file, or a file of the program that may be another

@@ -64,7 +64,7 @@ pub struct HoldSession {
     known_events: BTreeSet<HoldPoint>,
     /// The code of the dynamic loader in each process.
     loaders: BTreeMap<i32, Option<Range<u64>>>,
-    seen: HoldObservation,
+    observation: HoldObservation,
     /// Total time of the holds that are over.
     held_for: Duration,
 }
@@ -99,7 +99,7 @@ enum ThreadActivity {
 #[derive(Debug, Default)]
 struct HoldProgress {
     arrivals: u32,
-    held: Option<HeldThread>,
+    held_thread: Option<HeldThread>,
     /// The access that the held thread is about to make, if it is watched in the other threads.
     watched: Option<WatchedAccess>,
     /// Number of threads that were held.
@@ -110,7 +110,7 @@ struct HoldProgress {
 struct HeldThread {
     tid: i32,
     pid: i32,
-    since: Instant,
+    held_since: Instant,
     last_look: Instant,
     blocked_looks: u32,
     /// System calls of other processes since.
@@ -137,7 +137,7 @@ impl HoldSession {
             known_points: BTreeMap::new(),
             known_events: BTreeSet::new(),
             loaders: BTreeMap::new(),
-            seen: HoldObservation::default(),
+            observation: HoldObservation::default(),
             held_for: Duration::ZERO,
         }
     }
@@ -155,19 +155,19 @@ impl HoldSession {
 
     /// Notes why threads cannot be held.
     pub fn refuse(&mut self, reason: String) {
-        self.seen.refused.get_or_insert(reason);
+        self.observation.refused.get_or_insert(reason);
     }
 
     /// Ends the trial: returns what was observed, and the files for the next trial.
     pub fn finish(mut self) -> (HoldObservation, CodeCache) {
         self.end();
-        self.seen.times = self.holds.iter().map(|hold| hold.times).collect();
-        (self.seen, self.files)
+        self.observation.times = self.holds.iter().map(|hold| hold.times).collect();
+        (self.observation, self.files)
     }
 
     /// Returns whether a thread is held now, so that [`Self::look`] must be called after [`LOOK_INTERVAL`].
     pub fn holds_a_thread(&self) -> bool {
-        self.holds.iter().any(|hold| hold.held.is_some())
+        self.holds.iter().any(|hold| hold.held_thread.is_some())
     }
 
     /// Handles the stop of a thread, and calls `on_signal` before a signal of the program is delivered. After a racing
@@ -212,7 +212,7 @@ impl HoldSession {
     /// Records a racing access, and continues its thread.
     pub fn continue_after_race(&mut self, race: RacingAccess) {
         resume(race.other.tid, 0);
-        self.seen.races.push(race);
+        self.observation.races.push(race);
     }
 
     /// Forgets a thread that has ended.
@@ -222,8 +222,12 @@ impl HoldSession {
         self.processes.remove(&tid);
         self.loaders.remove(&tid);
         for hold in &mut self.holds {
-            if hold.held.as_ref().is_some_and(|held| held.tid == tid) {
-                hold.held = None;
+            if hold
+                .held_thread
+                .as_ref()
+                .is_some_and(|held_thread| held_thread.tid == tid)
+            {
+                hold.held_thread = None;
             }
         }
     }
@@ -243,8 +247,12 @@ impl HoldSession {
             thread.watch = None;
         }
         for hold in &mut self.holds {
-            if hold.held.as_ref().is_some_and(|held| held.pid == pid) {
-                hold.held = None;
+            if hold
+                .held_thread
+                .as_ref()
+                .is_some_and(|held_thread| held_thread.pid == pid)
+            {
+                hold.held_thread = None;
             }
         }
         if gains_privileges(pid) {
@@ -261,15 +269,15 @@ impl HoldSession {
         let now = Instant::now();
         let mut others_are_blocked = None;
         for index in 0..self.holds.len() {
-            let Some(held) = &self.holds[index].held else {
+            let Some(held_thread) = &self.holds[index].held_thread else {
                 continue;
             };
             let Hold { end, limit, .. } = self.plan.holds()[index];
             let is_over = match end {
-                _ if now.duration_since(held.since) >= limit => true,
+                _ if now.duration_since(held_thread.held_since) >= limit => true,
                 HoldEnd::Time => false,
                 HoldEnd::OthersBlocked | HoldEnd::OthersProgressed(_) => {
-                    now.duration_since(held.last_look) >= LOOK_INTERVAL && {
+                    now.duration_since(held_thread.last_look) >= LOOK_INTERVAL && {
                         let blocked =
                             *others_are_blocked.get_or_insert_with(|| self.others_are_blocked());
                         self.note_look(index, now, blocked)
@@ -279,8 +287,12 @@ impl HoldSession {
             if is_over {
                 self.release(index);
                 // The released thread runs: the others are looked at anew.
-                for other in self.holds.iter_mut().filter_map(|hold| hold.held.as_mut()) {
-                    other.blocked_looks = 0;
+                for other_thread in self
+                    .holds
+                    .iter_mut()
+                    .filter_map(|hold| hold.held_thread.as_mut())
+                {
+                    other_thread.blocked_looks = 0;
                 }
                 return;
             }
@@ -299,24 +311,28 @@ impl HoldSession {
 
     /// Records a look at the other threads; returns whether they have been blocked for long enough.
     fn note_look(&mut self, index: usize, now: Instant, blocked: bool) -> bool {
-        let Some(held) = &mut self.holds[index].held else {
+        let Some(held_thread) = &mut self.holds[index].held_thread else {
             return false;
         };
-        held.last_look = now;
-        held.blocked_looks = if blocked { held.blocked_looks + 1 } else { 0 };
-        held.blocked_looks >= LOOKS
+        held_thread.last_look = now;
+        held_thread.blocked_looks = if blocked {
+            held_thread.blocked_looks + 1
+        } else {
+            0
+        };
+        held_thread.blocked_looks >= LOOKS
     }
 
     fn release(&mut self, index: usize) {
-        let Some(held) = self.holds[index].held.take() else {
+        let Some(held_thread) = self.holds[index].held_thread.take() else {
             return;
         };
         self.holds[index].watched = None;
-        self.held_for += held.since.elapsed();
-        if let Some(thread) = self.threads.get_mut(&held.tid) {
+        self.held_for += held_thread.held_since.elapsed();
+        if let Some(thread) = self.threads.get_mut(&held_thread.tid) {
             thread.activity = ThreadActivity::Running;
         }
-        resume(held.tid, 0);
+        resume(held_thread.tid, 0);
     }
 
     /// Returns whether the time for all holds is not used up.
@@ -331,13 +347,13 @@ impl HoldSession {
     fn may_hold(&self, index: usize) -> bool {
         let progress = &self.holds[index];
         let occurrence = self.plan.holds()[index].occurrence;
-        self.has_time() && progress.held.is_none() && occurrence.includes(progress.arrivals)
+        self.has_time() && progress.held_thread.is_none() && occurrence.includes(progress.arrivals)
     }
 
     /// Returns whether no thread that is not held can run, now or soon.
     fn others_are_blocked(&self) -> bool {
-        let others = self.threads.iter();
-        let mut others = others.filter(|(_, thread)| thread.activity != ThreadActivity::Held);
+        let threads = self.threads.iter();
+        let mut others = threads.filter(|(_, thread)| thread.activity != ThreadActivity::Held);
         // A stop that is not handled yet counts as running.
         others.all(|(tid, _)| match thread_state(*tid) {
             Some('R' | 't' | 'D') => false,
@@ -449,13 +465,13 @@ impl HoldSession {
     /// before the call is made, so that a window between two calls of this process is open.
     fn count_progress(&mut self, pid: i32) {
         for index in 0..self.holds.len() {
-            let Some(held) = &mut self.holds[index].held else {
+            let Some(held_thread) = &mut self.holds[index].held_thread else {
                 continue;
             };
-            held.progress += u32::from(held.pid != pid);
+            held_thread.progress += u32::from(held_thread.pid != pid);
             let has_progressed = matches!(
                 self.plan.holds()[index].end,
-                HoldEnd::OthersProgressed(calls) if held.progress >= calls
+                HoldEnd::OthersProgressed(calls) if held_thread.progress >= calls
             );
             if has_progressed {
                 self.release(index);
@@ -483,7 +499,7 @@ impl HoldSession {
         thread.activity = ThreadActivity::Running;
         // Any stop can end a step: then the thread arrives at the same breakpoint again.
         let has_run = reason == StopReason::Stepped
-            || tracee::instruction_pointer(tid).is_ok_and(|at| at != address);
+            || tracee::instruction_pointer(tid).is_ok_and(|pointer| pointer != address);
         thread.arrived_at = (!has_run).then_some(address);
         if let Some(process) = self.processes.get(&thread.memory) {
             process.rearm_breakpoint(address);
@@ -492,7 +508,7 @@ impl HoldSession {
 
     fn breakpoint_hit(&mut self, tid: i32) {
         let memory = self.memory_of(tid);
-        let Ok(address) = tracee::instruction_pointer(tid).map(|behind| behind - 1) else {
+        let Ok(address) = tracee::instruction_pointer(tid).map(|pointer| pointer - 1) else {
             return resume(tid, 0);
         };
         let process = self.processes.get(&memory);
@@ -508,7 +524,9 @@ impl HoldSession {
             HoldPlan::Learn(_) => {
                 let thread = self.number_of(tid);
                 let learned = self.learnable[point].clone();
-                self.seen.learned.push(LearnedPoint { thread, ..learned });
+                self.observation
+                    .learned
+                    .push(LearnedPoint { thread, ..learned });
                 self.remove_everywhere(address);
                 resume(tid, 0);
             }
@@ -578,10 +596,10 @@ impl HoldSession {
         let now = Instant::now();
         let progress = &mut self.holds[index];
         progress.times += 1;
-        progress.held = Some(HeldThread {
+        progress.held_thread = Some(HeldThread {
             tid,
             pid,
-            since: now,
+            held_since: now,
             last_look: now,
             blocked_looks: 0,
             progress: 0,
@@ -593,21 +611,23 @@ impl HoldSession {
 
     /// Asks the other threads of a process to stop, so that their accesses to the memory that a held thread is about to
     /// access can be watched.
-    fn watch_others(&mut self, hold: usize, held: i32, address: u64) {
+    fn watch_others(&mut self, hold: usize, held_tid: i32, address: u64) {
         let mut code = [0; LONGEST];
-        let memory = self.memory_of(held);
+        let memory = self.memory_of(held_tid);
         let process = self.processes.get(&memory);
         let is_read = process.is_some_and(|process| process.read_code(address, &mut code).is_ok());
-        let registers = GeneralRegisters::of_thread(held);
-        let access = registers
-            .filter(|_| is_read)
-            .and_then(|registers| accessed_memory(&code, address, &registers));
+        if !is_read {
+            return;
+        }
+        let registers = GeneralRegisters::of_thread(held_tid);
+        let access = registers.and_then(|registers| accessed_memory(&code, address, &registers));
         let Some(access) = access else {
             return;
         };
         self.holds[hold].watched = Some(access);
         let others = self.threads.iter_mut();
-        for (tid, thread) in others.filter(|(tid, thread)| **tid != held && thread.memory == memory)
+        for (tid, thread) in
+            others.filter(|(tid, thread)| **tid != held_tid && thread.memory == memory)
         {
             thread.wanted_watch = Some((hold, access));
             if thread.activity != ThreadActivity::Held {
@@ -620,16 +640,19 @@ impl HoldSession {
     fn watch_new_thread(&mut self, tid: i32) {
         let memory = self.memory_of(tid);
         let of_process = |hold: &HoldProgress| {
-            let held = hold.held.as_ref()?;
-            hold.watched.filter(|_| self.memory_of(held.tid) == memory)
+            let held_thread = hold.held_thread.as_ref()?;
+            if self.memory_of(held_thread.tid) != memory {
+                return None;
+            }
+            hold.watched
         };
-        let wanted = self
+        let watched_access = self
             .holds
             .iter()
             .enumerate()
             .find_map(|(index, hold)| Some((index, of_process(hold)?)));
         if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.wanted_watch = wanted;
+            thread.wanted_watch = watched_access;
         }
         self.set_wanted_watch(tid);
     }
@@ -663,9 +686,9 @@ impl HoldSession {
         hold: usize,
         access: WatchedAccess,
     ) -> Option<RacingAccess> {
-        let held = self.holds[hold].held.as_ref()?.tid;
-        let behind = tracee::instruction_pointer(tid).ok()?;
-        let accessing = instruction_before(self.pid_of(tid), behind, &mut self.files);
+        let held_tid = self.holds[hold].held_thread.as_ref()?.tid;
+        let pointer = tracee::instruction_pointer(tid).ok()?;
+        let accessing = instruction_before(self.pid_of(tid), pointer, &mut self.files);
         if accessing
             .as_ref()
             .is_some_and(|(_, instruction)| instruction.is_atomic)
@@ -679,8 +702,8 @@ impl HoldSession {
         Some(RacingAccess {
             hold,
             held: AccessingThread {
-                thread: self.number_of(held),
-                tid: held,
+                thread: self.number_of(held_tid),
+                tid: held_tid,
                 point,
                 writes: !access.writes_only,
                 stack: Vec::new(),
@@ -707,22 +730,22 @@ impl HoldSession {
         let Ok(mut process) = TracedProcess::open(pid) else {
             return;
         };
-        let mut wanted = self.wanted_breakpoints(pid);
+        let mut breakpoints = self.wanted_breakpoints(pid);
         if self.has_code_points() {
             let load_event = find_load_event(pid, &mut self.files);
-            wanted.extend(load_event.map(|address| (address, LOAD_EVENT)));
+            breakpoints.extend(load_event.map(|address| (address, LOAD_EVENT)));
         }
-        let _ = process.set_breakpoints(wanted);
+        let _ = process.set_breakpoints(breakpoints);
         self.processes.insert(pid, process);
     }
 
     /// Sets the breakpoints in files that a process has loaded, and forgets those in files that it has unloaded.
     fn files_were_loaded(&mut self, pid: i32) {
-        let wanted = self.wanted_breakpoints(pid);
+        let breakpoints = self.wanted_breakpoints(pid);
         let mappings = read_mappings(pid);
         if let (Some(process), Ok(mappings)) = (self.processes.get_mut(&pid), mappings) {
             process.forget_unmapped(&mappings);
-            let _ = process.set_breakpoints(wanted);
+            let _ = process.set_breakpoints(breakpoints);
         }
     }
 
@@ -735,8 +758,8 @@ impl HoldSession {
     }
 
     /// Adds a process that was copied from another one, with or without its breakpoints.
-    fn copy_process(&mut self, from: i32, pid: i32) {
-        let original = self.processes.get(&from);
+    fn copy_process(&mut self, parent: i32, pid: i32) {
+        let original = self.processes.get(&parent);
         if let Some(copy) = original.and_then(|process| process.copy_to(pid).ok()) {
             copy.rearm_all();
             self.processes.insert(pid, copy);
@@ -750,11 +773,11 @@ impl HoldSession {
                 let scope = scope.clone();
                 let in_scope = |path: &Path| is_in_scope(&scope, path);
                 let mapped = MappedCode::of_process(pid, &mut self.files, in_scope);
-                let around = match &scope {
+                let known_addresses = match &scope {
                     CodeScope::Own | CodeScope::Named(_) => None,
                     CodeScope::Around(holds) => Some(mapped.addresses_of_holds(holds)),
                 };
-                self.learnable_breakpoints(&mapped, around.as_deref())
+                self.learnable_breakpoints(&mapped, known_addresses.as_deref())
             }
             HoldPlan::Hold {
                 holds, evidence, ..
@@ -762,9 +785,9 @@ impl HoldSession {
                 let evidence = *evidence;
                 let is_wanted = |path: &Path| holds.iter().any(|hold| may_have_point(hold, path));
                 let mapped = MappedCode::of_process(pid, &mut self.files, is_wanted);
-                if evidence && self.seen.anchors.is_empty() {
+                if evidence && self.observation.anchors.is_empty() {
                     let anchor_of = |hold: &Hold| mapped.anchor_of(hold.point.as_code()?);
-                    self.seen.anchors = holds.iter().map(anchor_of).collect();
+                    self.observation.anchors = holds.iter().map(anchor_of).collect();
                 }
                 let holds = holds.iter().enumerate().zip(&self.holds);
                 holds
@@ -783,13 +806,13 @@ impl HoldSession {
     fn learnable_breakpoints(
         &mut self,
         mapped: &MappedCode,
-        around: Option<&[u64]>,
+        known_addresses: Option<&[u64]>,
     ) -> Vec<(u64, usize)> {
         let mut breakpoints = Vec::new();
         for (file, bias) in mapped.files() {
             let is_wanted = |range: &Range<u64>| {
                 let has = |address: &u64| range.contains(&address.wrapping_sub(bias));
-                around.is_none_or(|addresses| addresses.iter().any(has))
+                known_addresses.is_none_or(|addresses| addresses.iter().any(has))
             };
             let functions = file.functions().iter();
             for function in functions.filter(|function| is_wanted(&function.range)) {
@@ -826,7 +849,7 @@ impl HoldSession {
             return;
         }
         self.known_events.insert(point.clone());
-        self.seen.learned.push(LearnedPoint {
+        self.observation.learned.push(LearnedPoint {
             point: point.clone(),
             thread: self.number_of(tid),
             function: 0,

@@ -20,7 +20,7 @@ pub(super) struct FileBody {
     file: Arc<File>,
     pub(super) path: PathBuf,
     /// Offset of the body: a request file begins with a head.
-    pub(super) from: u64,
+    pub(super) offset: u64,
     pub(super) length: u64,
 }
 
@@ -39,32 +39,32 @@ pub(super) enum RequestTail<'a> {
 }
 
 impl FileBody {
-    pub(super) fn open_from(path: &Path, from: u64) -> io::Result<Self> {
+    pub(super) fn open_from(path: &Path, offset: u64) -> io::Result<Self> {
         let file = File::open(path)?;
-        let length = file.metadata()?.len().saturating_sub(from);
+        let length = file.metadata()?.len().saturating_sub(offset);
         Ok(Self {
             file: Arc::new(file),
             path: path.to_owned(),
-            from,
+            offset,
             length,
         })
     }
 
     /// Reads the next chunk behind the first `after` bytes.
-    pub(super) fn read_chunk(&self, after: u64, to: &mut Vec<u8>) -> io::Result<()> {
+    pub(super) fn read_chunk(&self, after: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
         let count = CHUNK.min(self.length.saturating_sub(after));
-        to.resize(usize::try_from(count).unwrap_or_default(), 0);
+        buffer.resize(usize::try_from(count).unwrap_or_default(), 0);
         // A file that has become shorter ends with an error.
-        self.file.read_exact_at(to, self.from + after)
+        self.file.read_exact_at(buffer, self.offset + after)
     }
 
     /// Returns the SHA-256 digest in hexadecimal.
     pub(super) fn sha256_hex(&self) -> io::Result<String> {
-        let (mut digest, mut chunk, mut done) = (Digest::new(&SHA256), Vec::new(), 0);
-        while done < self.length {
-            self.read_chunk(done, &mut chunk)?;
+        let (mut digest, mut chunk, mut hashed) = (Digest::new(&SHA256), Vec::new(), 0);
+        while hashed < self.length {
+            self.read_chunk(hashed, &mut chunk)?;
             digest.update(&chunk);
-            done += chunk.len() as u64;
+            hashed += chunk.len() as u64;
         }
         Ok(encode_hex(digest.finish().as_ref()))
     }
@@ -91,7 +91,7 @@ impl RequestTail<'_> {
 /// Body of an HTTP/2 request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Http2Body {
-    held: Bytes,
+    held_bytes: Bytes,
     /// The file, and the number of bytes that were sent.
     long: Option<(FileBody, u64)>,
 }
@@ -100,11 +100,11 @@ impl From<BodySource> for Http2Body {
     fn from(source: BodySource) -> Self {
         match source {
             BodySource::Held(bytes) => Self {
-                held: bytes.into(),
+                held_bytes: bytes.into(),
                 long: None,
             },
             BodySource::Long(long) => Self {
-                held: Bytes::new(),
+                held_bytes: Bytes::new(),
                 long: Some((long, 0)),
             },
         }
@@ -114,7 +114,7 @@ impl From<BodySource> for Http2Body {
 impl Http2Body {
     fn remaining_bytes(&self) -> u64 {
         let long = self.long.as_ref();
-        self.held.len() as u64 + long.map_or(0, |(long, sent)| long.length - sent)
+        self.held_bytes.len() as u64 + long.map_or(0, |(long, sent)| long.length - sent)
     }
 }
 
@@ -129,9 +129,10 @@ impl Body for Http2Body {
         if self.remaining_bytes() == 0 {
             return Poll::Ready(None);
         }
-        let held = std::mem::take(&mut self.held);
-        let Some((long, sent)) = self.long.as_mut().filter(|_| held.is_empty()) else {
-            return Poll::Ready(Some(Ok(Frame::data(held))));
+        let held_bytes = std::mem::take(&mut self.held_bytes);
+        let (long, sent) = match &mut self.long {
+            Some((long, sent)) if held_bytes.is_empty() => (long, sent),
+            _ => return Poll::Ready(Some(Ok(Frame::data(held_bytes)))),
         };
         let mut chunk = Vec::new();
         let read = long.read_chunk(*sent, &mut chunk);

@@ -49,12 +49,16 @@ impl CompiledResponseRules {
                 .filter(|bytes| bytes.len() == 32)
                 .ok_or_else(|| LoadError::Digest(text.clone()))
         });
-        let json = answer.json.iter().map(|(place, wanted)| {
-            if !place.is_empty() && !place.starts_with('/') {
-                return Err(LoadError::Pointer(place.clone()));
+        let json = answer.json.iter().map(|(pointer, expected_value)| {
+            if !pointer.is_empty() && !pointer.starts_with('/') {
+                return Err(LoadError::Pointer(pointer.clone()));
             }
-            let wanted = wanted.as_ref().map(ToString::to_string);
-            Ok((format!("expect-json {place}"), place.clone(), wanted))
+            let expected_text = expected_value.as_ref().map(ToString::to_string);
+            Ok((
+                format!("expect-json {pointer}"),
+                pointer.clone(),
+                expected_text,
+            ))
         });
         let body_regex = answer.body_regex.as_deref().map(compiled).transpose()?;
         Ok(Self {
@@ -106,15 +110,15 @@ impl ResponseFacts {
         if !fits {
             return ResponseVerdict::Status(self.status);
         }
-        if let Some(at) = self.header {
-            return ResponseVerdict::Check(expected.headers[at].0.clone());
+        if let Some(index) = self.header {
+            return ResponseVerdict::Check(expected.headers[index].0.clone());
         }
         let failed = |name: &str| ResponseVerdict::Check(name.to_owned());
         if expected.max_bytes.is_some_and(|max| self.length > max) {
             return failed("max-bytes");
         }
-        if let (Some(digest), Some(wanted)) = (self.digest.take(), &expected.sha256)
-            && digest.finish().as_ref() != &wanted[..]
+        if let (Some(digest), Some(expected_digest)) = (self.digest.take(), &expected.sha256)
+            && digest.finish().as_ref() != &expected_digest[..]
         {
             return failed("expect-sha256");
         }
@@ -134,15 +138,15 @@ impl ResponseFacts {
         let Ok(json) = serde_json::from_slice::<serde_json::Value>(&self.body) else {
             return failed("expect-json: it is not JSON");
         };
-        for (name, place, wanted) in &expected.json {
-            let found = json.pointer(place);
-            let right = found.is_some_and(|found| {
-                let as_wanted = |wanted: &String| match found {
-                    serde_json::Value::String(text) => text == wanted,
-                    other => serde_json::from_str(wanted)
-                        .is_ok_and(|wanted: serde_json::Value| wanted == *other),
+        for (name, pointer, expected_value) in &expected.json {
+            let found_value = json.pointer(pointer);
+            let right = found_value.is_some_and(|value| {
+                let as_wanted = |expected_text: &String| match value {
+                    serde_json::Value::String(text) => text == expected_text,
+                    found_json => serde_json::from_str(expected_text)
+                        .is_ok_and(|expected_json: serde_json::Value| expected_json == *found_json),
                 };
-                wanted.as_ref().is_none_or(as_wanted)
+                expected_value.as_ref().is_none_or(as_wanted)
             });
             if !right {
                 return failed(name);
@@ -155,27 +159,27 @@ impl ResponseFacts {
 /// Passes a response to its checks.
 pub(super) struct ResponseChecker<'a> {
     pub(super) expected: &'a CompiledResponseRules,
-    pub(super) seen: &'a mut ResponseFacts,
+    pub(super) facts: &'a mut ResponseFacts,
 }
 
 impl ResponseObserver for ResponseChecker<'_> {
     fn on_head(&mut self, status: u16, headers: &[httparse::Header<'_>]) {
-        self.seen.status = status;
-        self.seen.header = self.expected.headers.iter().position(|(_, name, wanted)| {
+        self.facts.status = status;
+        self.facts.header = self.expected.headers.iter().position(|(_, name, pattern)| {
             let mut values = headers
                 .iter()
                 .filter(|header| header.name.eq_ignore_ascii_case(name));
-            !values.any(|header| wanted.is_match(header.value))
+            !values.any(|header| pattern.is_match(header.value))
         });
     }
 
     fn on_body(&mut self, bytes: &[u8]) {
-        self.seen.length += bytes.len() as u64;
-        if let Some(digest) = &mut self.seen.digest {
+        self.facts.length += bytes.len() as u64;
+        if let Some(digest) = &mut self.facts.digest {
             digest.update(bytes);
         }
-        if self.expected.keep && self.seen.body.len() + bytes.len() <= LONGEST_KEPT {
-            self.seen.body.extend_from_slice(bytes);
+        if self.expected.keep && self.facts.body.len() + bytes.len() <= LONGEST_KEPT {
+            self.facts.body.extend_from_slice(bytes);
         }
     }
 }
@@ -202,7 +206,7 @@ mod tests {
             .collect();
         let mut checking = ResponseChecker {
             expected: &expected,
-            seen: &mut seen,
+            facts: &mut seen,
         };
         checking.on_head(status, &headers);
         for piece in body.as_bytes().chunks(3) {

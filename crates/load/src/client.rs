@@ -24,7 +24,7 @@ pub(super) struct Client {
     pub(super) connection: Option<KeptConnection>,
     pub(super) out: Vec<u8>,
     pub(super) reader: ResponseReader,
-    pub(super) seen: ResponseFacts,
+    pub(super) facts: ResponseFacts,
     /// The last connection was refused.
     pub(super) refused: bool,
     /// Connection of several clients, with HTTP/2.
@@ -35,7 +35,7 @@ pub(super) struct Client {
 pub(super) struct KeptConnection {
     pub(super) stream: ConnectionStream,
     /// Requests that used this connection.
-    pub(super) used: u32,
+    pub(super) uses: u32,
 }
 
 impl Client {
@@ -55,7 +55,7 @@ impl Client {
             connection: None,
             out: Vec::new(),
             reader: ResponseReader::new(),
-            seen: ResponseFacts::default(),
+            facts: ResponseFacts::default(),
             refused: false,
             shared_connection,
             worker,
@@ -85,7 +85,7 @@ impl Client {
                 self.worker.record.borrow_mut().connections += 1;
                 Ok(stream)
             }
-            Ok(Err(why)) => Err(why.into_ended()),
+            Ok(Err(error)) => Err(error.into_ended()),
             Err(ClientSignal::Late) => Err(RequestResult::Timeout(RequestPhase::Connect)),
             Err(ClientSignal::Stop) => Err(self.stopped_result()),
         }
@@ -102,20 +102,20 @@ impl Client {
     /// Returns the end of a request, at this moment.
     pub(super) fn make_end(
         &self,
-        ended: RequestResult,
-        part: RequestPhase,
+        result: RequestResult,
+        phase: RequestPhase,
         bytes: u64,
         fresh: bool,
-        whole: bool,
+        is_complete: bool,
     ) -> RequestEnd {
         RequestEnd {
-            ended,
+            result,
             done: self.worker.shared.clock.nanos_now(),
             bytes,
-            status: if bytes > 0 { self.seen.status } else { 0 },
-            part,
+            status: if bytes > 0 { self.facts.status } else { 0 },
+            part: phase,
             fresh,
-            whole,
+            whole: is_complete,
         }
     }
 }

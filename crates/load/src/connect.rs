@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Connects to a target.
 pub(super) struct Dialer {
-    way: TargetAddress,
+    address: TargetAddress,
     /// Index of the address that accepted last: often a service listens at only one address of a
     /// name.
     preferred: AtomicUsize,
@@ -74,21 +74,25 @@ impl ConnectError {
     pub(super) fn into_ended(self) -> RequestResult {
         match self {
             Self::Io(error) => classify_error(&error, RequestPhase::Connect),
-            Self::Dns(said) => RequestResult::Dns(said),
+            Self::Dns(error) => RequestResult::Dns(error),
         }
     }
 }
 
 impl Dialer {
-    /// Creates a dialer, and resolves the name of the target unless `each` connection resolves it.
-    pub(super) fn new(target: &Target, each: bool, tls: Option<Tls>) -> Result<Self, String> {
+    /// Creates a dialer, and resolves the name of the target for each connection if `resolve_each` is set, otherwise once.
+    pub(super) fn new(
+        target: &Target,
+        resolve_each: bool,
+        tls: Option<Tls>,
+    ) -> Result<Self, String> {
         let way = match &target.unix {
             Some(path) => TargetAddress::Unix(path.clone()),
-            None if each => TargetAddress::Name(target.host.clone(), target.port),
+            None if resolve_each => TargetAddress::Name(target.host.clone(), target.port),
             None => TargetAddress::Addresses(target.resolve_addresses()?),
         };
         Ok(Self {
-            way,
+            address: way,
             preferred: AtomicUsize::new(0),
             tls,
             acks: AckDelays::default(),
@@ -112,7 +116,7 @@ impl Dialer {
     }
 
     async fn connect_plain(&self) -> Result<PlainStream, ConnectError> {
-        match &self.way {
+        match &self.address {
             TargetAddress::Unix(path) => loop {
                 match UnixStream::connect(path).await {
                     Ok(stream) => return Ok(PlainStream::Unix(stream)),
@@ -124,12 +128,12 @@ impl Dialer {
             },
             TargetAddress::Addresses(addresses) => self.connect_first_reachable(addresses).await,
             TargetAddress::Name(host, port) => {
-                let found = tokio::net::lookup_host((&host[..], *port)).await;
-                let found: Vec<SocketAddr> = match found {
-                    Ok(found) => found.collect(),
+                let lookup = tokio::net::lookup_host((&host[..], *port)).await;
+                let addresses: Vec<SocketAddr> = match lookup {
+                    Ok(found_addresses) => found_addresses.collect(),
                     Err(error) => return Err(ConnectError::Dns(resolver_said(&error))),
                 };
-                self.connect_first_reachable(&found).await
+                self.connect_first_reachable(&addresses).await
             }
         }
     }
@@ -141,11 +145,11 @@ impl Dialer {
         let preferred = self.preferred.load(Ordering::Relaxed);
         let mut failed = ConnectError::Dns(String::from("no address"));
         for turn in 0..addresses.len() {
-            let at = (preferred + turn) % addresses.len();
-            match TcpStream::connect(addresses[at]).await {
+            let index = (preferred + turn) % addresses.len();
+            match TcpStream::connect(addresses[index]).await {
                 Ok(stream) => {
                     if turn > 0 {
-                        self.preferred.store(at, Ordering::Relaxed);
+                        self.preferred.store(index, Ordering::Relaxed);
                     }
                     // Disable Nagle's algorithm: a request in two pieces might wait for an
                     // acknowledgement.
@@ -160,25 +164,25 @@ impl Dialer {
 }
 
 /// Returns the result of a request whose connection failed in this part.
-pub(super) fn classify_error(error: &io::Error, part: RequestPhase) -> RequestResult {
+pub(super) fn classify_error(error: &io::Error, phase: RequestPhase) -> RequestResult {
     let Some(errno) = error.raw_os_error() else {
         return match error.kind() {
-            io::ErrorKind::UnexpectedEof => RequestResult::ClosedEarly(part),
-            _ if part == RequestPhase::Connect => RequestResult::Tls(error.to_string()),
+            io::ErrorKind::UnexpectedEof => RequestResult::ClosedEarly(phase),
+            _ if phase == RequestPhase::Connect => RequestResult::Tls(error.to_string()),
             _ => RequestResult::Protocol(error.to_string()),
         };
     };
     match Errno::from_raw_os_error(errno) {
         Errno::CONNREFUSED => RequestResult::Refused,
-        Errno::NOENT if part == RequestPhase::Connect => RequestResult::Refused, // the socket file does not exist
+        Errno::NOENT if phase == RequestPhase::Connect => RequestResult::Refused, // the socket file does not exist
         Errno::MFILE | Errno::NFILE | Errno::ADDRNOTAVAIL | Errno::NOBUFS | Errno::NOMEM => {
             RequestResult::Local(errno)
         }
         Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::NETDOWN | Errno::HOSTDOWN => {
             RequestResult::Unreachable(errno)
         }
-        Errno::TIMEDOUT => RequestResult::Timeout(part),
-        _ => RequestResult::Reset(errno, part),
+        Errno::TIMEDOUT => RequestResult::Timeout(phase),
+        _ => RequestResult::Reset(errno, phase),
     }
 }
 

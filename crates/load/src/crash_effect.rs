@@ -32,41 +32,41 @@ pub(super) fn find_in_flight(
 ) -> CrashEffect {
     // A client may notice only after the crash that its connection broke before it.
     let broke_then = |event: &RequestRecord| {
-        let at = event.done.min(died);
-        (at + AROUND_DEATH >= died).then_some(at)
+        let time = event.done.min(died);
+        (time + AROUND_DEATH >= died).then_some(time)
     };
     let broke = |event: &RequestRecord| is_break(event).then(|| broke_then(event)).flatten();
     let mut breaks: Vec<u64> = events.iter().filter_map(broke).collect();
     breaks.extend(agains.iter().filter_map(broke_then));
     breaks.sort_unstable();
     let mut burst = u64::MAX;
-    for at in breaks.into_iter().rev() {
-        if burst != u64::MAX && burst - at > GAP {
+    for time in breaks.into_iter().rev() {
+        if burst != u64::MAX && burst - time > GAP {
             break;
         }
-        burst = at;
+        burst = time;
     }
     // A retried request was in flight, whatever its client has sent to another process since then.
-    let mut found: BTreeMap<u32, RequestRecord> = BTreeMap::new();
+    let mut records: BTreeMap<u32, RequestRecord> = BTreeMap::new();
     for event in agains {
-        if broke_then(event).is_some_and(|at| at >= burst) {
-            found.entry(event.client).or_insert(*event);
+        if broke_then(event).is_some_and(|time| time >= burst) {
+            records.entry(event.client).or_insert(*event);
         }
     }
     for event in events {
         let open = matches!(event.end, code::DIED | code::IN_FLIGHT) && !event.again;
-        let counts = open || broke(event).is_some_and(|at| at >= burst);
+        let counts = open || broke(event).is_some_and(|time| time >= burst);
         let too_late = event.sent > died || event.fresh && event.sent > burst;
         if counts && !too_late {
-            found.entry(event.client).or_insert(*event);
+            records.entry(event.client).or_insert(*event);
         }
     }
-    let mut found: Vec<RequestRecord> = found.into_values().collect();
-    found.sort_by_key(|event| event.sent);
+    let mut sorted_records: Vec<RequestRecord> = records.into_values().collect();
+    sorted_records.sort_by_key(|event| event.sent);
     CrashEffect {
         at: burst.min(died),
-        answered_after: answered_after(events, &found),
-        in_flight: found,
+        answered_after: answered_after(events, &sorted_records),
+        in_flight: sorted_records,
     }
 }
 
@@ -76,7 +76,12 @@ pub(super) fn find_in_flight(
 /// connection does not count, because it may have arrived before the crash.
 fn answered_after(events: &[RequestRecord], in_flight: &[RequestRecord]) -> u64 {
     let is_broken = |event: &&RequestRecord| event.again || is_break(event);
-    let Some(last) = in_flight.iter().filter(is_broken).map(|one| one.done).max() else {
+    let Some(last) = in_flight
+        .iter()
+        .filter(is_broken)
+        .map(|record| record.done)
+        .max()
+    else {
         return 0;
     };
     let after = |event: &&RequestRecord| event.end == code::OK && event.fresh && event.done > last;

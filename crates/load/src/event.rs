@@ -78,10 +78,10 @@ impl RequestRecord {
         let [n, due, sent, done, sizes, rest] = *words else {
             return Self::default();
         };
-        let bits = |from: u32, count: u32| {
-            u32::try_from(rest >> from & ((1 << count) - 1)).unwrap_or_default()
+        let bits = |shift: u32, count: u32| {
+            u32::try_from(rest >> shift & ((1 << count) - 1)).unwrap_or_default()
         };
-        let byte = |from| u8::try_from(bits(from, 8)).unwrap_or_default();
+        let byte = |shift| u8::try_from(bits(shift, 8)).unwrap_or_default();
         Self {
             n,
             due,

@@ -35,64 +35,64 @@ impl Client {
     pub(super) async fn exchange_with_retry(
         &mut self,
         choice: &DrawnRequest,
-        place: RingIndex,
+        index: RingIndex,
     ) -> RequestEnd {
         let worker = self.worker.clone();
         let shared = &worker.shared;
         let limit = duration_nanos(shared.phase.request_limit);
-        let mut again = false;
+        let mut is_retry = false;
         loop {
             if self.connection.is_none() {
                 match self.connect_stream().await {
-                    Ok(stream) => self.connection = Some(KeptConnection { stream, used: 0 }),
-                    Err(ended) => {
-                        return self.make_end(ended, RequestPhase::Connect, 0, true, false);
+                    Ok(stream) => self.connection = Some(KeptConnection { stream, uses: 0 }),
+                    Err(result) => {
+                        return self.make_end(result, RequestPhase::Connect, 0, true, false);
                     }
                 }
             }
             let Some(mut connection) = self.connection.take() else {
                 continue;
             };
-            let fresh = connection.used == 0;
-            connection.used += 1;
+            let fresh = connection.uses == 0;
+            connection.uses += 1;
             let last = match shared.phase.connections {
                 ConnectionReuse::Kept => false,
-                ConnectionReuse::For(most) => connection.used >= most,
+                ConnectionReuse::For(max) => connection.uses >= max,
             };
             self.slot.set_deadline(self.now.saturating_add(limit));
-            let (went, part, bytes) = self.exchange_once(&mut connection, choice, last).await;
+            let (went, phase, bytes) = self.exchange_once(&mut connection, choice, last).await;
             self.slot.set_deadline(0);
-            let ended = match went {
+            let result = match went {
                 ExchangeResult::Whole => {
-                    if self.reader.is_kept() && !last && part == RequestPhase::Body {
+                    if self.reader.is_kept() && !last && phase == RequestPhase::Body {
                         self.connection = Some(connection);
                     }
                     let expected = &shared.requests.kinds[choice.kind].expected;
-                    let ended = match self.seen.judge_answer(expected) {
+                    let result = match self.facts.judge_answer(expected) {
                         ResponseVerdict::Good => RequestResult::Ok,
                         ResponseVerdict::Status(status) => RequestResult::Status(status),
                         ResponseVerdict::Check(name) => RequestResult::Check(name),
                     };
-                    return self.make_end(ended, RequestPhase::Body, bytes, fresh, true);
+                    return self.make_end(result, RequestPhase::Body, bytes, fresh, true);
                 }
                 // It is unknown whether the service closed the connection before it saw the
                 // request.
                 ExchangeResult::Ended | ExchangeResult::Failed(_)
-                    if !fresh && !again && bytes == 0 && worker.stop.get() == ClientStop::No =>
+                    if !fresh && !is_retry && bytes == 0 && worker.stop.get() == ClientStop::No =>
                 {
-                    again = true;
+                    is_retry = true;
                     let now = shared.clock.nanos_now();
-                    worker.record.borrow_mut().note_resent(place, now);
+                    worker.record.borrow_mut().note_resent(index, now);
                     continue;
                 }
-                ExchangeResult::Ended => RequestResult::ClosedEarly(part),
-                ExchangeResult::Failed(error) => classify_error(&error, part),
+                ExchangeResult::Ended => RequestResult::ClosedEarly(phase),
+                ExchangeResult::Failed(error) => classify_error(&error, phase),
                 ExchangeResult::Fault(fault) => RequestResult::Protocol(fault.to_string()),
                 ExchangeResult::Unread(errno) => RequestResult::Local(errno),
-                ExchangeResult::Kicked(ClientSignal::Late) => RequestResult::Timeout(part),
+                ExchangeResult::Kicked(ClientSignal::Late) => RequestResult::Timeout(phase),
                 ExchangeResult::Kicked(ClientSignal::Stop) => self.stopped_result(),
             };
-            return self.make_end(ended, part, bytes, fresh, false);
+            return self.make_end(result, phase, bytes, fresh, false);
         }
     }
 
@@ -109,7 +109,7 @@ impl Client {
             slot,
             out,
             reader,
-            seen,
+            facts: response,
             ..
         } = self;
         let requests = &worker.shared.requests;
@@ -117,8 +117,8 @@ impl Client {
         let (head, body) = requests.write_wire(choice, last, out);
         let expected = &kind.expected;
         reader.begin_answer(kind.head);
-        seen.begin_answer(expected);
-        let all = head.len() + body.byte_length();
+        response.begin_answer(expected);
+        let total_length = head.len() + body.byte_length();
         // Chunk of a long body, and the chunk's offset.
         let (mut chunk, mut chunk_at) = (Vec::new(), 0);
         let mut written = 0;
@@ -131,28 +131,30 @@ impl Client {
         let (acks, clock) = (&worker.shared.dialer.acks, worker.shared.clock);
         let went = std::future::poll_fn(|cx| {
             let mut stream = Pin::new(&mut connection.stream);
-            while written < all && unwritable.is_none() {
-                let left = head.get(written..).filter(|left| !left.is_empty());
-                let wrote = match (left, body) {
-                    (Some(left), RequestTail::Held(body)) if !body.is_empty() => {
-                        let pieces = [IoSlice::new(left), IoSlice::new(body)];
+            while written < total_length && unwritable.is_none() {
+                let unsent = head.get(written..).filter(|unsent| !unsent.is_empty());
+                let wrote = match (unsent, body) {
+                    (Some(unsent), RequestTail::Held(body)) if !body.is_empty() => {
+                        let pieces = [IoSlice::new(unsent), IoSlice::new(body)];
                         stream.as_mut().poll_write_vectored(cx, &pieces)
                     }
-                    (Some(left), _) => stream.as_mut().poll_write(cx, left),
+                    (Some(unsent), _) => stream.as_mut().poll_write(cx, unsent),
                     (None, RequestTail::Held(body)) => {
-                        let left = &body[written - head.len()..];
-                        stream.as_mut().poll_write(cx, left)
+                        let unsent = &body[written - head.len()..];
+                        stream.as_mut().poll_write(cx, unsent)
                     }
                     (None, RequestTail::Long(long)) => {
-                        let at = written - head.len();
-                        if at == chunk_at + chunk.len() {
-                            if let Err(error) = long.read_chunk(at as u64, &mut chunk) {
+                        let body_offset = written - head.len();
+                        if body_offset == chunk_at + chunk.len() {
+                            if let Err(error) = long.read_chunk(body_offset as u64, &mut chunk) {
                                 let errno = error.raw_os_error().unwrap_or(EIO);
                                 return Poll::Ready(ExchangeResult::Unread(errno));
                             }
-                            chunk_at = at;
+                            chunk_at = body_offset;
                         }
-                        stream.as_mut().poll_write(cx, &chunk[at - chunk_at..])
+                        stream
+                            .as_mut()
+                            .poll_write(cx, &chunk[body_offset - chunk_at..])
                     }
                 };
                 match wrote {
@@ -163,7 +165,7 @@ impl Client {
                     Poll::Pending => break,
                 }
             }
-            if written == all && !flushed {
+            if written == total_length && !flushed {
                 match stream.as_mut().poll_flush(cx) {
                     Poll::Ready(Ok(())) => flushed = true,
                     Poll::Ready(Err(error)) => unwritable = Some(error),
@@ -172,9 +174,9 @@ impl Client {
             }
             let mut buffer = worker.buffer.borrow_mut();
             loop {
-                let mut to = ReadBuf::new(&mut buffer);
-                match stream.as_mut().poll_read(cx, &mut to) {
-                    Poll::Ready(Ok(())) if to.filled().is_empty() => {
+                let mut read_buffer = ReadBuf::new(&mut buffer);
+                match stream.as_mut().poll_read(cx, &mut read_buffer) {
+                    Poll::Ready(Ok(())) if read_buffer.filled().is_empty() => {
                         return Poll::Ready(if reader.end_of_connection() {
                             ExchangeResult::Whole
                         } else if let Some(error) = unwritable.take() {
@@ -184,19 +186,25 @@ impl Client {
                         });
                     }
                     Poll::Ready(Ok(())) => {
-                        let came = to.filled();
+                        let came = read_buffer.filled();
                         bytes += came.len() as u64;
-                        if let Some((since, at_once)) = rest.take() {
-                            acks.record_wait(clock.nanos_now().saturating_sub(since), at_once);
+                        if let Some((waited_since, at_once)) = rest.take() {
+                            acks.record_wait(
+                                clock.nanos_now().saturating_sub(waited_since),
+                                at_once,
+                            );
                         }
                         worker.alive.set(true);
-                        let mut checking = ResponseChecker { expected, seen };
-                        let taken = match reader.feed_bytes(came, &mut checking) {
+                        let mut checking = ResponseChecker {
+                            expected,
+                            facts: response,
+                        };
+                        let consumed = match reader.feed_bytes(came, &mut checking) {
                             Ok(taken) => taken,
                             Err(fault) => return Poll::Ready(ExchangeResult::Fault(fault)),
                         };
                         if reader.is_done() {
-                            return Poll::Ready(if taken < came.len() {
+                            return Poll::Ready(if consumed < came.len() {
                                 ExchangeResult::Fault(ResponseError::After)
                             } else {
                                 ExchangeResult::Whole
@@ -228,13 +236,13 @@ impl Client {
             }
         })
         .await;
-        let part = if written < all {
+        let phase = if written < total_length {
             RequestPhase::Write
         } else if reader.has_head() {
             RequestPhase::Body
         } else {
             RequestPhase::Head
         };
-        (went, part, bytes)
+        (went, phase, bytes)
     }
 }

@@ -19,28 +19,28 @@ impl Client {
     ) -> Result<OpenConnection, RequestResult> {
         let slot = self.slot.clone();
         let limit = duration_nanos(self.worker.shared.phase.connect_limit);
-        let until = self.worker.shared.clock.nanos_now().saturating_add(limit);
-        slot.set_deadline(until);
-        let mut held = match slot.unless_kicked(connection.0.lock()).await {
+        let deadline_nanos = self.worker.shared.clock.nanos_now().saturating_add(limit);
+        slot.set_deadline(deadline_nanos);
+        let mut open_guard = match slot.unless_kicked(connection.0.lock()).await {
             Ok(held) => held,
             Err(ClientSignal::Late) => return Err(RequestResult::Timeout(RequestPhase::Connect)),
             Err(ClientSignal::Stop) => return Err(self.stopped_result()),
         };
-        if let Some(shared) = held.as_ref().filter(|shared| shared.is_usable()) {
+        if let Some(shared) = open_guard.as_ref().filter(|shared| shared.is_usable()) {
             return Ok(shared.clone());
         }
-        *held = None;
+        *open_guard = None;
         let stream = self.connect_stream().await?;
-        slot.set_deadline(until);
+        slot.set_deadline(deadline_nanos);
         let opened = slot.unless_kicked(OpenConnection::open(stream)).await;
         slot.set_deadline(0);
         let shared = match opened {
             Ok(Ok(shared)) => shared,
-            Ok(Err(ended)) => return Err(ended),
+            Ok(Err(result)) => return Err(result),
             Err(ClientSignal::Late) => return Err(RequestResult::Timeout(RequestPhase::Connect)),
             Err(ClientSignal::Stop) => return Err(self.stopped_result()),
         };
-        *held = Some(shared.clone());
+        *open_guard = Some(shared.clone());
         Ok(shared)
     }
 
@@ -49,41 +49,41 @@ impl Client {
         &mut self,
         connection: &SharedConnection,
         choice: &DrawnRequest,
-        place: RingIndex,
+        index: RingIndex,
     ) -> RequestEnd {
         let worker = self.worker.clone();
         let limit = duration_nanos(worker.shared.phase.request_limit);
-        let mut again = false;
+        let mut is_retry = false;
         loop {
             let mut shared = match self.open_connection(connection).await {
                 Ok(shared) => shared,
-                Err(ended) => return self.make_end(ended, RequestPhase::Connect, 0, true, false),
+                Err(result) => return self.make_end(result, RequestPhase::Connect, 0, true, false),
             };
             let fresh = shared.fresh.replace(false);
             self.slot.set_deadline(self.now.saturating_add(limit));
-            let (went, part, bytes) = self.request_stream(&mut shared, choice, fresh).await;
+            let (went, phase, bytes) = self.request_stream(&mut shared, choice, fresh).await;
             self.slot.set_deadline(0);
-            let ended = match went {
+            let result = match went {
                 Ok(verdict) => {
-                    let ended = match verdict {
+                    let result = match verdict {
                         ResponseVerdict::Good => RequestResult::Ok,
                         ResponseVerdict::Status(status) => RequestResult::Status(status),
                         ResponseVerdict::Check(name) => RequestResult::Check(name),
                     };
-                    return self.make_end(ended, RequestPhase::Body, bytes, fresh, true);
+                    return self.make_end(result, RequestPhase::Body, bytes, fresh, true);
                 }
-                Err(Http2Error::Refused(_)) if !again && worker.stop.get() == ClientStop::No => {
-                    again = true;
+                Err(Http2Error::Refused(_)) if !is_retry && worker.stop.get() == ClientStop::No => {
+                    is_retry = true;
                     shared.fate.mark_spent();
                     let now = worker.shared.clock.nanos_now();
-                    worker.record.borrow_mut().note_resent(place, now);
+                    worker.record.borrow_mut().note_resent(index, now);
                     continue;
                 }
-                Err(Http2Error::Refused(ended) | Http2Error::Failed(ended)) => ended,
-                Err(Http2Error::Kicked(ClientSignal::Late)) => RequestResult::Timeout(part),
+                Err(Http2Error::Refused(result) | Http2Error::Failed(result)) => result,
+                Err(Http2Error::Kicked(ClientSignal::Late)) => RequestResult::Timeout(phase),
                 Err(Http2Error::Kicked(ClientSignal::Stop)) => self.stopped_result(),
             };
-            return self.make_end(ended, part, bytes, fresh, false);
+            return self.make_end(result, phase, bytes, fresh, false);
         }
     }
 
@@ -96,7 +96,7 @@ impl Client {
         let worker = self.worker.clone();
         let requests = &worker.shared.requests;
         let expected = &requests.kinds[choice.kind].expected;
-        self.seen.begin_answer(expected);
+        self.facts.begin_answer(expected);
         let request = requests.http2_request(&worker.shared.target, choice);
         let answer = match self
             .slot
@@ -106,25 +106,25 @@ impl Client {
             Ok(Ok(answer)) => answer,
             // The request was not sent, because the connection was being closed.
             Ok(Err(error)) if error.is_canceled() && !shared.fate.is_known() => {
-                let ended = RequestResult::ClosedEarly(RequestPhase::Write);
-                return (Err(Http2Error::Refused(ended)), RequestPhase::Write, 0);
+                let result = RequestResult::ClosedEarly(RequestPhase::Write);
+                return (Err(Http2Error::Refused(result)), RequestPhase::Write, 0);
             }
             // A server may close a connection at any time. It is not always known whether it saw
             // the request before.
             Ok(Err(error)) if !fresh && shared.fate.is_ordinary(&error) => {
-                let ended = shared.fate.classify_end(&error, RequestPhase::Head);
-                return (Err(Http2Error::Refused(ended)), RequestPhase::Head, 0);
+                let result = shared.fate.classify_end(&error, RequestPhase::Head);
+                return (Err(Http2Error::Refused(result)), RequestPhase::Head, 0);
             }
             Ok(Err(error)) => {
-                let ended = shared.fate.classify_end(&error, RequestPhase::Head);
-                return (Err(Http2Error::Failed(ended)), RequestPhase::Head, 0);
+                let result = shared.fate.classify_end(&error, RequestPhase::Head);
+                return (Err(Http2Error::Failed(result)), RequestPhase::Head, 0);
             }
             Err(kick) => return (Err(Http2Error::Kicked(kick)), RequestPhase::Head, 0),
         };
         worker.alive.set(true);
         let mut checking = ResponseChecker {
             expected,
-            seen: &mut self.seen,
+            facts: &mut self.facts,
         };
         let status = answer.status().as_u16();
         if expected.has_headers() {
@@ -156,20 +156,20 @@ impl Client {
                         bytes += data.len() as u64;
                         let mut checking = ResponseChecker {
                             expected,
-                            seen: &mut self.seen,
+                            facts: &mut self.facts,
                         };
                         checking.on_body(data);
                     }
                 }
                 Ok(Some(Err(error))) => {
-                    let ended = shared.fate.classify_end(&error, RequestPhase::Body);
-                    return (Err(Http2Error::Failed(ended)), RequestPhase::Body, bytes);
+                    let result = shared.fate.classify_end(&error, RequestPhase::Body);
+                    return (Err(Http2Error::Failed(result)), RequestPhase::Body, bytes);
                 }
                 Err(kick) => return (Err(Http2Error::Kicked(kick)), RequestPhase::Body, bytes),
             }
         }
         (
-            Ok(self.seen.judge_answer(expected)),
+            Ok(self.facts.judge_answer(expected)),
             RequestPhase::Body,
             bytes,
         )

@@ -72,7 +72,7 @@ impl OpenConnection {
 #[derive(Default)]
 pub(super) struct ConnectionEnd {
     errno: AtomicI32,
-    ended: AtomicBool,
+    has_ended: AtomicBool,
     /// The connection rejected a request: later requests use another one, even before this one has
     /// ended.
     spent: AtomicBool,
@@ -121,11 +121,11 @@ pub(super) async fn ask_status(
     stream: ConnectionStream,
     request: hyper::Request<Http2Body>,
 ) -> io::Result<u16> {
-    let made = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
-    let (mut sender, connection) = made.map_err(io::Error::other)?;
-    let asked = sender.send_request(request);
+    let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(io::Error::other)?;
+    let response = sender.send_request(request);
     tokio::select! {
-        answer = asked => Ok(answer.map_err(io::Error::other)?.status().as_u16()),
+        answer = response => Ok(answer.map_err(io::Error::other)?.status().as_u16()),
         ended = connection => Err(match ended {
             Ok(()) => io::ErrorKind::UnexpectedEof.into(),
             Err(error) => io::Error::other(error),
@@ -136,7 +136,7 @@ pub(super) async fn ask_status(
 impl ConnectionEnd {
     /// Returns whether the connection has ended.
     pub(super) fn is_known(&self) -> bool {
-        self.errno.load(Ordering::Relaxed) != 0 || self.ended.load(Ordering::Relaxed)
+        self.errno.load(Ordering::Relaxed) != 0 || self.has_ended.load(Ordering::Relaxed)
     }
 
     /// Uses another connection for later requests.
@@ -151,26 +151,27 @@ impl ConnectionEnd {
 
     /// Returns whether the connection was closed normally before the response.
     pub(super) fn is_ordinary(&self, error: &hyper::Error) -> bool {
-        let clean = self.errno.load(Ordering::Relaxed) == 0 && self.ended.load(Ordering::Relaxed);
+        let clean =
+            self.errno.load(Ordering::Relaxed) == 0 && self.has_ended.load(Ordering::Relaxed);
         clean || error.is_canceled() || went_away(error)
     }
 
     /// Returns the result of a request on this connection.
-    pub(super) fn classify_end(&self, error: &hyper::Error, part: RequestPhase) -> RequestResult {
+    pub(super) fn classify_end(&self, error: &hyper::Error, phase: RequestPhase) -> RequestResult {
         let errno = self.errno.load(Ordering::Relaxed);
         if errno != 0 {
-            return classify_error(&io::Error::from_raw_os_error(errno), part);
+            return classify_error(&io::Error::from_raw_os_error(errno), phase);
         }
-        if self.ended.load(Ordering::Relaxed) || went_away(error) {
-            return RequestResult::ClosedEarly(part);
+        if self.has_ended.load(Ordering::Relaxed) || went_away(error) {
+            return RequestResult::ClosedEarly(phase);
         }
-        let mut said = error.to_string();
+        let mut description = error.to_string();
         let mut cause = std::error::Error::source(error);
-        while let Some(why) = cause {
-            said = format!("{said}: {why}");
-            cause = why.source();
+        while let Some(source) = cause {
+            description = format!("{description}: {source}");
+            cause = source.source();
         }
-        RequestResult::Protocol(said)
+        RequestResult::Protocol(description)
     }
 }
 
@@ -180,11 +181,11 @@ fn went_away(error: &hyper::Error) -> bool {
     // Match the text of a GOAWAY with NO_ERROR, because only a library below `hyper` knows its
     // number.
     let mut cause = std::error::Error::source(error);
-    while let Some(why) = cause {
-        if why.to_string().starts_with(GOAWAY) {
+    while let Some(source) = cause {
+        if source.to_string().starts_with(GOAWAY) {
             return true;
         }
-        cause = why.source();
+        cause = source.source();
     }
     false
 }
@@ -200,7 +201,7 @@ impl MonitoredConnection {
         if let Poll::Ready(Err(error)) = &result {
             match error.raw_os_error() {
                 Some(errno) => self.fate.errno.store(errno, Ordering::Relaxed),
-                None => self.fate.ended.store(true, Ordering::Relaxed),
+                None => self.fate.has_ended.store(true, Ordering::Relaxed),
             }
         }
         result
@@ -211,12 +212,12 @@ impl AsyncRead for MonitoredConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        to: &mut ReadBuf<'_>,
+        buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = to.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, to);
-        if matches!(read, Poll::Ready(Ok(()))) && to.filled().len() == before {
-            self.fate.ended.store(true, Ordering::Relaxed);
+        let filled_before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if matches!(read, Poll::Ready(Ok(()))) && buffer.filled().len() == filled_before {
+            self.fate.has_ended.store(true, Ordering::Relaxed);
         }
         self.note_error(read)
     }

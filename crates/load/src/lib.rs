@@ -106,14 +106,16 @@ impl LoadProgress {
     /// Returns the current stage of the trial.
     pub fn current_stage(&self) -> LoadStage {
         let stage = self.stage.load(Ordering::Relaxed);
-        let all = [
+        let stages = [
             LoadStage::Starting,
             LoadStage::WarmUp,
             LoadStage::Loading,
             LoadStage::Settling,
         ];
-        let found = all.into_iter().find(|one| *one as u8 == stage);
-        found.unwrap_or(LoadStage::Over)
+        let current = stages
+            .into_iter()
+            .find(|candidate| *candidate as u8 == stage);
+        current.unwrap_or(LoadStage::Over)
     }
 
     /// Returns the errors of the service or of provoke while the service is alive, the most
@@ -122,8 +124,8 @@ impl LoadProgress {
         let ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
         let mut errors: Vec<(String, u64)> = ends
             .iter()
-            .filter(|(ended, count)| **count > 0 && ended.is_trouble())
-            .map(|(ended, count)| (ended.to_string(), *count))
+            .filter(|(result, count)| **count > 0 && result.is_trouble())
+            .map(|(result, count)| (result.to_string(), *count))
             .collect();
         errors.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         errors
@@ -271,10 +273,10 @@ pub async fn load_running_service(
 ) -> Result<LoadObservation, LoadError> {
     check_target(&load, &[])?;
     // Nobody watches the service, so nothing is ever sent.
-    let said = watch::Sender::new(false);
+    let has_said = watch::Sender::new(false);
     let death = watch::Sender::new(None);
     let halt = watch::Sender::new(false);
-    let seen = drive_service(ServiceTrial {
+    let observation = drive_service(ServiceTrial {
         load: Arc::new(load),
         clients: None,
         seed,
@@ -282,39 +284,39 @@ pub async fn load_running_service(
         pids: Vec::new(),
         contained: false,
         started: Instant::now(),
-        said: said.subscribe(),
+        said: has_said.subscribe(),
         death: death.subscribe(),
         halt: halt.subscribe(),
         folder,
         live: Arc::default(),
     });
-    Ok(seen.await)
+    Ok(observation.await)
 }
 
 /// Returns the name of a process that responds at the target before the service is started.
 pub async fn describe_listener(load: &LoadPlan, fill: &[(&'static str, String)]) -> Option<String> {
     let fill = fill.to_vec();
-    let made = service_trial::PreparedLoad::new(load, &fill).ok()?;
-    let dialer = made.make_dialer(load, &fill).ok()?;
-    let probe = made.make_probe(load, &fill, dialer);
-    ready::describe_listener(load, &made.target, &probe).await
+    let prepared = service_trial::PreparedLoad::new(load, &fill).ok()?;
+    let dialer = prepared.make_dialer(load, &fill).ok()?;
+    let probe = prepared.make_probe(load, &fill, dialer);
+    ready::describe_listener(load, &prepared.target, &probe).await
 }
 
 /// Returns the process that listens at the target; of several processes, their common ancestor.
 pub async fn find_owner(load: &LoadPlan, fill: &[(&'static str, String)]) -> Option<i32> {
     let target = target::Target::new(&load.target, &fill.to_vec()).ok()?;
-    let found = tokio::task::spawn_blocking(move || ready::find_owner(&target));
-    found.await.ok()?
+    let lookup = tokio::task::spawn_blocking(move || ready::find_owner(&target));
+    lookup.await.ok()?
 }
 
 /// Returns whether any process accepts connections at the target.
 pub async fn accepts_connections(load: &LoadPlan, fill: &[(&'static str, String)]) -> bool {
     let fill = fill.to_vec();
-    let Ok(made) = service_trial::PreparedLoad::new(load, &fill) else {
+    let Ok(prepared) = service_trial::PreparedLoad::new(load, &fill) else {
         return false;
     };
-    match made.make_dialer(load, &fill) {
-        Ok(dialer) => made
+    match prepared.make_dialer(load, &fill) {
+        Ok(dialer) => prepared
             .make_probe(load, &fill, dialer)
             .connect_only()
             .await
@@ -328,8 +330,8 @@ pub async fn accepts_connections(load: &LoadPlan, fill: &[(&'static str, String)
 /// The target must be on this machine, unless the user named its host.
 pub fn check_target(load: &LoadPlan, fill: &[(&'static str, String)]) -> Result<(), LoadError> {
     let fill = fill.to_vec();
-    let made = service_trial::PreparedLoad::new(load, &fill)?;
-    made.make_tls(load, &fill)?;
+    let prepared = service_trial::PreparedLoad::new(load, &fill)?;
+    prepared.make_tls(load, &fill)?;
     if let ServiceOwner::Process(pid) = load.owner
         && process::process_state(pid).is_none_or(|(state, _)| state == 'Z')
     {
@@ -341,20 +343,20 @@ pub fn check_target(load: &LoadPlan, fill: &[(&'static str, String)]) -> Result<
             error: Box::new(error),
         })?;
     }
-    let found = made
+    let foreign = prepared
         .target
         .foreign_address()
-        .map_err(|said| LoadError::Resolve {
-            host: made.target.host.clone(),
-            said,
+        .map_err(|error| LoadError::Resolve {
+            host: prepared.target.host.clone(),
+            said: error,
         })?;
-    let owned = load.target.owned.as_deref() == Some(made.target.host.as_str());
-    match found.filter(|_| !owned) {
-        Some(address) => Err(LoadError::Elsewhere {
-            host: made.target.host.clone(),
+    let owned = load.target.owned.as_deref() == Some(prepared.target.host.as_str());
+    match foreign {
+        Some(address) if !owned => Err(LoadError::Elsewhere {
+            host: prepared.target.host.clone(),
             address,
         }),
-        None => Ok(()),
+        _ => Ok(()),
     }
 }
 

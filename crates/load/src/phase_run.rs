@@ -52,8 +52,8 @@ pub(super) struct PhaseResult {
 }
 
 /// Waits for the crash of the service; never returns if the service does not crash.
-pub(super) async fn wait_for_death(of: &mut watch::Receiver<Option<Instant>>) -> Instant {
-    if let Ok(died) = of.wait_for(Option::is_some).await
+pub(super) async fn wait_for_death(death: &mut watch::Receiver<Option<Instant>>) -> Instant {
+    if let Ok(died) = death.wait_for(Option::is_some).await
         && let Some(died) = *died
     {
         return died;
@@ -100,8 +100,8 @@ impl PhaseContext {
         let mut records = Vec::new();
         for index in 0..workers {
             let share = |index: u32| {
-                let until = u64::from(clients) * u64::from(index) / u64::from(workers);
-                u32::try_from(until).unwrap_or(clients)
+                let end = u64::from(clients) * u64::from(index) / u64::from(workers);
+                u32::try_from(end).unwrap_or(clients)
             };
             let range = share(index)..share(index + 1);
             let ring = self.folder.join(format!("ring-{index}"));
@@ -121,18 +121,18 @@ impl PhaseContext {
             + duration_nanos(Duration::from_secs(1));
         let mut begun = false;
         let mut patient_until = 0;
-        let all = async {
+        let workers_done = async {
             let mut gathered = Vec::new();
             for record in records {
                 gathered.push(record.await);
             }
             gathered
         };
-        tokio::pin!(all);
+        tokio::pin!(workers_done);
         let gathered = loop {
-            let look = tokio::time::sleep(if begun { LOOK } else { QUICK_LOOK });
+            let pause = tokio::time::sleep(if begun { LOOK } else { QUICK_LOOK });
             tokio::select! {
-                gathered = &mut all => break gathered,
+                gathered = &mut workers_done => break gathered,
                 died = wait_for_death(&mut self.death), if ran.stop == ClientStop::No => {
                     ran.stop = ClientStop::Died;
                     ran.ended = self.clock.nanos_at(died);
@@ -142,7 +142,7 @@ impl PhaseContext {
                     ran.stop = ClientStop::Halted;
                     stop.send_replace(ClientStop::Halted);
                 }
-                () = look => {}
+                () = pause => {}
             }
             let now = self.clock.nanos_now();
             if !begun && (shared.arrived.load(Ordering::Relaxed) >= clients || now > latest) {
@@ -184,8 +184,8 @@ impl PhaseContext {
             ran.ended = self.clock.nanos_now();
         }
         for record in gathered {
-            let lost = || io::Error::other("a client thread ended unexpectedly");
-            ran.records.push(record.map_err(|_| lost())??);
+            let lost_error = || io::Error::other("a client thread ended unexpectedly");
+            ran.records.push(record.map_err(|_| lost_error())??);
         }
         if let (Some((rate, amount)), Some(record)) = (open, ran.records.first_mut())
             && ran.stop != ClientStop::No
@@ -193,7 +193,7 @@ impl PhaseContext {
             // Count the requests that were due by then but not started.
             let due = rate.due_within(ran.ended.saturating_sub(ran.began));
             let due = match amount {
-                LoadLimit::Requests(most) => due.min(most),
+                LoadLimit::Requests(max) => due.min(max),
                 LoadLimit::Time(time) => due.min(rate.due_within(duration_nanos(time))),
             };
             record.not_sent(due.saturating_sub(shared.next.load(Ordering::Relaxed)));
@@ -205,6 +205,6 @@ impl PhaseContext {
 /// Returns the number of threads for this number of clients.
 fn thread_count(clients: u32) -> u32 {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let most = u32::try_from(processors / 2).unwrap_or(1).max(1);
-    clients.div_ceil(CLIENTS_A_THREAD).clamp(1, most)
+    let max = u32::try_from(processors / 2).unwrap_or(1).max(1);
+    clients.div_ceil(CLIENTS_A_THREAD).clamp(1, max)
 }

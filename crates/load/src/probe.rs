@@ -41,8 +41,11 @@ impl ProbeError {
 }
 
 impl From<String> for ProbeError {
-    fn from(why: String) -> Self {
-        Self { why, lasts: false }
+    fn from(message: String) -> Self {
+        Self {
+            why: message,
+            lasts: false,
+        }
     }
 }
 
@@ -70,7 +73,7 @@ impl Probe {
     pub(super) async fn connect_only(&self) -> Result<(), ProbeError> {
         match tokio::time::timeout(self.limit, self.dialer.connect_target()).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(why)) => Err(ProbeError::new(&io::Error::from(why))),
+            Ok(Err(error)) => Err(ProbeError::new(&io::Error::from(error))),
             Err(_) => Err(format!("no connection within {:?}", self.limit).into()),
         }
     }
@@ -105,10 +108,10 @@ impl Probe {
 }
 
 impl From<ConnectError> for io::Error {
-    fn from(why: ConnectError) -> Self {
-        match why {
+    fn from(cause: ConnectError) -> Self {
+        match cause {
             ConnectError::Io(error) => error,
-            ConnectError::Dns(said) => Self::other(said),
+            ConnectError::Dns(message) => Self::other(message),
         }
     }
 }

@@ -19,25 +19,25 @@ pub(super) async fn wait_until_ready(
     limit: Duration,
     started: Instant,
     probe: &Probe,
-    said: &mut watch::Receiver<bool>,
+    has_said: &mut watch::Receiver<bool>,
 ) -> Result<(), String> {
     let mut last = String::new();
-    let all = async {
+    let checks = async {
         let mut pause = FIRST_PAUSE;
         loop {
-            let tried = match ready {
+            let attempt = match ready {
                 ReadyCondition::Connects => probe.connect_only().await,
                 ReadyCondition::Http { status, path } => match (probe.ask_status().await, status) {
-                    (Ok(found), Some(wanted)) if found != *wanted => {
-                        Err(format!("`{path}` returned {found}, expected {wanted}").into())
+                    (Ok(status), Some(expected)) if status != *expected => {
+                        Err(format!("`{path}` returned {status}, expected {expected}").into())
                     }
-                    (Ok(found), None) if found >= 500 => {
-                        Err(format!("`{path}` returned {found}").into())
+                    (Ok(status), None) if status >= 500 => {
+                        Err(format!("`{path}` returned {status}").into())
                     }
-                    (found, _) => found.map(|_| ()),
+                    (response, _) => response.map(|_| ()),
                 },
                 ReadyCondition::Log(text) => {
-                    if said.wait_for(|said| *said).await.is_err() {
+                    if has_said.wait_for(|is_given| *is_given).await.is_err() {
                         last = format!("no line of its output matches `{text}`");
                         std::future::pending::<()>().await;
                     }
@@ -48,7 +48,7 @@ pub(super) async fn wait_until_ready(
                     Ok(())
                 }
             };
-            match tried {
+            match attempt {
                 Ok(()) => return Ok(()),
                 Err(silence) if silence.lasts => return Err(silence.why),
                 Err(silence) => last = silence.why,
@@ -57,8 +57,8 @@ pub(super) async fn wait_until_ready(
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     };
-    if let Ok(known) = tokio::time::timeout_at((started + limit).into(), all).await {
-        return known;
+    if let Ok(result) = tokio::time::timeout_at((started + limit).into(), checks).await {
+        return result;
     }
     if last.is_empty() {
         last = match ready {
@@ -105,12 +105,12 @@ pub(super) fn name_stranger(target: &Target, service: &[i32], contained: bool) -
 pub(super) fn find_owner(target: &Target) -> Option<i32> {
     let holders = sockets::holder_pids(&listening_sockets(target));
     let first = |pid: &&i32| {
-        let others: Vec<i32> = holders
+        let other_pids: Vec<i32> = holders
             .iter()
             .copied()
-            .filter(|other| other != *pid)
+            .filter(|other_pid| other_pid != *pid)
             .collect();
-        !sockets::belongs_to(**pid, &others)
+        !sockets::belongs_to(**pid, &other_pids)
     };
     holders.iter().find(first).or(holders.first()).copied()
 }

@@ -22,7 +22,7 @@ const EVENTS: usize = 65_536;
 /// Largest latency that is distinguished, in microseconds.
 const LONGEST: u64 = 3_600_000_000;
 /// Limit of remembered broken requests, for a crash that is detected later.
-const MOST_BROKEN: usize = 65_536;
+const MAX_BROKEN: usize = 65_536;
 
 /// Index of a request in the ring.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub(super) struct RingIndex(usize);
 
 /// End of a request.
 pub(super) struct RequestEnd {
-    pub(super) ended: RequestResult,
+    pub(super) result: RequestResult,
     pub(super) done: u64,
     pub(super) bytes: u64,
     pub(super) status: u16,
@@ -46,7 +46,7 @@ struct BrokenRequest {
     sent: u64,
     client: u32,
     n: u64,
-    ended: RequestResult,
+    result: RequestResult,
 }
 
 /// Data that one worker records.
@@ -83,7 +83,7 @@ pub(super) struct WorkerRecord {
     pub(super) lately: (u64, u64),
     /// Results of requests at the last update of the live display, and whether they have changed
     /// since then.
-    told: BTreeMap<RequestResult, u64>,
+    published: BTreeMap<RequestResult, u64>,
     changed: bool,
     /// Log of every request, if requested.
     log: Option<BufWriter<File>>,
@@ -123,7 +123,7 @@ impl WorkerRecord {
             at_random: vec![0; kinds],
             samples: 0,
             lately: (0, 0),
-            told: BTreeMap::new(),
+            published: BTreeMap::new(),
             changed: false,
             log: None,
             log_failed: None,
@@ -141,9 +141,9 @@ impl WorkerRecord {
         Ok(())
     }
 
-    fn log_event(&mut self, place: RingIndex) {
+    fn log_event(&mut self, index: RingIndex) {
         let Some(log) = &mut self.log else { return };
-        let event = RequestRecord::from_words(&self.ring.as_words()[place.0 * WORDS..][..WORDS]);
+        let event = RequestRecord::from_words(&self.ring.as_words()[index.0 * WORDS..][..WORDS]);
         let [due, sent, done] = [event.due, event.sent, event.done].map(|nanos| nanos / 1000);
         let written = writeln!(
             log,
@@ -181,16 +181,16 @@ impl WorkerRecord {
         sent: u64,
     ) -> RingIndex {
         let count = self.ring.as_words().len() / WORDS;
-        let mut at = self.next;
+        let mut index = self.next;
         // Do not overwrite a request that is still in flight.
         for _ in 0..count {
-            let event = &self.ring.as_words()[at * WORDS..][..WORDS];
+            let event = &self.ring.as_words()[index * WORDS..][..WORDS];
             if event[2] == 0 || event[5] >> 8 & 0xff != u64::from(code::IN_FLIGHT) {
                 break;
             }
-            at = (at + 1) % count;
+            index = (index + 1) % count;
         }
-        self.next = (at + 1) % count;
+        self.next = (index + 1) % count;
         let event = RequestRecord {
             n: choice.n,
             due,
@@ -200,39 +200,39 @@ impl WorkerRecord {
             file: u32::try_from(choice.file).unwrap_or_default(),
             ..RequestRecord::default()
         };
-        self.ring.words_mut()[at * WORDS..][..WORDS].copy_from_slice(&event.encode_words());
+        self.ring.words_mut()[index * WORDS..][..WORDS].copy_from_slice(&event.encode_words());
         self.sent += 1;
         self.kinds[choice.kind] += 1;
         self.flying[choice.kind] += 1;
         self.in_flight += 1;
-        RingIndex(at)
+        RingIndex(index)
     }
 
     /// Records that a kept connection was closed during a request, which is then sent again.
-    pub(super) fn note_resent(&mut self, place: RingIndex, now: u64) {
+    pub(super) fn note_resent(&mut self, index: RingIndex, now: u64) {
         let mut broken = RequestRecord::default();
-        self.change_event(place, |event| {
+        self.change_event(index, |event| {
             event.again = true;
             event.done = now;
             broken = *event;
         });
         // Another process of the service may answer the retry, which overwrites the event. But this
         // process may have crashed because of the request, so keep a copy.
-        while let Some(before) = self.agains.front()
-            && (now.saturating_sub(before.done) > 2 * AROUND_DEATH
-                || self.agains.len() >= MOST_BROKEN)
+        while let Some(oldest) = self.agains.front()
+            && (now.saturating_sub(oldest.done) > 2 * AROUND_DEATH
+                || self.agains.len() >= MAX_BROKEN)
         {
             self.agains.pop_front();
         }
         broken.part = RequestPhase::Head; // the connection existed, and no response came
         self.agains.push_back(broken);
         self.count_end(RequestResult::ClosedIdle, 1);
-        self.note_broken(place, now, RequestResult::ClosedIdle);
+        self.note_broken(index, now, RequestResult::ClosedIdle);
     }
 
     /// Records the end of a request.
-    pub(super) fn end_request(&mut self, place: RingIndex, end: RequestEnd) {
-        let words = &mut self.ring.words_mut()[place.0 * WORDS..][..WORDS];
+    pub(super) fn end_request(&mut self, index: RingIndex, end: RequestEnd) {
+        let words = &mut self.ring.words_mut()[index.0 * WORDS..][..WORDS];
         let (due, sent) = (words[1], words[2]);
         let kind = usize::try_from(words[5] >> 56).unwrap_or_default();
         self.flying[kind] -= 1;
@@ -242,7 +242,7 @@ impl WorkerRecord {
         if end.whole {
             self.answered = end.done;
         }
-        if end.ended == RequestResult::Ok {
+        if end.result == RequestResult::Ok {
             // The usual case, without unpacking the event.
             words[3] = end.done;
             words[4] |= end.bytes.min(u64::from(u32::MAX)) << 32;
@@ -258,15 +258,15 @@ impl WorkerRecord {
             if let Some(from_send) = &mut self.from_send {
                 from_send.saturating_record(nanos_to_micros(end.done.saturating_sub(sent)));
             }
-            self.log_event(place);
+            self.log_event(index);
             return;
         }
-        match end.ended {
+        match end.result {
             RequestResult::Timeout(_) => self.timed_out = end.done,
             RequestResult::Reset(..) | RequestResult::Refused => self.turned_away = end.done,
             _ => {}
         }
-        let (code, status) = match end.ended {
+        let (code, status) = match end.result {
             RequestResult::Status(status) => (code::STATUS, status),
             RequestResult::Check(_) => (code::CHECK, end.status),
             RequestResult::Refused => (code::REFUSED, 0),
@@ -279,7 +279,7 @@ impl WorkerRecord {
             RequestResult::Died => (code::DIED, end.status),
             _ => (code::OTHER, end.status),
         };
-        self.change_event(place, |event| {
+        self.change_event(index, |event| {
             // If a retry was refused, keep the time at which the first connection broke.
             if !(event.again && code == code::REFUSED) {
                 event.done = end.done;
@@ -290,31 +290,31 @@ impl WorkerRecord {
             event.part = end.part;
             event.fresh = end.fresh;
         });
-        self.log_event(place);
+        self.log_event(index);
         if matches!(
-            end.ended,
+            end.result,
             RequestResult::Refused | RequestResult::Reset(..) | RequestResult::ClosedEarly(_)
         ) {
-            self.note_broken(place, end.done, end.ended.clone());
+            self.note_broken(index, end.done, end.result.clone());
         }
-        self.count_end(end.ended, 1);
+        self.count_end(end.result, 1);
     }
 
-    fn count_end(&mut self, ended: RequestResult, more: u64) {
-        *self.ends.entry(ended).or_default() += more;
+    fn count_end(&mut self, result: RequestResult, count: u64) {
+        *self.ends.entry(result).or_default() += count;
         self.changed = true;
     }
 
-    fn uncount_end(&mut self, ended: &RequestResult, fewer: u64) {
-        if let Some(count) = self.ends.get_mut(ended) {
+    fn uncount_end(&mut self, result: &RequestResult, fewer: u64) {
+        if let Some(count) = self.ends.get_mut(result) {
             *count = count.saturating_sub(fewer);
             self.changed = true;
         }
     }
 
     /// Records how late a request was started although a client was idle, in nanoseconds.
-    pub(super) fn record_lateness(&mut self, by: u64) {
-        self.late.saturating_record(nanos_to_micros(by));
+    pub(super) fn record_lateness(&mut self, lateness: u64) {
+        self.late.saturating_record(nanos_to_micros(lateness));
     }
 
     /// Counts requests that were due but not sent.
@@ -324,19 +324,20 @@ impl WorkerRecord {
         }
     }
 
-    fn note_broken(&mut self, place: RingIndex, at: u64, ended: RequestResult) {
-        while let Some(before) = self.broken.front()
-            && (at.saturating_sub(before.at) > 2 * AROUND_DEATH || self.broken.len() >= MOST_BROKEN)
+    fn note_broken(&mut self, index: RingIndex, time: u64, result: RequestResult) {
+        while let Some(oldest) = self.broken.front()
+            && (time.saturating_sub(oldest.at) > 2 * AROUND_DEATH
+                || self.broken.len() >= MAX_BROKEN)
         {
             self.broken.pop_front();
         }
-        let event = RequestRecord::from_words(&self.ring.as_words()[place.0 * WORDS..][..WORDS]);
+        let event = RequestRecord::from_words(&self.ring.as_words()[index.0 * WORDS..][..WORDS]);
         self.broken.push_back(BrokenRequest {
-            at,
+            at: time,
             sent: event.sent,
             client: event.client,
             n: event.n,
-            ended,
+            result,
         });
     }
 
@@ -363,8 +364,8 @@ impl WorkerRecord {
         self.broken.back().map(|broken| broken.at)
     }
 
-    fn change_event(&mut self, place: RingIndex, change: impl FnOnce(&mut RequestRecord)) {
-        let words = &mut self.ring.words_mut()[place.0 * WORDS..][..WORDS];
+    fn change_event(&mut self, index: RingIndex, change: impl FnOnce(&mut RequestRecord)) {
+        let words = &mut self.ring.words_mut()[index.0 * WORDS..][..WORDS];
         let mut event = RequestRecord::from_words(words);
         change(&mut event);
         words.copy_from_slice(&event.encode_words());
@@ -393,7 +394,7 @@ impl WorkerRecord {
                 continue;
             }
             let flew = in_flight.contains(&(broken.client, broken.n));
-            let now = match broken.ended {
+            let new_result = match broken.result {
                 // The result of the retry is counted, too.
                 RequestResult::ClosedIdle if flew => None,
                 RequestResult::ClosedIdle => continue,
@@ -403,17 +404,17 @@ impl WorkerRecord {
                 _ if broken.sent >= blow.at => Some(RequestResult::Unreached),
                 _ => continue, // unrelated to the crash
             };
-            self.uncount_end(&broken.ended, 1);
-            if let Some(now) = now {
+            self.uncount_end(&broken.result, 1);
+            if let Some(now) = new_result {
                 self.count_end(now, 1);
             }
         }
         // Clients that were about to reconnect when they were stopped.
-        let told = self
+        let events = self
             .kept_events()
             .into_iter()
             .filter(|event| event.end == code::DIED && event.sent >= blow.at);
-        let late = told
+        let late = events
             .filter(|event| !in_flight.contains(&(event.client, event.n)))
             .count() as u64;
         if late > 0 {
@@ -424,12 +425,12 @@ impl WorkerRecord {
 
     /// Returns the requests of the ring in the order in which they were sent.
     pub(super) fn kept_events(&self) -> Vec<RequestRecord> {
-        let all = self
+        let records = self
             .ring
             .as_words()
             .chunks_exact(WORDS)
             .map(RequestRecord::from_words);
-        let mut events: Vec<RequestRecord> = all.filter(|event| event.sent > 0).collect();
+        let mut events: Vec<RequestRecord> = records.filter(|event| event.sent > 0).collect();
         events.sort_by_key(|event| event.sent);
         events
     }
@@ -450,23 +451,23 @@ impl WorkerRecord {
             return;
         }
         let mut ends = live.ends.lock().unwrap_or_else(PoisonError::into_inner);
-        for (ended, now) in &self.ends {
-            let told = self.told.entry(ended.clone()).or_default();
-            let all = ends.entry(ended.clone()).or_default();
+        for (result, count) in &self.ends {
+            let published = self.published.entry(result.clone()).or_default();
+            let sum = ends.entry(result.clone()).or_default();
             // The difference may be negative, because errors that a crash explains are subtracted.
-            *all = all.wrapping_add(now.wrapping_sub(*told));
-            *told = *now;
+            *sum = sum.wrapping_add(count.wrapping_sub(*published));
+            *published = *count;
         }
     }
 
     /// Returns latencies from the due time, latencies from sending, and delays of sending.
     pub(super) fn latency_times(&self) -> [Latencies; 3] {
-        let times = |from: &Histogram<u64>| {
-            let all = from.iter_recorded().map(|step| {
-                let time = from.median_equivalent(step.value_iterated_to());
+        let times = |histogram: &Histogram<u64>| {
+            let steps = histogram.iter_recorded().map(|step| {
+                let time = histogram.median_equivalent(step.value_iterated_to());
                 (time, step.count_at_value())
             });
-            Latencies(all.collect())
+            Latencies(steps.collect())
         };
         let from_send = self.from_send.as_ref().map(times);
         [
@@ -502,7 +503,7 @@ mod tests {
 
     fn end(ended: RequestResult, done: u64) -> RequestEnd {
         RequestEnd {
-            ended,
+            result: ended,
             done,
             bytes: 5,
             status: 200,

@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 
 /// Time before a crash whose requests are written, in nanoseconds, and their maximum number.
 const WINDOW: u64 = 5_000_000_000;
-const MOST_BEFORE: usize = 500;
+const MAX_EARLIER_REQUESTS: usize = 500;
 /// Limit of the bytes of earlier requests that are read for the bundle, the latest first; the
 /// requests in flight are written in any case.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// Evidence about requests that is written after a crash.
 pub(super) struct RequestEvidence<'a> {
@@ -61,27 +61,27 @@ impl RequestEvidence<'_> {
             .iter()
             .map(|event| (event.client, event.n))
             .collect();
-        let ended = self.events.iter().filter(|event| {
+        let finished = self.events.iter().filter(|event| {
             // A request that was sent after the crash and not answered never reached the process.
             let reached = event.sent < self.struck || event.status > 0;
             let is_new = event.end != code::IN_FLIGHT && !flew.contains(&(event.client, event.n));
             is_new && reached && event.sent + WINDOW >= self.died
         });
-        let ended: Vec<&RequestRecord> = ended.collect();
-        let ended = &ended[ended.len().saturating_sub(MOST_BEFORE)..];
-        let (mut names, mut room) = (Vec::new(), MOST_BYTES);
-        for event in ended.iter().rev() {
+        let ended: Vec<&RequestRecord> = finished.collect();
+        let newest = &ended[ended.len().saturating_sub(MAX_EARLIER_REQUESTS)..];
+        let (mut names, mut room) = (Vec::new(), MAX_BYTES);
+        for event in newest.iter().rev() {
             let choice = self.choice_of_event(event);
-            let left = room.checked_sub(self.requests.held_bytes(&choice));
-            names.push(match left {
-                Some(left) => {
-                    room = left;
+            let room_left = room.checked_sub(self.requests.held_bytes(&choice));
+            names.push(match room_left {
+                Some(room_left) => {
+                    room = room_left;
                     Some(kept.keep_request(self.requests, &choice)?)
                 }
                 None => None,
             });
         }
-        for (event, name) in ended.iter().zip(names.into_iter().rev()) {
+        for (event, name) in newest.iter().zip(names.into_iter().rev()) {
             let choice = self.choice_of_event(event);
             let mut line = self.event_line(event, &choice);
             line["took_ms"] = nanos_to_millis(event.done.saturating_sub(event.sent));
@@ -103,7 +103,7 @@ impl RequestEvidence<'_> {
     }
 
     fn choice_of_event(&self, event: &RequestRecord) -> DrawnRequest {
-        let known = DrawnRequest {
+        let drawn = DrawnRequest {
             kind: usize::from(event.kind),
             file: event.file as usize,
             n: event.n,
@@ -116,7 +116,7 @@ impl RequestEvidence<'_> {
             (self.phase.clients, event.client)
         };
         self.requests
-            .redraw_choice(self.phase.seed, clients, client, known)
+            .redraw_choice(self.phase.seed, clients, client, drawn)
     }
 
     fn event_line(&self, event: &RequestRecord, choice: &DrawnRequest) -> Value {
@@ -175,8 +175,8 @@ impl RequestFiles {
             BodySource::Held(bytes) => return Ok(encode_hex(digest(&SHA256, bytes).as_ref())),
             BodySource::Long(long) => long,
         };
-        if let Some(known) = self.digests.get(&long.path) {
-            return Ok(known.clone());
+        if let Some(digest) = self.digests.get(&long.path) {
+            return Ok(digest.clone());
         }
         let digest = long.sha256_hex()?;
         self.digests.insert(long.path.clone(), digest.clone());
@@ -210,7 +210,7 @@ impl RequestFiles {
         };
         let digest = self.body_digest(&BodySource::Long(long.clone()))?;
         let request = named(&[head, digest.as_bytes()].concat());
-        if long.from > 0 {
+        if long.offset > 0 {
             self.link_long_file(&request, long)?; // the file is the whole request
             return Ok(RequestFileNames {
                 request,

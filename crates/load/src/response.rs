@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 /// Longest head of a response, and longest trailer.
 const LONGEST_HEAD: usize = 256 * 1024;
 /// Header lines of a response.
-const MOST_HEADERS: usize = 128;
+const MAX_HEADERS: usize = 128;
 /// Longest line with the size of a chunk, extensions included.
 const LONGEST_SIZE: usize = 4096;
 
@@ -118,13 +118,13 @@ impl ResponseReader {
     pub(super) fn feed_bytes(
         &mut self,
         bytes: &[u8],
-        seen: &mut impl ResponseObserver,
+        observer: &mut impl ResponseObserver,
     ) -> Result<usize, ResponseError> {
-        let mut at = 0;
-        while at < bytes.len() && self.state != ResponseState::Done {
-            at += self.step_once(&bytes[at..], seen)?;
+        let mut consumed = 0;
+        while consumed < bytes.len() && self.state != ResponseState::Done {
+            consumed += self.step_once(&bytes[consumed..], observer)?;
         }
-        Ok(at)
+        Ok(consumed)
     }
 
     /// Handles the end of the connection. Returns whether it completes the response.
@@ -139,38 +139,38 @@ impl ResponseReader {
     fn step_once(
         &mut self,
         bytes: &[u8],
-        seen: &mut impl ResponseObserver,
+        observer: &mut impl ResponseObserver,
     ) -> Result<usize, ResponseError> {
         match self.state {
-            ResponseState::Head => self.feed_head(bytes, seen),
+            ResponseState::Head => self.feed_head(bytes, observer),
             ResponseState::Length(missing) => {
-                let now = bytes_within(missing, bytes);
-                seen.on_body(&bytes[..now]);
-                let missing = missing - now as u64;
+                let length = bytes_within(missing, bytes);
+                observer.on_body(&bytes[..length]);
+                let missing = missing - length as u64;
                 self.state = if missing == 0 {
                     ResponseState::Done
                 } else {
                     ResponseState::Length(missing)
                 };
-                Ok(now)
+                Ok(length)
             }
             ResponseState::UntilClosed => {
-                seen.on_body(bytes);
+                observer.on_body(bytes);
                 Ok(bytes.len())
             }
             ResponseState::Chunk(missing) => {
-                let now = bytes_within(missing, bytes);
-                seen.on_body(&bytes[..now]);
-                let missing = missing - now as u64;
+                let length = bytes_within(missing, bytes);
+                observer.on_body(&bytes[..length]);
+                let missing = missing - length as u64;
                 self.state = if missing == 0 {
                     ResponseState::ChunkEnd(b'\r')
                 } else {
                     ResponseState::Chunk(missing)
                 };
-                Ok(now)
+                Ok(length)
             }
-            ResponseState::ChunkEnd(wanted) => {
-                self.state = match (wanted, bytes[0]) {
+            ResponseState::ChunkEnd(expected) => {
+                self.state = match (expected, bytes[0]) {
                     (b'\r', b'\r') => ResponseState::ChunkEnd(b'\n'),
                     (b'\n', b'\n') => ResponseState::Size(0, ChunkLine::Begin, 0),
                     _ => return Err(ResponseError::ChunkEnd),
@@ -181,13 +181,13 @@ impl ResponseReader {
                 self.state = chunk_size(size, line, length, bytes[0])?;
                 Ok(1)
             }
-            ResponseState::Trailer(line, all) => {
+            ResponseState::Trailer(line, trailer_bytes) => {
                 self.state = match bytes[0] {
-                    _ if all >= LONGEST_HEAD => return Err(ResponseError::LongHead),
+                    _ if trailer_bytes >= LONGEST_HEAD => return Err(ResponseError::LongHead),
                     b'\n' if line == 0 => ResponseState::Done,
-                    b'\n' => ResponseState::Trailer(0, all + 1),
-                    b'\r' if line == 0 => ResponseState::Trailer(0, all + 1),
-                    _ => ResponseState::Trailer(line + 1, all + 1),
+                    b'\n' => ResponseState::Trailer(0, trailer_bytes + 1),
+                    b'\r' if line == 0 => ResponseState::Trailer(0, trailer_bytes + 1),
+                    _ => ResponseState::Trailer(line + 1, trailer_bytes + 1),
                 };
                 Ok(1)
             }
@@ -198,28 +198,28 @@ impl ResponseReader {
     fn feed_head(
         &mut self,
         bytes: &[u8],
-        seen: &mut impl ResponseObserver,
+        observer: &mut impl ResponseObserver,
     ) -> Result<usize, ResponseError> {
         if self.held.is_empty() {
-            if let Some(length) = self.whole_head(bytes, seen)? {
+            if let Some(length) = self.whole_head(bytes, observer)? {
                 return Ok(length);
             }
             self.held.extend_from_slice(bytes);
         } else {
             // Search the end of the head only in the new bytes and a few before, so that a head
             // that arrives byte by byte is not parsed again for each byte.
-            let from = self.held.len().saturating_sub(3);
-            let before = self.held.len();
+            let start = self.held.len().saturating_sub(3);
+            let length_before = self.held.len();
             self.held.extend_from_slice(bytes);
-            if !has_empty_line(&self.held[from..]) && self.held.len() <= LONGEST_HEAD {
+            if !has_empty_line(&self.held[start..]) && self.held.len() <= LONGEST_HEAD {
                 return Ok(bytes.len());
             }
-            let held = std::mem::take(&mut self.held);
-            let whole = self.whole_head(&held, seen);
-            self.held = held;
-            if let Some(length) = whole? {
+            let head_bytes = std::mem::take(&mut self.held);
+            let head = self.whole_head(&head_bytes, observer);
+            self.held = head_bytes;
+            if let Some(length) = head? {
                 self.held.clear();
-                return Ok(length.saturating_sub(before));
+                return Ok(length.saturating_sub(length_before));
             }
         }
         if self.held.len() > LONGEST_HEAD {
@@ -232,9 +232,9 @@ impl ResponseReader {
     fn whole_head(
         &mut self,
         bytes: &[u8],
-        seen: &mut impl ResponseObserver,
+        observer: &mut impl ResponseObserver,
     ) -> Result<Option<usize>, ResponseError> {
-        let mut headers = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+        let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
         let mut head = httparse::Response::new(&mut []);
         let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
             &mut head,
@@ -256,7 +256,7 @@ impl ResponseReader {
             (true, _) => false,
             (_, keep) => head.version == Some(1) || keep,
         };
-        seen.on_head(status, head.headers);
+        observer.on_head(status, head.headers);
         self.state = if status == 101 {
             self.kept = false; // the following bytes are not HTTP
             ResponseState::Done
@@ -305,7 +305,7 @@ impl Framing {
             14 if header.name.eq_ignore_ascii_case("content-length") => {
                 let length = parse_length(header.value).ok_or(ResponseError::Length);
                 self.length = Some(match self.length {
-                    Some(Ok(other)) if length.is_ok_and(|length| length != other) => {
+                    Some(Ok(other_length)) if length.is_ok_and(|length| length != other_length) => {
                         Err(ResponseError::TwoLengths)
                     }
                     Some(Err(fault)) => Err(fault),
@@ -337,9 +337,10 @@ impl Framing {
 /// Parses a Content-Length, which consists of digits only.
 fn parse_length(value: &[u8]) -> Option<u64> {
     let digits = value.trim_ascii();
-    let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    let digits = std::str::from_utf8(digits).ok().filter(|_| plain)?;
-    digits.parse().ok()
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 fn chunk_size(

@@ -80,10 +80,10 @@ impl PreparedLoad {
         fill: &LoadPlaceholders,
     ) -> Result<Arc<Dialer>, LoadError> {
         let tls = self.make_tls(load, fill)?;
-        let dialer = Dialer::new(&self.target, load.target.resolve_each, tls).map_err(|said| {
+        let dialer = Dialer::new(&self.target, load.target.resolve_each, tls).map_err(|error| {
             LoadError::Resolve {
                 host: self.target.host.clone(),
-                said,
+                said: error,
             }
         })?;
         Ok(Arc::new(dialer))
@@ -120,12 +120,12 @@ impl PreparedLoad {
                 let first = self.requests.first_choice();
                 let mut buffer = Vec::new();
                 let (head, body) = self.requests.write_wire(&first, true, &mut buffer);
-                let (held, long) = match body {
+                let (held_bytes, long) = match body {
                     RequestTail::Held(body) => (body, None),
                     RequestTail::Long(long) => (&[][..], Some(long.clone())),
                 };
-                let without = self.requests.kinds[first.kind].head;
-                ([head, held].concat(), long, without)
+                let has_no_body = self.requests.kinds[first.kind].head;
+                ([head, held_bytes].concat(), long, has_no_body)
             }
         };
         Probe {
@@ -141,35 +141,38 @@ impl PreparedLoad {
 
 /// Drives a trial, and returns the observations.
 pub(super) async fn run_service(life: &mut ServiceTrial) -> LoadObservation {
-    let mut seen = LoadObservation {
+    let mut observation = LoadObservation {
         seed: life.seed,
         ..LoadObservation::default()
     };
-    if let Err(trouble) = run_stages(life, &mut seen).await {
-        seen.trouble = Some(trouble);
+    if let Err(trouble) = run_stages(life, &mut observation).await {
+        observation.trouble = Some(trouble);
     }
-    seen
+    observation
 }
 
-async fn run_stages(life: &mut ServiceTrial, seen: &mut LoadObservation) -> Result<(), String> {
+async fn run_stages(
+    life: &mut ServiceTrial,
+    observation: &mut LoadObservation,
+) -> Result<(), String> {
     let load = life.load.clone();
     let phase = plan_phase(&load, life.clients, life.seed);
-    seen.clients = phase.clients;
-    set_stage(life, seen, LoadStage::Starting);
+    observation.clients = phase.clients;
+    set_stage(life, observation, LoadStage::Starting);
     limits::allow_open_files(u64::from(phase.clients) + OTHER_FILES);
-    let (made, dialer) = {
+    let (prepared, dialer) = {
         let (load, fill) = (load.clone(), life.fill.clone());
         // Reading files and resolving names may block.
-        let made = tokio::task::spawn_blocking(move || {
+        let prepared = tokio::task::spawn_blocking(move || {
             let made = PreparedLoad::new(&load, &fill)?;
             let dialer = made.make_dialer(&load, &fill)?;
             Ok::<_, LoadError>((made, dialer))
         })
         .await
         .map_err(|error| error.to_string())?;
-        made.map_err(|error| error.to_string())?
+        prepared.map_err(|error| error.to_string())?
     };
-    let probe = made.make_probe(&load, &life.fill, dialer.clone());
+    let probe = prepared.make_probe(&load, &life.fill, dialer.clone());
     let waiting = ready::wait_until_ready(
         &load.ready,
         load.ready_limit,
@@ -183,7 +186,7 @@ async fn run_stages(life: &mut ServiceTrial, seen: &mut LoadObservation) -> Resu
         () = wait_for_halt(&mut life.halt) => return Ok(()),
     }
     if !life.pids.is_empty() {
-        let (target, pids) = (made.target.clone(), life.pids.clone());
+        let (target, pids) = (prepared.target.clone(), life.pids.clone());
         let contained = life.contained;
         let stranger =
             tokio::task::spawn_blocking(move || ready::name_stranger(&target, &pids, contained));
@@ -191,13 +194,13 @@ async fn run_stages(life: &mut ServiceTrial, seen: &mut LoadObservation) -> Resu
             return Err(stranger);
         }
     }
-    seen.ready = life.started.elapsed();
+    observation.ready = life.started.elapsed();
     let overflows = sockets::listen_overflows();
     fs::create_dir_all(&life.folder)
         .map_err(|error| format!("cannot create `{}`: {error}", life.folder.to_safe()))?;
-    let mut around = PhaseContext {
-        requests: made.requests.clone(),
-        target: Arc::new(made.target.clone()),
+    let mut context = PhaseContext {
+        requests: prepared.requests.clone(),
+        target: Arc::new(prepared.target.clone()),
         dialer,
         probe,
         clock: Clock::new(life.started),
@@ -206,9 +209,9 @@ async fn run_stages(life: &mut ServiceTrial, seen: &mut LoadObservation) -> Resu
         halt: life.halt.clone(),
         folder: life.folder.clone(),
     };
-    let lost = |error: std::io::Error| format!("cannot send the load: {error}");
+    let send_error = |error: std::io::Error| format!("cannot send the load: {error}");
     if load.warm_up.requests > 0 {
-        set_stage(life, seen, LoadStage::WarmUp);
+        set_stage(life, observation, LoadStage::WarmUp);
         let warm_up = LoadPhase {
             clients: load.warm_up.clients.max(1),
             seed: hash_number(life.seed ^ WARM),
@@ -219,63 +222,67 @@ async fn run_stages(life: &mut ServiceTrial, seen: &mut LoadObservation) -> Resu
             log_all: false,
             ..phase.clone()
         };
-        let ran = around.run_phase(warm_up.clone()).await.map_err(lost)?;
-        seen.warmed = ran.records.iter().map(|record| record.served).sum();
+        let ran = context
+            .run_phase(warm_up.clone())
+            .await
+            .map_err(send_error)?;
+        observation.warmed = ran.records.iter().map(|record| record.served).sum();
         if ran.stop != ClientStop::No {
-            return finish_phase(life, seen, ran, &warm_up, &made.requests);
+            return finish_phase(life, observation, ran, &warm_up, &prepared.requests);
         }
         // The rings and logs of the load go to the same folder.
         remove_rings(&ran);
     }
-    set_stage(life, seen, LoadStage::Loading);
-    let mut ran = around.run_phase(phase.clone()).await.map_err(lost)?;
+    set_stage(life, observation, LoadStage::Loading);
+    let mut ran = context.run_phase(phase.clone()).await.map_err(send_error)?;
     if ran.stop == ClientStop::No {
-        set_stage(life, seen, LoadStage::Settling);
+        set_stage(life, observation, LoadStage::Settling);
         let broken = ran
             .records
             .iter()
             .filter_map(WorkerRecord::last_broken)
             .max()
-            .map(|at| around.clock.instant_at(at) + WAKE);
-        let until = around.clock.instant_at(ran.ended) + load.settle;
-        let until = broken.map_or(until, |broken| until.max(broken));
-        let silent = silent_since(&ran, seen.warmed > 0);
-        let (probe, clock) = (&around.probe, around.clock);
+            .map(|nanos| context.clock.instant_at(nanos) + WAKE);
+        let deadline = context.clock.instant_at(ran.ended) + load.settle;
+        let until = broken.map_or(deadline, |broken| deadline.max(broken));
+        let silent = silent_since(&ran, observation.warmed > 0);
+        let (probe, clock) = (&context.probe, context.clock);
         let settled = async {
-            let alive = async {
+            let liveness_check = async {
                 match silent {
-                    Some(since) => {
-                        answers_in_time(probe, clock.instant_at(since) + load.hang_after).await
+                    Some(silent_since) => {
+                        answers_in_time(probe, clock.instant_at(silent_since) + load.hang_after)
+                            .await
                     }
                     None => true,
                 }
             };
-            let ((), alive) = tokio::join!(tokio::time::sleep_until(until.into()), alive);
+            let ((), alive) = tokio::join!(tokio::time::sleep_until(until.into()), liveness_check);
             alive
         };
         tokio::select! {
             alive = settled => {
                 if alive {
-                    set_stage(life, seen, LoadStage::Over);
+                    set_stage(life, observation, LoadStage::Over);
                 } else {
                     ran.stop = ClientStop::Died;
                     ran.hung = true;
-                    ran.ended = around.clock.nanos_now();
+                    ran.ended = context.clock.nanos_now();
                     for record in &mut ran.records {
                         record.reopen_timed_out(silent.unwrap_or(ran.ended));
                     }
                 }
             }
-            _ = wait_for_death(&mut around.death) => ran.stop = ClientStop::Died,
-            () = wait_for_halt(&mut around.halt) => ran.stop = ClientStop::Halted,
+            _ = wait_for_death(&mut context.death) => ran.stop = ClientStop::Died,
+            () = wait_for_halt(&mut context.halt) => ran.stop = ClientStop::Halted,
         }
     }
-    seen.delayed_acks = around.dialer.acks.delayed_answers();
+    observation.delayed_acks = context.dialer.acks.delayed_answers();
     let after = sockets::listen_overflows();
-    seen.overflows = after
-        .zip(overflows)
-        .map_or(0, |(after, before)| after.saturating_sub(before));
-    finish_phase(life, seen, ran, &phase, &made.requests)
+    observation.overflows = after.zip(overflows).map_or(0, |(after, overflows_before)| {
+        after.saturating_sub(overflows_before)
+    });
+    finish_phase(life, observation, ran, &phase, &prepared.requests)
 }
 
 /// Returns the time of the last response, if a request ended after it without a response.
@@ -283,31 +290,31 @@ async fn run_stages(life: &mut ServiceTrial, seen: &mut LoadObservation) -> Resu
 /// While the load runs, the silence after clients that gave up or finished is not noticed. A
 /// refused connection counts as such an end only if the service has responded before.
 fn silent_since(ran: &PhaseResult, warmed: bool) -> Option<u64> {
-    let last = |of: fn(&WorkerRecord) -> u64| ran.records.iter().map(of).max();
+    let last = |nanos_of: fn(&WorkerRecord) -> u64| ran.records.iter().map(nanos_of).max();
     let answered = last(|record| record.answered)?;
-    let mut ended = last(|record| record.timed_out)?;
+    let mut last_activity = last(|record| record.timed_out)?;
     if answered > 0 || warmed {
-        ended = ended.max(last(|record| record.turned_away)?);
+        last_activity = last_activity.max(last(|record| record.turned_away)?);
     }
-    (ended > answered).then_some(answered.max(ran.began))
+    (last_activity > answered).then_some(answered.max(ran.began))
 }
 
 /// Sends probes until the service responds or the time is over; sends at least one.
-async fn answers_in_time(probe: &Probe, until: Instant) -> bool {
+async fn answers_in_time(probe: &Probe, deadline: Instant) -> bool {
     loop {
         if probe.ask_status().await.is_ok() {
             return true;
         }
         // Wait, because the crash may be detected soon, which is a more precise result than a hang.
         tokio::time::sleep(WAKE).await;
-        if Instant::now() >= until {
+        if Instant::now() >= deadline {
             return false;
         }
     }
 }
 
-fn set_stage(life: &ServiceTrial, seen: &mut LoadObservation, stage: LoadStage) {
-    seen.stage = stage;
+fn set_stage(life: &ServiceTrial, observation: &mut LoadObservation, stage: LoadStage) {
+    observation.stage = stage;
     life.live.stage.store(stage as u8, Ordering::Relaxed);
 }
 
@@ -322,7 +329,7 @@ fn plan_phase(load: &LoadPlan, clients: Option<u32>, seed: u64) -> LoadPhase {
     };
     let connections = match load.target.connections {
         ConnectionReuse::For(0) => ConnectionReuse::For(1),
-        other => other,
+        reuse => reuse,
     };
     LoadPhase {
         clients: clients.unwrap_or(pace).max(1),
@@ -344,16 +351,18 @@ fn plan_phase(load: &LoadPlan, clients: Option<u32>, seed: u64) -> LoadPhase {
 /// Adds up the results of a phase, and writes the requests in flight at a crash.
 fn finish_phase(
     life: &mut ServiceTrial,
-    seen: &mut LoadObservation,
+    observation: &mut LoadObservation,
     mut ran: PhaseResult,
     phase: &LoadPhase,
     requests: &Requests,
 ) -> Result<(), String> {
-    let died = *life.death.borrow();
-    let died = died
-        .map(|died| Clock::new(life.started).nanos_at(died))
-        .or(ran.hung.then_some(ran.ended))
-        .filter(|_| ran.stop == ClientStop::Died);
+    let died = if ran.stop == ClientStop::Died {
+        (*life.death.borrow())
+            .map(|died| Clock::new(life.started).nanos_at(died))
+            .or(ran.hung.then_some(ran.ended))
+    } else {
+        None
+    };
     let kinds = requests.kinds.len();
     let mut at_random = vec![0; kinds];
     let mut events: Vec<_> = ran
@@ -385,11 +394,11 @@ fn finish_phase(
         for record in &mut ran.records {
             record.publish_ends(&life.live);
         }
-        add_up_records(seen, &ran, kinds);
+        add_up_records(observation, &ran, kinds);
         if ran.stop == ClientStop::Halted {
             let answered = ran.records.iter().map(|record| record.answered).max();
             let since = answered.unwrap_or(0).max(ran.began);
-            seen.silent = Duration::from_nanos(ran.ended.saturating_sub(since));
+            observation.silent = Duration::from_nanos(ran.ended.saturating_sub(since));
         }
     }
     if let Some(died) = died
@@ -403,11 +412,11 @@ fn finish_phase(
         for event in &in_flight {
             by_kind[usize::from(event.kind)] += 1;
         }
-        let ages = in_flight
+        let request_ages = in_flight
             .iter()
             .map(|event| died.saturating_sub(event.sent) / 1000);
-        let ages = ages.clone().min().zip(ages.max());
-        seen.death = Some(RequestsAtFailure {
+        let ages = request_ages.clone().min().zip(request_ages.max());
+        observation.death = Some(RequestsAtFailure {
             hung: ran.hung,
             stopped: ran.hung && life.pids.iter().any(|pid| is_stopped(*pid)),
             in_flight: in_flight.len() as u64,
@@ -433,7 +442,7 @@ fn finish_phase(
             format!("cannot write the requests in flight to `{folder}`: {error}")
         });
     }
-    seen.at_random = at_random;
+    observation.at_random = at_random;
     remove_leftovers(&ran, &life.folder);
     match log_failed {
         None => Ok(()),
@@ -445,29 +454,29 @@ fn is_stopped(pid: i32) -> bool {
     process::process_state(pid).is_some_and(|(state, _)| state == 'T')
 }
 
-fn add_up_records(seen: &mut LoadObservation, ran: &PhaseResult, kinds: usize) {
-    seen.elapsed = Duration::from_nanos(ran.ended.saturating_sub(ran.began));
-    seen.kinds = vec![0; kinds];
+fn add_up_records(observation: &mut LoadObservation, ran: &PhaseResult, kinds: usize) {
+    observation.elapsed = Duration::from_nanos(ran.ended.saturating_sub(ran.began));
+    observation.kinds = vec![0; kinds];
     for record in &ran.records {
-        seen.sent += record.sent;
-        seen.served += record.served;
-        seen.bytes += record.bytes;
-        seen.connections += record.connections;
-        seen.queue = seen.queue.max(record.queue);
-        add_counts(&mut seen.kinds, &record.kinds);
-        for (ended, count) in record.end_counts() {
-            *seen.ends.entry(ended).or_default() += count;
+        observation.sent += record.sent;
+        observation.served += record.served;
+        observation.bytes += record.bytes;
+        observation.connections += record.connections;
+        observation.queue = observation.queue.max(record.queue);
+        add_counts(&mut observation.kinds, &record.kinds);
+        for (result, count) in record.end_counts() {
+            *observation.ends.entry(result).or_default() += count;
         }
         let [latency, from_send, late] = record.latency_times();
-        seen.latency.merge_from(&latency);
-        seen.from_send.merge_from(&from_send);
-        seen.late.merge_from(&late);
+        observation.latency.merge_from(&latency);
+        observation.from_send.merge_from(&from_send);
+        observation.late.merge_from(&late);
     }
 }
 
-fn add_counts(sum: &mut [u64], more: &[u64]) {
-    for (sum, more) in sum.iter_mut().zip(more) {
-        *sum += more;
+fn add_counts(sum: &mut [u64], added: &[u64]) {
+    for (sum, count) in sum.iter_mut().zip(added) {
+        *sum += count;
     }
 }
 

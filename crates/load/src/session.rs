@@ -41,10 +41,13 @@ impl Client {
         let number = shared.take_number();
         let Some(rate) = shared.phase.rate else {
             let enough = match shared.phase.amount {
-                LoadLimit::Requests(most) => number >= most,
+                LoadLimit::Requests(max) => number >= max,
                 LoadLimit::Time(time) => self.now >= start.saturating_add(duration_nanos(time)),
             };
-            let choice = self.draws.draw_next(&shared.requests).filter(|_| !enough);
+            let choice = self.draws.draw_next(&shared.requests);
+            if enough {
+                return None;
+            }
             return choice.map(|choice| (choice, self.now));
         };
         self.next_due_at_rate(start, number, rate).await
@@ -59,7 +62,7 @@ impl Client {
             if let Some(shared_connection) = self.shared_connection.clone() {
                 let _ = self.open_connection(&shared_connection).await;
             } else if let Ok(stream) = self.connect_stream().await {
-                self.connection = Some(KeptConnection { stream, used: 0 });
+                self.connection = Some(KeptConnection { stream, uses: 0 });
             }
         }
         shared.arrived.fetch_add(1, Ordering::Relaxed);
@@ -86,15 +89,15 @@ impl Client {
     ) -> Option<(DrawnRequest, u64)> {
         let worker = self.worker.clone();
         let shared = &worker.shared;
-        let until = match shared.phase.amount {
+        let end = match shared.phase.amount {
             LoadLimit::Time(time) => start.saturating_add(duration_nanos(time)),
             LoadLimit::Requests(_) => u64::MAX,
         };
         loop {
             let due = start.saturating_add(rate.due_after(number));
             let enough = match shared.phase.amount {
-                LoadLimit::Time(_) => due >= until,
-                LoadLimit::Requests(most) => number >= most,
+                LoadLimit::Time(_) => due >= end,
+                LoadLimit::Requests(max) => number >= max,
             };
             if enough {
                 return None;
@@ -102,7 +105,7 @@ impl Client {
             // The draws are in the order of the numbers, because there is no `await` since the number
             // was taken.
             let choice = worker.draws.borrow_mut().draw_next(&shared.requests)?;
-            if self.now >= until {
+            if self.now >= end {
                 worker.record.borrow_mut().not_sent(1);
                 number = shared.take_number();
                 continue;
@@ -130,17 +133,17 @@ impl Client {
     /// Sends a request and records the result.
     async fn send_request(&mut self, choice: &DrawnRequest, due: u64) {
         let worker = self.worker.clone();
-        let place = {
+        let index = {
             let mut record = worker.record.borrow_mut();
             record.begin_request(self.id, choice, due, self.now)
         };
         worker.unanswered.set(true);
         let end = match self.shared_connection.clone() {
-            Some(connection) => self.exchange_as_stream(&connection, choice, place).await,
-            None => self.exchange_with_retry(choice, place).await,
+            Some(connection) => self.exchange_as_stream(&connection, choice, index).await,
+            None => self.exchange_with_retry(choice, index).await,
         };
         self.now = end.done;
-        let pause = match end.ended {
+        let pause = match end.result {
             RequestResult::Refused if !self.refused => Some(WAKE),
             RequestResult::Refused
             | RequestResult::Local(_)
@@ -148,8 +151,8 @@ impl Client {
             | RequestResult::Unreachable(_) => Some(BACK_OFF),
             _ => None,
         };
-        self.refused = end.ended == RequestResult::Refused;
-        worker.record.borrow_mut().end_request(place, end);
+        self.refused = end.result == RequestResult::Refused;
+        worker.record.borrow_mut().end_request(index, end);
         if let Some(pause) = pause {
             worker.alive.set(true); // a refusal is a sign of life
             let _ = self.rest_for(pause).await; // the caller notices a stop itself

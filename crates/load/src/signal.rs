@@ -66,8 +66,8 @@ impl ClientChannel {
     ) -> Result<F::Output, ClientSignal> {
         let mut future = pin!(future);
         std::future::poll_fn(|cx| {
-            if let Poll::Ready(done) = future.as_mut().poll(cx) {
-                return Poll::Ready(Ok(done));
+            if let Poll::Ready(output) = future.as_mut().poll(cx) {
+                return Poll::Ready(Ok(output));
             }
             self.poll_kick(cx)
                 .map_or(Poll::Pending, |kick| Poll::Ready(Err(kick)))

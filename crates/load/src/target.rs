@@ -27,9 +27,9 @@ impl Target {
             .unix
             .as_ref()
             .map(|path| PathBuf::from(path.fill_marks(fill).as_os_str()));
-        let wrong = |why| LoadError::Base {
+        let wrong = |problem| LoadError::Base {
             base: base.clone(),
-            why,
+            why: problem,
         };
         let (secure, rest) = if let Some(rest) = base.strip_prefix("http://") {
             (false, rest)
@@ -58,14 +58,14 @@ impl Target {
         } else {
             authority
         };
-        let (host, port) = match authority.strip_prefix('[') {
+        let (host, port_text) = match authority.strip_prefix('[') {
             Some(v6) => v6
                 .split_once(']')
                 .ok_or_else(|| wrong("a `[` without its `]`"))?,
             None => authority.split_at(authority.rfind(':').unwrap_or(authority.len())),
         };
-        let port = match port.strip_prefix(':') {
-            None if port.is_empty() => 80 + 363 * u16::from(secure),
+        let port = match port_text.strip_prefix(':') {
+            None if port_text.is_empty() => 80 + 363 * u16::from(secure),
             digits => digits
                 .and_then(|digits| digits.parse().ok())
                 .filter(|port| *port > 0)
@@ -90,12 +90,12 @@ impl Target {
             return Ok(vec![SocketAddr::new(ip, self.port)]);
         }
         match (&self.host[..], self.port).to_socket_addrs() {
-            Ok(found) => {
-                let found: Vec<SocketAddr> = found.collect();
-                if found.is_empty() {
+            Ok(resolved) => {
+                let addresses: Vec<SocketAddr> = resolved.collect();
+                if addresses.is_empty() {
                     return Err(String::from("no address"));
                 }
-                Ok(found)
+                Ok(addresses)
             }
             Err(error) => Err(resolver_said(&error)),
         }
@@ -106,8 +106,8 @@ impl Target {
         if self.unix.is_some() {
             return Ok(None);
         }
-        let addresses = self.resolve_addresses()?;
-        let mut addresses = addresses.iter().map(SocketAddr::ip);
+        let socket_addresses = self.resolve_addresses()?;
+        let mut addresses = socket_addresses.iter().map(SocketAddr::ip);
         Ok(addresses.find(|address| !is_ours(*address)))
     }
 
@@ -144,9 +144,9 @@ pub(super) fn fill_path(text: &Text, fill: &LoadPlaceholders) -> PathBuf {
 
 /// Returns the resolver's message without the prefix of all such errors.
 pub(super) fn resolver_said(error: &io::Error) -> String {
-    let said = error.to_string();
+    let message = error.to_string();
     let prefix = "failed to lookup address information: ";
-    said.strip_prefix(prefix).unwrap_or(&said).to_owned()
+    message.strip_prefix(prefix).unwrap_or(&message).to_owned()
 }
 
 #[cfg(test)]

@@ -26,12 +26,12 @@ pub(super) fn spawn_worker(
     clients: Range<u32>,
     ring: &Path,
 ) -> io::Result<oneshot::Receiver<io::Result<WorkerRecord>>> {
-    let (done, record) = oneshot::channel();
+    let (sender, record) = oneshot::channel();
     let (shared, ring) = (shared.clone(), ring.to_owned());
     let thread = std::thread::Builder::new().name(format!("load-{index}"));
     thread.spawn(move || {
         // The receiver may already be dropped.
-        let _ = done.send(run_clients(shared, index, clients, &ring));
+        let _ = sender.send(run_clients(shared, index, clients, &ring));
     })?;
     Ok(record)
 }

@@ -34,8 +34,8 @@ impl Tls {
         fill: &LoadPlaceholders,
     ) -> Result<Self, LoadError> {
         let provider = Arc::new(ring::default_provider());
-        let wrong = |what: &str, error: &dyn std::fmt::Display| LoadError::Tls {
-            what: what.to_owned(),
+        let wrong = |problem: &str, error: &dyn std::fmt::Display| LoadError::Tls {
+            what: problem.to_owned(),
             why: error.to_string(),
         };
         let config = ClientConfig::builder_with_provider(provider.clone())
@@ -47,8 +47,8 @@ impl Tls {
                 .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
         } else {
             let mut roots = RootCertStore::empty();
-            let own = rustls_native_certs::load_native_certs();
-            roots.add_parsable_certificates(own.certs);
+            let system = rustls_native_certs::load_native_certs();
+            roots.add_parsable_certificates(system.certs);
             if let Some(file) = &plan.ca {
                 for certificate in read_certificates(&target::fill_path(file, fill))? {
                     let added = roots.add(certificate);
@@ -87,8 +87,8 @@ pub(super) fn tls_obstacle(error: &io::Error) -> Option<String> {
         return Some(format!("{error}: --http 1.1"));
     }
     Some(match error.downcast_ref::<rustls::Error>()? {
-        rustls::Error::InvalidCertificate(why) => format!(
-            "its certificate is not trusted: {why}; use --ca FILE to trust its issuer, or --insecure to trust any"
+        rustls::Error::InvalidCertificate(error) => format!(
+            "its certificate is not trusted: {error}; use --ca FILE to trust its issuer, or --insecure to trust any"
         ),
         rustls::Error::InvalidMessage(_) => {
             "it does not use TLS; use http:// in the URL".to_owned()
@@ -96,7 +96,7 @@ pub(super) fn tls_obstacle(error: &io::Error) -> Option<String> {
         rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
             format!("{Http2Rejected}: --http 1.1")
         }
-        other => format!("TLS connection failed: {other}"),
+        other_error => format!("TLS connection failed: {other_error}"),
     })
 }
 
@@ -106,18 +106,18 @@ pub(super) fn tls_obstacle(error: &io::Error) -> Option<String> {
 pub(super) struct Http2Rejected;
 
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, LoadError> {
-    let wrong = |why: String| LoadError::Tls {
+    let wrong = |problem: String| LoadError::Tls {
         what: path.to_safe().into_string(),
-        why,
+        why: problem,
     };
-    let found: Vec<_> = CertificateDer::pem_file_iter(path)
+    let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
         .map_err(|error| wrong(error.to_string()))?
         .collect::<Result<_, _>>()
         .map_err(|error| wrong(error.to_string()))?;
-    if found.is_empty() {
+    if certificates.is_empty() {
         return Err(wrong(String::from("it contains no certificate")));
     }
-    Ok(found)
+    Ok(certificates)
 }
 
 /// Verifier that accepts every certificate, as requested; signatures must still match its key.
@@ -142,8 +142,8 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let known = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, known)
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -152,8 +152,8 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let known = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, known)
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -64,7 +64,7 @@ pub(super) struct Worker {
     pub(super) draws: RefCell<RequestDraws>,
     pub(super) alarm: TimerQueue,
     slots: RefCell<Vec<Rc<ClientChannel>>>,
-    before: RefCell<LastTick>,
+    last_tick: RefCell<LastTick>,
     index: usize,
 }
 
@@ -82,7 +82,7 @@ impl Worker {
             draws: RefCell::new(draws),
             alarm: TimerQueue::default(),
             slots: RefCell::default(),
-            before: RefCell::default(),
+            last_tick: RefCell::default(),
             index,
         }
     }
@@ -97,15 +97,15 @@ impl Worker {
     /// Waits for the signal to stop, and passes it on.
     pub(super) async fn forward_stop(self: Rc<Self>) {
         let mut stop = self.shared.stop.clone();
-        let Ok(why) = stop
+        let Ok(cause) = stop
             .wait_for(|stop| *stop != ClientStop::No)
             .await
             .map(|stop| *stop)
         else {
             return;
         };
-        self.stop.set(why);
-        if why == ClientStop::Died {
+        self.stop.set(cause);
+        if cause == ClientStop::Died {
             // Buffers may still contain responses that the service sent, and these count.
             tokio::time::sleep(LAST_WORDS).await;
         }
@@ -126,7 +126,7 @@ impl Worker {
 
     /// Checks time limits and publishes counts.
     pub(super) fn tick_once(&self) {
-        let before = &mut *self.before.borrow_mut();
+        let last_tick = &mut *self.last_tick.borrow_mut();
         let now = self.shared.clock.nanos_now();
         for slot in self.slots.borrow().iter() {
             slot.kick_if_late(now);
@@ -135,26 +135,26 @@ impl Worker {
         let waits = record.in_flight > 0;
         if self.alive.take() {
             self.unanswered.set(waits);
-            before.quiet = now;
+            last_tick.quiet = now;
         } else if !self.unanswered.get() {
-            before.quiet = now;
+            last_tick.quiet = now;
         }
-        let quiet = if waits { before.quiet } else { u64::MAX };
+        let quiet = if waits { last_tick.quiet } else { u64::MAX };
         self.shared.quiet[self.index].store(quiet, Ordering::Relaxed);
-        before.ticks += 1;
-        let draw = hash_number(self.shared.phase.seed ^ hash_number(before.ticks));
+        last_tick.ticks += 1;
+        let draw = hash_number(self.shared.phase.seed ^ hash_number(last_tick.ticks));
         record.sample_in_flight(draw);
         let live = &self.shared.live;
-        let more = |counter: &AtomicU64, now: u64, before: &mut u64| {
-            counter.fetch_add(now.wrapping_sub(*before), Ordering::Relaxed);
-            *before = now;
+        let increase = |counter: &AtomicU64, now: u64, last_value: &mut u64| {
+            counter.fetch_add(now.wrapping_sub(*last_value), Ordering::Relaxed);
+            *last_value = now;
         };
         if self.shared.phase.counted {
-            more(&live.sent, record.sent, &mut before.sent);
-            more(&live.served, record.served, &mut before.served);
+            increase(&live.sent, record.sent, &mut last_tick.sent);
+            increase(&live.served, record.served, &mut last_tick.served);
             record.publish_ends(live);
         }
-        more(&live.in_flight, record.in_flight, &mut before.in_flight);
+        increase(&live.in_flight, record.in_flight, &mut last_tick.in_flight);
         let (sum, count) = std::mem::take(&mut record.lately);
         if let Some(mean) = sum.checked_div(count) {
             live.latency_us.store(mean, Ordering::Relaxed);

@@ -85,22 +85,22 @@ impl Conditions {
         };
         let names: BTreeSet<&String> = self.facts.keys().chain(baseline.facts.keys()).collect();
         let differing = names.into_iter().filter_map(|name| {
-            let (before, here) = (value(baseline, name)?, value(self, name)?);
-            (before != here).then(|| ConditionDifference {
+            let (baseline_value, own_value) = (value(baseline, name)?, value(self, name)?);
+            (baseline_value != own_value).then(|| ConditionDifference {
                 what: in_words(name),
-                baseline: before,
-                here,
+                baseline: baseline_value,
+                here: own_value,
                 can_change_rate: !HARMLESS.contains(&name.as_str()),
             })
         });
-        let mut all: Vec<ConditionDifference> = differing.collect();
-        all.sort_by_key(|difference| !difference.can_change_rate);
-        all
+        let mut differences: Vec<ConditionDifference> = differing.collect();
+        differences.sort_by_key(|difference| !difference.can_change_rate);
+        differences
     }
 }
 
 fn in_words(name: &str) -> String {
-    match NAMES.iter().find(|(known, _)| *known == name) {
+    match NAMES.iter().find(|(entry_name, _)| *entry_name == name) {
         Some((_, words)) => (*words).to_owned(),
         None => match name.strip_prefix(VARIABLE) {
             Some(variable) => format!("variable {variable}"),
@@ -112,12 +112,12 @@ fn in_words(name: &str) -> String {
 impl fmt::Display for ConditionDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            what,
+            what: message,
             baseline,
             here,
             ..
         } = self;
-        write!(f, "{what}: {baseline} in the baseline, {here} here")
+        write!(f, "{message}: {baseline} in the baseline, {here} here")
     }
 }
 

@@ -100,8 +100,8 @@ pub struct Frame {
 impl Frame {
     /// Reads a Python call as py-spy prints it: `loss (job.py:4)`.
     pub fn of_python(text: &str) -> Option<Self> {
-        let (function, place) = text.trim().strip_suffix(')')?.split_once(" (")?;
-        let (file, line) = place.rsplit_once(':')?;
+        let (function, location) = text.trim().strip_suffix(')')?.split_once(" (")?;
+        let (file, line) = location.rsplit_once(':')?;
         Some(Self {
             function: Some(function.to_owned()),
             line: Some((file.to_owned(), line.parse().ok()?)),
@@ -111,14 +111,14 @@ impl Frame {
 }
 
 /// Reads Python calls; older journals contain only the innermost one, as text.
-fn python_calls<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Frame>, D::Error> {
+fn python_calls<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Frame>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Calls {
         All(Vec<Frame>),
         Innermost(String),
     }
-    Ok(match Calls::deserialize(from)? {
+    Ok(match Calls::deserialize(deserializer)? {
         Calls::All(calls) => calls,
         Calls::Innermost(text) => Frame::of_python(&text).into_iter().collect(),
     })
@@ -332,14 +332,14 @@ impl std::str::FromStr for SignatureId {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted =
+        let error_text =
             || format!("`{text}` is not the name of a signature: eight hexadecimal digits");
         if text.len() != 8 {
-            return Err(wanted());
+            return Err(error_text());
         }
         u32::from_str_radix(text, 16)
             .map(Self)
-            .map_err(|_| wanted())
+            .map_err(|_| error_text())
     }
 }
 

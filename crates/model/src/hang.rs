@@ -185,7 +185,7 @@ impl Hang {
     pub fn program_name(&self, pid: i32) -> Option<&str> {
         let mut programs = self.programs.iter();
         programs
-            .find(|(known, _)| *known == pid)
+            .find(|(program_pid, _)| *program_pid == pid)
             .map(|(_, name)| name.as_str())
     }
 }

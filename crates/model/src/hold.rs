@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Part of a trial's timeout for which its threads may be held: one of this many parts.
 const HELD_PART: u32 = 5;
 /// Limit of the arrivals that count with [`Occurrence::Half`]: each arrival costs two stops.
-const MOST_ARRIVALS: u32 = 1000;
+const MAX_ARRIVALS: u32 = 1000;
 
 /// A place in the code of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -236,7 +236,7 @@ impl Occurrence {
         match self {
             Self::Nth(number) => arrival == number,
             Self::Half(seed) => {
-                arrival <= MOST_ARRIVALS
+                arrival <= MAX_ARRIVALS
                     && mix_bits(seed ^ u64::from(arrival).wrapping_mul(0x9e37_79b9_7f4a_7c15)) & 1
                         == 1
             }
@@ -247,7 +247,7 @@ impl Occurrence {
     pub fn is_over(self, arrivals: u32) -> bool {
         match self {
             Self::Nth(number) => arrivals >= number,
-            Self::Half(_) => arrivals >= MOST_ARRIVALS,
+            Self::Half(_) => arrivals >= MAX_ARRIVALS,
         }
     }
 }

@@ -391,7 +391,7 @@ impl LoadObservation {
 
     /// Returns the number of requests whose result shows a fault of the running service.
     pub fn error_count(&self) -> u64 {
-        let errors = self.ends.iter().filter(|(ended, _)| ended.is_error());
+        let errors = self.ends.iter().filter(|(result, _)| result.is_error());
         errors.map(|(_, count)| count).sum()
     }
 
@@ -526,16 +526,16 @@ impl fmt::Display for RequestResult {
         match self {
             Self::Ok => f.write_str("ok"),
             Self::Status(status) => write!(f, "status {status}"),
-            Self::Check(which) => write!(f, "not as expected: {which}"),
+            Self::Check(check) => write!(f, "not as expected: {check}"),
             Self::Refused => f.write_str("refused"),
-            Self::Reset(errno, part) => write!(f, "{} ({part})", errno_name(*errno)),
-            Self::ClosedEarly(part) => write!(f, "closed early ({part})"),
+            Self::Reset(errno, phase) => write!(f, "{} ({phase})", errno_name(*errno)),
+            Self::ClosedEarly(phase) => write!(f, "closed early ({phase})"),
             Self::ClosedIdle => f.write_str("connection closed, sent again"),
-            Self::Timeout(part) => write!(f, "timeout ({part})"),
-            Self::Dns(why) => write!(f, "name lookup: {why}"),
+            Self::Timeout(phase) => write!(f, "timeout ({phase})"),
+            Self::Dns(reason) => write!(f, "name lookup: {reason}"),
             Self::Unreachable(errno) => write!(f, "unreachable: {}", errno_name(*errno)),
-            Self::Tls(why) => write!(f, "TLS: {why}"),
-            Self::Protocol(why) => write!(f, "not HTTP: {why}"),
+            Self::Tls(reason) => write!(f, "TLS: {reason}"),
+            Self::Protocol(reason) => write!(f, "not HTTP: {reason}"),
             Self::Local(errno) => write!(f, "our own fault: {}", errno_name(*errno)),
             Self::NotSent => f.write_str("not sent"),
             Self::Cancelled => f.write_str("cancelled"),
@@ -603,20 +603,20 @@ impl Latencies {
 
     /// Returns the latency that this share does not exceed.
     pub fn time_quantile(&self, share: f64) -> Option<Duration> {
-        let all = self.total_count();
+        let total = self.total_count();
         #[expect(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "a count far below 2^53, and a share of it"
         )]
-        let wanted = ((all as f64 * share).ceil() as u64).clamp(1, all.max(1));
-        let mut seen = 0;
-        let found = self.0.iter().find(|(_, count)| {
-            seen += count;
-            seen >= wanted
+        let rank = ((total as f64 * share).ceil() as u64).clamp(1, total.max(1));
+        let mut sum = 0;
+        let step = self.0.iter().find(|(_, count)| {
+            sum += count;
+            sum >= rank
         });
-        found.map(|(time, _)| Duration::from_micros(*time))
+        step.map(|(time, _)| Duration::from_micros(*time))
     }
 
     /// Returns the largest latency.
@@ -627,11 +627,11 @@ impl Latencies {
 
     /// Adds the latencies of another trial.
     pub fn merge_from(&mut self, other: &Self) {
-        let mut all: BTreeMap<u64, u64> = self.0.iter().copied().collect();
+        let mut counts: BTreeMap<u64, u64> = self.0.iter().copied().collect();
         for (time, count) in &other.0 {
-            *all.entry(*time).or_default() += count;
+            *counts.entry(*time).or_default() += count;
         }
-        self.0 = all.into_iter().collect();
+        self.0 = counts.into_iter().collect();
     }
 }
 

@@ -70,13 +70,15 @@ impl Observation {
     pub fn not_ready(&self) -> Option<String> {
         let load = self.load.as_ref()?;
         let lives = |service: &&ActorObservation| service.ending == Ending::Stopped;
-        if load.stage != LoadStage::Starting && self.actors.first().is_some_and(|one| lives(&one)) {
+        if load.stage != LoadStage::Starting
+            && self.actors.first().is_some_and(|actor| lives(&actor))
+        {
             let ends = load.ends.iter().max_by_key(|(_, count)| **count);
-            let most = ends.map_or_else(String::new, |(ended, _)| format!(": {ended}"));
-            let nothing = || format!("no request was answered{most}");
-            return Some(load.trouble.clone().unwrap_or_else(nothing));
+            let reason = ends.map_or_else(String::new, |(result, _)| format!(": {result}"));
+            let no_answer = || format!("no request was answered{reason}");
+            return Some(load.trouble.clone().unwrap_or_else(no_answer));
         }
-        let ended = self.actors.first().map(|service| {
+        let ending = self.actors.first().map(|service| {
             let words = match service.last_words.as_str() {
                 "" => String::new(),
                 words => format!(": {words}"),
@@ -86,7 +88,7 @@ impl Observation {
                 service.ending
             )
         });
-        load.trouble.clone().or(ended)
+        load.trouble.clone().or(ending)
     }
 }
 
@@ -158,7 +160,7 @@ impl fmt::Display for Ending {
             Self::Exited(code) => write!(f, "exit {code}"),
             Self::Signaled(signal, _) => signal.fmt(f),
             Self::TimedOut { .. } => f.write_str("it did not end in time"),
-            Self::NotStarted(why) => f.write_str(why),
+            Self::NotStarted(reason) => f.write_str(reason),
             Self::Stopped => f.write_str("it was stopped"),
         }
     }

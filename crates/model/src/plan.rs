@@ -516,13 +516,13 @@ impl Plan {
             return;
         }
         let asked = self.question.as_confirm();
-        let Some(base) = asked.and_then(|asked| asked.baseline.as_measured()) else {
+        let Some(base) = asked.and_then(|question| question.baseline.as_measured()) else {
             return;
         };
         for bug in base.bugs.iter().filter(|bug| bug.by_core) {
-            for only in &mut self.rules.only {
-                if matches!(only, BugFilter::Signature(id) if bug.names.contains(id)) {
-                    *only = BugFilter::Signature(bug.widest);
+            for filter in &mut self.rules.only {
+                if matches!(filter, BugFilter::Signature(id) if bug.names.contains(id)) {
+                    *filter = BugFilter::Signature(bug.widest);
                 }
             }
         }
@@ -541,10 +541,10 @@ impl Plan {
         if let Some(VariantChoice::Cut(cut)) = &variant.choice {
             load = cut.apply_to(&load);
         }
-        if let (Some(own), super::RequestPace::Closed { clients }) =
+        if let (Some(own_clients), super::RequestPace::Closed { clients }) =
             (variant.clients, &mut load.pace)
         {
-            *clients = own;
+            *clients = own_clients;
         }
         Some(load)
     }

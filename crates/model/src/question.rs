@@ -151,7 +151,7 @@ impl Question {
     /// Returns the question whether the bug is fixed.
     pub fn as_confirm(&self) -> Option<&ConfirmQuestion> {
         match self {
-            Self::Confirm(asked) => Some(asked),
+            Self::Confirm(question) => Some(question),
             _ => None,
         }
     }
@@ -159,7 +159,7 @@ impl Question {
     /// Returns the question whether the bug is fixed, to change it.
     pub fn as_confirm_mut(&mut self) -> Option<&mut ConfirmQuestion> {
         match self {
-            Self::Confirm(asked) => Some(asked),
+            Self::Confirm(question) => Some(question),
             _ => None,
         }
     }
@@ -167,7 +167,7 @@ impl Question {
     /// Returns the comparison of variants.
     pub fn as_compare(&self) -> Option<&CompareQuestion> {
         match self {
-            Self::Compare(asked) => Some(asked),
+            Self::Compare(question) => Some(question),
             _ => None,
         }
     }
@@ -175,7 +175,7 @@ impl Question {
     /// Returns the search along a list.
     pub fn as_bisect(&self) -> Option<&SearchQuestion> {
         match self {
-            Self::Bisect(asked) => Some(asked),
+            Self::Bisect(question) => Some(question),
             _ => None,
         }
     }
@@ -183,7 +183,7 @@ impl Question {
     /// Returns the search along a list, to change it.
     pub fn as_bisect_mut(&mut self) -> Option<&mut SearchQuestion> {
         match self {
-            Self::Bisect(asked) => Some(asked),
+            Self::Bisect(question) => Some(question),
             _ => None,
         }
     }
@@ -191,7 +191,7 @@ impl Question {
     /// Returns the search for the smallest failing set.
     pub fn as_reduce(&self) -> Option<&SearchQuestion> {
         match self {
-            Self::Reduce(asked) => Some(asked),
+            Self::Reduce(question) => Some(question),
             _ => None,
         }
     }
@@ -199,7 +199,7 @@ impl Question {
     /// Returns the search in a space, along a list or among sets.
     pub fn as_search(&self) -> Option<&SearchQuestion> {
         match self {
-            Self::Bisect(asked) | Self::Reduce(asked) => Some(asked),
+            Self::Bisect(question) | Self::Reduce(question) => Some(question),
             _ => None,
         }
     }
@@ -207,7 +207,7 @@ impl Question {
     /// Returns the search in a space, to change it.
     pub fn as_search_mut(&mut self) -> Option<&mut SearchQuestion> {
         match self {
-            Self::Bisect(asked) | Self::Reduce(asked) => Some(asked),
+            Self::Bisect(question) | Self::Reduce(question) => Some(question),
             _ => None,
         }
     }
@@ -215,7 +215,7 @@ impl Question {
     /// Returns the search for the lowest failing load level.
     pub fn as_ramp(&self) -> Option<&RampQuestion> {
         match self {
-            Self::Ramp(asked) => Some(asked),
+            Self::Ramp(question) => Some(question),
             _ => None,
         }
     }
@@ -223,7 +223,7 @@ impl Question {
     /// Returns the search for a schedule.
     pub fn as_hunt(&self) -> Option<&HuntQuestion> {
         match self {
-            Self::Hunt(asked) => Some(asked),
+            Self::Hunt(question) => Some(question),
             _ => None,
         }
     }
@@ -231,7 +231,7 @@ impl Question {
     /// Returns the search for less load.
     pub fn as_shrink(&self) -> Option<&ShrinkQuestion> {
         match self {
-            Self::Shrink(asked) => Some(asked),
+            Self::Shrink(question) => Some(question),
             _ => None,
         }
     }
@@ -243,16 +243,18 @@ impl Question {
         let searches = matches!(self, Self::Bisect(_) | Self::Reduce(_) | Self::Shrink(_));
         let choices_fit = match &plan.space {
             Some(space) => searches && space.fits_variants(&plan.variants),
-            None => !searches && plan.variants.iter().all(|one| one.choice.is_none()),
+            None => !searches && plan.variants.iter().all(|variant| variant.choice.is_none()),
         };
         let choices = plan.space.as_ref().map(|space| &space.choices);
-        let earlier = self.as_search().and_then(|asked| asked.earlier.as_ref());
+        let earlier = self
+            .as_search()
+            .and_then(|question| question.earlier.as_ref());
         choices_fit
             && earlier.is_none_or(|earlier| earlier.failures <= earlier.trials)
             && match self {
                 Self::Rate | Self::Confirm(_) => true,
                 Self::Hunt(_) => plan.variants.len() == 1,
-                Self::Compare(asked) => asked.reference.index() < plan.variants.len(),
+                Self::Compare(question) => question.reference.index() < plan.variants.len(),
                 Self::Bisect(_) => matches!(choices, Some(VariantChoices::Places(_))),
                 Self::Reduce(_) => !matches!(
                     choices,
@@ -261,7 +263,7 @@ impl Question {
                 Self::Shrink(_) => {
                     plan.load.is_some() && matches!(choices, Some(VariantChoices::Cuts(_)))
                 }
-                Self::Ramp(asked) => asked.fits_levels(plan),
+                Self::Ramp(question) => question.fits_levels(plan),
             }
     }
 }
@@ -272,7 +274,7 @@ impl RampQuestion {
         let levels: Vec<u32> = plan
             .variants
             .iter()
-            .map(|one| one.clients.unwrap_or(0))
+            .map(|variant| variant.clients.unwrap_or(0))
             .collect();
         let ascend = levels.windows(2).all(|pair| pair[0] < pair[1]);
         ascend && levels[0] > 0 && (1..1_000_000).contains(&self.detect)
@@ -498,7 +500,7 @@ impl MeasuredBaseline {
 
     /// Returns whether the trials of this run count.
     pub fn has_run(&self, name: &str) -> bool {
-        self.run.as_deref() == Some(name) || self.runs.iter().any(|one| one.run == name)
+        self.run.as_deref() == Some(name) || self.runs.iter().any(|counts| counts.run == name)
     }
 
     /// Returns how many trials are worth one independent trial.

@@ -94,16 +94,18 @@ impl BugFilter {
 
     /// Returns whether this failure is covered.
     pub fn covers_failure(self, failure: &Failure) -> bool {
-        if let Self::Signature(wanted) = self {
+        if let Self::Signature(signature_id) = self {
             let signature = &failure.signature;
             let also = signature.also.iter().map(|(_, id)| *id);
             let families = signature.families.iter().map(|family| family.id);
             let mut names = also.chain(families).chain([signature.id]);
-            return names.any(|id| id == wanted);
+            return names.any(|id| id == signature_id);
         }
         match (self, &failure.kind) {
-            (Self::Signal(wanted), FailureKind::Signal { signal, .. }) => wanted == *signal,
-            (Self::Code(wanted), kind) => kind.exit_code() == Some(wanted),
+            (Self::Signal(wanted_signal), FailureKind::Signal { signal, .. }) => {
+                wanted_signal == *signal
+            }
+            (Self::Code(wanted_code), kind) => kind.exit_code() == Some(wanted_code),
             (Self::Hang, FailureKind::Hang { .. })
             | (Self::Leak, FailureKind::Leak)
             | (Self::Oom, FailureKind::Oom { .. })

@@ -20,9 +20,9 @@ pub struct ParallelSetting {
 }
 
 /// Maximum number of parallel trials of a setting: a search is too short to gain from more.
-const MOST_JOBS: u32 = 8;
+const MAX_JOBS: u32 = 8;
 /// Maximum number of copies of the command in a trial: each needs memory.
-const MOST_COPIES: u32 = 16;
+const MAX_COPIES: u32 = 16;
 
 impl ParallelSetting {
     /// Returns whether these are the conditions of the plan itself.
@@ -33,28 +33,28 @@ impl ParallelSetting {
     /// Returns the settings to try: twice as many processes as CPUs, in each way in which the plan has fewer.
     fn candidate_settings(plan: &Plan, cpus: u32) -> Vec<Self> {
         let processes = cpus.saturating_mul(2).max(2);
-        let (jobs, copies) = (processes.min(MOST_JOBS), processes.min(MOST_COPIES));
-        let mut all = Vec::new();
+        let (jobs, copies) = (processes.min(MAX_JOBS), processes.min(MAX_COPIES));
+        let mut settings = Vec::new();
         if plan.main_copies().is_some_and(|planned| planned < copies) {
-            all.push(Self {
+            settings.push(Self {
                 copies: Some(copies),
                 ..Self::default()
             });
         }
         if plan.jobs < jobs && !plan.waves {
-            all.push(Self {
+            settings.push(Self {
                 jobs: Some(jobs),
                 ..Self::default()
             });
         }
         if plan.jobs < jobs || !plan.waves {
-            all.push(Self {
+            settings.push(Self {
                 jobs: Some(jobs.max(plan.jobs)),
                 waves: true,
                 copies: None,
             });
         }
-        all
+        settings
     }
 }
 
@@ -76,8 +76,11 @@ impl Plan {
         let asks = self
             .question
             .as_search()
-            .is_some_and(|asked| asked.raise_rate);
-        let Some(failing) = self.variants.first().filter(|_| asks).cloned() else {
+            .is_some_and(|question| question.raise_rate);
+        if !asks {
+            return;
+        }
+        let Some(failing) = self.variants.first().cloned() else {
             return;
         };
         let candidates = ParallelSetting::candidate_settings(self, cpus);
@@ -99,8 +102,8 @@ impl Plan {
 
     /// Returns the variants that have a setting.
     pub fn variant_settings(&self) -> impl Iterator<Item = (VariantId, ParallelSetting)> {
-        let all = (0..).map(VariantId).zip(&self.variants);
-        all.filter_map(|(id, variant)| Some((id, variant.setting?)))
+        let variants = (0..).map(VariantId).zip(&self.variants);
+        variants.filter_map(|(id, variant)| Some((id, variant.setting?)))
     }
 
     /// Applies a setting to the whole plan.

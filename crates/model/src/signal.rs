@@ -96,8 +96,8 @@ impl Signal {
         }
         let upper = name.to_ascii_uppercase();
         let short = upper.strip_prefix("SIG").unwrap_or(&upper);
-        let known = TABLE.iter().find(|(_, full, _)| &full[3..] == short);
-        known.map(|(number, ..)| Self(*number))
+        let entry = TABLE.iter().find(|(_, full, _)| &full[3..] == short);
+        entry.map(|(number, ..)| Self(*number))
     }
 
     /// Returns all known names, for "did you mean".

@@ -86,21 +86,21 @@ impl fmt::Display for Site {
                 None => Ok(()),
             };
         }
-        if let Some(other) = &self.joins {
-            let (wait, other) = (self.describe_wait(), other.thread_name());
-            return write!(f, "{wait} for the end of {other}");
+        if let Some(joined_thread) = &self.joins {
+            let (wait, thread_name) = (self.describe_wait(), joined_thread.thread_name());
+            return write!(f, "{wait} for the end of {thread_name}");
         }
         f.write_str(&self.file_and_line())?;
         if let Some(function) = &self.function {
             write!(f, " in {function}")?;
         }
         if let Some(caller) = &self.caller {
-            let by = if caller.function.is_some() {
+            let called_by = if caller.function.is_some() {
                 "by"
             } else {
                 "from"
             };
-            write!(f, ", called {by} {}", caller.function_and_line())?;
+            write!(f, ", called {called_by} {}", caller.function_and_line())?;
         }
         Ok(())
     }

@@ -254,8 +254,8 @@ impl SearchSpace {
     /// Returns the number of candidates or items.
     pub fn len(&self) -> usize {
         match &self.choices {
-            VariantChoices::Places(places) => places.len(),
-            VariantChoices::Things(things) => things.len(),
+            VariantChoices::Places(candidates) => candidates.len(),
+            VariantChoices::Things(items) => items.len(),
             VariantChoices::Cuts(cuts) => cuts.kinds.len(),
         }
     }
@@ -277,11 +277,11 @@ impl SearchSpace {
 
     /// Returns whether the space contains this choice.
     pub fn has_choice(&self, choice: &VariantChoice) -> bool {
-        let known = |index: &u32| (*index as usize) < self.len();
+        let is_in_range = |index: &u32| (*index as usize) < self.len();
         match (&self.choices, choice) {
-            (VariantChoices::Places(_), VariantChoice::Place(place)) => known(place),
-            (VariantChoices::Things(_), VariantChoice::Set(Subset(kept))) => {
-                kept.iter().all(known) && kept.is_sorted_by(|a, b| a < b)
+            (VariantChoices::Places(_), VariantChoice::Place(index)) => is_in_range(index),
+            (VariantChoices::Things(_), VariantChoice::Set(Subset(kept_items))) => {
+                kept_items.iter().all(is_in_range) && kept_items.is_sorted_by(|a, b| a < b)
             }
             (VariantChoices::Cuts(cuts), VariantChoice::Cut(cut)) => cuts.has_cut(cut),
             _ => false,
@@ -308,7 +308,7 @@ impl SearchSpace {
             && self
                 .known
                 .iter()
-                .all(|known| (known.place as usize) < self.len())
+                .all(|facts| (facts.place as usize) < self.len())
             && (self.weights.is_empty() || self.weights.len() == self.len())
     }
 
@@ -317,16 +317,16 @@ impl SearchSpace {
         let mut variant = self.template.clone();
         variant.choice = Some(choice.clone());
         match (&self.choices, choice) {
-            (VariantChoices::Places(places), VariantChoice::Place(index)) => {
-                if let Some(place) = places.get(*index as usize) {
-                    variant.name.clone_from(&place.name);
-                    variant.about.clone_from(&place.about);
+            (VariantChoices::Places(candidates), VariantChoice::Place(index)) => {
+                if let Some(candidate) = candidates.get(*index as usize) {
+                    variant.name.clone_from(&candidate.name);
+                    variant.about.clone_from(&candidate.about);
                 }
                 let name = Text::from(variant.name.as_str());
                 fill_marks(&mut variant, &[("{variant}", &name)], &index.to_string());
             }
-            (VariantChoices::Things(things), VariantChoice::Set(subset)) => {
-                self.keep_items(&mut variant, things, subset);
+            (VariantChoices::Things(items), VariantChoice::Set(subset)) => {
+                self.keep_items(&mut variant, items, subset);
             }
             (VariantChoices::Cuts(cuts), VariantChoice::Cut(cut)) => {
                 variant.name = cuts.cut_name(cut);
@@ -337,40 +337,42 @@ impl SearchSpace {
     }
 
     /// Applies a subset of the items to a variant.
-    fn keep_items(&self, variant: &mut VariantPlan, things: &[Item], subset: &Subset) {
-        variant.name = subset.name_among(things);
+    fn keep_items(&self, variant: &mut VariantPlan, items: &[Item], subset: &Subset) {
+        variant.name = subset.name_among(items);
         let mut texts: Vec<Text> = Vec::new();
-        let mut gone = Vec::new();
+        let mut removed = Vec::new();
         let mut cuts: Vec<Vec<u32>> = vec![Vec::new(); self.sources.len()];
-        for (index, thing) in (0..).zip(things) {
-            let kept = subset.holds_item(index);
-            match &thing.what {
-                ItemKind::Word(at) if !kept => gone.push(*at as usize),
-                ItemKind::Text(on, off) => texts.extend(if kept { on } else { off }.clone()),
-                ItemKind::Variable(name, on, off) => {
-                    let value = if kept { on } else { off };
+        for (index, item) in (0..).zip(items) {
+            let is_kept = subset.holds_item(index);
+            match &item.what {
+                ItemKind::Word(position) if !is_kept => removed.push(*position as usize),
+                ItemKind::Text(texts_if_kept, off) => {
+                    texts.extend(if is_kept { texts_if_kept } else { off }.clone());
+                }
+                ItemKind::Variable(name, texts_if_kept, off) => {
+                    let value = if is_kept { texts_if_kept } else { off };
                     for actor in &mut variant.actors {
-                        actor.env.retain(|(known, _)| known != name);
+                        actor.env.retain(|(own_name, _)| own_name != name);
                         actor.env.push((name.clone(), value.clone()));
                         actor.env.sort();
                     }
                 }
-                ItemKind::Piece(source, piece) if !kept => {
+                ItemKind::Piece(source, piece) if !is_kept => {
                     if let Some(cut) = cuts.get_mut(*source as usize) {
                         cut.push(*piece);
                     }
                 }
-                ItemKind::File(file) if !kept => variant.edits.push(EditPlan {
+                ItemKind::File(file) if !is_kept => variant.edits.push(EditPlan {
                     file: file.clone(),
                     change: FileChange::Remove,
                 }),
                 ItemKind::Word(_) | ItemKind::Piece(..) | ItemKind::File(_) => {}
             }
         }
-        for (source, (of, pieces)) in (0..).zip(self.sources.iter().zip(cuts)) {
+        for (source, (reduced, pieces)) in (0..).zip(self.sources.iter().zip(cuts)) {
             if !pieces.is_empty() {
                 variant.edits.push(EditPlan {
-                    file: of.file.clone(),
+                    file: reduced.file.clone(),
                     change: FileChange::LeaveOut { source, pieces },
                 });
             }
@@ -378,10 +380,10 @@ impl SearchSpace {
         let main = |actor: &&mut super::ActorPlan| actor.role.decides_outcome();
         if let Some(main) = variant.actors.iter_mut().find(main) {
             let words = std::mem::take(&mut main.command).into_iter().enumerate();
-            for (at, word) in words {
+            for (position, word) in words {
                 if word.as_bytes() == b"{set}" {
                     main.command.extend(texts.iter().cloned());
-                } else if !gone.contains(&at) {
+                } else if !removed.contains(&position) {
                     main.command.push(word);
                 }
             }
@@ -397,7 +399,7 @@ impl SearchSpace {
 
 /// Fills in the marks of a variant, and its directory within that of all variants.
 fn fill_marks(variant: &mut VariantPlan, marks: &[(&str, &Text)], key: &str) {
-    let mut made = Text::default();
+    let mut filled = Text::default();
     if let Some(make) = &mut variant.make {
         for text in make.script.iter_mut().chain([&mut make.cwd]) {
             *text = text.fill_marks(marks);
@@ -410,9 +412,9 @@ fn fill_marks(variant: &mut VariantPlan, marks: &[(&str, &Text)], key: &str) {
             .join(key)
             .as_path()
             .into();
-        made.clone_from(&make.folder);
+        filled.clone_from(&make.folder);
     }
-    let marks = [marks, &[("{made}", &made)]].concat();
+    let marks = [marks, &[("{made}", &filled)]].concat();
     let actors = variant.actors.iter_mut().flat_map(|actor| {
         let values = actor.env.iter_mut().filter_map(|(_, value)| value.as_mut());
         let words = actor.command.iter_mut().chain(actor.stdin.as_mut());
@@ -439,7 +441,7 @@ impl VariantChoices {
     /// Returns the candidates; empty for other searches.
     pub fn as_candidates(&self) -> &[Candidate] {
         match self {
-            Self::Places(places) => places,
+            Self::Places(candidates) => candidates,
             Self::Things(_) | Self::Cuts(_) => &[],
         }
     }
@@ -447,7 +449,7 @@ impl VariantChoices {
     /// Returns the items; empty for other searches.
     pub fn as_items(&self) -> &[Item] {
         match self {
-            Self::Things(things) => things,
+            Self::Things(items) => items,
             Self::Places(_) | Self::Cuts(_) => &[],
         }
     }
@@ -464,17 +466,17 @@ impl VariantChoices {
 impl ReducibleLoad {
     /// Returns whether this is a part of the whole load.
     fn has_cut(&self, cut: &LoadPart) -> bool {
-        let within = |subset: &Subset, count: usize| {
-            let Subset(all) = subset;
-            let known = all.last().is_some_and(|last| (*last as usize) < count);
-            known && all.is_sorted_by(|a, b| a < b)
+        let is_within = |subset: &Subset, count: usize| {
+            let Subset(numbers) = subset;
+            let is_in_range = numbers.last().is_some_and(|last| (*last as usize) < count);
+            is_in_range && numbers.is_sorted_by(|a, b| a < b)
         };
         let mut bodies = cut.bodies.iter();
-        let fewer = |(kind, kept): (&u32, &Subset)| {
+        let fewer = |(kind, kept_subset): (&u32, &Subset)| {
             let kind = self.kinds.get(*kind as usize);
-            kind.is_some_and(|kind| within(kept, kind.bodies.len()))
+            kind.is_some_and(|kind| is_within(kept_subset, kind.bodies.len()))
         };
-        within(&cut.kinds, self.kinds.len())
+        is_within(&cut.kinds, self.kinds.len())
             && bodies.all(fewer)
             && (1..=self.whole.clients).contains(&cut.clients)
             && (1..=self.whole.requests).contains(&cut.requests)
@@ -482,20 +484,25 @@ impl ReducibleLoad {
 
     /// Returns the number of bodies of a kind in a part.
     pub fn bodies_of(&self, cut: &LoadPart, kind: u32) -> usize {
-        let all = self
+        let body_count = self
             .kinds
             .get(kind as usize)
-            .map_or(0, |of| of.bodies.len());
-        cut.bodies.get(&kind).map_or(all, |kept| kept.0.len())
+            .map_or(0, |kind_sizes| kind_sizes.bodies.len());
+        cut.bodies
+            .get(&kind)
+            .map_or(body_count, |kept_subset| kept_subset.0.len())
     }
 
     /// Returns a name that lists the differences from the whole.
     fn cut_name(&self, cut: &LoadPart) -> String {
         let named = |kind: &u32| {
-            let name = self.kinds.get(*kind as usize).map_or("", |of| &of.name);
+            let name = self
+                .kinds
+                .get(*kind as usize)
+                .map_or("", |kind_sizes| &kind_sizes.name);
             match cut.bodies.get(kind) {
                 None => name.to_owned(),
-                Some(kept) => format!("{name} with {}", kept.describe_bodies()),
+                Some(kept_subset) => format!("{name} with {}", kept_subset.describe_bodies()),
             }
         };
         let whole = &self.whole;
@@ -515,7 +522,7 @@ impl ReducibleLoad {
         }
         match parts.as_slice() {
             [] => "the whole".to_owned(),
-            parts => parts.join(", "),
+            names => names.join(", "),
         }
     }
 }
@@ -524,23 +531,23 @@ impl LoadPart {
     /// Returns the load of this part. Kinds that are not sent stay in the list with weight 0, so that the index of a
     /// kind is the same in all trials of a run.
     pub fn apply_to(&self, load: &LoadPlan) -> LoadPlan {
-        let mut left = load.clone();
-        for (kind, request) in (0..).zip(&mut left.requests) {
+        let mut reduced = load.clone();
+        for (kind, request) in (0..).zip(&mut reduced.requests) {
             if !self.kinds.holds_item(kind) {
                 request.weight = 0;
             }
-            if let (RequestBody::Files { files, .. }, Some(Subset(kept))) =
+            if let (RequestBody::Files { files, .. }, Some(Subset(kept_items))) =
                 (&mut request.body, self.bodies.get(&kind))
             {
-                let kept: Vec<Text> = kept
+                let kept_files: Vec<Text> = kept_items
                     .iter()
                     .filter_map(|file| files.get(*file as usize))
                     .cloned()
                     .collect();
-                *files = kept;
+                *files = kept_files;
             }
         }
-        left.pace = match left.pace {
+        reduced.pace = match reduced.pace {
             RequestPace::Closed { .. } => RequestPace::Closed {
                 clients: self.clients,
             },
@@ -549,21 +556,21 @@ impl LoadPart {
                 connections: self.clients,
             },
         };
-        left.amount = LoadLimit::Requests(self.requests);
-        left.target.connections = match (self.fresh, load.target.connections) {
+        reduced.amount = LoadLimit::Requests(self.requests);
+        reduced.target.connections = match (self.fresh, load.target.connections) {
             (true, _) => ConnectionReuse::For(1),
             // Connections that were kept for some requests remain so.
             (false, ConnectionReuse::For(..=1)) => ConnectionReuse::Kept,
-            (false, kept) => kept,
+            (false, reuse) => reuse,
         };
-        left
+        reduced
     }
 }
 
 impl Subset {
     /// Returns whether the set contains this item.
-    pub fn holds_item(&self, thing: u32) -> bool {
-        self.0.binary_search(&thing).is_ok()
+    pub fn holds_item(&self, item: u32) -> bool {
+        self.0.binary_search(&item).is_ok()
     }
 
     /// Returns the bodies with numbers from 1: `body 2`.
@@ -574,24 +581,24 @@ impl Subset {
     }
 
     /// Returns a short name that distinguishes the set from others.
-    fn name_among(&self, things: &[Item]) -> String {
+    fn name_among(&self, items: &[Item]) -> String {
         /// Maximum number of items in a name.
-        const FEW: usize = 3;
-        let named = |kept: bool| {
-            let those = (0..)
-                .zip(things)
-                .filter(|(i, _)| self.holds_item(*i) == kept);
-            let names: Vec<&str> = those.map(|(_, thing)| thing.name.as_str()).collect();
+        const MAX_NAMED: usize = 3;
+        let named = |is_kept: bool| {
+            let items_shown = (0..)
+                .zip(items)
+                .filter(|(i, _)| self.holds_item(*i) == is_kept);
+            let names: Vec<&str> = items_shown.map(|(_, item)| item.name.as_str()).collect();
             names.join(", ")
         };
-        match (self.0.len(), things.len()) {
-            (kept, all) if kept == all => "everything".to_owned(),
+        match (self.0.len(), items.len()) {
+            (count, total) if count == total => "everything".to_owned(),
             (0, _) => "nothing".to_owned(),
-            (1..=FEW, _) => format!("only {}", named(true)),
-            (kept, all) if all - kept <= FEW => format!("all but {}", named(false)),
-            (kept, all) => {
+            (1..=MAX_NAMED, _) => format!("only {}", named(true)),
+            (count, total) if total - count <= MAX_NAMED => format!("all but {}", named(false)),
+            (count, total) => {
                 let digest = Text::from(self.to_string()).content_digest();
-                format!("{kept} of {all} ({})", &digest[..4])
+                format!("{count} of {total} ({})", &digest[..4])
             }
         }
     }
@@ -622,20 +629,20 @@ impl Serialize for Subset {
 impl<'de> Deserialize<'de> for Subset {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         /// Upper limit of an index; a larger one comes from a damaged file.
-        const MOST: u32 = 10_000_000;
+        const MAX_INDEX: u32 = 10_000_000;
         let text = String::deserialize(from)?;
-        let mut all = Vec::new();
+        let mut numbers = Vec::new();
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let ends = first
                 .parse::<u32>()
                 .ok()
                 .zip(last.parse::<u32>().ok())
-                .filter(|(_, last)| *last < MOST);
+                .filter(|(_, last)| *last < MAX_INDEX);
             let (first, last) = ends.ok_or_else(|| D::Error::custom("broken list of numbers"))?;
-            all.extend(first..=last);
+            numbers.extend(first..=last);
         }
-        Ok(Self(all))
+        Ok(Self(numbers))
     }
 }
 

@@ -29,29 +29,29 @@ impl Text {
     /// Returns the text with marks such as `{variant}` filled in; marks in the inserted values are not replaced.
     #[must_use]
     pub fn fill_marks<T: AsRef<OsStr>>(&self, marks: &[(&str, T)]) -> Self {
-        let mut out = Vec::with_capacity(self.as_bytes().len());
+        let mut filled = Vec::with_capacity(self.as_bytes().len());
         let mut rest = self.as_bytes();
-        while let Some(at) = rest.iter().position(|byte| *byte == b'{') {
-            out.extend_from_slice(&rest[..at]);
-            rest = &rest[at..];
-            let here = marks
+        while let Some(position) = rest.iter().position(|byte| *byte == b'{') {
+            filled.extend_from_slice(&rest[..position]);
+            rest = &rest[position..];
+            let mark_here = marks
                 .iter()
                 .find(|(mark, _)| rest.starts_with(mark.as_bytes()));
-            let (mark, value) = here.map_or((1, &rest[..1]), |(mark, value)| {
+            let (mark, value) = mark_here.map_or((1, &rest[..1]), |(mark, value)| {
                 (mark.len(), value.as_ref().as_bytes())
             });
-            out.extend_from_slice(value);
+            filled.extend_from_slice(value);
             rest = &rest[mark..];
         }
-        out.extend_from_slice(rest);
-        Self(OsString::from_vec(out))
+        filled.extend_from_slice(rest);
+        Self(OsString::from_vec(filled))
     }
 
     /// Joins texts.
     #[must_use]
-    pub fn join_texts(texts: &[Self], between: &[u8]) -> Self {
+    pub fn join_texts(texts: &[Self], separator: &[u8]) -> Self {
         let bytes: Vec<&[u8]> = texts.iter().map(Self::as_bytes).collect();
-        Self(OsString::from_vec(bytes.join(between)))
+        Self(OsString::from_vec(bytes.join(separator)))
     }
 
     /// Returns a short digest: equal texts have equal digests, and different texts almost certainly different ones

@@ -105,7 +105,7 @@ pub struct MoreFailures {
 
 /// Upper limit of the failures recommended for a baseline: more failures never save enough clean runs at the usual
 /// levels.
-const MOST_FAILURES: u64 = 8;
+const MAX_FAILURES: u64 = 8;
 
 /// Returns the number of failures that the baseline should reach before the fix is tried.
 ///
@@ -113,7 +113,7 @@ const MOST_FAILURES: u64 = 8;
 /// of the clean runs that the present baseline requires, or if there is no failure yet.
 pub fn worth_more_failures(k0: u64, n0: u64, alpha: f64) -> Option<MoreFailures> {
     let as_it_stands = clean_runs_needed(k0, n0, alpha)?;
-    let advice = (k0 + 1..=MOST_FAILURES)
+    let advice = (k0 + 1..=MAX_FAILURES)
         .filter_map(|failures| {
             let runs = whole(real(failures) * (real(n0) / real(k0)));
             let trials = runs.saturating_sub(n0);

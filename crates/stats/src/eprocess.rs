@@ -41,15 +41,15 @@ impl EProcess {
 
     /// Adds a trial of the first variant.
     pub fn push_a(&mut self, failed: bool) {
-        if let Some(other) = self.take_partner(false, failed) {
-            self.take_pair(failed, other);
+        if let Some(other_failed) = self.take_partner(false, failed) {
+            self.take_pair(failed, other_failed);
         }
     }
 
     /// Adds a trial of the second variant.
     pub fn push_b(&mut self, failed: bool) {
-        if let Some(other) = self.take_partner(true, failed) {
-            self.take_pair(other, failed);
+        if let Some(other_failed) = self.take_partner(true, failed) {
+            self.take_pair(other_failed, failed);
         }
     }
 
@@ -171,9 +171,9 @@ impl Contrast {
             self.strata.resize_with(stratum + 1, EProcess::default);
         }
         let process = &mut self.strata[stratum];
-        let before = process.ln_e();
+        let ln_before = process.ln_e();
         push(process);
-        self.ln_e += process.ln_e() - before;
+        self.ln_e += process.ln_e() - ln_before;
         self.ln_e_max = self.ln_e_max.max(self.ln_e);
     }
 }

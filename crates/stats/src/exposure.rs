@@ -26,7 +26,7 @@ pub struct Mtbf {
 /// chi-square quantiles of the textbooks). Without a failure the one-sided end is exposure/3.0 at 95 %.
 pub fn mtbf(k: u64, exposure: f64, alpha: f64) -> Mtbf {
     debug_assert!(exposure >= 0.0 && alpha > 0.0 && alpha < 1.0);
-    let most = |tail: f64| {
+    let upper_bound = |tail: f64| {
         if k == 0 {
             -tail.ln()
         } else {
@@ -35,9 +35,9 @@ pub fn mtbf(k: u64, exposure: f64, alpha: f64) -> Mtbf {
     };
     Mtbf {
         estimate: (k > 0).then(|| exposure / real(k)),
-        low: exposure / most(alpha / 2.0),
+        low: exposure / upper_bound(alpha / 2.0),
         high: (k > 0).then(|| exposure / gamma_quantile(real(k), alpha / 2.0)),
-        low_one_sided: exposure / most(alpha),
+        low_one_sided: exposure / upper_bound(alpha),
     }
 }
 

@@ -26,18 +26,18 @@ pub fn fisher(k1: u64, n1: u64, k2: u64, n2: u64) -> Fisher {
     debug_assert!(k1 <= n1 && k2 <= n2, "{k1}/{n1}, {k2}/{n2}");
     let (k1, k2) = (k1.min(n1), k2.min(n2));
     let failures = k1 + k2;
-    let (least, most) = (failures.saturating_sub(n2), failures.min(n1));
+    let (min, max) = (failures.saturating_sub(n2), failures.min(n1));
     // Returns the ratio of the probabilities of `k + 1` and `k` failures on the first side.
     let step = |k: u64| {
         let passes = real(n2 - (failures - k)) + 1.0;
         real(n1 - k) / real(k + 1) * (real(failures - k) / passes)
     };
     let likeliest = real(failures + 1) * ((real(n1) + 1.0) / (real(n1) + real(n2) + 2.0));
-    let middle = count_up(likeliest.floor()).clamp(least, most);
+    let middle = count_up(likeliest.floor()).clamp(min, max);
 
     let mut weights = vec![(middle, 1.0)];
     let mut weight = 1.0;
-    for k in middle..most {
+    for k in middle..max {
         weight *= step(k);
         if weight <= 0.0 {
             break;
@@ -45,7 +45,7 @@ pub fn fisher(k1: u64, n1: u64, k2: u64, n2: u64) -> Fisher {
         weights.push((k + 1, weight));
     }
     weight = 1.0;
-    for k in (least..middle).rev() {
+    for k in (min..middle).rev() {
         weight /= step(k);
         if weight <= 0.0 {
             break;
@@ -59,13 +59,13 @@ pub fn fisher(k1: u64, n1: u64, k2: u64, n2: u64) -> Fisher {
         let counted = weights.iter().filter(|&&(k, weight)| counts(k, weight));
         counted.map(|(_, weight)| weight).sum()
     };
-    let seen = weights
+    let observed = weights
         .iter()
         .find(|(k, _)| *k == k1)
         .map_or(0.0, |(_, weight)| *weight);
     let total = sum(&|_, _| true);
     Fisher {
-        two_sided: (sum(&|_, weight| weight <= seen * (1.0 + TIE)) / total).min(1.0),
+        two_sided: (sum(&|_, weight| weight <= observed * (1.0 + TIE)) / total).min(1.0),
         greater: (sum(&|k, _| k >= k1) / total).min(1.0),
     }
 }

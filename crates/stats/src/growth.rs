@@ -85,8 +85,8 @@ impl Growth {
 /// Returns the Mann-Kendall score of values in their order; ties reduce its standard deviation.
 pub fn mann_kendall(values: &[f64]) -> Kendall {
     let mut s = 0.0;
-    for (place, early) in values.iter().enumerate() {
-        for late in &values[place + 1..] {
+    for (index, early) in values.iter().enumerate() {
+        for late in &values[index + 1..] {
             s += match late.total_cmp(early) {
                 std::cmp::Ordering::Less => -1.0,
                 std::cmp::Ordering::Equal => 0.0,
@@ -112,8 +112,8 @@ pub fn mann_kendall(values: &[f64]) -> Kendall {
 /// A slope is in the interval if the values minus that slope would show no trend (Sen 1968). So the ends are slopes
 /// between two points, a certain number of ranks away from the median. Returns `None` for fewer than two points.
 pub fn theil_sen_slope(points: &[Point], sigma: f64, alpha: f64) -> Option<Slope> {
-    let pairs = points.iter().enumerate().flat_map(|(place, (x0, y0))| {
-        let later = points[place + 1..].iter();
+    let pairs = points.iter().enumerate().flat_map(|(index, (x0, y0))| {
+        let later = points[index + 1..].iter();
         later.map(move |(x1, y1)| (y1 - y0) / (x1 - x0))
     });
     let mut slopes: Vec<f64> = pairs.collect();
@@ -123,13 +123,13 @@ pub fn theil_sen_slope(points: &[Point], sigma: f64, alpha: f64) -> Option<Slope
     slopes.sort_by(f64::total_cmp);
     let n = slopes.len();
     let reach = normal_quantile(alpha) * sigma;
-    let below = ((real(n as u64) - reach) / 2.0).round_ties_even();
+    let rank_below = ((real(n as u64) - reach) / 2.0).round_ties_even();
     // Ranks start at 0; the interval leaves out the same number of slopes below and above.
-    let out = to_rank(below - 1.0);
+    let rank = to_rank(rank_below - 1.0);
     Some(Slope {
         middle: f64::midpoint(slopes[(n - 1) / 2], slopes[n / 2]),
-        low: slopes[out.min(n - 1)],
-        high: slopes[(n - 1).saturating_sub(out)],
+        low: slopes[rank.min(n - 1)],
+        high: slopes[(n - 1).saturating_sub(rank)],
     })
 }
 
@@ -169,20 +169,20 @@ pub fn measure_growth(points: &[Point], alpha: f64) -> Option<Growth> {
 /// With a correlation r of neighbours that fades as r, r², r³ ..., a mean of n values has the variance of a mean of n
 /// (1-r)/(1+r) independent ones; the same is nearly true of the score of a trend.
 fn effective_points(points: &[Point], slope: f64) -> f64 {
-    let around: Vec<f64> = points.iter().map(|(x, y)| y - slope * x).collect();
-    let mean = around.iter().sum::<f64>() / real(around.len() as u64);
+    let residuals: Vec<f64> = points.iter().map(|(x, y)| y - slope * x).collect();
+    let mean = residuals.iter().sum::<f64>() / real(residuals.len() as u64);
     let off = |value: &f64| value - mean;
-    let all: f64 = around.iter().map(|value| off(value).powi(2)).sum();
-    let neighbours: f64 = around
+    let total: f64 = residuals.iter().map(|value| off(value).powi(2)).sum();
+    let neighbours: f64 = residuals
         .windows(2)
         .map(|two| off(&two[0]) * off(&two[1]))
         .sum();
     // If all points are on the line, up to rounding, no noise is left that could be correlated.
-    let scale: f64 = around.iter().map(|value| value.powi(2)).sum();
-    if all <= 1e-18 * scale {
+    let scale: f64 = residuals.iter().map(|value| value.powi(2)).sum();
+    if total <= 1e-18 * scale {
         return 1.0;
     }
-    let alike = (neighbours / all).clamp(0.0, ALIKE);
+    let alike = (neighbours / total).clamp(0.0, ALIKE);
     (1.0 + alike) / (1.0 - alike)
 }
 

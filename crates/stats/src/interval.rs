@@ -168,8 +168,8 @@ fn lowest_unrefuted(k: f64, n: f64, alpha: f64) -> (f64, f64) {
     if k <= 0.0 {
         return (0.0, 1.0);
     }
-    let best = k / n;
-    if best > 0.5 && is_refuted(k, n, alpha, 0.5) {
+    let estimate = k / n;
+    if estimate > 0.5 && is_refuted(k, n, alpha, 0.5) {
         let passes = n - k; // the same point, in terms of the passes
         let low = if passes > 0.0 {
             (passes / n).ln()
@@ -179,7 +179,7 @@ fn lowest_unrefuted(k: f64, n: f64, alpha: f64) -> (f64, f64) {
         let q = bisect_logarithm(low, -LN_2, |q| !is_refuted(passes, n, alpha, q));
         return (1.0 - q, q);
     }
-    let p = bisect_logarithm(LN_SMALLEST, best.min(0.5).ln(), |p| {
+    let p = bisect_logarithm(LN_SMALLEST, estimate.min(0.5).ln(), |p| {
         is_refuted(k, n, alpha, p)
     });
     (p, 1.0 - p)

@@ -50,29 +50,29 @@ pub fn pool(named: RunCounts, others: &[RunCounts]) -> Pool {
     loop {
         let (failures, trials) = sum_counts(named, others, &counted);
         let level = LEVEL / super::real(counted.len().max(1) as u64);
-        let against_rest = |at: usize| {
-            let (k, n) = others[at];
+        let against_rest = |index: usize| {
+            let (k, n) = others[index];
             fisher(k, n, failures - k, trials - n).greater
         };
-        let tests = counted.iter().map(|at| (*at, against_rest(*at)));
-        let least = tests.min_by(|left, right| left.1.total_cmp(&right.1));
-        match least.filter(|(_, p_value)| *p_value <= level) {
-            Some((at, p_value)) => {
-                counted.retain(|other| *other != at);
-                more_often.push((at, p_value));
+        let tests = counted.iter().map(|index| (*index, against_rest(*index)));
+        let smallest = tests.min_by(|left, right| left.1.total_cmp(&right.1));
+        match smallest.filter(|(_, p_value)| *p_value <= level) {
+            Some((index, p_value)) => {
+                counted.retain(|other_index| *other_index != index);
+                more_often.push((index, p_value));
             }
             None => break,
         }
     }
     let (failures, trials) = sum_counts((0, 0), others, &counted);
     let (k, n) = named;
-    let more = fisher(k, n, failures, trials).greater;
+    let p_value = fisher(k, n, failures, trials).greater;
     let less = fisher(failures, trials, k, n).greater;
     let rate = if less <= LEVEL {
         counted.clear();
         NamedRate::LessOften(less)
-    } else if more <= LEVEL {
-        NamedRate::MoreOften(more)
+    } else if p_value <= LEVEL {
+        NamedRate::MoreOften(p_value)
     } else {
         NamedRate::Alike
     };
@@ -87,8 +87,8 @@ pub fn pool(named: RunCounts, others: &[RunCounts]) -> Pool {
 }
 
 fn sum_counts(named: RunCounts, others: &[RunCounts], counted: &[usize]) -> RunCounts {
-    counted.iter().fold(named, |(k, n), at| {
-        let (failures, trials) = others[*at];
+    counted.iter().fold(named, |(k, n), index| {
+        let (failures, trials) = others[*index];
         (k + failures, n + trials)
     })
 }

@@ -61,7 +61,8 @@ pub struct Detectable {
 /// More than ten million pairs count as ten million.
 pub fn detectable_rates(p: f64, pairs: u64, alpha: f64, power: f64) -> Detectable {
     let pairs = pairs.min(count_up(LARGEST_N));
-    let tells = |other: f64| RatePair::new(p, other).chance_to_tell(pairs, alpha) >= power;
+    let tells =
+        |other_rate: f64| RatePair::new(p, other_rate).chance_to_tell(pairs, alpha) >= power;
     let nearest = |end: f64| {
         if pairs == 0 || end.total_cmp(&p).is_eq() || !tells(end) {
             return None;
@@ -106,10 +107,10 @@ impl RatePair {
         let rarest = self.a.min(self.b).min(1.0 - self.a).min(1.0 - self.b);
         let looking = -LOOKING * (-n * rarest).exp_m1();
         let limit = -alpha.ln() - self.order.sum_at(pairs) - looking;
-        let nothing =
+        let ln_constant =
             2.0 * ln_beta(BEGINNING, BEGINNING) - ln_beta(2.0 * BEGINNING, 2.0 * BEGINNING);
         let side = |k: f64| ln_beta(k + BEGINNING, n - k + BEGINNING);
-        let both = |k: f64| ln_beta(k + 2.0 * BEGINNING, 2.0 * (n + BEGINNING) - k);
+        let ln_both = |k: f64| ln_beta(k + 2.0 * BEGINNING, 2.0 * (n + BEGINNING) - k);
         let (first, second) = (
             CountDistribution::new(pairs, self.a),
             CountDistribution::new(pairs, self.b),
@@ -123,8 +124,8 @@ impl RatePair {
             let k = first.count_at(i);
             let side_k = side(k);
             let tells = |j: usize| {
-                let other = second.count_at(j);
-                side_k + side(other) - both(k + other) - nothing >= limit
+                let other_count = second.count_at(j);
+                side_k + side(other_count) - ln_both(k + other_count) - ln_constant >= limit
             };
             let size = second.weights.len();
             while low < size && second.count_at(low) < k && tells(low) {
@@ -214,8 +215,8 @@ struct OrderEffect {
 
 impl OrderEffect {
     fn new(a: f64, b: f64) -> Self {
-        let (none, two) = ((1.0 - a) * (1.0 - b), a * b);
-        let one = a * (1.0 - b) + b * (1.0 - a);
+        let (neither, two) = ((1.0 - a) * (1.0 - b), a * b);
+        let exactly_one = a * (1.0 - b) + b * (1.0 - a);
         let mut sums = [0.0; HEAD + 1];
         let mut law = vec![1.0]; // of the number of failures so far
         for pair in 0..HEAD {
@@ -226,9 +227,10 @@ impl OrderEffect {
             for (k, weight) in law.iter().enumerate() {
                 let failures = 2.0 * BEGINNING + count(k);
                 let passes = runs - failures;
-                mean += weight * (none * passes.recip().ln_1p() + two * failures.recip().ln_1p());
-                next[k] += weight * none;
-                next[k + 1] += weight * one;
+                mean +=
+                    weight * (neither * passes.recip().ln_1p() + two * failures.recip().ln_1p());
+                next[k] += weight * neither;
+                next[k + 1] += weight * exactly_one;
                 next[k + 2] += weight * two;
             }
             sums[pair + 1] = sums[pair] + mean;

@@ -105,8 +105,8 @@ impl Sample {
         for (runs, failures) in counts.into_values() {
             batches.add_batch(runs, failures);
         }
-        let found = batches.measure_dependence();
-        found.map_or(1.0, |found| found.design_effect.max(1.0))
+        let dependence = batches.measure_dependence();
+        dependence.map_or(1.0, |dependence| dependence.design_effect.max(1.0))
     }
 
     fn failing_batches(&self) -> usize {
@@ -119,14 +119,15 @@ impl Sample {
 
     /// Returns by which factors failures are more frequent than in other runs, per run and per unit of time; `None` if
     /// the others have no failure. Times that were not measured count as equal.
-    pub fn times_as_often(&self, others: &Self) -> Option<(f64, f64)> {
-        let (here, there) = (real(self.failure_count()), real(others.failure_count()));
-        if others.failure_count() == 0 || self.is_empty() {
+    pub fn times_as_often(&self, natural: &Self) -> Option<(f64, f64)> {
+        let (raised_failures, natural_failures) =
+            (real(self.failure_count()), real(natural.failure_count()));
+        if natural.failure_count() == 0 || self.is_empty() {
             return None;
         }
-        let by_runs = here / real(self.len()) / (there / real(others.len()));
-        let by_time = if self.seconds > 0.0 && others.seconds > 0.0 {
-            here / self.seconds / (there / others.seconds)
+        let by_runs = raised_failures / real(self.len()) / (natural_failures / real(natural.len()));
+        let by_time = if self.seconds > 0.0 && natural.seconds > 0.0 {
+            raised_failures / self.seconds / (natural_failures / natural.seconds)
         } else {
             by_runs
         };
@@ -138,18 +139,22 @@ impl Sample {
 fn is_known(natural: &Sample, raised: &Sample, settings: u64) -> bool {
     let level = LEVEL / real(settings * LOOKS.len() as u64);
     LOOKS.into_iter().any(|runs| {
-        let others = runs.max(PILOT);
-        if raised.len() < runs || natural.len() < others {
+        let natural_runs = runs.max(PILOT);
+        if raised.len() < runs || natural.len() < natural_runs {
             return false;
         }
-        let (here, there) = (raised.first_runs(runs), natural.first_runs(others));
-        let (effect, other_effect) = (here.design_effect(), there.design_effect());
-        let parts = |count: u64, effect: f64| real(count) / effect;
+        let (raised_sample, natural_sample) =
+            (raised.first_runs(runs), natural.first_runs(natural_runs));
+        let (effect, other_effect) = (
+            raised_sample.design_effect(),
+            natural_sample.design_effect(),
+        );
+        let effective = |count: u64, effect: f64| real(count) / effect;
         let p_value = fisher(
-            whole(parts(here.failure_count(), effect).floor()),
-            whole(parts(here.len(), effect).ceil()),
-            whole(parts(there.failure_count(), other_effect).ceil()),
-            whole(parts(there.len(), other_effect).floor()),
+            whole(effective(raised_sample.failure_count(), effect).floor()),
+            whole(effective(raised_sample.len(), effect).ceil()),
+            whole(effective(natural_sample.failure_count(), other_effect).ceil()),
+            whole(effective(natural_sample.len(), other_effect).floor()),
         );
         p_value.greater <= level
     })
@@ -160,9 +165,9 @@ pub fn standing_of_setting(natural: &Sample, raised: &Sample, settings: u64) -> 
     if raised.is_empty() {
         return SettingVerdict::Open;
     }
-    let (least, most) = WORTHWHILE_RATES;
-    let wanted = (WORTHWHILE * natural.cautious_rate()).max(least).min(most);
-    if upper_one_sided(raised.failure_count(), raised.len(), DROPPED) <= wanted {
+    let (min, max) = WORTHWHILE_RATES;
+    let wanted_rate = (WORTHWHILE * natural.cautious_rate()).max(min).min(max);
+    if upper_one_sided(raised.failure_count(), raised.len(), DROPPED) <= wanted_rate {
         return SettingVerdict::Dropped;
     }
     let known = is_known(natural, raised, settings);

@@ -182,7 +182,7 @@ impl Ramp {
         debug_assert!(levels.is_sorted() && levels.first().is_some_and(|first| *first > 0));
         debug_assert!(detect > 0.0 && detect < 1.0);
         let count = levels.len();
-        let mut new = Self {
+        let mut ramp = Self {
             levels: levels.iter().map(|level| f64::from(*level)).collect(),
             detect,
             cells: rate_cells(detect),
@@ -190,18 +190,18 @@ impl Ramp {
             usable: vec![true; count],
             masses: Vec::new(),
         };
-        new.rebuild_masses();
-        new
+        ramp.rebuild_masses();
+        ramp
     }
 
     /// Adds one trial.
     pub fn observe_life(&mut self, level: usize, failed: bool) {
-        let before = self.is_rare(level);
+        let was_rare = self.is_rare(level);
         let lives = &mut self.lives[level];
         lives.runs += 1;
         lives.failures += u64::from(failed);
         let rare = self.is_rare(level);
-        if rare != before {
+        if rare != was_rare {
             return self.rebuild_masses();
         }
         let width = self.cells.len();
@@ -292,8 +292,8 @@ impl Ramp {
                 lns.push(if below { f64::NEG_INFINITY } else { ln });
             }
         }
-        let most = lns.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        self.masses = lns.into_iter().map(|ln| (ln - most).exp()).collect();
+        let largest = lns.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        self.masses = lns.into_iter().map(|ln| (ln - largest).exp()).collect();
         let total: f64 = self.masses.iter().sum();
         self.masses.iter_mut().for_each(|mass| *mass /= total);
     }
@@ -307,11 +307,11 @@ impl Ramp {
     /// last testable one.
     fn distinguishable_groups(&self) -> Vec<LevelGroup> {
         let posterior = self.level_posterior();
-        let mut from = 0;
-        let mut group = |to: usize| {
-            let levels = from..=to;
+        let mut start = 0;
+        let mut group = |end: usize| {
+            let levels = start..=end;
             let mass = posterior[levels.clone()].iter().sum();
-            from = to + 1;
+            start = end + 1;
             LevelGroup { levels, mass }
         };
         let mut groups: Vec<LevelGroup> = self.open_levels().map(&mut group).collect();
@@ -322,14 +322,14 @@ impl Ramp {
     /// Returns the likeliest group, and whether it is "never".
     pub fn likeliest_group(&self) -> (LevelGroup, bool) {
         let mut groups = self.distinguishable_groups();
-        let mut best = 0;
+        let mut likeliest = 0;
         for (index, group) in groups.iter().enumerate() {
-            if group.mass > groups[best].mass {
-                best = index;
+            if group.mass > groups[likeliest].mass {
+                likeliest = index;
             }
         }
-        let never = best + 1 == groups.len();
-        (groups.swap_remove(best), never)
+        let never = likeliest + 1 == groups.len();
+        (groups.swap_remove(likeliest), never)
     }
 
     /// Returns the fewest levels that hold a probability, in ascending order.
@@ -337,17 +337,17 @@ impl Ramp {
         let posterior = self.level_posterior();
         let mut order: Vec<usize> = (0..posterior.len()).collect();
         order.sort_by(|a, b| posterior[*b].total_cmp(&posterior[*a]));
-        let mut held = 0.0;
-        let mut kept: Vec<usize> = order
+        let mut mass = 0.0;
+        let mut levels: Vec<usize> = order
             .into_iter()
             .take_while(|level| {
-                let enough = held >= probability;
-                held += posterior[*level];
+                let enough = mass >= probability;
+                mass += posterior[*level];
                 !enough
             })
             .collect();
-        kept.sort_unstable();
-        kept
+        levels.sort_unstable();
+        levels
     }
 
     /// Returns the probability that a trial at a level fails.
@@ -393,39 +393,40 @@ impl Ramp {
         }
         let posterior = self.level_posterior();
         let step = 1.0 / real(CANDIDATES as u64);
-        let (mut kept, mut below, mut from) = (Vec::new(), None, 0);
+        let (mut levels, mut below, mut start) = (Vec::new(), None, 0);
         let mut gained = 0.0;
         for level in open {
-            gained += posterior[from..=level].iter().sum::<f64>();
-            from = level + 1;
+            gained += posterior[start..=level].iter().sum::<f64>();
+            start = level + 1;
             if gained >= step {
                 gained = 0.0;
-                kept.extend(below.filter(|below| kept.last() != Some(below)));
-                kept.push(level);
+                levels.extend(below.filter(|below| levels.last() != Some(below)));
+                levels.push(level);
             } else if self.lives[level].runs > 0 {
-                kept.push(level);
+                levels.push(level);
             }
             below = Some(level);
         }
-        kept
+        levels
     }
 
     /// Returns the level whose trials give the most information, each or as a block.
     pub fn choose_level(&self) -> Option<usize> {
-        let mut best: Option<(f64, usize)> = None;
+        let mut best_level: Option<(f64, usize)> = None;
         for level in self.candidate_levels() {
             let (gains, _) = self.expected_gains(level);
             let mut lives = 1.0;
             for gain in gains {
                 let worth = gain / lives;
                 lives *= 2.0;
-                let better = best.is_none_or(|(most, _)| worth > most * (1.0 + TIE));
-                if gain > NOTHING && better {
-                    best = Some((worth, level));
+                let is_better =
+                    best_level.is_none_or(|(best_worth, _)| worth > best_worth * (1.0 + TIE));
+                if gain > NOTHING && is_better {
+                    best_level = Some((worth, level));
                 }
             }
         }
-        best.map(|(_, level)| level)
+        best_level.map(|(_, level)| level)
     }
 
     /// Returns the minimum number of clean trials that exclude the rate searched for.
@@ -436,8 +437,8 @@ impl Ramp {
     /// Returns the error of the test of the level below this one.
     fn guard_error(&self, level: usize, delta: f64) -> f64 {
         let LevelCounts { failures, runs } = self.lives[level];
-        let least = clopper_pearson(failures, runs, 2.0 * RARE).lo;
-        if least < HARDLY * self.detect {
+        let min = clopper_pearson(failures, runs, 2.0 * RARE).lo;
+        if min < HARDLY * self.detect {
             GUARD * delta
         } else {
             delta
@@ -446,7 +447,7 @@ impl Ramp {
 
     /// Returns the next lower testable level.
     pub fn level_below(&self, level: usize) -> Option<usize> {
-        self.open_levels().rfind(|one| *one < level)
+        self.open_levels().rfind(|other| *other < level)
     }
 
     /// Returns the total number of clean trials of the level below that distinguish it from this one.
@@ -459,15 +460,22 @@ impl Ramp {
 
     /// Returns whether the trials of a level show that it fails more often than the level below.
     pub fn is_apart(&self, level: usize, below: usize, delta: f64) -> bool {
-        let [one, other] = [level, below].map(|level| self.lives[level]);
-        let chance = fisher(one.failures, one.runs, other.failures, other.runs).greater;
+        let [counts, other_counts] = [level, below].map(|level| self.lives[level]);
+        let chance = fisher(
+            counts.failures,
+            counts.runs,
+            other_counts.failures,
+            other_counts.runs,
+        )
+        .greater;
         chance <= APART * delta
     }
 
     /// Returns the level at twice this one or more, which must fail if `above` is set.
     pub fn level_above(&self, level: usize) -> Option<usize> {
         let twice = 2.0 * self.levels[level];
-        self.open_levels().find(|one| self.levels[*one] >= twice)
+        self.open_levels()
+            .find(|other| self.levels[*other] >= twice)
     }
 
     /// Returns the level below the likeliest, with its trials and the trials that it still needs, if only the guard
@@ -479,9 +487,11 @@ impl Ramp {
     }
 
     fn guarded_level(&self, rule: &RampRule) -> Option<usize> {
-        let (group, never) = self.likeliest_group();
-        let sure = !never && group.mass >= 1.0 - rule.delta;
-        self.level_below(*group.levels.end()).filter(|_| sure)
+        let (group, never_fails) = self.likeliest_group();
+        if never_fails || group.mass < 1.0 - rule.delta {
+            return None;
+        }
+        self.level_below(*group.levels.end())
     }
 
     /// Returns the number of trials that are missing according to [`Self::forecast_lives`], if only the guard phase is left.
@@ -497,16 +507,16 @@ impl Ramp {
     pub fn forecast_lives(&self, rule: &RampRule) -> Option<Forecast> {
         let lowest = self.lowest_failing()?;
         let fails_next = |ahead: &Self, level: usize| {
-            let seen = match self.lives[level].runs {
+            let counts = match self.lives[level].runs {
                 0 => self.lives[lowest],
                 _ => self.lives[level],
             };
             let LevelCounts { failures, runs } = ahead.lives[level];
-            level >= lowest && failures * seen.runs < seen.failures * (runs + 1)
+            level >= lowest && failures * counts.runs < counts.failures * (runs + 1)
         };
         let mut ahead = self.clone();
-        let most = self.guard_runs(rule.delta).saturating_mul(2 * PATIENCE);
-        for _ in 0..most {
+        let max = self.guard_runs(rule.delta).saturating_mul(2 * PATIENCE);
+        for _ in 0..max {
             match ahead.next_step(rule) {
                 RampStep::Try(level) => ahead.observe_life(level, fails_next(&ahead, level)),
                 RampStep::From(_) | RampStep::Never => {
@@ -546,23 +556,27 @@ impl Ramp {
             if needed > guard && lives.failures < FAILURES {
                 return RampStep::Try(level);
             }
-            let seen = self.lives[below];
-            let clean_for_long = seen.failures == 0 && seen.runs >= needed;
-            if !self.is_excluded(below, error) || seen.failures == 0 && !clean_for_long {
-                return match seen.runs {
-                    _ if lives.runs * MIXED < seen.runs => RampStep::Try(level),
+            let counts = self.lives[below];
+            let clean_for_long = counts.failures == 0 && counts.runs >= needed;
+            if !self.is_excluded(below, error) || counts.failures == 0 && !clean_for_long {
+                return match counts.runs {
+                    _ if lives.runs * MIXED < counts.runs => RampStep::Try(level),
                     // The level stopped failing, so it cannot be distinguished from the one below.
-                    runs if seen.failures == 0 && runs >= guard.saturating_mul(PATIENCE) => {
+                    runs if counts.failures == 0 && runs >= guard.saturating_mul(PATIENCE) => {
                         RampStep::Stuck
                     }
                     _ => RampStep::Try(below),
                 };
             }
-            if seen.failures > 0 && !self.is_apart(level, below, rule.delta) {
-                let least = if seen.runs < lives.runs { below } else { level };
-                let patient = self.lives[least].runs < guard.saturating_mul(PATIENCE);
+            if counts.failures > 0 && !self.is_apart(level, below, rule.delta) {
+                let lowest_level = if counts.runs < lives.runs {
+                    below
+                } else {
+                    level
+                };
+                let patient = self.lives[lowest_level].runs < guard.saturating_mul(PATIENCE);
                 return if patient {
-                    RampStep::Try(least)
+                    RampStep::Try(lowest_level)
                 } else {
                     RampStep::Stuck
                 };
@@ -571,8 +585,10 @@ impl Ramp {
             // A single failure may come from a rate below the one searched for.
             return RampStep::Try(level);
         }
-        match self.level_above(level).filter(|_| rule.above) {
-            Some(above) if !self.holds_from(above, rule.delta) => RampStep::Try(above),
+        match self.level_above(level) {
+            Some(above) if rule.above && !self.holds_from(above, rule.delta) => {
+                RampStep::Try(above)
+            }
             _ => RampStep::From(level),
         }
     }
@@ -584,11 +600,10 @@ impl Ramp {
             return RampStep::Never;
         }
         let others = || self.open_levels().filter(|level| *level < top);
-        let tried: u64 = others().map(|level| self.lives[level].runs).sum();
-        let least = others().min_by_key(|level| self.lives[*level].runs);
-        match least.filter(|_| tried < self.lives[top].runs) {
-            Some(level) => RampStep::Try(level),
-            None => RampStep::Try(top),
+        let runs_below: u64 = others().map(|level| self.lives[level].runs).sum();
+        match others().min_by_key(|level| self.lives[*level].runs) {
+            Some(level) if runs_below < self.lives[top].runs => RampStep::Try(level),
+            _ => RampStep::Try(top),
         }
     }
 

@@ -75,7 +75,7 @@ pub const TRACED_CALLS: [u64; NAMED_CALLS.len()] = {
 /// Returns the name of a call in [`TRACED_CALLS`].
 pub fn call_name(number: u64) -> Option<&'static str> {
     let mut calls = NAMED_CALLS.iter();
-    calls.find_map(|(known, name)| (*known == number).then_some(*name))
+    calls.find_map(|(call_number, name)| (*call_number == number).then_some(*name))
 }
 
 /// The machine in the data of a filter.

@@ -92,9 +92,9 @@ const OLDER: [(libc::c_long, &str); 0] = [];
 
 /// Returns the name of a system call, `futex` or `syscall 450`.
 pub fn syscall_name(number: i64) -> String {
-    let mut known = COMMON.iter().chain(&OLDER);
-    let found = known.find(|(known, _)| *known == number);
-    found.map_or_else(
+    let mut table = COMMON.iter().chain(&OLDER);
+    let entry = table.find(|(call_number, _)| *call_number == number);
+    entry.map_or_else(
         || format!("syscall {number}"),
         |(_, name)| name.trim_start_matches("SYS_").to_owned(),
     )

@@ -116,11 +116,11 @@ fn lock_group(path: &Path) -> Option<File> {
 /// Kills all processes in a cgroup and below it, and removes the cgroups. Returns the number of
 /// killed processes.
 fn kill_and_remove(group: &Path) -> usize {
-    let until = Instant::now() + KILL_WITHIN;
+    let deadline = Instant::now() + KILL_WITHIN;
     let mut killed = Vec::new();
     loop {
         remove_group(group);
-        if !group.exists() || Instant::now() > until {
+        if !group.exists() || Instant::now() > deadline {
             return killed.len();
         }
         // This file exists only in version 2.
@@ -136,8 +136,8 @@ fn kill_and_remove(group: &Path) -> usize {
 
 /// Removes a cgroup and the cgroups below it, if they are empty.
 fn remove_group(group: &Path) {
-    for below in subgroups(group) {
-        remove_group(&below);
+    for subgroup in subgroups(group) {
+        remove_group(&subgroup);
     }
     let _ = fs::remove_dir(group);
 }
@@ -146,12 +146,17 @@ fn remove_group(group: &Path) {
 /// namespace.
 fn group_members(group: &Path) -> Vec<i32> {
     let list = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-    let own = list
+    let own_pids = list
         .lines()
         .filter_map(|pid| pid.parse().ok())
         .filter(|pid| *pid > 0);
-    let below = subgroups(group);
-    own.chain(below.iter().flat_map(|below| group_members(below)))
+    let subgroups_of_group = subgroups(group);
+    own_pids
+        .chain(
+            subgroups_of_group
+                .iter()
+                .flat_map(|subgroup| group_members(subgroup)),
+        )
         .collect()
 }
 
@@ -239,9 +244,9 @@ fn move_self(group: &Path) -> io::Result<()> {
 
 /// Returns the directory of the present memory cgroup, and its file that counts OOM kills.
 fn present_group() -> Option<(PathBuf, &'static str)> {
-    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own_cgroup = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    for line in own.lines() {
+    for line in own_cgroup.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?);
         if controllers.split(',').any(|name| name == "memory") {
@@ -280,21 +285,21 @@ pub enum CgroupVersion {
 
 /// Returns the version that accounts memory here, or would account it after delegation.
 pub fn memory_version() -> Option<CgroupVersion> {
-    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own_cgroup = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let memory = |options: &str| options.split(',').any(|o| o == "memory");
     if find_mount(&mounts, "cgroup", memory).is_some() {
         return Some(CgroupVersion::One);
     }
-    let two = own.lines().any(|line| line.starts_with("0::"));
+    let two = own_cgroup.lines().any(|line| line.starts_with("0::"));
     (two && find_mount(&mounts, "cgroup2", |_| true).is_some()).then_some(CgroupVersion::Two)
 }
 
 /// Returns the memory limit of this process's cgroup, as the kernel formats it.
 pub fn memory_limit() -> Option<String> {
-    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own_cgroup = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    own.lines().find_map(|line| {
+    own_cgroup.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?);
         let (root, file) = if controllers.split(',').any(|name| name == "memory") {
@@ -317,11 +322,11 @@ pub fn memory_limit() -> Option<String> {
 /// Returns the mount point of a file system of this type with accepted options.
 fn find_mount(mounts: &str, kind: &str, pleases: impl Fn(&str) -> bool) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
-        let (place, rest) = line.split_once(" - ")?;
+        let (mount_fields, rest) = line.split_once(" - ")?;
         let mut rest = rest.split(' ');
         let right = rest.next()? == kind && pleases(rest.nth(1)?);
-        let mut place = place.split(' ');
-        let (root, point) = (place.nth(3)?, place.next()?);
+        let mut fields = mount_fields.split(' ');
+        let (root, point) = (fields.nth(3)?, fields.next()?);
         (right && root == "/").then(|| PathBuf::from(point))
     })
 }

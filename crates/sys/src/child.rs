@@ -62,8 +62,8 @@ pub fn peek_child() -> ChildEvent {
     // SAFETY: an all-zero siginfo is valid, and the kernel fills it.
     let (answer, info) = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
-        let how = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        (libc::waitid(libc::P_ALL, 0, &raw mut info, how), info)
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        (libc::waitid(libc::P_ALL, 0, &raw mut info, options), info)
     };
     // SAFETY: `si_pid` is in every siginfo of waitid; zero if nothing has ended.
     match (answer, unsafe { info.si_pid() }) {

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 /// Size of a page, the unit in which memory is mapped and kept.
 pub const PAGE: u64 = 4096;
 /// Limit of pieces: the header of an ELF file cannot contain a larger number.
-const MOST: usize = 60_000;
+const MAX_PIECES: usize = 60_000;
 
 const HEADER: usize = 64;
 const ENTRY: usize = 56;
@@ -67,7 +67,7 @@ pub struct MemoryPiece {
     /// Index of the mapping that contains the piece.
     pub mapping: usize,
     /// The file contains the bytes.
-    pub kept: bool,
+    pub is_kept: bool,
 }
 
 /// Divides mappings into pieces, so that the wanted ranges are kept up to `most_bytes`.
@@ -75,37 +75,37 @@ pub struct MemoryPiece {
 /// Both lists are ordered by address. Wanted ranges may overlap, and may be unmapped.
 pub fn cut_pieces(
     mappings: &[Mapping],
-    wanted: &[Range<u64>],
+    wanted_ranges: &[Range<u64>],
     most_bytes: u64,
 ) -> Vec<MemoryPiece> {
-    let mut out = Vec::new();
+    let mut pieces = Vec::new();
     let mut room = most_bytes;
-    for (at, mapping) in mappings.iter().enumerate() {
+    for (index, mapping) in mappings.iter().enumerate() {
         let mut begin = mapping.range.start;
         let end = mapping.range.end;
-        let mut push = |range: Range<u64>, kept| {
+        let mut push = |range: Range<u64>, is_kept| {
             if !range.is_empty() {
-                out.push(MemoryPiece {
+                pieces.push(MemoryPiece {
                     range,
-                    mapping: at,
-                    kept,
+                    mapping: index,
+                    is_kept,
                 });
             }
         };
-        for want in wanted {
-            let from = (want.start / PAGE * PAGE).max(begin);
+        for want in wanted_ranges {
+            let start = (want.start / PAGE * PAGE).max(begin);
             let to = want.end.next_multiple_of(PAGE).min(end);
-            if from < to && to - from <= room {
-                room -= to - from;
-                push(begin..from, false);
-                push(from..to, true);
+            if start < to && to - start <= room {
+                room -= to - start;
+                push(begin..start, false);
+                push(start..to, true);
                 begin = to;
             }
         }
         push(begin..end, false);
     }
-    out.truncate(MOST);
-    out
+    pieces.truncate(MAX_PIECES);
+    pieces
 }
 
 /// Returns the headers before the bytes of the pieces, and the file offset of each kept piece.
@@ -114,145 +114,151 @@ pub fn core_head(notes: &CoreNotes<'_>, pieces: &[MemoryPiece]) -> (Vec<u8>, Vec
     let text = note_segment(notes);
     let notes_at = HEADER + count * ENTRY;
     let mut next = ((notes_at + text.len()) as u64).next_multiple_of(PAGE);
-    let mut out = elf_header(notes.machine, count);
-    push_program_header(&mut out, NOTE, 4, notes_at as u64, 0..0, text.len() as u64);
-    let mut places = Vec::with_capacity(pieces.len());
+    let mut head = elf_header(notes.machine, count);
+    push_program_header(&mut head, NOTE, 4, notes_at as u64, 0..0, text.len() as u64);
+    let mut offsets = Vec::with_capacity(pieces.len());
     for piece in pieces {
         let size = piece.range.end - piece.range.start;
-        let kept = if piece.kept { size } else { 0 };
-        let of = &notes.mappings[piece.mapping];
-        let flags = u32::from(of.execute) | u32::from(of.write) << 1 | u32::from(of.read) << 2;
-        push_program_header(&mut out, LOAD, flags, next, piece.range.clone(), kept);
-        places.push(next);
-        next += kept;
+        let kept_size = if piece.is_kept { size } else { 0 };
+        let mapping = &notes.mappings[piece.mapping];
+        let flags = u32::from(mapping.execute)
+            | u32::from(mapping.write) << 1
+            | u32::from(mapping.read) << 2;
+        push_program_header(&mut head, LOAD, flags, next, piece.range.clone(), kept_size);
+        offsets.push(next);
+        next += kept_size;
     }
-    out.extend(text);
-    (out, places)
+    head.extend(text);
+    (head, offsets)
 }
 
 fn elf_header(machine: u16, entries: usize) -> Vec<u8> {
     let entries = u16::try_from(entries).unwrap_or(u16::MAX);
-    let mut out = Vec::with_capacity(64 * 1024);
+    let mut header = Vec::with_capacity(64 * 1024);
     let order = if cfg!(target_endian = "little") { 1 } else { 2 };
-    out.extend([0x7f, b'E', b'L', b'F', 2, order, 1]);
-    out.resize(16, 0);
-    out.extend(4_u16.to_ne_bytes()); // core file
-    out.extend(machine.to_ne_bytes());
-    out.extend(1_u32.to_ne_bytes()); // version
-    out.extend(0_u64.to_ne_bytes()); // no entry point
-    out.extend((HEADER as u64).to_ne_bytes());
-    out.extend(0_u64.to_ne_bytes()); // no sections
-    out.extend(0_u32.to_ne_bytes()); // no flags
+    header.extend([0x7f, b'E', b'L', b'F', 2, order, 1]);
+    header.resize(16, 0);
+    header.extend(4_u16.to_ne_bytes()); // core file
+    header.extend(machine.to_ne_bytes());
+    header.extend(1_u32.to_ne_bytes()); // version
+    header.extend(0_u64.to_ne_bytes()); // no entry point
+    header.extend((HEADER as u64).to_ne_bytes());
+    header.extend(0_u64.to_ne_bytes()); // no sections
+    header.extend(0_u32.to_ne_bytes()); // no flags
     for half in [HEADER, ENTRY].map(|size| u16::try_from(size).unwrap_or(0)) {
-        out.extend(half.to_ne_bytes());
+        header.extend(half.to_ne_bytes());
     }
-    out.extend(entries.to_ne_bytes());
-    out.resize(HEADER, 0);
-    out
+    header.extend(entries.to_ne_bytes());
+    header.resize(HEADER, 0);
+    header
 }
 
 fn push_program_header(
-    out: &mut Vec<u8>,
+    header: &mut Vec<u8>,
     kind: u32,
     flags: u32,
-    place: u64,
+    offset: u64,
     range: Range<u64>,
-    kept: u64,
+    kept_size: u64,
 ) {
     let align = if kind == LOAD { PAGE } else { 4 };
-    out.extend(kind.to_ne_bytes());
-    out.extend(flags.to_ne_bytes());
+    header.extend(kind.to_ne_bytes());
+    header.extend(flags.to_ne_bytes());
     let size = range.end - range.start;
-    for word in [place, range.start, 0, kept, size, align] {
-        out.extend(word.to_ne_bytes());
+    for word in [offset, range.start, 0, kept_size, size, align] {
+        header.extend(word.to_ne_bytes());
     }
 }
 
 fn note_segment(notes: &CoreNotes<'_>) -> Vec<u8> {
-    let mut out = Vec::new();
-    for (at, (tid, registers)) in notes.threads.iter().enumerate() {
+    let mut segment = Vec::new();
+    for (index, (tid, registers)) in notes.threads.iter().enumerate() {
         let signal = notes.signal.map_or(0, |(number, _)| number);
         let status = status_note(notes.process, *tid, signal, registers);
-        push_note(&mut out, PRSTATUS, &status);
+        push_note(&mut segment, PRSTATUS, &status);
         // Readers attribute the notes between two threads to the first thread.
-        if at == 0 {
-            push_note(&mut out, PRPSINFO, &process_note(notes));
-            if let Some((_, said)) = notes.signal {
-                push_note(&mut out, SIGINFO, said);
+        if index == 0 {
+            push_note(&mut segment, PRPSINFO, &process_note(notes));
+            if let Some((_, signal_information)) = notes.signal {
+                push_note(&mut segment, SIGINFO, signal_information);
             }
-            push_note(&mut out, AUXV, notes.auxv);
-            push_note(&mut out, FILE, &files_note(notes.mappings));
+            push_note(&mut segment, AUXV, notes.auxv);
+            push_note(&mut segment, FILE, &files_note(notes.mappings));
         }
     }
-    out
+    segment
 }
 
-fn push_note(out: &mut Vec<u8>, kind: u32, content: &[u8]) {
+fn push_note(segment: &mut Vec<u8>, kind: u32, content: &[u8]) {
     const NAME: &[u8] = b"CORE\0";
     let sizes = [NAME.len(), content.len()].map(|size| u32::try_from(size).unwrap_or(u32::MAX));
     for word in [sizes[0], sizes[1], kind] {
-        out.extend(word.to_ne_bytes());
+        segment.extend(word.to_ne_bytes());
     }
-    for part in [NAME, content] {
-        out.extend(part);
-        out.resize(out.len().next_multiple_of(4), 0);
+    for field in [NAME, content] {
+        segment.extend(field);
+        segment.resize(segment.len().next_multiple_of(4), 0);
     }
 }
 
 /// Returns a `struct elf_prstatus`: the signal, which readers expect in every thread, ids and
 /// registers.
 fn status_note(process: CoreProcess, tid: i32, signal: i32, registers: &[u64]) -> Vec<u8> {
-    let mut out = vec![0; 32];
-    out[..4].copy_from_slice(&signal.to_ne_bytes());
-    out[12..14].copy_from_slice(&i16::try_from(signal).unwrap_or(0).to_ne_bytes());
+    let mut note = vec![0; 32];
+    note[..4].copy_from_slice(&signal.to_ne_bytes());
+    note[12..14].copy_from_slice(&i16::try_from(signal).unwrap_or(0).to_ne_bytes());
     for number in [tid, process.parent, process.group, process.session] {
-        out.extend(number.to_ne_bytes());
+        note.extend(number.to_ne_bytes());
     }
-    out.resize(112, 0); // times
+    note.resize(112, 0); // times
     for word in registers {
-        out.extend(word.to_ne_bytes());
+        note.extend(word.to_ne_bytes());
     }
-    out.extend(0_u64.to_ne_bytes()); // no floating-point registers
-    out
+    note.extend(0_u64.to_ne_bytes()); // no floating-point registers
+    note
 }
 
 /// Returns a `struct elf_prpsinfo`: state, ids and name of the program.
 fn process_note(notes: &CoreNotes<'_>) -> Vec<u8> {
     let process = notes.process;
     let state = u8::try_from(process.state).unwrap_or(b'?');
-    let mut out = vec![0, state, 0, 0];
-    out.resize(24, 0); // flags, user, group
+    let mut note = vec![0, state, 0, 0];
+    note.resize(24, 0); // flags, user, group
     for number in [process.pid, process.parent, process.group, process.session] {
-        out.extend(number.to_ne_bytes());
+        note.extend(number.to_ne_bytes());
     }
-    let spaced = notes.arguments.strip_suffix(b"\0").unwrap_or_default();
-    let spaced = spaced
+    let arguments = notes.arguments.strip_suffix(b"\0").unwrap_or_default();
+    let spaced = arguments
         .iter()
         .map(|byte| if *byte == 0 { b' ' } else { *byte });
-    out.extend(notes.name.iter().take(15));
-    out.resize(56, 0);
-    out.extend(spaced.take(79));
-    out.resize(136, 0);
-    out
+    note.extend(notes.name.iter().take(15));
+    note.resize(56, 0);
+    note.extend(spaced.take(79));
+    note.resize(136, 0);
+    note
 }
 
 /// Returns the list of mapped files: the ranges, then the names.
 fn files_note(mappings: &[Mapping]) -> Vec<u8> {
-    let all = || mappings.iter().filter(|mapping| mapping.is_of_file());
-    let mut out = Vec::new();
-    for word in [all().count() as u64, PAGE] {
-        out.extend(word.to_ne_bytes());
+    let file_mappings = || mappings.iter().filter(|mapping| mapping.is_of_file());
+    let mut note = Vec::new();
+    for word in [file_mappings().count() as u64, PAGE] {
+        note.extend(word.to_ne_bytes());
     }
-    for one in all() {
-        for word in [one.range.start, one.range.end, one.offset / PAGE] {
-            out.extend(word.to_ne_bytes());
+    for mapping in file_mappings() {
+        for word in [
+            mapping.range.start,
+            mapping.range.end,
+            mapping.offset / PAGE,
+        ] {
+            note.extend(word.to_ne_bytes());
         }
     }
-    for one in all() {
-        out.extend(one.name.as_bytes());
-        out.push(0);
+    for mapping in file_mappings() {
+        note.extend(mapping.name.as_bytes());
+        note.push(0);
     }
-    out
+    note
 }
 
 #[cfg(test)]
@@ -272,7 +278,7 @@ mod tests {
     }
 
     fn kept(pieces: &[MemoryPiece]) -> Vec<Range<u64>> {
-        let kept = pieces.iter().filter(|piece| piece.kept);
+        let kept = pieces.iter().filter(|piece| piece.is_kept);
         kept.map(|piece| piece.range.clone()).collect()
     }
 

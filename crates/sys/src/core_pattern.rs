@@ -91,8 +91,8 @@ impl CorePathTemplate {
                     Some('%') => Some('%'),
                     // The kernel drops a single percent sign at the end.
                     None => continue,
-                    Some(what) => {
-                        has_pid |= matches!(what, 'p' | 'P' | 'i' | 'I');
+                    Some(letter) => {
+                        has_pid |= matches!(letter, 'p' | 'P' | 'i' | 'I');
                         None
                     }
                 },
@@ -122,9 +122,9 @@ impl CorePathTemplate {
             return None;
         };
         let folder = folder.join(self.folder.as_deref().unwrap_or(Path::new("")));
-        let core = folder.join(name);
-        core.symlink_metadata().ok()?;
-        let core = core.to_safe();
+        let core_path = folder.join(name);
+        core_path.symlink_metadata().ok()?;
+        let core = core_path.to_safe();
         Some(format!(
             "`{core}` is there already, and would be overwritten; `mv {core} {core}.old`"
         ))
@@ -143,14 +143,14 @@ impl CorePathTemplate {
         let Some(mut name) = name.strip_prefix(first.as_str()) else {
             return false;
         };
-        let Some((last, between)) = rest.split_last() else {
+        let Some((last, middle_parts)) = rest.split_last() else {
             return name.is_empty();
         };
-        for part in between {
-            let Some(at) = name.find(part.as_str()) else {
+        for part in middle_parts {
+            let Some(position) = name.find(part.as_str()) else {
                 return false;
             };
-            name = &name[at + part.len()..];
+            name = &name[position + part.len()..];
         }
         // A helper that compresses cores appends a suffix.
         name.ends_with(last.as_str()) || name.contains(&format!("{last}."))
@@ -188,8 +188,8 @@ pub fn core_obstacle(destination: &CoreDestination, cwd: &Path) -> Option<String
                     folder.to_safe()
                 ));
             }
-            if let Some(why) = template.overwrites_in(folder) {
-                return Some(why);
+            if let Some(reason) = template.overwrites_in(folder) {
+                return Some(reason);
             }
             let writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK);
             writable.is_err().then(|| {

@@ -26,11 +26,11 @@ pub struct Emulator<'a> {
 impl<'a> Emulator<'a> {
     /// Finds the first user-mode emulator in a command; it may follow a wrapper.
     pub fn find_in_command<T: AsRef<OsStr>>(words: &'a [T]) -> Option<Self> {
-        (0..words.len()).find_map(|at| Self::from_word(words, at))
+        (0..words.len()).find_map(|index| Self::from_word(words, index))
     }
 
     fn from_word<T: AsRef<OsStr>>(words: &'a [T], begin: usize) -> Option<Self> {
-        let word = |at: usize| words.get(at).map(AsRef::as_ref);
+        let word = |index: usize| words.get(index).map(AsRef::as_ref);
         let name = Path::new(word(begin)?).file_name()?.to_str()?;
         let arch = name.strip_prefix("qemu-")?;
         let arch = arch.strip_suffix("-static").unwrap_or(arch);
@@ -38,27 +38,27 @@ impl<'a> Emulator<'a> {
         if arch.starts_with("system-") {
             return None;
         }
-        let (mut at, mut model) = (begin + 1, None);
-        while let Some(option) = word(at)?.as_bytes().strip_prefix(b"-") {
-            at += 1;
+        let (mut index, mut model) = (begin + 1, None);
+        while let Some(option) = word(index)?.as_bytes().strip_prefix(b"-") {
+            index += 1;
             // `--cpu` is equivalent to `-cpu`; arguments after `--` are not options.
             let option = option.strip_prefix(b"-").unwrap_or(option);
             if option.is_empty() {
                 break;
             }
-            if WITH_VALUE.iter().any(|known| known.as_bytes() == option) {
+            if WITH_VALUE.iter().any(|flag| flag.as_bytes() == option) {
                 if option == b"cpu" {
-                    model = word(at);
+                    model = word(index);
                 }
-                at += 1;
+                index += 1;
             }
         }
-        word(at)?;
+        word(index)?;
         Some(Self {
             arch,
             model,
             at: begin,
-            program: at,
+            program: index,
         })
     }
 }

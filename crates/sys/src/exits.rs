@@ -40,9 +40,9 @@ pub struct ThreadEvent {
     /// Process id of the parent.
     pub parent: i32,
     /// Time by the clock of [`super::host::monotonic_now`].
-    pub at: Duration,
+    pub time: Duration,
     /// Type of the event.
-    pub what: ThreadEventKind,
+    pub kind: ThreadEventKind,
 }
 
 /// Types of events.
@@ -61,9 +61,9 @@ impl ExitEvents {
         if !host::sees_every_process() || host::kernel_version() < Some(FIRST) {
             return None;
         }
-        let how = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let kind = SocketType::DGRAM;
-        let socket = socket_with(AddressFamily::NETLINK, kind, how, Some(CONNECTOR)).ok()?;
+        let socket = socket_with(AddressFamily::NETLINK, kind, flags, Some(CONNECTOR)).ok()?;
         // A larger buffer than the limit needs root; a smaller one suffices.
         let _ = sockopt::set_socket_recv_buffer_size_force(&socket, ROOM);
         bind(&socket, &SocketAddrNetlink::new(0, PROCESSES)).ok()?;
@@ -99,8 +99,8 @@ impl AsFd for ExitEvents {
 fn subscription_message() -> Vec<u8> {
     const LENGTH: u32 = 8;
     let total = 16 + 20 + LENGTH;
-    let done = 3_u32; // message type; no flags
-    let header = [total, done, 0, 0];
+    let message_type = 3_u32; // message type; no flags
+    let header = [total, message_type, 0, 0];
     let connector = [PROCESSES, 1, 0, 0, LENGTH];
     let input = [LISTEN, NONZERO_EXIT | COREDUMP];
     let words = header.iter().chain(&connector).chain(&input);
@@ -108,15 +108,15 @@ fn subscription_message() -> Vec<u8> {
 }
 
 fn parse_event(message: &[u8]) -> Option<ThreadEvent> {
-    let word = |at: usize| {
-        let bytes = message.get(BEFORE + at * 4..)?.first_chunk()?;
+    let word = |offset: usize| {
+        let bytes = message.get(BEFORE + offset * 4..)?.first_chunk()?;
         Some(i32::from_ne_bytes(*bytes))
     };
     // Type, CPU and time precede the ids.
-    let time = [word(2)?, word(3)?].map(i32::to_ne_bytes);
-    let time = u64::from_ne_bytes(time.as_flattened().try_into().ok()?);
+    let time_bytes = [word(2)?, word(3)?].map(i32::to_ne_bytes);
+    let time = u64::from_ne_bytes(time_bytes.as_flattened().try_into().ok()?);
     let (tid, pid) = (word(4)?, word(5)?);
-    let (what, parent) = match word(0)?.cast_unsigned() {
+    let (kind, parent) = match word(0)?.cast_unsigned() {
         EXIT => (
             ThreadEventKind::Ended(WaitStatus::from_raw(word(6)?)),
             word(9)?,
@@ -128,8 +128,8 @@ fn parse_event(message: &[u8]) -> Option<ThreadEvent> {
         tid,
         pid,
         parent,
-        at: Duration::from_nanos(time),
-        what,
+        time: Duration::from_nanos(time),
+        kind,
     })
 }
 
@@ -147,14 +147,14 @@ mod tests {
         let exit = message(&[EXIT, 0, 9, 9, 12, 11, 0x8b, 17, 6, 5]);
         let seen = parse_event(&exit).unwrap();
         assert_eq!((seen.tid, seen.pid, seen.parent), (12, 11, 5));
-        assert_eq!(seen.at, Duration::from_nanos(9 << 32 | 9));
+        assert_eq!(seen.time, Duration::from_nanos(9 << 32 | 9));
         assert_eq!(
-            seen.what,
+            seen.kind,
             ThreadEventKind::Ended(WaitStatus::Signaled(11, true))
         );
         let crash = message(&[COREDUMP, 0, 9, 9, 12, 11, 6, 5]);
         let seen = parse_event(&crash).unwrap();
-        assert_eq!((seen.parent, seen.what), (5, ThreadEventKind::Crashes));
+        assert_eq!((seen.parent, seen.kind), (5, ThreadEventKind::Crashes));
         let fork = message(&[1, 0, 9, 9, 12, 11, 6, 5]);
         assert_eq!(parse_event(&fork), None);
         assert_eq!(parse_event(&exit[..40]), None);

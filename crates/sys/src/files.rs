@@ -99,23 +99,23 @@ fn open_regular(path: &Path, flags: i32) -> io::Result<File> {
 /// process crashes, like every program that runs the file.
 pub fn map_program(path: &Path) -> io::Result<&'static [u8]> {
     let file = open_regular_file(path)?;
-    let about = file.metadata()?;
+    let metadata = file.metadata()?;
     let state = (
-        about.dev(),
-        about.ino(),
-        about.size(),
-        about.mtime(),
-        about.mtime_nsec(),
+        metadata.dev(),
+        metadata.ino(),
+        metadata.size(),
+        metadata.mtime(),
+        metadata.mtime_nsec(),
     );
-    let mut known = KNOWN
+    let mut cache = KNOWN
         .get_or_init(Mutex::default)
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
-    if let Some(bytes) = known.get(&state) {
+    if let Some(bytes) = cache.get(&state) {
         return Ok(bytes);
     }
-    let bytes = map_file(&file, about.len())?;
-    known.insert(state, bytes);
+    let bytes = map_file(&file, metadata.len())?;
+    cache.insert(state, bytes);
     Ok(bytes)
 }
 

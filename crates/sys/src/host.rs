@@ -110,7 +110,7 @@ pub fn field_of(text: &str, name: &str) -> Option<String> {
 /// Returns the CPU flags as in `/proc/cpuinfo`.
 pub fn processor_flags() -> Option<std::collections::BTreeSet<String>> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
-    let flags = text.lines().find(|line| line.starts_with("flags"))?;
-    let (_, flags) = flags.split_once(':')?;
+    let flags_line = text.lines().find(|line| line.starts_with("flags"))?;
+    let (_, flags) = flags_line.split_once(':')?;
     Some(flags.split_whitespace().map(str::to_owned).collect())
 }

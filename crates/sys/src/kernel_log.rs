@@ -38,8 +38,8 @@ impl KernelLog {
         if !host::sees_every_process() {
             return None;
         }
-        let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut file = File::from(rustix::fs::open("/dev/kmsg", how, Mode::empty()).ok()?);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::open("/dev/kmsg", flags, Mode::empty()).ok()?);
         file.seek(SeekFrom::End(0)).ok()?;
         Some(Self {
             records: file.into(),
@@ -104,8 +104,8 @@ impl ProcessLineReader {
 fn unescape_line(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once("\\x") {
-        bytes.extend(before.as_bytes());
+    while let Some((text_before, after)) = rest.split_once("\\x") {
+        bytes.extend(text_before.as_bytes());
         let byte = after
             .get(..2)
             .and_then(|hex| u8::from_str_radix(hex, 16).ok());
@@ -129,12 +129,13 @@ fn parse_crash(text: &str) -> Option<ProcessLogLine> {
     let line = text.strip_prefix("traps: ").unwrap_or(text);
     // A name may contain brackets and spaces; the text behind it and its maximum length determine
     // where it ends.
-    let (name, pid) = line.match_indices('[').find_map(|(at, _)| {
-        let (pid, after) = line[at + 1..].split_once(']')?;
-        let pid = pid.parse().ok().filter(|pid| *pid > 0)?;
-        let named =
-            0 < at && at <= MOST_NAME && AFTER_NAME.iter().any(|word| after.starts_with(word));
-        named.then(|| (&line[..at], pid))
+    let (name, pid) = line.match_indices('[').find_map(|(position, _)| {
+        let (pid_text, after) = line[position + 1..].split_once(']')?;
+        let pid = pid_text.parse().ok().filter(|pid| *pid > 0)?;
+        let named = 0 < position
+            && position <= MAX_NAME_LENGTH
+            && AFTER_NAME.iter().any(|word| after.starts_with(word));
+        named.then(|| (&line[..position], pid))
     })?;
     Some(ProcessLogLine {
         pid,
@@ -147,7 +148,7 @@ fn parse_crash(text: &str) -> Option<ProcessLogLine> {
 const AFTER_NAME: [&str; 3] = [": ", " trap ", " general protection "];
 
 /// Maximum bytes of a name; each byte that is not UTF-8 was replaced with three.
-const MOST_NAME: usize = 15 * 3;
+const MAX_NAME_LENGTH: usize = 15 * 3;
 
 /// Parses `oom-kill:constraint=…,task=NAME,pid=N,uid=0` and `Out of memory: Killed process N (NAME)
 /// …`.

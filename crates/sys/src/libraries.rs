@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Limit of the list: a longer list is corrupt or a cycle.
-const MOST: usize = 4096;
+const MAX_LIBRARIES: usize = 4096;
 /// Bytes that are kept of a name.
 const NAME: u64 = 256;
 
@@ -24,19 +24,19 @@ const DT_DEBUG: u64 = 21;
 /// Returns the ranges of the list: the dynamic section of the program, the head, the entries, and
 /// their names. The result ends at the first unreadable part.
 pub fn library_ranges(memory: &ProcessMemory, auxv: &[u8]) -> Vec<Range<u64>> {
-    let mut found = Vec::new();
-    let _ = follow_list(memory, auxv, &mut found);
-    found
+    let mut ranges = Vec::new();
+    let _ = follow_list(memory, auxv, &mut ranges);
+    ranges
 }
 
-fn follow_list(memory: &ProcessMemory, auxv: &[u8], found: &mut Vec<Range<u64>>) -> Option<()> {
+fn follow_list(memory: &ProcessMemory, auxv: &[u8], ranges: &mut Vec<Range<u64>>) -> Option<()> {
     let auxv = parse_auxv(auxv);
     let (headers, count) = (*auxv.get(&AT_PHDR)?, *auxv.get(&AT_PHNUM)?);
-    found.push(headers..headers + count * 56);
+    ranges.push(headers..headers + count * 56);
     let mut moved = None;
     let mut dynamic = None;
-    for at in (headers..).step_by(56).take(usize::try_from(count).ok()?) {
-        let [kind, _, address] = memory.read_words(at).ok()?;
+    for header_address in (headers..).step_by(56).take(usize::try_from(count).ok()?) {
+        let [kind, _, address] = memory.read_words(header_address).ok()?;
         match kind & 0xffff_ffff {
             PT_PHDR => moved = Some(headers.wrapping_sub(address)),
             PT_DYNAMIC => dynamic = Some(address),
@@ -45,9 +45,9 @@ fn follow_list(memory: &ProcessMemory, auxv: &[u8], found: &mut Vec<Range<u64>>)
     }
     let dynamic = dynamic?.wrapping_add(moved.unwrap_or(0));
     let mut list = None;
-    for at in (dynamic..).step_by(16).take(MOST) {
-        let [tag, value] = memory.read_words(at).ok()?;
-        found.push(at..at + 16);
+    for address in (dynamic..).step_by(16).take(MAX_LIBRARIES) {
+        let [tag, value] = memory.read_words(address).ok()?;
+        ranges.push(address..address + 16);
         match tag {
             0 => break,
             DT_DEBUG => list = Some(value),
@@ -55,14 +55,14 @@ fn follow_list(memory: &ProcessMemory, auxv: &[u8], found: &mut Vec<Range<u64>>)
         }
     }
     let list = list?;
-    found.push(list..list + 40);
+    ranges.push(list..list + 40);
     let [_version, mut next] = memory.read_words(list).ok()?;
-    for _ in 0..MOST {
+    for _ in 0..MAX_LIBRARIES {
         if next == 0 {
             break;
         }
         let [_address, name, section, following] = memory.read_words(next).ok()?;
-        found.extend([next..next + 64, name..name + NAME, section..section + 16]);
+        ranges.extend([next..next + 64, name..name + NAME, section..section + 16]);
         next = following;
     }
     Some(())

@@ -4,21 +4,21 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Disables core dumps of this process and its future children, which may enable them again.
 pub fn no_core_dumps() {
-    let now = getrlimit(Resource::Core);
+    let limit = getrlimit(Resource::Core);
     // Lowering a soft limit cannot fail.
     let _ = setrlimit(
         Resource::Core,
         Rlimit {
             current: Some(0),
-            maximum: now.maximum,
+            maximum: limit.maximum,
         },
     );
 }
 
 /// Returns the limit that allows a child a core of this size, up to the hard limit.
 pub fn core_dumps(bytes: u64) -> (u32, u64) {
-    let most = getrlimit(Resource::Core).maximum;
-    (libc::RLIMIT_CORE, bytes.min(most.unwrap_or(UNLIMITED)))
+    let limit = getrlimit(Resource::Core).maximum;
+    (libc::RLIMIT_CORE, bytes.min(limit.unwrap_or(UNLIMITED)))
 }
 
 /// Makes the kernel dump only registers and modules of future children, which inherit this setting.
@@ -33,16 +33,18 @@ pub fn open_files() -> u64 {
 }
 
 /// Raises the limit of open files of this process to this number, up to the hard limit.
-pub fn allow_open_files(wanted: u64) {
-    let now = getrlimit(Resource::Nofile);
-    if now.current.is_some_and(|current| current < wanted) {
-        let most = now.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+pub fn allow_open_files(wanted_files: u64) {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < wanted_files) {
+        let max = limit
+            .maximum
+            .map_or(wanted_files, |maximum| maximum.min(wanted_files));
         // Raising a soft limit to the hard limit cannot fail.
         let _ = setrlimit(
             Resource::Nofile,
             Rlimit {
-                current: Some(most),
-                maximum: now.maximum,
+                current: Some(max),
+                maximum: limit.maximum,
             },
         );
     }

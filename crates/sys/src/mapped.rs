@@ -40,13 +40,13 @@ impl MappedWords {
         let rights = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses an unused address; this function's caller has just created the
         // file with this length, and no other process knows it.
-        let place = unsafe {
+        let address = unsafe {
             match file {
                 Some(file) => mmap(null_mut(), length, rights, MapFlags::SHARED, file, 0),
                 None => mmap_anonymous(null_mut(), length, rights, MapFlags::PRIVATE),
             }
         }?;
-        let words = NonNull::new(place.cast()).ok_or(io::ErrorKind::Other)?;
+        let words = NonNull::new(address.cast()).ok_or(io::ErrorKind::Other)?;
         Ok(Self { words, count })
     }
 

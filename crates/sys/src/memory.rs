@@ -53,7 +53,7 @@ fn parse_mapping(line: &[u8]) -> Option<Mapping> {
     let (mode, offset) = (text()?.as_bytes(), hex(text()?)?);
     let (_device, _inode) = (text()?, text()?);
     let name = fields.next().unwrap_or_default().trim_ascii_start();
-    let has = |at: usize, flag: u8| mode.get(at) == Some(&flag);
+    let has = |index: usize, flag: u8| mode.get(index) == Some(&flag);
     Some(Mapping {
         range: hex(start)?..hex(end)?,
         read: has(0, b'r'),
@@ -67,18 +67,18 @@ fn parse_mapping(line: &[u8]) -> Option<Mapping> {
 
 /// Replaces `\012`, which the kernel writes for a line feed in a name.
 fn unescape_name(name: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(name.len());
+    let mut unescaped = Vec::with_capacity(name.len());
     let mut rest = name;
     while let Some((&first, after)) = rest.split_first() {
         if let Some(after) = rest.strip_prefix(b"\\012") {
-            out.push(b'\n');
+            unescaped.push(b'\n');
             rest = after;
         } else {
-            out.push(first);
+            unescaped.push(first);
             rest = after;
         }
     }
-    out
+    unescaped
 }
 
 /// Memory of a process.
@@ -98,9 +98,9 @@ impl ProcessMemory {
     /// Returns `N` 64-bit words in native byte order.
     pub fn read_words<const N: usize>(&self, address: u64) -> io::Result<[u64; N]> {
         let mut words = [0; N];
-        for (word, at) in words.iter_mut().zip((address..).step_by(8)) {
+        for (word, word_address) in words.iter_mut().zip((address..).step_by(8)) {
             let mut bytes = [0; 8];
-            self.read_bytes(at, &mut bytes)?;
+            self.read_bytes(word_address, &mut bytes)?;
             *word = u64::from_ne_bytes(bytes);
         }
         Ok(words)
@@ -109,9 +109,9 @@ impl ProcessMemory {
     /// Returns `N` 32-bit words in native byte order.
     pub fn read_halves<const N: usize>(&self, address: u64) -> io::Result<[u32; N]> {
         let mut words = [0; N];
-        for (word, at) in words.iter_mut().zip((address..).step_by(4)) {
+        for (word, word_address) in words.iter_mut().zip((address..).step_by(4)) {
             let mut bytes = [0; 4];
-            self.read_bytes(at, &mut bytes)?;
+            self.read_bytes(word_address, &mut bytes)?;
             *word = u32::from_ne_bytes(bytes);
         }
         Ok(words)

@@ -65,7 +65,7 @@ fn count_descriptors(pid: i32) -> u64 {
     let folder = format!("/proc/{pid}/fd");
     // Since Linux 6.2 the size of this folder is the number of descriptors.
     match fs::metadata(&folder) {
-        Ok(known) if known.len() > 0 => known.len(),
+        Ok(metadata) if metadata.len() > 0 => metadata.len(),
         _ => fs::read_dir(folder).map_or(0, |entries| entries.count() as u64),
     }
 }
@@ -75,10 +75,10 @@ pub fn child_pids(pid: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
     };
-    let mut found = Vec::new();
+    let mut pids = Vec::new();
     for thread in threads.flatten() {
         match fs::read_to_string(thread.path().join("children")) {
-            Ok(list) => found.extend(
+            Ok(list) => pids.extend(
                 list.split_ascii_whitespace()
                     .filter_map(|pid| pid.parse::<i32>().ok()),
             ),
@@ -87,7 +87,7 @@ pub fn child_pids(pid: i32) -> Vec<i32> {
             Err(_) => return children_by_scan(pid),
         }
     }
-    found
+    pids
 }
 
 /// Returns the children of one thread in the order of their creation.
@@ -114,19 +114,20 @@ fn children_by_scan(parent: i32) -> Vec<i32> {
 
 /// Returns all descendants of a process, parents before their children.
 pub fn descendant_pids(pid: i32) -> Vec<i32> {
-    let mut all = child_pids(pid);
-    let mut at = 0;
-    while at < all.len() {
-        let more = child_pids(all[at]);
+    let mut pids = child_pids(pid);
+    let mut index = 0;
+    while index < pids.len() {
+        let children = child_pids(pids[index]);
         // A process may appear twice if the tree changes during the scan.
-        all.extend(
-            more.into_iter()
-                .filter(|pid| !all.contains(pid))
+        pids.extend(
+            children
+                .into_iter()
+                .filter(|pid| !pids.contains(pid))
                 .collect::<Vec<_>>(),
         );
-        at += 1;
+        index += 1;
     }
-    all
+    pids
 }
 
 fn read_stat(pid: i32) -> Option<procfs::process::Stat> {
@@ -192,9 +193,10 @@ pub fn process_detail(pid: i32) -> Option<ProcessDetails> {
 fn split_arguments(cmdline: &[u8]) -> Vec<std::ffi::OsString> {
     use std::os::unix::ffi::OsStrExt as _;
     let text = cmdline.strip_suffix(b"\0").unwrap_or(cmdline);
-    let split = text.split(|byte| *byte == 0);
-    split
-        .filter(|_| !text.is_empty())
-        .map(|part| std::ffi::OsStr::from_bytes(part).to_owned())
+    if text.is_empty() {
+        return Vec::new();
+    }
+    text.split(|byte| *byte == 0)
+        .map(|argument| std::ffi::OsStr::from_bytes(argument).to_owned())
         .collect()
 }

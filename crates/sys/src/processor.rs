@@ -96,8 +96,9 @@ fn brand_string() -> String {
     if ask(0x8000_0000).eax < BRAND.1 {
         return String::new();
     }
-    let parts = (BRAND.0..=BRAND.1).map(ask);
-    let words = parts.flat_map(|part| [part.eax, part.ebx, part.ecx, part.edx]);
+    let registers = (BRAND.0..=BRAND.1).map(ask);
+    let words =
+        registers.flat_map(|register| [register.eax, register.ebx, register.ecx, register.edx]);
     let bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
     let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(name).trim().to_owned()

@@ -100,13 +100,13 @@ impl ThreadStop {
 
     /// Continues the thread as without tracing.
     pub fn resume_thread(self) {
-        let (what, signal) = match self.delivered_signal() {
+        let (request, signal) = match self.delivered_signal() {
             Some(signal) => (libc::PTRACE_CONT, signal),
             None if self.is_of_process() => (libc::PTRACE_LISTEN, 0),
             None => (libc::PTRACE_CONT, 0),
         };
         // The thread may have been killed meanwhile.
-        let _ = ptrace_request(what, self.tid, 0, signal);
+        let _ = ptrace_request(request, self.tid, 0, signal);
     }
 
     /// Returns the `siginfo_t` of the signal, as in a core.
@@ -190,14 +190,14 @@ impl StoppedThread {
 }
 
 impl StoppedProcess {
-    /// Stops the threads of a process, up to `most`.
+    /// Stops the threads of a process, up to `max`.
     ///
     /// A thread that does not stop in time, because it is stuck in the kernel, is left out. It
     /// stays seized, which is acceptable only for a process that is about to be killed or that is
     /// traced anyway.
     ///
     /// Threads that have stopped before, as at a fault, come first, and are not released.
-    pub fn new(pid: i32, stopped: &[i32], most: usize, until: Instant) -> io::Result<Self> {
+    pub fn new(pid: i32, stopped: &[i32], max: usize, deadline: Instant) -> io::Result<Self> {
         let Some(machine) = MACHINE else {
             return Err(io::ErrorKind::Unsupported.into());
         };
@@ -207,22 +207,22 @@ impl StoppedProcess {
             stop: None,
             followed: true,
         });
-        let mut held = Self {
+        let mut stopped_process = Self {
             threads: stopped_before.collect(),
         };
-        let mut known = stopped.to_vec();
+        let mut known_tids = stopped.to_vec();
         let mut refusal = None;
         loop {
             // A thread that still ran may have started another.
             let fresh: Vec<i32> = threads::thread_ids(pid)
                 .into_iter()
-                .filter(|tid| !known.contains(tid))
-                .take(most.saturating_sub(known.len()))
+                .filter(|tid| !known_tids.contains(tid))
+                .take(max.saturating_sub(known_tids.len()))
                 .collect();
             if fresh.is_empty() {
                 break;
             }
-            known.extend(&fresh);
+            known_tids.extend(&fresh);
             let mut awaited = Vec::new();
             for tid in fresh {
                 match seize_thread(tid) {
@@ -230,24 +230,25 @@ impl StoppedProcess {
                     Err(error) => refusal = Some(error),
                 }
             }
-            held.await_stops(pid, awaited, until);
+            stopped_process.await_stops(pid, awaited, deadline);
         }
-        for thread in &mut held.threads {
+        for thread in &mut stopped_process.threads {
             thread.registers = read_registers(thread.tid, machine.words).unwrap_or_default();
         }
-        held.threads
-            .sort_by_key(|thread| known.iter().position(|tid| *tid == thread.tid));
-        if held
+        stopped_process
+            .threads
+            .sort_by_key(|thread| known_tids.iter().position(|tid| *tid == thread.tid));
+        if stopped_process
             .threads
             .iter()
             .all(|thread| thread.registers.is_empty())
         {
             return Err(refusal.unwrap_or_else(|| io::ErrorKind::TimedOut.into()));
         }
-        Ok(held)
+        Ok(stopped_process)
     }
 
-    fn await_stops(&mut self, pid: i32, mut awaited: Vec<(i32, bool)>, until: Instant) {
+    fn await_stops(&mut self, pid: i32, mut awaited: Vec<(i32, bool)>, deadline: Instant) {
         loop {
             awaited.retain(|(tid, followed)| match stop_of_thread(*tid) {
                 Ok(Some(stop)) => {
@@ -260,10 +261,10 @@ impl StoppedProcess {
                     false
                 }
                 Ok(None) => threads::glance_at(pid, *tid)
-                    .is_some_and(|seen| !matches!(seen.state, 'Z' | 'X')),
+                    .is_some_and(|sample| !matches!(sample.state, 'Z' | 'X')),
                 Err(_) => false,
             });
-            if awaited.is_empty() || Instant::now() >= until {
+            if awaited.is_empty() || Instant::now() >= deadline {
                 return;
             }
             sleep(PAUSE);
@@ -296,10 +297,10 @@ fn seize_thread(tid: i32) -> io::Result<bool> {
     }
 }
 
-fn ptrace_request(what: libc::c_uint, tid: i32, address: usize, data: i32) -> io::Result<()> {
+fn ptrace_request(request: libc::c_uint, tid: i32, address: usize, data: i32) -> io::Result<()> {
     let data = usize::try_from(data).unwrap_or(0);
     // SAFETY: with the requests of this module the kernel does not write to this process's memory.
-    match unsafe { libc::ptrace(what, tid, address, data) } {
+    match unsafe { libc::ptrace(request, tid, address, data) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
@@ -316,15 +317,15 @@ pub fn stop_of_thread(tid: i32) -> io::Result<Option<ThreadStop>> {
 
 /// Waits for the requested events; returns the type and the stop.
 fn wait_for_stop(
-    which: libc::idtype_t,
+    id_type: libc::idtype_t,
     id: libc::id_t,
-    how: i32,
+    options: i32,
 ) -> io::Result<Option<(i32, ThreadStop)>> {
     loop {
         // SAFETY: an all-zero siginfo is valid, and the kernel fills it.
         let (answer, info) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
-            let answer = libc::waitid(which, id, &raw mut info, how | libc::__WALL);
+            let answer = libc::waitid(id_type, id, &raw mut info, options | libc::__WALL);
             (answer, info)
         };
         if answer != 0 {
@@ -343,12 +344,19 @@ fn wait_for_stop(
 /// Returns the general registers of a stopped thread in the order of a core.
 pub(crate) fn read_registers(tid: i32, words: usize) -> Option<Vec<u64>> {
     let mut registers = vec![0_u64; words];
-    let mut piece = libc::iovec {
+    let mut register_vector = libc::iovec {
         iov_base: registers.as_mut_ptr().cast(),
         iov_len: size_of_val(&registers[..]),
     };
-    // SAFETY: the kernel writes at most the length of `piece`, which is a live local buffer.
-    let answer = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, tid, GENERAL, &raw mut piece) };
+    // SAFETY: the kernel writes at most the length of `register_vector`, which is a live local buffer.
+    let answer = unsafe {
+        libc::ptrace(
+            libc::PTRACE_GETREGSET,
+            tid,
+            GENERAL,
+            &raw mut register_vector,
+        )
+    };
     // A 32-bit process has fewer registers.
-    (answer == 0 && piece.iov_len == size_of_val(&registers[..])).then_some(registers)
+    (answer == 0 && register_vector.iov_len == size_of_val(&registers[..])).then_some(registers)
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// Threads whose stacks are kept.
-const MOST_THREADS: usize = 256;
+const MAX_THREADS: usize = 256;
 /// Bytes of a stack that are kept, from its innermost end.
 const STACK: u64 = 256 * 1024;
 /// Bytes below the stack pointer that a function may use by the calling convention.
@@ -20,7 +20,7 @@ const RED_ZONE: u64 = 128;
 /// Limit of a library's variables; larger ones are left out.
 const VARIABLES: u64 = 1 << 20;
 /// Limit of the total bytes of memory.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 /// Bytes that are copied at once.
 const BUFFER: u64 = 64 * 1024;
 
@@ -40,15 +40,15 @@ pub fn write_core(
     pid: i32,
     threads: CoreThreads<'_>,
     file: &Path,
-    until: Instant,
+    deadline: Instant,
 ) -> io::Result<u64> {
     let machine = MACHINE.ok_or(io::ErrorKind::Unsupported)?;
     let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let memory = ProcessMemory::of_process(pid)?;
-    let held = match threads {
-        CoreThreads::All => StoppedProcess::new(pid, &[], MOST_THREADS, until),
-        CoreThreads::Fault(stop) => StoppedProcess::new(pid, &[stop.tid], MOST_THREADS, until),
-        CoreThreads::Stopped(tids) => StoppedProcess::new(pid, tids, tids.len(), until),
+    let stopped_process = match threads {
+        CoreThreads::All => StoppedProcess::new(pid, &[], MAX_THREADS, deadline),
+        CoreThreads::Fault(stop) => StoppedProcess::new(pid, &[stop.tid], MAX_THREADS, deadline),
+        CoreThreads::Stopped(tids) => StoppedProcess::new(pid, tids, tids.len(), deadline),
     }?;
     let fault = match threads {
         CoreThreads::Fault(stop) => Some(stop),
@@ -56,35 +56,38 @@ pub fn write_core(
     };
     let mappings = memory::read_mappings(pid)?;
     let auxv = read("auxv");
-    let stacks = held.threads.iter().filter_map(StoppedThread::stack_pointer);
-    let wanted = wanted_memory(&mappings, stacks, libraries::library_ranges(&memory, &auxv));
-    let pieces = core_file::cut_pieces(&mappings, &wanted, MOST_BYTES);
-    let stopped = held.threads.iter();
+    let stacks = stopped_process
+        .threads
+        .iter()
+        .filter_map(StoppedThread::stack_pointer);
+    let ranges = wanted_memory(&mappings, stacks, libraries::library_ranges(&memory, &auxv));
+    let pieces = core_file::cut_pieces(&mappings, &ranges, MAX_BYTES);
+    let stopped = stopped_process.threads.iter();
     let threads: Vec<_> = stopped
         .filter(|thread| !thread.registers.is_empty())
         .map(|thread| (thread.tid, &thread.registers[..]))
         .collect();
-    let said = fault
+    let signal_information = fault
         .and_then(ThreadStop::signal_information)
         .unwrap_or_default();
     let signal = fault.and_then(ThreadStop::delivered_signal);
-    let (head, places) = core_file::core_head(
+    let (head, offsets) = core_file::core_head(
         &CoreNotes {
             machine: machine.elf,
             process: process_record(pid),
             name: read("comm").trim_ascii_end(),
             arguments: &read("cmdline"),
             threads: &threads,
-            signal: signal.map(|number| (number, &said[..])),
+            signal: signal.map(|number| (number, &signal_information[..])),
             auxv: &auxv,
             mappings: &mappings,
         },
         &pieces,
     );
-    let mut out = File::create(file)?;
-    out.write_all(&head)?;
-    copy_pieces(&memory, &out, &pieces, &places)?;
-    out.metadata().map(|seen| seen.len())
+    let mut output = File::create(file)?;
+    output.write_all(&head)?;
+    copy_pieces(&memory, &output, &pieces, &offsets)?;
+    output.metadata().map(|metadata| metadata.len())
 }
 
 fn process_record(pid: i32) -> CoreProcess {
@@ -113,54 +116,61 @@ fn wanted_memory(
     stacks: impl Iterator<Item = u64>,
     libraries: Vec<Range<u64>>,
 ) -> Vec<Range<u64>> {
-    let mut all = libraries;
-    all.extend(stacks.map(|end| end.saturating_sub(RED_ZONE)..end.saturating_add(STACK)));
+    let mut ranges = libraries;
+    ranges.extend(stacks.map(|end| end.saturating_sub(RED_ZONE)..end.saturating_add(STACK)));
     // A range must end with the mapping of its stack, because the next mapping belongs to something
     // else. After a stack overflow, the range begins below the mapping.
-    for range in &mut all {
-        let mut above = mappings.iter().filter(|one| one.read);
-        let of = above.find(|one| one.range.end > range.start);
-        range.start = of.map_or(range.end, |one| range.start.max(one.range.start));
-        range.end = of.map_or(range.end, |one| range.end.min(one.range.end));
+    for range in &mut ranges {
+        let mut mappings_left = mappings.iter().filter(|mapping| mapping.read);
+        let mapping_of_range = mappings_left.find(|mapping| mapping.range.end > range.start);
+        range.start =
+            mapping_of_range.map_or(range.end, |mapping| range.start.max(mapping.range.start));
+        range.end = mapping_of_range.map_or(range.end, |mapping| range.end.min(mapping.range.end));
     }
-    for (at, mapping) in mappings.iter().enumerate() {
+    for (index, mapping) in mappings.iter().enumerate() {
         let Range { start, end } = mapping.range;
-        let before = at.checked_sub(1).map(|before| &mappings[before]);
+        let previous = index
+            .checked_sub(1)
+            .map(|index_before| &mappings[index_before]);
         let follows = |before: &Mapping| {
             before.range.end == start && before.is_of_file() && before.private && before.write
         };
         let variables = mapping.private && mapping.write && end - start <= VARIABLES;
         if mapping.name == "[vdso]"
             || variables && mapping.is_of_file()
-            || variables && mapping.name.is_empty() && before.is_some_and(follows)
+            || variables && mapping.name.is_empty() && previous.is_some_and(follows)
         {
-            all.push(start..end);
+            ranges.push(start..end);
         } else if mapping.is_of_file() && mapping.private && mapping.read && mapping.offset == 0 {
-            all.push(start..start + PAGE);
+            ranges.push(start..start + PAGE);
         }
     }
-    all.retain(|range| !range.is_empty());
-    all.sort_by_key(|range| range.start);
-    all
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_by_key(|range| range.start);
+    ranges
 }
 
 /// Copies the kept pieces. Unreadable memory becomes a hole.
 fn copy_pieces(
     memory: &ProcessMemory,
-    out: &File,
+    output: &File,
     pieces: &[MemoryPiece],
-    places: &[u64],
+    offsets: &[u64],
 ) -> io::Result<()> {
     let mut buffer = vec![0; usize::try_from(BUFFER).map_err(io::Error::other)?];
-    for (piece, place) in pieces.iter().zip(places).filter(|(piece, _)| piece.kept) {
+    for (piece, offset) in pieces
+        .iter()
+        .zip(offsets)
+        .filter(|(piece, _)| piece.is_kept)
+    {
         let Range { start, end } = piece.range;
         // Without this call the file would be too short if it ends in a hole.
-        out.set_len(place + end - start)?;
-        for from in (start..end).step_by(buffer.len()) {
-            let length = usize::try_from(BUFFER.min(end - from)).map_err(io::Error::other)?;
-            let part = &mut buffer[..length];
-            if memory.read_bytes(from, part).is_ok() {
-                out.write_all_at(part, place + from - start)?;
+        output.set_len(offset + end - start)?;
+        for address in (start..end).step_by(buffer.len()) {
+            let length = usize::try_from(BUFFER.min(end - address)).map_err(io::Error::other)?;
+            let chunk = &mut buffer[..length];
+            if memory.read_bytes(address, chunk).is_ok() {
+                output.write_all_at(chunk, offset + address - start)?;
             }
         }
     }

@@ -12,8 +12,8 @@ const LISTENS: &str = "0A";
 const ACCEPTS: u64 = 0x1_0000;
 
 /// Returns the inodes of the sockets that accept connections to an address.
-pub fn listening_sockets(at: SocketAddr) -> BTreeSet<u64> {
-    let mut found = BTreeSet::new();
+pub fn listening_sockets(address: SocketAddr) -> BTreeSet<u64> {
+    let mut inodes = BTreeSet::new();
     for file in ["/proc/net/tcp", "/proc/net/tcp6"] {
         let Ok(table) = fs::read_to_string(file) else {
             continue; // this file does not exist without IPv6
@@ -26,19 +26,19 @@ pub fn listening_sockets(at: SocketAddr) -> BTreeSet<u64> {
             let Some((ip, port)) = parse_address(local) else {
                 continue;
             };
-            let answers = match (ip, at.ip().to_canonical()) {
+            let answers = match (ip, address.ip().to_canonical()) {
                 // The socket accepts IPv4, too, unless it was restricted, which is rare.
                 (IpAddr::V6(ip), _) if ip.is_unspecified() => true,
                 (IpAddr::V4(ip), IpAddr::V4(_)) if ip.is_unspecified() => true,
                 // Connecting to the unspecified address connects to this machine.
-                (ip, at) => ip.to_canonical() == at || at.is_unspecified(),
+                (ip, listen_ip) => ip.to_canonical() == listen_ip || listen_ip.is_unspecified(),
             };
-            if port == at.port() && answers {
-                found.extend(inode.parse::<u64>());
+            if port == address.port() && answers {
+                inodes.extend(inode.parse::<u64>());
             }
         }
     }
-    found
+    inodes
 }
 
 /// Returns the inodes of the sockets that accept connections to a path.
@@ -59,15 +59,15 @@ pub fn listeners_at_path(path: &Path) -> BTreeSet<u64> {
 
 /// Parses an address of `/proc/net/tcp`, which consists of words in native byte order.
 fn parse_address(text: &str) -> Option<(IpAddr, u16)> {
-    let (ip, port) = text.split_once(':')?;
-    let port = u16::from_str_radix(port, 16).ok()?;
-    let word = |at: usize| u32::from_str_radix(ip.get(at..at + 8)?, 16).ok();
-    let ip = match ip.len() {
+    let (ip_text, port_text) = text.split_once(':')?;
+    let port = u16::from_str_radix(port_text, 16).ok()?;
+    let word = |index: usize| u32::from_str_radix(ip_text.get(index..index + 8)?, 16).ok();
+    let ip = match ip_text.len() {
         8 => IpAddr::V4(Ipv4Addr::from(word(0)?.to_ne_bytes())),
         32 => {
             let mut bytes = [0; 16];
-            for (index, part) in bytes.chunks_mut(4).enumerate() {
-                part.copy_from_slice(&word(index * 8)?.to_ne_bytes());
+            for (index, chunk) in bytes.chunks_mut(4).enumerate() {
+                chunk.copy_from_slice(&word(index * 8)?.to_ne_bytes());
             }
             IpAddr::V6(Ipv6Addr::from(bytes))
         }
@@ -89,10 +89,10 @@ pub fn holder_pids(sockets: &BTreeSet<u64>) -> Vec<i32> {
 
 /// Returns whether a process holds one of these sockets.
 pub fn holds_socket(pid: i32, sockets: &BTreeSet<u64>) -> bool {
-    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
         return false;
     };
-    let mut descriptors = descriptors.flatten();
+    let mut descriptors = entries.flatten();
     descriptors.any(|entry| {
         let target = fs::read_link(entry.path()).unwrap_or_default();
         let inode = target.to_str().and_then(|text| {
@@ -112,20 +112,20 @@ pub fn belongs_to(pid: i32, first: &[i32]) -> bool {
         .filter(|detail| detail.session == detail.identity.pid)
         .map(|detail| detail.session)
         .collect();
-    let mut at = pid;
+    let mut ancestor = pid;
     // Limit the chain of parents, which may contain a cycle if processes change during the scan.
     for _ in 0..100 {
-        if first.contains(&at) {
+        if first.contains(&ancestor) {
             return true;
         }
-        let Some(detail) = process::process_detail(at) else {
+        let Some(detail) = process::process_detail(ancestor) else {
             return false;
         };
         if sessions.contains(&detail.session) {
             return true;
         }
-        at = detail.ppid;
-        if at <= 1 {
+        ancestor = detail.ppid;
+        if ancestor <= 1 {
             break;
         }
     }
@@ -139,8 +139,8 @@ pub fn listen_overflows() -> Option<u64> {
     let mut lines = table.lines();
     while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
         let mut names = names.split_ascii_whitespace();
-        if let Some(at) = names.position(|name| name == "ListenOverflows") {
-            return values.split_ascii_whitespace().nth(at)?.parse().ok();
+        if let Some(column) = names.position(|name| name == "ListenOverflows") {
+            return values.split_ascii_whitespace().nth(column)?.parse().ok();
         }
     }
     None

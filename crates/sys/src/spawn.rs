@@ -211,15 +211,15 @@ impl Spawner {
         // so the child may write to `child`, which outlives it. All signals are blocked, so no
         // signal handler of this process runs in the child.
         let pid = unsafe {
-            let mut all: libc::sigset_t = std::mem::zeroed();
-            let mut before: libc::sigset_t = std::mem::zeroed();
-            libc::sigfillset(&raw mut all);
-            libc::sigprocmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+            let mut all_signals: libc::sigset_t = std::mem::zeroed();
+            let mut old_mask: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&raw mut all_signals);
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const all_signals, &raw mut old_mask);
             libc::sigemptyset(&raw mut child.mask);
             let top = self.stack.as_mut_ptr_range().end;
             let pid = libc::clone(enter_child, top.cast(), flags, (&raw mut child).cast());
             let error = io::Error::last_os_error();
-            libc::sigprocmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const old_mask, ptr::null_mut());
             if pid < 0 {
                 return Err(SpawnError {
                     step: SpawnStep::Clone,
@@ -267,8 +267,8 @@ extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
             }
         }
         if child.oom_first {
-            let file = c"/proc/self/oom_score_adj".as_ptr();
-            let file = libc::open(file, libc::O_WRONLY | libc::O_CLOEXEC);
+            let path = c"/proc/self/oom_score_adj".as_ptr();
+            let file = libc::open(path, libc::O_WRONLY | libc::O_CLOEXEC);
             libc::write(file, c"1000".as_ptr().cast(), 4);
             libc::close(file);
         }

@@ -11,9 +11,9 @@ const OWNER: u32 = 0x3fff_ffff;
 /// Lock word of a plain mutex with waiters.
 const CONTENDED: u32 = 2;
 /// Limit of thread ids in the kernel.
-const MOST_TID: i32 = 1 << 22;
+const MAX_TID: i32 = 1 << 22;
 /// Limit of the threads that use one mutex, including waiters for a condition variable.
-const MOST_USERS: u32 = 1 << 16;
+const MAX_USERS: u32 = 1 << 16;
 /// Limit of the type of a mutex, which is a sum of flags.
 const MUTEX_KINDS: u32 = 1 << 10;
 
@@ -91,12 +91,12 @@ pub fn thread_ids(pid: i32) -> Vec<i32> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
     };
-    let mut all: Vec<i32> = entries
+    let mut tids: Vec<i32> = entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect();
-    all.sort_by_key(|tid| (*tid != pid, *tid));
-    all
+    tids.sort_by_key(|tid| (*tid != pid, *tid));
+    tids
 }
 
 /// Reads a file about a thread. The kernel truncates the thread's name after 15 bytes, which may be
@@ -118,8 +118,8 @@ pub fn glance_at(pid: i32, tid: i32) -> Option<ThreadSample> {
     let mut fields = rest.split(' ');
     let state = fields.next()?.chars().next()?;
     // `schedstat` is more precise than the ticks in `stat`, but not every kernel has it.
-    let schedule = read("schedstat").unwrap_or_default();
-    let mut schedule = schedule.split(' ').map(|field| field.parse().ok());
+    let schedule_text = read("schedstat").unwrap_or_default();
+    let mut schedule = schedule_text.split(' ').map(|field| field.parse().ok());
     let mut next_time = || schedule.next().flatten().map(Duration::from_nanos);
     let (ran, delay) = (next_time(), next_time());
     let cpu = ran.unwrap_or_else(|| cpu_time(fields).unwrap_or_default());
@@ -225,44 +225,48 @@ pub(super) const FUTEX_WAITS: [i32; 3] = [
 
 /// Returns the target of a thread's wait in `futex`.
 fn wait_of_futex(pid: i32, tid: i32, call: SystemCall, threads: &[i32]) -> Option<WaitTarget> {
-    let [at, operation, expected, ..] = call.arguments;
-    let flags = i32::try_from(operation).ok()?;
+    let [address, operation_word, expected, ..] = call.arguments;
+    let flags = i32::try_from(operation_word).ok()?;
     let operation = flags & libc::FUTEX_CMD_MASK;
     if !FUTEX_WAITS.contains(&operation) {
         return None;
     }
     let memory = ProcessMemory::of_process(pid).ok()?;
-    let mut known = threads.to_vec();
+    let mut tids = threads.to_vec();
     // Locks contain the ids that threads have in their container.
     if number_in_container(pid, pid).is_some_and(|number| number != pid) {
-        known = threads
+        tids = threads
             .iter()
             .map(|tid| number_in_container(pid, *tid).unwrap_or(0))
             .collect();
     }
     // An id without a living thread here belongs to another namespace or to an ended thread.
-    let outside = |owner: i32| match known.iter().position(|tid| *tid == owner) {
-        Some(at) => threads[at],
+    let outside = |owner: i32| match tids.iter().position(|tid| *tid == owner) {
+        Some(index) => threads[index],
         None => owner,
     };
-    let head = memory.read_halves::<3>(at).ok()?;
+    let head = memory.read_halves::<3>(address).ok()?;
     let shared = flags & libc::FUTEX_PRIVATE_FLAG == 0;
     if let Some(owner) = mutex_owner(head) {
-        let is_of_another = known.contains(&owner) && outside(owner) != tid;
+        let is_of_another = tids.contains(&owner) && outside(owner) != tid;
         // If the owner is not another living thread of the process, the whole structure must look
         // like a mutex.
-        let is_mutex = || memory.read_halves::<5>(at).is_ok_and(looks_like_mutex);
+        let is_mutex = || memory.read_halves::<5>(address).is_ok_and(looks_like_mutex);
         if is_of_another || is_mutex() {
             let owner = outside(owner);
-            return Some(WaitTarget::Mutex { owner, shared, at });
+            return Some(WaitTarget::Mutex {
+                owner,
+                shared,
+                at: address,
+            });
         }
     }
     if operation == libc::FUTEX_WAIT_BITSET {
         for field in [RWLOCK_PHASE, RWLOCK_WRITERS] {
-            let start = at.wrapping_sub(4 * field as u64);
+            let start = address.wrapping_sub(4 * field as u64);
             let lock = memory.read_halves::<8>(start).ok();
-            let held = lock.and_then(|lock| rwlock_holders(lock, field, expected));
-            if let Some((writer, readers)) = held {
+            let holders = lock.and_then(|lock| rwlock_holders(lock, field, expected));
+            if let Some((writer, readers)) = holders {
                 let writer = writer.map(outside);
                 return Some(WaitTarget::RwLock {
                     writer,
@@ -273,7 +277,7 @@ fn wait_of_futex(pid: i32, tid: i32, call: SystemCall, threads: &[i32]) -> Optio
         }
     }
     let owner = i32::try_from(head[0] & OWNER).ok()?;
-    let living = outside(Some(owner).filter(|owner| known.contains(owner))?);
+    let living = outside(Some(owner).filter(|owner| tids.contains(owner))?);
     // The futex of a join contains only the thread id; a lock also has a bit for waiters.
     if head[0] & !OWNER == 0 {
         (living != tid).then_some(WaitTarget::Join(living))
@@ -281,7 +285,7 @@ fn wait_of_futex(pid: i32, tid: i32, call: SystemCall, threads: &[i32]) -> Optio
         Some(WaitTarget::Mutex {
             owner: living,
             shared,
-            at,
+            at: address,
         })
     }
 }
@@ -303,14 +307,14 @@ pub fn find_by_number(pid: i32, number: i32) -> Option<i32> {
 /// Returns the owner of a plain glibc mutex with waiters: lock word, count, owner.
 fn mutex_owner([word, _, owner]: [u32; 3]) -> Option<i32> {
     let owner = i32::try_from(owner).ok().filter(|owner| *owner > 0)?;
-    (word == CONTENDED && owner <= MOST_TID).then_some(owner)
+    (word == CONTENDED && owner <= MAX_TID).then_some(owner)
 }
 
 /// Returns whether the structure looks like a glibc mutex: the number of users and the type follow
 /// the owner.
 fn looks_like_mutex([word, count, _, users, kind]: [u32; 5]) -> bool {
-    let used = (1..MOST_USERS).contains(&users);
-    word == CONTENDED && count <= 1 && used && kind < MUTEX_KINDS
+    let is_used = (1..MAX_USERS).contains(&users);
+    word == CONTENDED && count <= 1 && is_used && kind < MUTEX_KINDS
 }
 
 /// Words of a glibc read-write lock in which threads wait: for a change of the phase, and for
@@ -329,15 +333,15 @@ fn rwlock_holders(lock: [u32; 8], waits_at: usize, expected: u64) -> Option<(Opt
     const READING: u64 = 2;
     const WRITING: u64 = 3;
     // If processes share the lock, the writer may be a thread of any of them.
-    let [state, _, _, _, none, nor, writer, shared] = lock;
+    let [state, _, _, _, nobody, nor, writer, shared] = lock;
     let readers = state >> 3;
     let (write_phase, locked) = (state & WRITE_PHASE != 0, state & WRITE_LOCKED != 0);
-    if u64::from(lock[waits_at]) != expected || [none, nor, shared] != [0; 3] {
+    if u64::from(lock[waits_at]) != expected || [nobody, nor, shared] != [0; 3] {
         return None;
     }
     let writer = i32::try_from(writer)
         .ok()
-        .filter(|writer| (1..=MOST_TID).contains(writer));
+        .filter(|writer| (1..=MAX_TID).contains(writer));
     match (waits_at, expected) {
         // A writer waits for the last reader.
         (RWLOCK_PHASE, READING) => {
@@ -358,8 +362,11 @@ fn rwlock_holders(lock: [u32; 8], waits_at: usize, expected: u64) -> Option<(Opt
 /// Both then have the same random bytes, which the kernel generates for each executed program.
 pub fn shares_program(pid: i32, parent: i32) -> bool {
     let random = |pid: i32| -> Option<[u64; 2]> {
-        let at = auxiliary_value(pid, AT_RANDOM)?;
-        ProcessMemory::of_process(pid).ok()?.read_words(at).ok()
+        let address = auxiliary_value(pid, AT_RANDOM)?;
+        ProcessMemory::of_process(pid)
+            .ok()?
+            .read_words(address)
+            .ok()
     };
     random(parent).is_some_and(|bytes| random(pid) == Some(bytes))
 }
@@ -367,11 +374,11 @@ pub fn shares_program(pid: i32, parent: i32) -> bool {
 /// In the auxiliary vector: address of the program's random bytes.
 const AT_RANDOM: u64 = 25;
 
-fn auxiliary_value(pid: i32, wanted: u64) -> Option<u64> {
+fn auxiliary_value(pid: i32, key: u64) -> Option<u64> {
     let vector = fs::read(format!("/proc/{pid}/auxv")).ok()?;
     let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
     let mut pairs = vector.chunks_exact(16);
-    pairs.find_map(|pair| (word(&pair[..8]) == wanted).then(|| word(&pair[8..])))
+    pairs.find_map(|pair| (word(&pair[..8]) == key).then(|| word(&pair[8..])))
 }
 
 /// Returns when a thread was started, in clock ticks from boot.

@@ -15,21 +15,21 @@ use std::time::{Duration, Instant};
 /// Interval between checks whether the program has ended.
 const PAUSE: Duration = Duration::from_millis(2);
 /// Longest time that a child stays stopped before its `exec`.
-const STOPPED_AT_MOST: Duration = Duration::from_millis(500);
+const MAX_STOP: Duration = Duration::from_millis(500);
 
-/// Runs a program and returns the beginning of its stdout, up to `most` bytes. Returns an error if
+/// Runs a program and returns the beginning of its stdout, up to `max` bytes. Returns an error if
 /// the program fails, or takes too long and is killed.
 ///
 /// Only this child is reaped; other children remain for the caller.
 pub fn run_program(
     program: &Path,
     arguments: &[&OsStr],
-    until: Instant,
-    most: usize,
+    deadline: Instant,
+    max: usize,
 ) -> io::Result<String> {
     let mut command = Command::new(program);
     command.args(arguments);
-    run_command(command, until, most)
+    run_command(command, deadline, max)
 }
 
 /// Runs a program like [`run_program`], but with an empty environment, so that its output depends only on
@@ -37,15 +37,15 @@ pub fn run_program(
 pub fn run_bare(
     program: &Path,
     arguments: &[&OsStr],
-    until: Instant,
-    most: usize,
+    deadline: Instant,
+    max: usize,
 ) -> io::Result<String> {
     let mut command = Command::new(program);
     command.args(arguments).env_clear();
-    run_command(command, until, most)
+    run_command(command, deadline, max)
 }
 
-fn run_command(mut command: Command, until: Instant, most: usize) -> io::Result<String> {
+fn run_command(mut command: Command, deadline: Instant, max: usize) -> io::Result<String> {
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -54,15 +54,15 @@ fn run_command(mut command: Command, until: Instant, most: usize) -> io::Result<
         .process_group(0);
     dies_with_us(&mut command);
     let mut child = command.spawn()?;
-    let said = read_output(&mut child, until, most);
-    if child.try_wait().map_or(true, |ended| ended.is_none()) {
+    let output = read_output(&mut child, deadline, max);
+    if child.try_wait().map_or(true, |status| status.is_none()) {
         kill_group(&child);
     }
-    let ended = child.wait()?;
-    if ended.success() {
-        said
+    let status = child.wait()?;
+    if status.success() {
+        output
     } else {
-        Err(io::Error::other(format!("it ended with {ended}")))
+        Err(io::Error::other(format!("it ended with {status}")))
     }
 }
 
@@ -92,7 +92,7 @@ pub fn spawn_and_continue(command: &mut Command) -> io::Result<Child> {
     let (started, is_started) = mpsc::channel::<()>();
     thread::scope(|scope| {
         scope.spawn(move || {
-            while is_started.recv_timeout(STOPPED_AT_MOST) == Err(RecvTimeoutError::Timeout) {
+            while is_started.recv_timeout(MAX_STOP) == Err(RecvTimeoutError::Timeout) {
                 continue_before_exec(spawner);
             }
         });
@@ -104,40 +104,40 @@ pub fn spawn_and_continue(command: &mut Command) -> io::Result<Child> {
 
 /// Continues stopped children of a thread of this process that have not yet called `exec`.
 fn continue_before_exec(spawner: i32) {
-    let own = fs::read("/proc/self/cmdline").ok();
+    let own_command = fs::read("/proc/self/cmdline").ok();
     for pid in process::children_of_thread(std::process::id().cast_signed(), spawner) {
         let is_stopped = process::process_state(pid).is_some_and(|(state, _)| state == 'T');
-        if is_stopped && fs::read(format!("/proc/{pid}/cmdline")).ok() == own {
+        if is_stopped && fs::read(format!("/proc/{pid}/cmdline")).ok() == own_command {
             let _ = signals::send_signal(pid, Signal::CONT);
         }
     }
 }
 
-fn read_output(child: &mut Child, until: Instant, most: usize) -> io::Result<String> {
-    let Some(mut out) = child.stdout.take() else {
+fn read_output(child: &mut Child, deadline: Instant, max: usize) -> io::Result<String> {
+    let Some(mut stdout) = child.stdout.take() else {
         return Err(io::ErrorKind::BrokenPipe.into());
     };
-    rustix::io::ioctl_fionbio(&out, true)?;
-    let mut said = Vec::new();
+    rustix::io::ioctl_fionbio(&stdout, true)?;
+    let mut output = Vec::new();
     let mut buffer = [0; 4096];
     loop {
         // Test for the end before the last read, so that no output is missed.
-        let ended = child.try_wait()?.is_some();
+        let has_ended = child.try_wait()?.is_some();
         loop {
-            match out.read(&mut buffer) {
+            match stdout.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(length) => {
-                    let room = most.saturating_sub(said.len());
-                    said.extend_from_slice(&buffer[..length.min(room)]);
+                    let room = max.saturating_sub(output.len());
+                    output.extend_from_slice(&buffer[..length.min(room)]);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
             }
         }
-        if ended {
-            return Ok(String::from_utf8_lossy(&said).into_owned());
+        if has_ended {
+            return Ok(String::from_utf8_lossy(&output).into_owned());
         }
-        if Instant::now() >= until {
+        if Instant::now() >= deadline {
             return Err(io::ErrorKind::TimedOut.into());
         }
         sleep(PAUSE);

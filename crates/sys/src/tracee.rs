@@ -288,7 +288,7 @@ fn read_user(tid: i32, offset: usize) -> io::Result<u64> {
     read_word(libc::PTRACE_PEEKUSER, tid, offset)
 }
 
-fn read_word(what: libc::c_uint, tid: i32, address: usize) -> io::Result<u64> {
+fn read_word(request_code: libc::c_uint, tid: i32, address: usize) -> io::Result<u64> {
     if !IS_SUPPORTED {
         return Err(io::ErrorKind::Unsupported.into());
     }
@@ -296,7 +296,7 @@ fn read_word(what: libc::c_uint, tid: i32, address: usize) -> io::Result<u64> {
     // decides.
     unsafe {
         *libc::__errno_location() = 0;
-        let word = libc::ptrace(what, tid, address, 0_usize);
+        let word = libc::ptrace(request_code, tid, address, 0_usize);
         match *libc::__errno_location() {
             0 => Ok(word.cast_unsigned()),
             errno => Err(io::Error::from_raw_os_error(errno)),
@@ -312,9 +312,9 @@ fn write_user(tid: i32, offset: usize, word: u64) -> io::Result<()> {
     request(libc::PTRACE_POKEUSER, tid, offset, word)
 }
 
-fn request(what: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<()> {
+fn request(request_code: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<()> {
     // SAFETY: with the requests of this module the kernel does not write to this process's memory.
-    match unsafe { libc::ptrace(what, tid, address, data) } {
+    match unsafe { libc::ptrace(request_code, tid, address, data) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }

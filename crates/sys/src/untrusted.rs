@@ -98,8 +98,8 @@ pub fn shell_lines(word: &OsStr) -> SafeText {
 }
 
 fn quote_word(word: &OsStr, show: impl Fn(&str) -> SafeText) -> SafeText {
-    let quoted = word.to_str().and_then(|word| shlex::try_quote(word).ok());
-    if let Some(quoted) = quoted
+    let shell_quoted = word.to_str().and_then(|word| shlex::try_quote(word).ok());
+    if let Some(quoted) = shell_quoted
         && *quoted == *show(&quoted)
     {
         return SafeText(quoted.into_owned());
@@ -133,21 +133,21 @@ fn quote_word(word: &OsStr, show: impl Fn(&str) -> SafeText) -> SafeText {
 /// with the escapes of JSON strings.
 pub fn safe_json(json: &str) -> Cow<'_, str> {
     let mut safe = String::new();
-    let mut kept = 0;
-    for (at, c) in json.char_indices() {
-        let escaped = is_misleading(c) && c != '\n' || c == '#' && is_command(&json[at..]);
+    let mut kept_until = 0;
+    for (position, c) in json.char_indices() {
+        let escaped = is_misleading(c) && c != '\n' || c == '#' && is_command(&json[position..]);
         if escaped {
-            safe.push_str(&json[kept..at]);
+            safe.push_str(&json[kept_until..position]);
             for unit in c.encode_utf16(&mut [0; 2]) {
                 let _ = write!(safe, "\\u{unit:04x}");
             }
-            kept = at + c.len_utf8();
+            kept_until = position + c.len_utf8();
         }
     }
-    if kept == 0 {
+    if kept_until == 0 {
         return Cow::Borrowed(json);
     }
-    safe.push_str(&json[kept..]);
+    safe.push_str(&json[kept_until..]);
     Cow::Owned(safe)
 }
 
@@ -155,8 +155,8 @@ pub fn safe_json(json: &str) -> Cow<'_, str> {
 fn escape_text(text: &str, keep: impl Fn(char, &str) -> bool) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut begins_word = true;
-    for (at, c) in text.char_indices() {
-        let rest = &text[at..];
+    for (position, c) in text.char_indices() {
+        let rest = &text[position..];
         match c {
             '#' if is_command(rest) => safe.push_str("\\x23"),
             ':' if begins_word && is_workflow_command(rest) => safe.push_str("\\x3a"),

@@ -55,13 +55,13 @@ pub fn is_root() -> bool {
 pub fn find_user(name: &str) -> Option<User> {
     let named = CString::new(name).ok().and_then(|name| {
         // SAFETY: the name ends with a NUL byte; `entry` passes valid pointers for the results.
-        user_entry(|entry, room, found| unsafe {
+        user_entry(|entry, room, result| unsafe {
             libc::getpwnam_r(
                 name.as_ptr(),
                 entry,
                 room.as_mut_ptr().cast(),
                 room.len(),
-                found,
+                result,
             )
         })
     });
@@ -71,8 +71,8 @@ pub fn find_user(name: &str) -> Option<User> {
 /// Finds a user by id.
 pub fn of_number(uid: u32) -> Option<User> {
     // SAFETY: `entry` passes valid pointers for the results.
-    user_entry(|entry, room, found| unsafe {
-        libc::getpwuid_r(uid, entry, room.as_mut_ptr().cast(), room.len(), found)
+    user_entry(|entry, room, result| unsafe {
+        libc::getpwuid_r(uid, entry, room.as_mut_ptr().cast(), room.len(), result)
     })
 }
 
@@ -84,10 +84,10 @@ fn group_ids(user: &User) -> Vec<u32> {
     let mut groups = vec![0; ROOM];
     let mut count = libc::c_int::try_from(ROOM).expect("it is small");
     // SAFETY: the name ends with a NUL byte, and there is room for `count` groups.
-    let done =
+    let status =
         unsafe { libc::getgrouplist(name.as_ptr(), user.gid, groups.as_mut_ptr(), &raw mut count) };
     match usize::try_from(count) {
-        Ok(count) if done >= 0 => groups.truncate(count),
+        Ok(count) if status >= 0 => groups.truncate(count),
         _ => groups = vec![user.gid],
     }
     groups
@@ -98,13 +98,13 @@ fn user_entry(
 ) -> Option<User> {
     let mut entry = MaybeUninit::<libc::passwd>::uninit();
     let mut room = vec![0; ROOM];
-    let mut found = ptr::null_mut();
-    let done = ask(entry.as_mut_ptr(), &mut room, &raw mut found);
-    if done != 0 || found.is_null() {
+    let mut result = ptr::null_mut();
+    let status = ask(entry.as_mut_ptr(), &mut room, &raw mut result);
+    if status != 0 || result.is_null() {
         return None;
     }
-    // SAFETY: the call succeeded, so `found` points to `entry`, which is filled in.
-    let entry = unsafe { &*found };
+    // SAFETY: the call succeeded, so `result` points to `entry`, which is filled in.
+    let entry = unsafe { &*result };
     // SAFETY: the strings end with NUL bytes; they are in `room`, which is live.
     let text = |text: *const libc::c_char| unsafe { CStr::from_ptr(text) }.to_bytes().to_vec();
     Some(User {

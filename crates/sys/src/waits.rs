@@ -25,16 +25,16 @@ pub struct WaitingThread {
 /// that can continue by itself, because of input, or when a time is over.
 pub fn waiting_descendants(pid: i32) -> Result<Vec<WaitingThread>, (i32, i32)> {
     let mut pids = process::child_pids(pid);
-    let mut all = Vec::new();
-    let mut at = 0;
-    while let Some(pid) = pids.get(at).copied() {
-        all.extend(waiting_threads(pid)?);
+    let mut threads = Vec::new();
+    let mut index = 0;
+    while let Some(pid) = pids.get(index).copied() {
+        threads.extend(waiting_threads(pid)?);
         let children = process::child_pids(pid).into_iter();
-        let new: Vec<i32> = children.filter(|child| !pids.contains(child)).collect();
-        pids.extend(new);
-        at += 1;
+        let new_pids: Vec<i32> = children.filter(|child| !pids.contains(child)).collect();
+        pids.extend(new_pids);
+        index += 1;
     }
-    Ok(all)
+    Ok(threads)
 }
 
 /// Returns whether a thread of a process exists and can continue by itself.
@@ -45,14 +45,14 @@ pub fn can_continue((pid, tid): (i32, i32)) -> bool {
 
 fn waiting_threads(pid: i32) -> Result<Vec<WaitingThread>, (i32, i32)> {
     let tids = threads::thread_ids(pid);
-    let all: Vec<WaitingThread> = tids
+    let threads: Vec<WaitingThread> = tids
         .iter()
         .map(|tid| waiting_thread(pid, *tid, &tids).ok_or((pid, *tid)))
         .collect::<Result<_, _>>()?;
-    if all.is_empty() || has_timer(pid) {
+    if threads.is_empty() || has_timer(pid) {
         return Err((pid, pid));
     }
-    Ok(all)
+    Ok(threads)
 }
 
 fn waiting_thread(pid: i32, tid: i32, siblings: &[i32]) -> Option<WaitingThread> {

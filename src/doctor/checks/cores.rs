@@ -39,10 +39,10 @@ pub(super) fn check_crash(machine: &MachineFacts) -> CheckResult {
             ),
             format!("move it away: mv {0} {0}.kept", file.to_safe()),
         ),
-        CaptureProof::NoCrash(why) => failed_check(
+        CaptureProof::NoCrash(reason) => failed_check(
             CheckState::Bad,
             name,
-            format!("no test crash could be made: {why}"),
+            format!("no test crash could be made: {reason}"),
             "set TMPDIR to a writable directory: export TMPDIR=$HOME",
         ),
     }
@@ -170,9 +170,9 @@ pub(super) fn core_suid(machine: &MachineFacts) -> CheckResult {
     let name = "core-suid";
     match machine.suid_dumpable.as_deref() {
         Some("0") => passed_check(name, "setuid programs leave no core (the usual setting)"),
-        Some(other) => passed_check(
+        Some(other_value) => passed_check(
             name,
-            format!("setuid programs leave cores, too (fs.suid_dumpable is {other})"),
+            format!("setuid programs leave cores, too (fs.suid_dumpable is {other_value})"),
         ),
         None => passed_check(name, "cannot read whether setuid programs leave cores"),
     }
@@ -187,23 +187,24 @@ pub(super) fn shared_memory(machine: &MachineFacts) -> CheckResult {
     )
 }
 
-fn check_space(name: &'static str, place: &str, free: Option<u64>, fix: &str) -> CheckResult {
+fn check_space(name: &'static str, location: &str, free: Option<u64>, fix: &str) -> CheckResult {
     let Some(free) = free else {
         return failed_check(
             CheckState::Better,
             name,
-            format!("cannot read the free space {place}"),
+            format!("cannot read the free space {location}"),
             fix,
         );
     };
     #[expect(clippy::cast_precision_loss, reason = "for the eye")]
-    let seen = format!(
-        "{:.1} GiB are free {place}",
+    let free_text = format!(
+        "{:.1} GiB are free {location}",
         free as f64 / f64::from(1 << 30)
     );
     if free < 2 * LARGE_CORE {
-        let seen = format!("{seen}; recommended: twice the memory of the largest program");
-        return failed_check(CheckState::Better, name, seen, fix);
+        let space_text =
+            format!("{free_text}; recommended: twice the memory of the largest program");
+        return failed_check(CheckState::Better, name, space_text, fix);
     }
-    passed_check(name, seen)
+    passed_check(name, free_text)
 }

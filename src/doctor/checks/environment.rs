@@ -13,7 +13,7 @@ pub(super) fn memory_group(machine: &MachineFacts) -> CheckResult {
             "trials run in memory control groups: OOM kills are certain",
         );
     }
-    let why = match machine.cgroup {
+    let reason = match machine.cgroup {
         Some(CgroupVersion::Two) => {
             "the memory controller of control groups is not delegated to this user"
         }
@@ -23,7 +23,7 @@ pub(super) fn memory_group(machine: &MachineFacts) -> CheckResult {
     failed_check(
         CheckState::Better,
         name,
-        format!("{why}: OOM kills are only probable"),
+        format!("{reason}: OOM kills are only probable"),
         match machine.cgroup {
             Some(CgroupVersion::One) => "run provoke as root",
             _ => "systemd-run --user --scope -p Delegate=yes provoke ...",
@@ -101,11 +101,11 @@ pub(super) fn check_variables(machine: &MachineFacts) -> CheckResult {
             "no environment variable is set that changes how programs run",
         );
     }
-    let known: Vec<String> = machine
+    let influences: Vec<String> = machine
         .influences
         .iter()
         .clone()
-        .map(|(name, what)| format!("{name} is set ({what})"))
+        .map(|(name, effect)| format!("{name} is set ({effect})"))
         .collect();
     let names: Vec<&str> = machine
         .influences
@@ -117,7 +117,7 @@ pub(super) fn check_variables(machine: &MachineFacts) -> CheckResult {
         name,
         format!(
             "{}: failure rates apply to this setting only",
-            known.join(", ")
+            influences.join(", ")
         ),
         format!("unset {}", names.join(" ")),
     )

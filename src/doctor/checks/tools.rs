@@ -70,8 +70,8 @@ pub(super) fn check_holds(machine: &MachineFacts) -> CheckResult {
 }
 
 fn check_tool(machine: &MachineFacts, name: &'static str, fix: &str) -> CheckResult {
-    let adds = TOOLS.iter().find(|(known, _)| *known == name);
-    let adds = adds.map_or("", |(_, adds)| adds);
+    let tool_row = TOOLS.iter().find(|(tool_name, _)| *tool_name == name);
+    let adds = tool_row.map_or("", |(_, adds)| adds);
     if machine.tools.contains(&name) {
         return passed_check(name, format!("installed: {adds}"));
     }

@@ -21,14 +21,14 @@ impl ExecutorContext {
         id: VariantId,
         halt: &mut watch::Receiver<StopUrgency>,
     ) -> PreparationResult {
-        let made = match self.make_folder(id, halt).await {
+        let preparation = match self.make_folder(id, halt).await {
             PreparationResult::Ready { build } => match self.set_up(steward, id, halt).await {
                 Ok(()) => PreparationResult::Ready { build },
-                Err(why) => PreparationResult::Failed(why),
+                Err(reason) => PreparationResult::Failed(reason),
             },
             other => other,
         };
-        match made {
+        match preparation {
             PreparationResult::Failed(_) | PreparationResult::Broken(_)
                 if *halt.borrow() != StopUrgency::No =>
             {
@@ -49,10 +49,10 @@ impl ExecutorContext {
         };
         let artifacts = make.clone();
         let flag = Arc::new(AtomicBool::new(*halt.borrow() != StopUrgency::No));
-        let told = Arc::clone(&flag);
-        let mut begun = pin!(
-            self.spawn_blocking(move |shared| shared.maker.begin_folder(&variant, &make, &told))
-        );
+        let flag_copy = Arc::clone(&flag);
+        let mut begun = pin!(self.spawn_blocking(move |shared| {
+            shared.maker.begin_folder(&variant, &make, &flag_copy)
+        }));
         let begun = loop {
             tokio::select! {
                 begun = &mut begun => break begun,
@@ -64,32 +64,32 @@ impl ExecutorContext {
         let reserved = match begun.map(|begun| begun.map_err(|error| error.in_words())) {
             Ok(Ok(FolderStage::Made(reserved))) => reserved,
             Ok(Ok(FolderStage::Begun(reserved))) => {
-                if let Err(why) = self.run_make_script(id, &reserved, halt).await {
+                if let Err(reason) = self.run_make_script(id, &reserved, halt).await {
                     self.maker.give_up_folder(&reserved);
-                    return PreparationResult::Failed(format!("the build failed: {why}"));
+                    return PreparationResult::Failed(format!("the build failed: {reason}"));
                 }
                 reserved
             }
             Ok(Ok(FolderStage::Halted)) => return PreparationResult::Halted,
-            Ok(Err(why)) | Err(why) => return PreparationResult::Broken(why),
+            Ok(Err(reason)) | Err(reason) => return PreparationResult::Broken(reason),
         };
-        let build = self
+        let build_result = self
             .spawn_blocking(move |_| prepare::fingerprint_artifacts(&artifacts))
             .await;
-        let build = match build {
+        let build = match build_result {
             Ok(Ok(build)) => build,
             Ok(Err(error)) => {
                 self.maker.give_up_folder(&reserved);
                 return PreparationResult::Failed(error.in_words());
             }
-            Err(why) => return PreparationResult::Broken(why),
+            Err(reason) => return PreparationResult::Broken(reason),
         };
         let finished = self
             .spawn_blocking(move |shared| shared.maker.finish_folder(id, reserved))
             .await;
-        match finished.map(|done| done.map_err(|error| error.in_words())) {
+        match finished.map(|result| result.map_err(|error| error.in_words())) {
             Ok(Ok(())) => PreparationResult::Ready { build },
-            Ok(Err(why)) | Err(why) => PreparationResult::Broken(why),
+            Ok(Err(reason)) | Err(reason) => PreparationResult::Broken(reason),
         }
     }
 
@@ -112,9 +112,9 @@ impl ExecutorContext {
             command,
             cwd: hooks.cwd.clone(),
         };
-        let done = self.run_steward_hook(steward, &hook, halt).await;
-        if let Some(seen) = done.map_err(|error| error.to_string())? {
-            return Err(format!("`setup` failed: {}", in_a_line(&seen)));
+        let result = self.run_steward_hook(steward, &hook, halt).await;
+        if let Some(hook) = result.map_err(|error| error.to_string())? {
+            return Err(format!("`setup` failed: {}", in_a_line(&hook)));
         }
         self.set_up.lock().expect("no panic").insert(id);
         Ok(())
@@ -147,7 +147,7 @@ impl ExecutorContext {
         let mut slot = self.free_maker().await;
         let (stop, mut stopped) = watch::channel(StopUrgency::No);
         let mut late = false;
-        let done = {
+        let result = {
             let mut hooked = pin!(self.run_hook(&mut slot, &hook, &mut stopped));
             let mut limit = pin!(tokio::time::sleep(self.patience));
             loop {
@@ -164,15 +164,15 @@ impl ExecutorContext {
                 }
             }
         };
-        match done {
+        match result {
             _ if late => Err(format!("it took more than {} s", self.patience.as_secs())),
             Ok(None) => Ok(()),
-            Ok(Some(seen)) => {
+            Ok(Some(hook)) => {
                 // The error contains the last line, even if the log cannot be written.
-                let _ = fs::write(reserved.log_path(), &seen.output);
+                let _ = fs::write(reserved.log_path(), &hook.output);
                 Err(format!(
                     "{} (full log: {})",
-                    in_a_line(&seen),
+                    in_a_line(&hook),
                     reserved.log_path().to_safe()
                 ))
             }
@@ -191,8 +191,8 @@ impl ExecutorContext {
 }
 
 /// Describes how a command failed, with the last line of its output.
-fn in_a_line(seen: &FailedHook) -> String {
-    let last = seen.output.trim().lines().last();
+fn in_a_line(hook: &FailedHook) -> String {
+    let last = hook.output.trim().lines().last();
     let last = last.map_or(String::new(), |last| format!(": {last}"));
-    format!("{}{last}", seen.ending)
+    format!("{}{last}", hook.ending)
 }

@@ -74,7 +74,9 @@ fn is_committed(name: &Text, line: &CommitHistory, folder: &Path) -> bool {
         let contains = |commit: &Commit| prepare::has_file(&line.root, &commit.name, file);
         ends.into_iter().flatten().any(contains)
     };
-    let is_plain = !name.components().any(|part| part.as_os_str() == "..")
+    let is_plain = !name
+        .components()
+        .any(|component| component.as_os_str() == "..")
         && !name.to_string_lossy().contains('{');
     match path.strip_prefix(&line.root) {
         Ok(file) if is_plain => is_known(file),

@@ -38,7 +38,7 @@ pub(super) fn find_searched(
     ]
     .into_iter()
     .find(|(_, files, _)| !files.is_empty());
-    let found = match (scenario.outline.ask, pieces) {
+    let sources = match (scenario.outline.ask, pieces) {
         (Some(QuestionSettings::Bisect), _) => in_order(scenario, base, &folder, observer)?,
         (Some(QuestionSettings::Reduce), Some((field, files, grain))) => {
             Some(of_sources(field, files, grain, base, &folder)?)
@@ -50,9 +50,12 @@ pub(super) fn find_searched(
                 &scenario.items.to,
             ) {
                 (Some(files), ..) => Some(of_files(&base.join(files), &folder)?),
-                (None, Some(from), Some(to)) => {
-                    Some(of_differences(scenario, [from, to], base, &folder)?)
-                }
+                (None, Some(old_folder), Some(new_folder)) => Some(of_differences(
+                    scenario,
+                    [old_folder, new_folder],
+                    base,
+                    &folder,
+                )?),
                 (None, Some(_), None) | (None, None, Some(_)) => {
                     return Err(PlanError::of_field(
                         "from",
@@ -65,7 +68,7 @@ pub(super) fn find_searched(
         }
         _ => None,
     };
-    Ok(found)
+    Ok(sources)
 }
 
 /// Returns the candidates of an ordered list, with known counts.
@@ -124,12 +127,12 @@ fn in_order(
             return Ok(None);
         }
     };
-    let places: BTreeMap<String, usize> = searched
+    let indices: BTreeMap<String, usize> = searched
         .choices
         .as_candidates()
         .iter()
         .enumerate()
-        .map(|(index, place)| (place.name.clone(), index))
+        .map(|(index, candidate)| (candidate.name.clone(), index))
         .collect();
     match scenario.bisect.prior.as_deref() {
         None => {}
@@ -147,10 +150,10 @@ fn in_order(
         Some(run) if !history.is_empty() && !base.join(run).is_file() => {
             searched.weights = stacks::stack_weights(run, &history, observer)?;
         }
-        Some(file) => searched.weights = read_weights(&base.join(file), &places, observer)?,
+        Some(file) => searched.weights = read_weights(&base.join(file), &indices, observer)?,
     }
     if let Some(log) = &scenario.bisect.log {
-        searched.known = read_log(&base.join(log), &places, observer)?;
+        searched.known = read_log(&base.join(log), &indices, observer)?;
     }
     Ok(Some(searched))
 }
@@ -158,10 +161,18 @@ fn in_order(
 /// Converts an error of a preparation to a refusal of the scenario.
 fn into_refusal(unready: PreparationError) -> PlanError {
     match unready {
-        PreparationError::Refused { what, at, hint } => PlanError { what, at, hint },
+        PreparationError::Refused {
+            what: message,
+            at,
+            hint,
+        } => PlanError {
+            message,
+            position: at,
+            hint,
+        },
         io @ PreparationError::Io { .. } => PlanError {
-            what: io.to_string(),
-            at: Vec::new(),
+            message: io.to_string(),
+            position: Vec::new(),
             hint: io.hint().unwrap_or_default().to_owned(),
         },
     }
@@ -170,7 +181,9 @@ fn into_refusal(unready: PreparationError) -> PlanError {
 /// Returns whether a directory is in a git repository.
 fn in_repository(folder: &Path) -> bool {
     let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    folder.ancestors().any(|above| above.join(".git").exists())
+    folder
+        .ancestors()
+        .any(|folder| folder.join(".git").exists())
 }
 
 /// Returns the commits of a history, as candidates and with their changes.
@@ -191,7 +204,7 @@ fn commits_of_line(
     if line.has_submodules {
         note("submodules are not checked out; use --build 'git submodule update --init'");
     }
-    let places = line.commits.iter().cloned().map(Into::into).collect();
+    let candidates = line.commits.iter().cloned().map(Into::into).collect();
     let cwd = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let make = prepare::work_tree(
         &line.root,
@@ -203,7 +216,7 @@ fn commits_of_line(
         make: Some(make),
         repository: Some(line.root.as_path().into()),
         moved: Some((line.root, "{made}".to_owned())),
-        ..SearchSources::from(VariantChoices::Places(places))
+        ..SearchSources::from(VariantChoices::Places(candidates))
     };
     (searched, line.commits)
 }

@@ -19,8 +19,9 @@ const MAKERS: u32 = 2;
 
 /// Converts an error of a package tool to a refusal of the scenario.
 fn refusal_of_fault(field: &str, fault: &PackageError) -> PlanError {
-    let why = std::error::Error::source(fault).map_or(String::new(), |why| format!(": {why}"));
-    PlanError::of_field(field, format!("{fault}{why}"), fault.hint())
+    let cause =
+        std::error::Error::source(fault).map_or(String::new(), |cause| format!(": {cause}"));
+    PlanError::of_field(field, format!("{fault}{cause}"), fault.hint())
 }
 
 /// Returns the versions of a package.
@@ -37,7 +38,7 @@ pub(super) fn package_versions(
         path(&scenario.bisect.requirements),
         path(&scenario.bisect.constraints),
     );
-    let wanted = VersionQuery {
+    let query = VersionQuery {
         manager,
         spec,
         folder,
@@ -47,43 +48,49 @@ pub(super) fn package_versions(
         python: scenario.search.python.as_deref(),
         build: scenario.bisect.build.as_deref(),
     };
-    let found =
-        packages::find_versions(&wanted).map_err(|fault| refusal_of_fault(field, &fault))?;
-    for note in found.notes {
+    let versions =
+        packages::find_versions(&query).map_err(|fault| refusal_of_fault(field, &fault))?;
+    for note in versions.notes {
         observer.on_message(ExperimentMessage::Note(note));
     }
-    let place = |name: String| Candidate { name, about: None };
-    let places = found.versions.into_iter().map(place).collect();
+    let candidate_of = |name: String| Candidate { name, about: None };
+    let candidates = versions.versions.into_iter().map(candidate_of).collect();
     Ok(in_environments(
-        found.recipe,
-        VariantChoices::Places(places),
+        versions.recipe,
+        VariantChoices::Places(candidates),
         folder,
     ))
 }
 
 /// Returns the tags of an image; every trial runs in its own container.
 pub(super) fn image_tags(scenario: &Scenario) -> Result<SearchSources, PlanError> {
-    let said = scenario.program.image.as_deref().unwrap_or_default();
-    let Some((image, tags)) = said.rsplit_once(':').filter(|(image, _)| !image.is_empty()) else {
+    let image_template = scenario.program.image.as_deref().unwrap_or_default();
+    let Some((image, tags)) = image_template
+        .rsplit_once(':')
+        .filter(|(image, _)| !image.is_empty())
+    else {
         let hint = "write IMAGE:TAG,TAG,TAG, such as app:1.0,1.1,1.2";
         return Err(PlanError::of_field(
             "image",
-            format!("`{said}` has no tags"),
+            format!("`{image_template}` has no tags"),
             hint,
         ));
     };
     let engine = engine::find_engine(scenario.program.engine.as_deref())
         .map_err(EngineError::into_refusal)?;
     // Images that `setup` creates need not exist yet.
-    for tag in tags.split(',').filter(|_| scenario.program.setup.is_none()) {
-        engine::has_image(engine, &format!("{image}:{tag}")).map_err(EngineError::into_refusal)?;
+    if scenario.program.setup.is_none() {
+        for tag in tags.split(',') {
+            engine::has_image(engine, &format!("{image}:{tag}"))
+                .map_err(EngineError::into_refusal)?;
+        }
     }
-    let place = |tag: &str| Candidate {
+    let candidate_of = |tag: &str| Candidate {
         name: tag.to_owned(),
         about: None,
     };
-    let places = tags.split(',').map(place).collect();
-    Ok(VariantChoices::Places(places).into())
+    let candidates = tags.split(',').map(candidate_of).collect();
+    Ok(VariantChoices::Places(candidates).into())
 }
 
 /// Gives each variant its own environment.
@@ -102,7 +109,7 @@ fn in_environments(
             artifacts: Vec::new(),
             shared: recipe.shared,
         }),
-        moved: recipe.cwd.map(|to| (cwd, format!("{{made}}/{to}"))),
+        moved: recipe.cwd.map(|folder| (cwd, format!("{{made}}/{folder}"))),
         path: recipe.path,
         env: recipe.env,
         makers: Some(MAKERS),
@@ -118,36 +125,39 @@ pub(super) fn of_differences(
     folder: &Path,
 ) -> Result<SearchSources, PlanError> {
     let files = ends.map(|end| base.join(end));
-    let [old, new] = ends.map(|end| variables_of(end, base, scenario.trust));
-    let found = match [old?, new?] {
+    let [old, new_variables] = ends.map(|end| variables_of(end, base, scenario.trust));
+    let comparison = match [old?, new_variables?] {
         [Some(old), Some(new)] => packages::compare_parts(EntryKind::Variables, old, new),
         _ => {
-            let [from, to] = &files;
-            packages::compare_files(from, to).map_err(|fault| refusal_of_fault("from", &fault))?
+            let [old_file, new_file] = &files;
+            packages::compare_files(old_file, new_file)
+                .map_err(|fault| refusal_of_fault("from", &fault))?
         }
     };
     let text = |text: &Option<String>| text.as_ref().map(Text::from);
-    let thing = |one: &EntryDifference| {
-        let (from, to) = (text(&one.from), text(&one.to));
-        let what = match found.kind {
-            EntryKind::Packages => ItemKind::Text(to, from),
-            EntryKind::Variables => ItemKind::Variable(one.name.as_str().into(), to, from),
+    let item_of = |difference: &EntryDifference| {
+        let (old_text, new_text) = (text(&difference.old_value), text(&difference.new_value));
+        let kind = match comparison.kind {
+            EntryKind::Packages => ItemKind::Text(new_text, old_text),
+            EntryKind::Variables => {
+                ItemKind::Variable(difference.name.as_str().into(), new_text, old_text)
+            }
         };
         Item {
-            name: describe_difference(found.kind, one),
+            name: describe_difference(comparison.kind, difference),
             at: None,
-            what,
+            what: kind,
         }
     };
-    let things = VariantChoices::Things(found.differences.iter().map(thing).collect());
-    if found.kind == EntryKind::Variables {
-        let env = found.common.into_iter();
+    let items = VariantChoices::Things(comparison.differences.iter().map(item_of).collect());
+    if comparison.kind == EntryKind::Variables {
+        let env = comparison.common.into_iter();
         return Ok(SearchSources {
             env: env.collect(),
-            ..SearchSources::from(things)
+            ..SearchSources::from(items)
         });
     }
-    let wanted = VersionQuery {
+    let query = VersionQuery {
         manager: PackageManager::Pip,
         spec: "",
         folder,
@@ -157,12 +167,12 @@ pub(super) fn of_differences(
         python: scenario.search.python.as_deref(),
         build: None,
     };
-    let pip = Pip::find_interpreter(&wanted).map_err(|fault| refusal_of_fault("from", &fault))?;
-    let lines = found.common.into_iter().map(|(_, line)| line);
-    let lines: Vec<String> = lines.chain(["{lines}".to_owned()]).collect();
+    let pip = Pip::find_interpreter(&query).map_err(|fault| refusal_of_fault("from", &fault))?;
+    let common_lines = comparison.common.into_iter().map(|(_, line)| line);
+    let lines: Vec<String> = common_lines.chain(["{lines}".to_owned()]).collect();
     Ok(in_environments(
         pip.environment_recipe(&lines),
-        things,
+        items,
         folder,
     ))
 }
@@ -181,8 +191,8 @@ fn variables_of(
         return Ok(None);
     };
     let refused = |error: StoreError| PlanError {
-        what: error.to_string(),
-        at: vec!["from".to_owned()],
+        message: error.to_string(),
+        position: vec!["from".to_owned()],
         hint: error.hint().unwrap_or_default(),
     };
     let folder = folder.check_trust(trust).map_err(refused)?;
@@ -192,10 +202,10 @@ fn variables_of(
 
 /// Returns the environment of the trials of a run, if all of it is UTF-8.
 fn variables_in(state: &State) -> Option<EnvironmentEntries> {
-    let mut all: EnvironmentEntries = BTreeMap::new();
+    let mut entries: EnvironmentEntries = BTreeMap::new();
     let text = |text: &Text| text.as_os_str().to_str().map(str::to_owned);
     for (name, value) in &state.plan.environment {
-        all.insert(text(name)?, text(value)?);
+        entries.insert(text(name)?, text(value)?);
     }
     let mains = state
         .plan
@@ -204,26 +214,29 @@ fn variables_in(state: &State) -> Option<EnvironmentEntries> {
         .flat_map(|variant| &variant.actors);
     for (name, value) in mains.take(1).flat_map(|main| &main.env) {
         match value {
-            Some(value) => all.insert(text(name)?, text(value)?),
-            None => all.remove(&text(name)?),
+            Some(value) => entries.insert(text(name)?, text(value)?),
+            None => entries.remove(&text(name)?),
         };
     }
-    Some(all)
+    Some(entries)
 }
 
 /// Returns the name of a difference: `numpy 1.16 to 1.21`.
-fn describe_difference(kind: EntryKind, one: &EntryDifference) -> String {
-    let said = |text: &String| match kind {
+fn describe_difference(kind: EntryKind, difference: &EntryDifference) -> String {
+    let display = |text: &String| match kind {
         EntryKind::Packages => {
-            let version = text.strip_prefix(&one.name);
+            let version = text.strip_prefix(&difference.name);
             version.unwrap_or(text).trim_start_matches('=').to_owned()
         }
         EntryKind::Variables => text.clone(),
     };
-    let name = &one.name;
-    match (one.from.as_ref().map(said), one.to.as_ref().map(said)) {
-        (Some(from), Some(to)) => format!("{name} {from} -> {to}"),
-        (None, Some(to)) => format!("{name} {to}"),
+    let name = &difference.name;
+    match (
+        difference.old_value.as_ref().map(display),
+        difference.new_value.as_ref().map(display),
+    ) {
+        (Some(old_value), Some(new_value)) => format!("{name} {old_value} -> {new_value}"),
+        (None, Some(new_value)) => format!("{name} {new_value}"),
         (_, None) => format!("no {name}"),
     }
 }

@@ -22,10 +22,10 @@ pub(super) fn stack_weights(
     let files = files_on_stacks(run)?;
     if files.is_empty() {
         let run = SafeText::from_line(run);
-        let what = format!("no failure of the run {run} has a stack with source files");
+        let message = format!("no failure of the run {run} has a stack with source files");
         let hint =
             "build with debug information (-g) and run with --capture on; or leave `prior` out";
-        return Err(PlanError::of_field("prior", what, hint));
+        return Err(PlanError::of_field("prior", message, hint));
     }
     let is_on_the_stack = |changed: &String| files.iter().any(|file| is_same(file, changed));
     let weight = |commit: &Commit| {
@@ -52,12 +52,12 @@ fn files_on_stacks(run: &str) -> Result<BTreeSet<String>, PlanError> {
     let read = folder.and_then(|folder| {
         store::read_run(&folder.journal_path(), |event, _| {
             if let Event::TrialFinished {
-                seen,
+                seen: observation,
                 outcome: Outcome::Fail(_),
                 ..
             } = event
             {
-                let frames = crash_frames(seen);
+                let frames = crash_frames(observation);
                 files.extend(frames.filter_map(|frame| Some(frame.line.as_ref()?.0.clone())));
             }
         })
@@ -72,13 +72,13 @@ fn files_on_stacks(run: &str) -> Result<BTreeSet<String>, PlanError> {
 }
 
 /// Returns the calls of the threads that crashed or hung.
-fn crash_frames(seen: &Observation) -> impl Iterator<Item = &Frame> {
-    let crashes = seen
+fn crash_frames(observation: &Observation) -> impl Iterator<Item = &Frame> {
+    let crashes = observation
         .cores
         .iter()
         .filter_map(|core| core.crash.as_ref())
         .flat_map(|crash| &crash.frames);
-    let threads = seen.hang.iter().flat_map(|hang| &hang.threads);
+    let threads = observation.hang.iter().flat_map(|hang| &hang.threads);
     crashes.chain(threads.flat_map(|thread| thread.frames.iter().chain(&thread.python)))
 }
 

@@ -17,7 +17,7 @@ use serde::Serialize;
 /// Untested candidates below this probability are left out.
 const UNLIKELY: f64 = 0.005;
 /// Missing trials above this number are not mentioned.
-const MOST_MISSING: u64 = 1000;
+const MAX_MISSING: u64 = 1000;
 
 /// Which candidate is the first bad one, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -175,37 +175,36 @@ impl Bisection {
     pub(super) fn new(state: &State) -> Option<Self> {
         let search = BisectProgress::of_state(state)?;
         let alpha = state.plan.alpha.to_probability();
-        let masses = search.known.posterior_masses();
-        let places = candidates_of(state);
-        let name = |place: usize| places[place].name.clone();
-        let group = search.known.likeliest_group();
-        let newest = places.len() - 1;
+        let masses = search.bisection.posterior_masses();
+        let candidates = candidates_of(state);
+        let name = |index: usize| candidates[index].name.clone();
+        let group = search.bisection.likeliest_group();
+        let newest = candidates.len() - 1;
         let (k, n) = search.failing_counts();
         let rate = stats::confidence_sequence(k, n, alpha);
-        let culprits = match search.current_verdict() {
+        let culprit_indices = match search.current_verdict() {
             // The good end is assumed to be good.
             Found::Known(group) => group.first.max(1)..group.last.min(newest) + 1,
             _ => 0..0,
         };
-        let probability = match culprits.clone() {
-            places if places.is_empty() => group.mass,
-            places => masses[places].iter().sum(),
+        let probability = match culprit_indices.clone() {
+            indices if indices.is_empty() => group.mass,
+            indices => masses[indices].iter().sum(),
         };
-        let culprits: Vec<String> = culprits.map(name).collect();
-        let credible = search.known.credible_set(1.0 - alpha).into_iter();
-        let fix = group
-            .first
-            .checked_sub(1)
-            .filter(|_| is_fixed(state))
-            .filter(|_| !culprits.is_empty())
-            .map(name);
-        let mut new = Self {
+        let culprits: Vec<String> = culprit_indices.map(name).collect();
+        let credible = search.bisection.credible_set(1.0 - alpha).into_iter();
+        let fix = if is_fixed(state) && !culprits.is_empty() {
+            group.first.checked_sub(1).map(name)
+        } else {
+            None
+        };
+        let mut answer = Self {
             sentence: String::new(),
             culprits,
             after_fix: fix,
             probability,
             credible: credible
-                .filter(|place| *place <= newest)
+                .filter(|index| *index <= newest)
                 .map(name)
                 .collect(),
             rate: [rate.lo, rate.hi],
@@ -218,13 +217,13 @@ impl Bisection {
                 .plan
                 .question
                 .as_search()
-                .is_some_and(|asked| asked.clean)
-                && search.known.allows_background(),
+                .is_some_and(|question| question.clean)
+                && search.bisection.allows_background(),
             limit: reached_limit(state, &search),
             unchecked: search
                 .unchecked_candidate()
-                .map(|(place, trials)| UncheckedTrials {
-                    name: name(place),
+                .map(|(index, trials)| UncheckedTrials {
+                    name: name(index),
                     trials,
                 }),
             identical_builds: state.learned().map_or(0, CandidateBuilds::identical_builds),
@@ -235,13 +234,13 @@ impl Bisection {
             earlier_runs: EarlierTrialsReport::of_search(state),
             assumptions: list_assumptions(state),
         };
-        new.sentence = new.write_sentence(state, &search);
-        Some(new)
+        answer.sentence = answer.write_sentence(state, &search);
+        Some(answer)
     }
 
     fn write_sentence(&self, state: &State, search: &BisectProgress) -> String {
         let (first, last) = end_names(state);
-        let tried = state.tally_of(State::FAILING);
+        let failing_tally = state.tally_of(State::FAILING);
         let answer = match (BisectPolicy.verdict_of(state), search.current_verdict()) {
             (Verdict::Found, _) => {
                 let certain = words::format_percent(self.probability);
@@ -255,26 +254,26 @@ impl Bisection {
                 } else {
                     ""
                 };
-                let found = match (self.culprits.as_slice(), &self.after_fix) {
-                    ([one], Some(fix)) => format!(
-                        "{one}{} is the last bad {noun}{rate}, {fix}{} the first good one ({certain} %)",
-                        self.candidate_note(one),
+                let culprit_text = match (self.culprits.as_slice(), &self.after_fix) {
+                    ([culprit], Some(fix)) => format!(
+                        "{culprit}{} is the last bad {noun}{rate}, {fix}{} the first good one ({certain} %)",
+                        self.candidate_note(culprit),
                         self.candidate_note(fix)
                     ),
-                    ([one], None) => {
+                    ([culprit], None) => {
                         format!(
-                            "{one}{} is the {end} bad {noun}{rate} ({certain} %)",
-                            self.candidate_note(one)
+                            "{culprit}{} is the {end} bad {noun}{rate} ({certain} %)",
+                            self.candidate_note(culprit)
                         )
                     }
-                    (all, _) => format!(
+                    (culprits, _) => format!(
                         "the {end} bad {noun}{rate} is one of {} ({certain} %): those between them are not testable",
-                        all.join(", ")
+                        culprits.join(", ")
                     ),
                 };
                 match began_earlier {
-                    Some(earlier) => format!("{found}; {}", earlier.to_sentence(state)),
-                    None => found,
+                    Some(earlier) => format!("{culprit_text}; {}", earlier.to_sentence(state)),
+                    None => culprit_text,
                 }
             }
             (Verdict::NotThere, Found::AlreadyBad(_)) => {
@@ -287,9 +286,9 @@ impl Bisection {
                     None => {
                         let agree =
                             format!("{first}, the good end, fails as {last} does");
-                        match searched_merge(state).filter(|_| is_fixed(state)) {
-                            Some(merge) => format!("{agree}; {}", describe_merge_itself(merge, "fixed")),
-                            None => match self.raising_setting() {
+                        match searched_merge(state) {
+                            Some(merge) if is_fixed(state) => format!("{agree}; {}", describe_merge_itself(merge, "fixed")),
+                            _ => match self.raising_setting() {
                                 Some(setting) => {
                                     format!(
                                         "{agree} with {setting}; search again without --raise-rate"
@@ -301,11 +300,11 @@ impl Bisection {
                     }
                 }
             }
-            (Verdict::NotThere, _) if tried.failures == 0 => {
-                let trials = tried.counted_trials();
-                let bound = stats::clopper_pearson(0, trials, state.plan.alpha.to_probability()).hi;
+            (Verdict::NotThere, _) if failing_tally.failures == 0 => {
+                let trial_count = failing_tally.counted_trials();
+                let bound = stats::clopper_pearson(0, trial_count, state.plan.alpha.to_probability()).hi;
                 let rate = words::percent_bound(bound);
-                let trials = words::format_count(trials, "trial");
+                let trials = words::format_count(trial_count, "trial");
                 let ends = format!(
                     "{last}, the bad end, did not fail in {trials}: its failure rate is below {rate} % ({} interval)",
                     format_confidence(&state.plan)
@@ -316,46 +315,51 @@ impl Bisection {
                         point.name, point.failures, point.trials
                     ),
                     None => {
-                        let tried = self.most_tried_between(|point| point.trials > 0).is_some();
-                        let between = if tried {
+                        let has_trials_between = self.most_tried_between(|point| point.trials > 0).is_some();
+                        let between_text = if has_trials_between {
                             ", and no version tested between them failed"
                         } else {
                             ""
                         };
-                        let why = searched_merge(state)
-                            .filter(|_| !is_fixed(state) && state.is_testable(State::FAILING)).map(|merge| format!("; {}", describe_merge_itself(merge, "brought")));
-                        format!("{ends}{between}{}", why.unwrap_or_default())
+                        let reason = match searched_merge(state) {
+                            Some(merge) if !is_fixed(state) && state.is_testable(State::FAILING) => {
+                                format!("; {}", describe_merge_itself(merge, "brought"))
+                            }
+                            _ => String::new(),
+                        };
+                        format!("{ends}{between_text}{reason}")
                     }
                 }
             }
             (Verdict::NotThere, _) => format!(
                 "{last}, the bad end, failed in only {} of {}, too rarely to search; --reproduce-limit allows more trials",
-                tried.failures,
-                words::format_count(tried.counted_trials(), "trial")
+                failing_tally.failures,
+                words::format_count(failing_tally.counted_trials(), "trial")
             ),
             (Verdict::CouldNotTest, _) => not_tested(state),
             (_, Found::Impossible) => {
                 "NOT KNOWN: no boundary explains the results; perhaps good versions fail, too (try without --clean)".to_owned()
             }
             _ => {
-                let left = words::format_count(self.credible.len() as u64, candidate_noun(state));
-                let likeliest = self.credible.first().filter(|_| self.credible.len() > 1).map_or(String::new(), |name| {
-                    format!(
+                let candidates_left = words::format_count(self.credible.len() as u64, candidate_noun(state));
+                let likeliest = match &self.credible[..] {
+                    [name, _, ..] => format!(
                         ", most likely {name} ({} %)",
                         words::format_percent(self.probability)
-                    )
-                });
+                    ),
+                    _ => String::new(),
+                };
                 format!(
-                    "NOT KNOWN YET: {left} left ({}){likeliest}",
+                    "NOT KNOWN YET: {candidates_left} left ({}){likeliest}",
                     format_confidence(&state.plan)
                 )
             }
         };
         // If the ends agree, the sentence already says so.
-        let there = BisectPolicy.verdict_of(state) != Verdict::NotThere;
-        match self.contradiction.as_ref().filter(|_| there) {
-            Some(why) => format!("{answer}; but {why}"),
-            None => answer,
+        let ends_differ = BisectPolicy.verdict_of(state) != Verdict::NotThere;
+        match &self.contradiction {
+            Some(contradiction) if ends_differ => format!("{answer}; but {contradiction}"),
+            _ => answer,
         }
     }
 
@@ -366,18 +370,18 @@ impl Bisection {
 
     /// Returns the candidate between two ends that agree which differs from them.
     fn turning_candidate(&self, state: &State) -> Option<&CandidateReport> {
-        let place = BisectPolicy::turns_at(state)? as u64;
-        self.points.iter().find(|point| point.place == place)
+        let index = BisectPolicy::turns_at(state)? as u64;
+        self.points.iter().find(|point| point.place == index)
     }
 
     /// Returns the most tested candidate between the ends with this property.
     fn most_tried_between(
         &self,
-        is: impl Fn(&CandidateReport) -> bool,
+        is_wanted: impl Fn(&CandidateReport) -> bool,
     ) -> Option<&CandidateReport> {
-        let between = self.points.get(1..self.points.len().saturating_sub(1))?;
-        let those = between.iter().filter(|point| is(point));
-        those.max_by_key(|point| point.trials)
+        let inner_points = self.points.get(1..self.points.len().saturating_sub(1))?;
+        let matching = inner_points.iter().filter(|point| is_wanted(point));
+        matching.max_by_key(|point| point.trials)
     }
 
     /// Reports that good versions fail as well, or may fail, unless the sentence already says so.
@@ -407,8 +411,8 @@ impl Bisection {
     /// Returns the description of a candidate in brackets.
     fn candidate_note(&self, name: &str) -> String {
         let point = self.points.iter().find(|point| point.name == name);
-        let about = point.and_then(|point| point.about.as_deref());
-        about.map_or(String::new(), |about| format!(" \"{about}\""))
+        let subject = point.and_then(|point| point.about.as_deref());
+        subject.map_or(String::new(), |about| format!(" \"{about}\""))
     }
 }
 
@@ -427,7 +431,7 @@ impl AnswerText for Bisection {
             )
         };
         if let Some(local) = &self.local {
-            let said = match local.missing {
+            let outcome = match local.missing {
                 0 => "significant".to_owned(),
                 missing => format!(
                     "not significant; {} of {} would make it so",
@@ -436,7 +440,7 @@ impl AnswerText for Bisection {
                 ),
             };
             lines.push(format!(
-                "{} failed in {}, {} {} it in {}: {}, {said}",
+                "{} failed in {}, {} {} it in {}: {}, {outcome}",
                 local.culprit,
                 counts(&local.culprit),
                 local.before,
@@ -458,7 +462,9 @@ impl AnswerText for Bisection {
         let bad = self.points.last().zip(self.earlier_runs.as_ref());
         lines.extend(bad.and_then(|(bad, earlier)| earlier.describe_earlier_trials(&bad.name)));
         let good = self.points.first().filter(|point| point.place == 0);
-        if let Some(good) = good.filter(|_| self.clean_refuted) {
+        if self.clean_refuted
+            && let Some(good) = good
+        {
             lines.push(format!(
                 "{}, the good end, also fails, less often ({} of {}): continued without --clean",
                 good.name, good.failures, good.trials
@@ -510,15 +516,18 @@ impl AnswerText for Bisection {
                 one_of(self.error_rate)
             ));
         }
-        let others: u64 = self.points.iter().map(|point| point.other).sum();
-        if others > 0 {
+        let other_failures: u64 = self.points.iter().map(|point| point.other).sum();
+        if other_failures > 0 {
             lines.push(format!(
                 "{} in another way: not counted",
-                words::plural_of(others, "trial failed", "trials failed")
+                words::plural_of(other_failures, "trial failed", "trials failed")
             ));
         }
-        let good = self.points.first().filter(|_| !self.culprits.is_empty());
-        if let Some(good) = good.filter(|good| good.place == 0 && good.trials == 0) {
+        if !self.culprits.is_empty()
+            && let Some(good) = self.points.first()
+            && good.place == 0
+            && good.trials == 0
+        {
             lines.push(format!(
                 "{}, the good end, was not tested: assumed good",
                 good.name
@@ -537,7 +546,7 @@ fn is_fixed(state: &State) -> bool {
         .plan
         .question
         .as_search()
-        .is_some_and(|asked| asked.fixed)
+        .is_some_and(|question| question.fixed)
 }
 
 /// Returns whether the first or the last bad candidate is searched, in the order of the user's list.
@@ -547,7 +556,7 @@ fn searched_end(state: &State) -> &'static str {
 
 /// Returns the noun for the candidates: commits have a subject.
 fn candidate_noun(state: &State) -> &'static str {
-    let is_commit = |place: &Candidate| place.about.is_some();
+    let is_commit = |candidate: &Candidate| candidate.about.is_some();
     if candidates_of(state).iter().any(is_commit) {
         "commit"
     } else {
@@ -573,30 +582,33 @@ fn found_boundaries(state: &State, search: &BisectProgress) -> Vec<Boundary> {
         .space
         .as_ref()
         .and_then(|space| space.stretch.as_ref());
-    let (from, mut found) = stretch.map_or((0, Vec::new()), |stretch| {
+    let (first, mut boundaries) = stretch.map_or((0, Vec::new()), |stretch| {
         (stretch.from, stretch.found.clone())
     });
-    let places = candidates_of(state);
+    let candidates = candidates_of(state);
     if let (Verdict::Found, Found::Known(group)) =
         (BisectPolicy.verdict_of(state), search.current_verdict())
         && let Some(passes) = group.first.checked_sub(1)
     {
-        let place = if is_fixed(state) {
-            places.len() - 1 - passes
+        let index = if is_fixed(state) {
+            candidates.len() - 1 - passes
         } else {
             group.first
         };
-        let last = group.last.min(places.len() - 1);
-        let fails = places.get(group.first..=last).unwrap_or_default();
-        found.push(Boundary {
-            place: u64::from(from) + place as u64,
-            fails: fails.iter().map(|place| place.name.clone()).collect(),
-            passes: places[passes].name.clone(),
+        let last = group.last.min(candidates.len() - 1);
+        let fails = candidates.get(group.first..=last).unwrap_or_default();
+        boundaries.push(Boundary {
+            place: u64::from(first) + index as u64,
+            fails: fails
+                .iter()
+                .map(|candidate| candidate.name.clone())
+                .collect(),
+            passes: candidates[passes].name.clone(),
             begins: !is_fixed(state),
         });
     }
-    found.sort_by_key(|boundary| boundary.place);
-    found
+    boundaries.sort_by_key(|boundary| boundary.place);
+    boundaries
 }
 
 fn say_boundary(boundary: &Boundary) -> String {
@@ -611,9 +623,9 @@ fn say_boundary(boundary: &Boundary) -> String {
 /// Says that the merge itself is the culprit, or the fix, and none of the merged commits.
 fn describe_merge_itself(merge: &Candidate, did: &str) -> String {
     let about = merge.about.as_ref();
-    let about = about.map_or(String::new(), |about| format!(" \"{about}\""));
+    let subject_text = about.map_or(String::new(), |about| format!(" \"{about}\""));
     format!(
-        "so the merge itself, {}{about}, {did} it: the combination of both parents, not one of the merged commits",
+        "so the merge itself, {}{subject_text}, {did} it: the combination of both parents, not one of the merged commits",
         merge.name
     )
 }
@@ -627,14 +639,15 @@ fn end_names(state: &State) -> (&str, &str) {
 }
 
 /// Returns the failures and the trials of a candidate without the counts of earlier runs.
-fn own_counts(state: &State, search: &BisectProgress, place: usize) -> (u64, u64) {
-    let (failures, trials) = search.known.failures_and_runs(place);
-    if state.variant_at_place(place) != Some(State::FAILING) {
+fn own_counts(state: &State, search: &BisectProgress, index: usize) -> (u64, u64) {
+    let (failures, trials) = search.bisection.failures_and_runs(index);
+    if state.variant_at_place(index) != Some(State::FAILING) {
         return (failures, trials);
     }
     let reproduction = Reproduction::of_state(state);
-    let (earlier_failures, earlier_trials) =
-        reproduction.map_or((0, 0), |known| known.counted_earlier(&state.plan));
+    let (earlier_failures, earlier_trials) = reproduction.map_or((0, 0), |reproduction| {
+        reproduction.counted_earlier(&state.plan)
+    });
     (
         failures.saturating_sub(earlier_failures),
         trials.saturating_sub(earlier_trials),
@@ -642,52 +655,61 @@ fn own_counts(state: &State, search: &BisectProgress, place: usize) -> (u64, u64
 }
 
 fn candidates_seen(state: &State, search: &BisectProgress, masses: &[f64]) -> Vec<CandidateReport> {
-    let places = candidates_of(state);
-    let last = places.len() - 1;
+    let candidates = candidates_of(state);
+    let last = candidates.len() - 1;
     // Without a culprit, its probability is not shown.
     let searched = BisectPolicy.verdict_of(state) != Verdict::NotThere;
-    let seen = |(place, Candidate { name, about }): (usize, &Candidate)| {
-        let variant = state.variant_at_place(place);
-        let (failures, trials) = own_counts(state, search, place);
-        let why = variant.and_then(|id| state.untestable.get(&id));
+    let candidate_of = |(index, Candidate { name, about }): (usize, &Candidate)| {
+        let variant = state.variant_at_place(index);
+        let (failures, trials) = own_counts(state, search, index);
+        let reason = variant.and_then(|id| state.untestable.get(&id));
         let point = CandidateReport {
-            place: place as u64,
+            place: index as u64,
             name: name.clone(),
             about: about.clone(),
             trials,
             failures,
             other: variant.map_or(0, |id| state.tally_of(id).other),
-            probability: masses
-                .get(place)
-                .copied()
-                .filter(|_| searched)
-                .unwrap_or(0.0),
-            untestable: why.cloned(),
+            probability: match masses.get(index) {
+                Some(mass) if searched => *mass,
+                _ => 0.0,
+            },
+            untestable: reason.cloned(),
         };
         let tells = point.trials > 0
             || point.probability >= UNLIKELY && searched
             || point.untestable.is_some()
             || point.other > 0
-            || place == 0
-            || place == last;
+            || index == 0
+            || index == last;
         tells.then_some(point)
     };
-    places.iter().enumerate().filter_map(seen).collect()
+    candidates
+        .iter()
+        .enumerate()
+        .filter_map(candidate_of)
+        .collect()
 }
 
 /// Returns why no single boundary explains the results. A candidate that failed at all does not count as good.
 fn describe_contradiction(state: &State, search: &BisectProgress) -> Option<String> {
-    let places = candidates_of(state);
+    let candidates = candidates_of(state);
     // The bad end failed often enough, so its rate does not matter.
-    let found = search.known.find_contradiction()?;
-    let found = Some(found).filter(|found| found.passes + 1 != places.len())?;
-    let counted = |place: usize| {
-        let (failures, trials) = search.known.failures_and_runs(place);
-        format!("{} ({failures} of {trials})", places[place].name)
+    let contradiction = search.bisection.find_contradiction()?;
+    let first_contradiction =
+        Some(contradiction).filter(|found| found.passes + 1 != candidates.len())?;
+    let counted = |index: usize| {
+        let (failures, trials) = search.bisection.failures_and_runs(index);
+        format!("{} ({failures} of {trials})", candidates[index].name)
     };
-    let (fails, passes) = (counted(found.fails), counted(found.passes));
+    let (fails, passes) = (
+        counted(first_contradiction.fails),
+        counted(first_contradiction.passes),
+    );
     let when = if is_fixed(state) { "earlier" } else { "later" };
-    let (failures, _) = search.known.failures_and_runs(found.passes);
+    let (failures, _) = search
+        .bisection
+        .failures_and_runs(first_contradiction.passes);
     Some(if failures == 0 {
         format!("{fails} looks bad, and {passes}, which is {when}, good: the bug may come and go")
     } else {
@@ -702,11 +724,12 @@ pub(super) fn kept_variants(state: &State) -> Vec<VariantId> {
     let Some(search) = BisectProgress::of_state(state) else {
         return Vec::new();
     };
-    let group = search.known.likeliest_group();
-    let both = [group.first.checked_sub(1), Some(group.last)];
-    both.into_iter()
+    let group = search.bisection.likeliest_group();
+    let boundary_places = [group.first.checked_sub(1), Some(group.last)];
+    boundary_places
+        .into_iter()
         .flatten()
-        .filter_map(|place| state.variant_at_place(place))
+        .filter_map(|index| state.variant_at_place(index))
         .collect()
 }
 
@@ -728,10 +751,10 @@ fn earlier_failing(state: &State, search: &BisectProgress) -> Option<EarlierFail
     let Found::Known(group) = search.current_verdict() else {
         return None;
     };
-    let seen = search.known.earlier_failing(&group)?;
-    let (failures, trials) = (seen.failures, seen.runs);
+    let version = search.bisection.earlier_failing(&group)?;
+    let (failures, trials) = (version.failures, version.runs);
     let alpha = state.plan.alpha.to_probability();
-    let good = search.known.failures_and_runs(0);
+    let good = search.bisection.failures_and_runs(0);
     let differ = stats::fisher(failures, trials, good.0, good.1).greater <= alpha;
     let meaning = match good.0 {
         _ if differ => EarlierFailureMeaning::BeganEarlier,
@@ -740,7 +763,7 @@ fn earlier_failing(state: &State, search: &BisectProgress) -> Option<EarlierFail
     };
     let (bad_failures, bad_trials) = search.failing_counts();
     Some(EarlierFailingVersion {
-        name: candidates_of(state)[seen.version].name.clone(),
+        name: candidates_of(state)[version.version].name.clone(),
         failures,
         trials,
         less_often: failures * bad_trials < bad_failures * trials,
@@ -752,13 +775,13 @@ fn rate_rise(state: &State, search: &BisectProgress) -> Option<RateRise> {
     let Found::Known(group) = search.current_verdict() else {
         return None;
     };
-    let known = search.known;
-    if !known.newest_fails_more_often(&search.stop, &group) {
+    let bisection = search.bisection;
+    if !bisection.newest_fails_more_often(&search.stop, &group) {
         return None;
     }
-    let name = |place: usize| candidates_of(state)[place].name.clone();
-    let (culprit_failures, culprit_trials) = known.failures_and_runs(group.last);
-    let (failures, trials) = known.failures_and_runs(known.newest_version());
+    let name = |index: usize| candidates_of(state)[index].name.clone();
+    let (culprit_failures, culprit_trials) = bisection.failures_and_runs(group.last);
+    let (failures, trials) = bisection.failures_and_runs(bisection.newest_version());
     // The bad end ran until it had failed often enough, so its last failure says nothing about its rate.
     let (fair_failures, fair_trials) = (failures.saturating_sub(1), trials.saturating_sub(1));
     let p_value =
@@ -770,7 +793,7 @@ fn rate_rise(state: &State, search: &BisectProgress) -> Option<RateRise> {
         culprit: name(group.last),
         culprit_failures,
         culprit_trials,
-        bad_end: name(known.newest_version()),
+        bad_end: name(bisection.newest_version()),
         failures,
         trials,
     })
@@ -781,21 +804,22 @@ fn local_check(state: &State, search: &BisectProgress) -> Option<LocalCheck> {
     let Found::Known(group) = search.current_verdict() else {
         return None;
     };
-    let before = group.first.checked_sub(1)?;
+    let place_before = group.first.checked_sub(1)?;
     let (k, n) = own_counts(state, search, group.last);
-    let (others, clean) = search.known.failures_and_runs(before);
-    let p_value = stats::fisher(k, n, others, clean).greater;
+    let (bad_before, clean) = search.bisection.failures_and_runs(place_before);
+    let p_value = stats::fisher(k, n, bad_before, clean).greater;
     let alpha = state.plan.alpha.to_probability();
-    let shown = |more: u64| n > 0 && stats::fisher(k, n, others, clean + more).greater <= alpha;
-    let name = |place: usize| candidates_of(state)[place].name.clone();
+    let is_significant =
+        |more: u64| n > 0 && stats::fisher(k, n, bad_before, clean + more).greater <= alpha;
+    let name = |index: usize| candidates_of(state)[index].name.clone();
     Some(LocalCheck {
         culprit: name(group.last),
-        before: name(before),
+        before: name(place_before),
         p_value,
-        confirmed: shown(0),
-        missing: (0..MOST_MISSING)
-            .find(|more| shown(*more))
-            .unwrap_or(MOST_MISSING),
+        confirmed: is_significant(0),
+        missing: (0..MAX_MISSING)
+            .find(|more| is_significant(*more))
+            .unwrap_or(MAX_MISSING),
     })
 }
 
@@ -804,36 +828,40 @@ pub(super) fn lines_before_start(state: &State) -> Vec<String> {
     let (good, bad) = end_names(state);
     let count = words::format_count(candidates_of(state).len() as u64 - 1, candidate_noun(state));
     let (good, bad) = (words::sanitize_line(good), words::sanitize_line(bad));
-    let (seen, until) = reproduction_needed(state);
+    let (earlier_trials, limit_text) = reproduction_needed(state);
     let mut lines = vec![if is_fixed(state) {
         format!(
-            "searching {count}: {bad} is bad, {good} is good; the search begins when {bad} has failed {until}"
+            "searching {count}: {bad} is bad, {good} is good; the search begins when {bad} has failed {limit_text}"
         )
     } else {
         format!(
-            "searching {count}: {good} is good, {bad} is bad; the search begins when {bad} has failed {until}"
+            "searching {count}: {good} is good, {bad} is bad; the search begins when {bad} has failed {limit_text}"
         )
     }];
-    lines.extend(seen.iter().flat_map(|seen| seen.lines_before_start(&bad)));
+    lines.extend(
+        earlier_trials
+            .iter()
+            .flat_map(|earlier_trials| earlier_trials.lines_before_start(&bad)),
+    );
     lines
 }
 
 fn list_assumptions(state: &State) -> Vec<String> {
-    let mut all = independence_assumptions(state);
+    let mut assumptions = independence_assumptions(state);
     let end = if is_fixed(state) {
         "up to the last bad one fails"
     } else {
         "from the first bad one on fails"
     };
-    all.push(format!("every version {end} at the same rate"));
+    assumptions.push(format!("every version {end} at the same rate"));
     if state
         .plan
         .question
         .as_bisect()
-        .is_some_and(|asked| !asked.all)
+        .is_some_and(|question| !question.all)
     {
-        all.push("there is only one boundary (--all searches for more)".to_owned());
+        assumptions.push("there is only one boundary (--all searches for more)".to_owned());
     }
-    all.extend(search_assumptions(state));
-    all
+    assumptions.extend(search_assumptions(state));
+    assumptions
 }

@@ -16,11 +16,11 @@ pub(super) struct FeatureValues {
 }
 
 /// Returns the index of a value in the order of first occurrence.
-fn number_of_value<T: PartialEq>(seen: &mut Vec<T>, value: T) -> usize {
-    let known = seen.iter().position(|one| *one == value);
-    known.unwrap_or_else(|| {
-        seen.push(value);
-        seen.len() - 1
+fn number_of_value<T: PartialEq>(values: &mut Vec<T>, value: T) -> usize {
+    let position = values.iter().position(|known_value| *known_value == value);
+    position.unwrap_or_else(|| {
+        values.push(value);
+        values.len() - 1
     })
 }
 

@@ -30,8 +30,8 @@ impl QuestionKind for BisectKind {
     }
 
     fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
-        let asked = plan.question.as_bisect();
-        match asked.and_then(|asked| BisectMemory::new(plan, asked)) {
+        let question = plan.question.as_bisect();
+        match question.and_then(|question| BisectMemory::new(plan, question)) {
             Some(memory) => Box::new(memory),
             None => Box::new(()),
         }

@@ -24,11 +24,11 @@ const SWITCH: f64 = 0.5;
 const INSIDE: [usize; 7] = [4, 2, 6, 1, 3, 5, 7];
 
 /// A search is given up after this multiple of its mean number of trials at the rate of the bad end, with a background
-/// of 1 % if one is possible; see [`LEAST_LIMIT`].
+/// of 1 % if one is possible; see [`MIN_LIMIT`].
 const PATIENCE: f64 = 10.0;
 const BACKGROUND: f64 = 0.01;
 /// Minimum number of trials before a search is given up.
-const LEAST_LIMIT: u64 = 1000;
+const MIN_LIMIT: u64 = 1000;
 
 /// Number of failures that show that the good end fails as the bad one does, if good versions are assumed never to
 /// fail.
@@ -40,7 +40,7 @@ pub struct BisectPolicy;
 /// Progress of a search.
 pub struct BisectProgress<'a> {
     /// The posterior of the candidates.
-    pub known: &'a Bisection,
+    pub bisection: &'a Bisection,
     /// The conditions under which the search stops.
     pub stop: StopConditions,
 }
@@ -49,35 +49,37 @@ impl<'a> BisectProgress<'a> {
     /// Returns the progress of the search; `None` for any other question.
     pub fn of_state(state: &'a State) -> Option<Self> {
         Some(Self {
-            known: state.learned()?,
+            bisection: state.learned()?,
             stop: StopConditions::with_check(state.plan.alpha.to_probability()),
         })
     }
 
     /// Returns the present verdict.
     pub fn current_verdict(&self) -> Found {
-        self.known.current_verdict(&self.stop)
+        self.bisection.current_verdict(&self.stop)
     }
 
     /// Returns whether the good end failed as often as the bad one. If good versions are assumed never to fail, a
     /// single failure does not prove that: it may show that the assumption is wrong.
     fn ends_agree(&self) -> bool {
         let agree = matches!(self.current_verdict(), Found::AlreadyBad(_));
-        let (failures, trials) = self.known.failures_and_runs(0);
-        agree && (self.known.allows_background() || failures >= FAILURES || trials == 0)
+        let (failures, trials) = self.bisection.failures_and_runs(0);
+        agree && (self.bisection.allows_background() || failures >= FAILURES || trials == 0)
     }
 
     /// Returns the candidate that the check of the answer tries next, and the number of trials.
     pub fn unchecked_candidate(&self) -> Option<(usize, u64)> {
-        self.known.unchecked_version(&self.stop)
+        self.bisection.unchecked_version(&self.stop)
     }
 
     /// Returns the failures and trials of the bad candidates: the likeliest first bad one, and all after it.
     pub fn failing_counts(&self) -> (u64, u64) {
-        let first = self.known.likeliest_group().first;
-        let all = self.known.tested_versions().iter();
-        let failing = all.filter(|one| one.version >= first);
-        failing.fold((0, 0), |(k, n), one| (k + one.failures, n + one.runs))
+        let first = self.bisection.likeliest_group().first;
+        let versions = self.bisection.tested_versions().iter();
+        let failing = versions.filter(|version| version.version >= first);
+        failing.fold((0, 0), |(k, n), version| {
+            (k + version.failures, n + version.runs)
+        })
     }
 
     /// Returns how many clean trials a bad candidate passes with at most this probability.
@@ -89,21 +91,21 @@ impl<'a> BisectProgress<'a> {
     /// Returns the candidates with the most information for the free slots; at most `builds` of them may need
     /// preparation.
     fn choose_candidates(&self, state: &State, free: usize, builds: usize) -> Vec<usize> {
-        let place = |id: VariantId| state.place_of_variant(id);
-        let in_flight: Vec<usize> = under_way(state).filter_map(place).collect();
+        let place_of = |id: VariantId| state.place_of_variant(id);
+        let in_flight: Vec<usize> = under_way(state).filter_map(place_of).collect();
         let ids = || state.all_tallies().map(|(id, _)| id);
         let ready = ids().filter(|id| state.is_ready(*id) && state.is_testable(*id));
         // Without preparation, all candidates cost the same.
-        let built: Vec<usize> = ready.filter_map(place).collect();
+        let built: Vec<usize> = ready.filter_map(place_of).collect();
         let costs = Costs {
             run: 1.0,
             switch: SWITCH,
             build: making_cost(state).unwrap_or(0.0),
-            current: state.last_launched.and_then(place),
+            current: state.last_launched.and_then(place_of),
             built: &built,
         };
         let alone = || {
-            let query = self.known.choose_query(&self.stop, &costs);
+            let query = self.bisection.choose_query(&self.stop, &costs);
             query.map(|query| query.version)
         };
         if in_flight.is_empty() && free == 1 {
@@ -123,25 +125,32 @@ impl<'a> BisectProgress<'a> {
             builds,
             seed: state.plan.seed,
         };
-        self.known.choose_batch(&self.stop, &slots)
+        self.bisection.choose_batch(&self.stop, &slots)
     }
 }
 
 /// Returns the approximate number of trials of a search along a list, at the measured rate of the bad end.
 pub fn search_trials(state: &State) -> Option<u64> {
-    let search = BisectProgress::of_state(state)?.known;
+    let search = BisectProgress::of_state(state)?.bisection;
     let (failures, trials) = search.failures_and_runs(search.newest_version());
     let p = real(failures) / real(trials.max(1));
     let clean = !search.allows_background();
-    let places = search.newest_version() as u64;
+    let version_count = search.newest_version() as u64;
     let alpha = state.plan.alpha.to_probability();
-    (failures > 0).then(|| whole(bisect_runs(places, &Channel { p, q: 0.0 }, clean, alpha)))
+    (failures > 0).then(|| {
+        whole(bisect_runs(
+            version_count,
+            &Channel { p, q: 0.0 },
+            clean,
+            alpha,
+        ))
+    })
 }
 
 /// Returns the approximate number of remaining trials.
 pub(super) fn trials_left(state: &State) -> Option<u64> {
     let alpha = state.plan.alpha.to_probability();
-    let search = BisectProgress::of_state(state)?.known;
+    let search = BisectProgress::of_state(state)?.bisection;
     let (failures, trials) = search.failures_and_runs(search.newest_version());
     let p = real(failures) / real(trials.max(1));
     let clean = !search.allows_background();
@@ -151,16 +160,16 @@ pub(super) fn trials_left(state: &State) -> Option<u64> {
 
 /// Returns the number of trials after which a search is given up; `None` until the bad end has failed.
 pub(super) fn default_limit(state: &State) -> Option<u64> {
-    let search = BisectProgress::of_state(state)?.known;
+    let search = BisectProgress::of_state(state)?.bisection;
     let (failures, trials) = search.failures_and_runs(search.newest_version());
     let p = real(failures) / real(trials.max(1));
     let clean = !search.allows_background();
     // This estimate assumes a background of at most a third of the rate.
     let q = if clean { 0.0 } else { BACKGROUND.min(p / 3.0) };
-    let places = search.newest_version() as u64;
+    let version_count = search.newest_version() as u64;
     let alpha = state.plan.alpha.to_probability();
-    let average = bisect_runs(places, &Channel { p, q }, clean, alpha);
-    (failures > 0).then(|| whole(PATIENCE * average).max(LEAST_LIMIT))
+    let average = bisect_runs(version_count, &Channel { p, q }, clean, alpha);
+    (failures > 0).then(|| whole(PATIENCE * average).max(MIN_LIMIT))
 }
 
 /// A list whose ends agree, and the candidates between them that are tried.
@@ -177,15 +186,15 @@ impl<'a> AgreeingEnds<'a> {
         let failing = state.tally_of(State::FAILING);
         let both_fail = failing.failures > 0;
         let alpha = state.plan.alpha.to_probability();
-        let asked = state.plan.question.as_search()?;
+        let question = state.plan.question.as_search()?;
         let enough = if both_fail {
             // The number of clean trials that a bad candidate would hardly pass by chance.
             let (failures, trials) = search
-                .known
-                .failures_and_runs(search.known.newest_version());
+                .bisection
+                .failures_and_runs(search.bisection.newest_version());
             clean_runs_needed(failures, trials, alpha)?
         } else {
-            asked.inside.unwrap_or(asked.reproduce / 8)
+            question.inside.unwrap_or(question.reproduce / 8)
         };
         Some(Self {
             search,
@@ -195,16 +204,16 @@ impl<'a> AgreeingEnds<'a> {
     }
 
     fn inner_candidates(&self) -> impl Iterator<Item = usize> {
-        let newest = self.search.known.newest_version();
-        let places = INSIDE.map(move |eighth| newest * eighth / 8);
-        let between = places.into_iter();
-        between.filter(move |place| (1..newest).contains(place))
+        let newest = self.search.bisection.newest_version();
+        let candidates = INSIDE.map(move |eighth| newest * eighth / 8);
+        let inner = candidates.into_iter();
+        inner.filter(move |index| (1..newest).contains(index))
     }
 
     /// Returns the candidate that differs from the ends, if one was found.
     fn turns_at(&self) -> Option<usize> {
-        self.inner_candidates().find(|place| {
-            let (failures, trials) = self.search.known.failures_and_runs(*place);
+        self.inner_candidates().find(|index| {
+            let (failures, trials) = self.search.bisection.failures_and_runs(*index);
             if self.both_fail {
                 failures == 0 && trials >= self.enough
             } else {
@@ -215,36 +224,39 @@ impl<'a> AgreeingEnds<'a> {
 
     /// Returns the next choice to try, until one candidate differs from the ends, or all agree.
     fn next_choice(&self, state: &State) -> Option<VariantChoice> {
-        let mut open = self.inner_candidates().filter(|place| {
-            let (failures, trials) = self.search.known.failures_and_runs(*place);
-            let id = state.variant_at_place(*place);
+        let mut open = self.inner_candidates().filter(|index| {
+            let (failures, trials) = self.search.bisection.failures_and_runs(*index);
+            let id = state.variant_at_place(*index);
             let testable = id.is_none_or(|id| state.is_testable(id));
             let coming = id.map_or(0, |id| state.in_flight(id));
             testable && failures == 0 && trials + coming < self.enough
         });
-        open.next()
-            .filter(|_| self.turns_at().is_none())
-            .and_then(choice_of_place)
+        if self.turns_at().is_some() {
+            return None;
+        }
+        open.next().and_then(choice_of_place)
     }
 }
 
-fn choice_of_place(place: usize) -> Option<VariantChoice> {
-    u32::try_from(place).ok().map(VariantChoice::Place)
+fn choice_of_place(index: usize) -> Option<VariantChoice> {
+    u32::try_from(index).ok().map(VariantChoice::Place)
 }
 
 /// Tries the candidate that the check of the answer requires.
 fn check_answer(state: &State, search: &BisectProgress) -> Option<Step> {
-    let (place, more) = search.unchecked_candidate()?;
+    let (index, missing) = search.unchecked_candidate()?;
     let coming = state
-        .variant_at_place(place)
+        .variant_at_place(index)
         .map_or(0, |id| state.in_flight(id));
-    let choice = choice_of_place(place).filter(|_| coming < more);
-    Some(choice.map_or(Step::Wait, |choice| step_for_choice(state, choice)))
+    Some(match choice_of_place(index) {
+        Some(choice) if coming < missing => step_for_choice(state, choice),
+        _ => Step::Wait,
+    })
 }
 
 /// Tries the good end until it has failed as often as the bad end must.
 fn compare_ends(state: &State, search: &BisectProgress) -> Step {
-    let failed = search.known.failures_and_runs(0).0;
+    let failed = search.bisection.failures_and_runs(0).0;
     let coming = state
         .variant_at_place(0)
         .map_or(0, |id| state.in_flight(id));
@@ -254,12 +266,14 @@ fn compare_ends(state: &State, search: &BisectProgress) -> Step {
     if !testable || is_spent(state) {
         return Step::wait_or_done(state);
     }
-    let choice = choice_of_place(0).filter(|_| failed + coming < FAILURES);
-    choice.map_or(Step::Wait, |choice| step_for_choice(state, choice))
+    match choice_of_place(0) {
+        Some(choice) if failed + coming < FAILURES => step_for_choice(state, choice),
+        _ => Step::Wait,
+    }
 }
 
 fn look_inside(state: &State, search: &BisectProgress) -> Step {
-    match AgreeingEnds::new(state, search).and_then(|between| between.next_choice(state)) {
+    match AgreeingEnds::new(state, search).and_then(|ends| ends.next_choice(state)) {
         Some(choice) if !is_spent(state) => step_for_choice(state, choice),
         _ if !state.making.is_empty() => Step::Wait,
         _ => Step::wait_or_done(state),
@@ -308,7 +322,7 @@ impl Policy for BisectPolicy {
         match search
             .choose_candidates(state, 1, usize::MAX)
             .first()
-            .and_then(|place| choice_of_place(*place))
+            .and_then(|index| choice_of_place(*index))
         {
             Some(choice) => step_for_choice(state, choice),
             // The running trials may decide the search, although no further trial can.
@@ -326,10 +340,10 @@ impl Policy for BisectPolicy {
         };
         let stored = ids().filter(untried).count() + state.making.len();
         let makers = state.plan.space.as_ref()?.makers as usize;
-        let over = is_spent(state)
+        let is_over = is_spent(state)
             || state.undecided_raise().is_some()
             || reproduction_progress(state) == ReproductionProgress::No;
-        if over || !needs_making(state) || stored >= makers || !state.is_ready(State::FAILING) {
+        if is_over || !needs_making(state) || stored >= makers || !state.is_ready(State::FAILING) {
             return None;
         }
         let search = BisectProgress::of_state(state)?;

@@ -9,16 +9,16 @@ pub(super) fn describe_candidates(state: &State) -> Option<String> {
     let search = BisectProgress::of_state(state)?;
     let candidates = state.plan.space.as_ref()?.choices.as_candidates();
     let count = candidates.len();
-    if search.known.failures_and_runs(count - 1).0 == 0 {
+    if search.bisection.failures_and_runs(count - 1).0 == 0 {
         return Some("reproducing the failure".to_owned());
     }
     let confidence = 1.0 - state.plan.alpha.to_probability();
-    let left = search.known.credible_set(confidence).len();
-    let group = search.known.likeliest_group();
-    let best = &candidates[group.last.min(count - 1)].name;
+    let remaining = search.bisection.credible_set(confidence).len();
+    let group = search.bisection.likeliest_group();
+    let likeliest = &candidates[group.last.min(count - 1)].name;
     Some(format!(
-        "{left} of {count} left   best guess {} ({} %)",
-        words::sanitize_line(best),
+        "{remaining} of {count} left   best guess {} ({} %)",
+        words::sanitize_line(likeliest),
         words::format_percent(group.mass),
     ))
 }

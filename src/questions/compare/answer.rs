@@ -151,26 +151,31 @@ pub struct FactorLevelReport {
 
 impl Comparison {
     pub(super) fn new(state: &State) -> Option<Self> {
-        let asked = state.plan.question.as_compare()?;
+        let question = state.plan.question.as_compare()?;
         let plan = &state.plan;
-        let standings = variant_standings(state, asked);
-        let baseline =
-            RacePolicy::reference_counts(state).filter(|_| asked.find == CompareGoal::Failing);
+        let standings = variant_standings(state, question);
+        let (baseline, clean_needed) = if question.find == CompareGoal::Failing {
+            (
+                RacePolicy::reference_counts(state),
+                RacePolicy::needed_passes(state),
+            )
+        } else {
+            (None, None)
+        };
         let alpha = plan.alpha.to_probability();
-        let mut new = Self {
+        let mut answer = Self {
             sentence: String::new(),
-            find: asked.find,
+            find: question.find,
             variants: standings,
-            floor: asked.floor.map(|floor| f64::from(floor) / 1e6),
+            floor: question.floor.map(|floor| f64::from(floor) / 1e6),
             baseline: baseline.map(|(measured, whose)| {
                 let name = whose.map(|id| plan.variant_plan(id).name.clone());
                 BaselineReport::new(&measured, name)
             }),
-            clean_needed: RacePolicy::needed_passes(state)
-                .filter(|_| asked.find == CompareGoal::Failing),
+            clean_needed,
             contrasts: contrasts(state)
                 .iter()
-                .map(|one| ContrastReport::new(state, one))
+                .map(|contrast| ContrastReport::new(state, contrast))
                 .collect(),
             could_see: could_see(state),
             factors: factor_effects(state),
@@ -179,16 +184,16 @@ impl Comparison {
             parted_by: Vec::new(),
             chance: None,
             error_rate: alpha,
-            assumptions: list_assumptions(state, asked),
-            differences: differing_from_baseline(state, asked),
+            assumptions: list_assumptions(state, question),
+            differences: differing_from_baseline(state, question),
         };
-        new.fails_where = fails_where(plan, &new.variants);
-        new.find_distinguishing_facts(state);
-        new.sentence = match asked.find {
-            CompareGoal::Failing => new.of_race(state),
-            CompareGoal::Different => new.of_rates(state),
+        answer.fails_where = fails_where(plan, &answer.variants);
+        answer.find_distinguishing_facts(state);
+        answer.sentence = match question.find {
+            CompareGoal::Failing => answer.of_race(state),
+            CompareGoal::Different => answer.of_rates(state),
         };
-        Some(new)
+        Some(answer)
     }
 
     /// Finds the facts that distinguish failed variants from variants that passed often enough.
@@ -197,16 +202,16 @@ impl Comparison {
         if failing == 0 || passing == 0 {
             return;
         }
-        let known: Vec<(VariantId, bool)> = (0..)
+        let standings: Vec<(VariantId, bool)> = (0..)
             .map(VariantId)
             .zip(&self.variants)
-            .filter_map(|(id, one)| match one.standing {
+            .filter_map(|(id, result)| match result.standing {
                 VariantVerdict::Fails => Some((id, true)),
                 VariantVerdict::FailsLess | VariantVerdict::Clean => Some((id, false)),
                 VariantVerdict::Open | VariantVerdict::Untestable => None,
             })
             .collect();
-        self.parted_by = partings_of_variants(&state.plan, &state.survey, &known);
+        self.parted_by = partings_of_variants(&state.plan, &state.survey, &standings);
         self.chance = Some(chance_of_coincidence(failing, passing));
     }
 
@@ -217,9 +222,12 @@ impl Comparison {
         (failed.len() as u64, passed.len() as u64)
     }
 
-    fn variant_names(&self, wanted: impl Fn(VariantVerdict) -> bool) -> Vec<&str> {
-        let those = self.variants.iter().filter(|one| wanted(one.standing));
-        those.map(|one| one.name.as_str()).collect()
+    fn variant_names(&self, is_wanted: impl Fn(VariantVerdict) -> bool) -> Vec<&str> {
+        let matching = self
+            .variants
+            .iter()
+            .filter(|result| is_wanted(result.standing));
+        matching.map(|result| result.name.as_str()).collect()
     }
 
     fn of_race(&self, state: &State) -> String {
@@ -231,7 +239,7 @@ impl Comparison {
             ([], []) => "no variant failed".to_owned(),
             ([], passed) => format!("no variant failed: {}", self.say_passed(state, passed)),
             (fails, []) if open.is_empty() => match fails {
-                [one] => format!("{one} fails"),
+                [name] => format!("{name} fails"),
                 _ => format!("all variants fail: {}", list_names(fails)),
             },
             (fails, []) => names_with_verb(fails, "fails", "fail"),
@@ -262,41 +270,41 @@ impl Comparison {
     /// Describes the variants that passed often enough.
     fn say_passed(&self, state: &State, passed: &[&str]) -> String {
         let confidence = format_confidence(&state.plan);
-        let (one, names) = match passed {
-            [one] => (true, words::sanitize_line(one)),
+        let (is_single, names) = match passed {
+            [name] => (true, words::sanitize_line(name)),
             _ if self.fails_where.is_some() => (false, format!("the other {}", passed.len())),
             _ if passed.len() >= MANY && self.is_all_known() => {
                 (false, format!("the other {} variants", passed.len()))
             }
             _ => (false, list_names(passed)),
         };
-        let all = (0..).map(VariantId).zip(&self.variants);
-        let trials: Vec<(u64, f64)> = all
-            .filter(|(_, one)| one.standing.has_passed())
-            .map(|(id, one)| {
+        let results = (0..).map(VariantId).zip(&self.variants);
+        let trials: Vec<(u64, f64)> = results
+            .filter(|(_, result)| result.standing.has_passed())
+            .map(|(id, result)| {
                 (
                     state.tally_of(id).counted_trials(),
-                    one.rate_below.unwrap_or(1.0),
+                    result.rate_below.unwrap_or(1.0),
                 )
             })
             .collect();
-        let fewest = trials.iter().min_by_key(|(trials, _)| *trials);
-        let (fewest, bound) = fewest.copied().unwrap_or((0, 1.0));
+        let fewest_trials = trials.iter().min_by_key(|(trials, _)| *trials);
+        let (fewest, bound) = fewest_trials.copied().unwrap_or((0, 1.0));
         let times = words::format_count(fewest, "time");
-        let passed = match one {
+        let passed = match is_single {
             true => times,
             false if trials.iter().all(|(trials, _)| *trials == fewest) => format!("{times} each"),
             false => format!("at least {times} each"),
         };
         if let Some(floor) = self.floor {
-            let be = if one { "is" } else { "are" };
+            let be = if is_single { "is" } else { "are" };
             let floor = words::format_percent(floor);
             return format!(
                 "{names} {be} clean at {confidence} (passed {passed}: rate below {floor} %)"
             );
         }
-        let fail = if one { "fails" } else { "fail" };
-        let bound = words::percent_bound(bound);
+        let fail = if is_single { "fails" } else { "fail" };
+        let bound_text = words::percent_bound(bound);
         let base = self.baseline.as_ref();
         let reference = match base.map(|base| (&base.variant, base)) {
             // The rule names the reference.
@@ -307,33 +315,42 @@ impl Comparison {
                 format!(" than the baseline ({} of {})", base.failures, base.trials)
             }
             Some(_) | None => {
-                return format!("{names} passed {passed} ({confidence}: rate below {bound} %)");
+                return format!(
+                    "{names} passed {passed} ({confidence}: rate below {bound_text} %)"
+                );
             }
         };
         format!(
-            "{names} {fail} less often{reference}, if at all ({confidence}): passed {passed}, rate below {bound} %",
+            "{names} {fail} less often{reference}, if at all ({confidence}): passed {passed}, rate below {bound_text} %",
         )
     }
 
     fn is_all_known(&self) -> bool {
-        let known =
+        let is_known =
             |standing: VariantVerdict| standing == VariantVerdict::Fails || standing.has_passed();
-        self.variants.iter().all(|one| known(one.standing))
+        self.variants.iter().all(|result| is_known(result.standing))
     }
 
     fn of_rates(&self, state: &State) -> String {
-        let known: Vec<&ContrastReport> = self.contrasts.iter().filter(|one| one.differs).collect();
-        if !known.is_empty() {
-            let each: Vec<String> = known.iter().map(|one| one.to_sentence()).collect();
-            let what = match RatesPolicy.verdict_of(state) {
+        let differing: Vec<&ContrastReport> = self
+            .contrasts
+            .iter()
+            .filter(|contrast| contrast.differs)
+            .collect();
+        if !differing.is_empty() {
+            let sentences: Vec<String> = differing
+                .iter()
+                .map(|contrast| contrast.to_sentence())
+                .collect();
+            let outcome = match RatesPolicy.verdict_of(state) {
                 Verdict::Fixed => "THE FIX HOLDS",
                 Verdict::NotFixed => "NOT FIXED",
                 _ => "DIFFERENT",
             };
             return format!(
-                "{what} at {}: {}",
+                "{outcome} at {}: {}",
                 format_confidence(&state.plan),
-                each.join("; ")
+                sentences.join("; ")
             );
         }
         match RatesPolicy.verdict_of(state) {
@@ -374,11 +391,11 @@ impl Comparison {
     /// Returns how many trials would show that a variant fails half as often.
     fn suggest_trials(&self) -> Option<String> {
         let seeable = self.could_see?;
-        let known = self.contrasts.iter().any(|one| one.differs);
+        let is_known = self.contrasts.iter().any(|contrast| contrast.differs);
         let enough = self.contrasts.first()?.enough;
         let half = seeable.rate / 2.0;
         let pairs = stats::pairs_to_tell(seeable.rate, half, 1.0 / enough, POWER)?;
-        (!known && pairs > seeable.pairs).then(|| {
+        (!is_known && pairs > seeable.pairs).then(|| {
             format!(
                 "to detect {} % against {} %: -n {pairs}",
                 words::format_percent(seeable.rate),
@@ -405,15 +422,15 @@ impl Comparison {
 
     /// Describes the facts that distinguish the failing variants.
     fn distinguishing_lines(&self) -> Vec<String> {
-        let all = fact_lines(&self.parted_by, NAMED);
-        if all.is_empty() {
+        let all_lines = fact_lines(&self.parted_by, NAMED);
+        if all_lines.is_empty() {
             return Vec::new();
         }
-        let shown = all.iter().take(PARTINGS);
-        let mut lines: Vec<String> = shown
+        let shown_lines = all_lines.iter().take(PARTINGS);
+        let mut lines: Vec<String> = shown_lines
             .map(|line| format!("failing only where {}", line.text))
             .collect();
-        if all.len() > PARTINGS {
+        if all_lines.len() > PARTINGS {
             lines.push("further distinguishing facts are in the JSON report".to_owned());
         }
         let (failing, passing) = self.failed_and_passed();
@@ -431,8 +448,12 @@ impl AnswerText for Comparison {
         let base = self.baseline.as_ref();
         let mut lines = base.map_or_else(Vec::new, BaselineReport::say_runs);
         // The table of a single factor says the same; a rule says more.
-        let are_shown = self.factors.len() > 1 && self.fails_where.is_none();
-        for factor in self.factors.iter().filter(|_| are_shown) {
+        let factors = if self.factors.len() > 1 && self.fails_where.is_none() {
+            &self.factors[..]
+        } else {
+            &[]
+        };
+        for factor in factors {
             let levels: Vec<String> = factor
                 .levels
                 .iter()
@@ -470,7 +491,7 @@ impl ContrastReport {
                 .factor
                 .map(|index| state.plan.factors[index].name.clone()),
             reference: contrast.reference.clone(),
-            other: contrast.other.clone(),
+            other: contrast.other_name.clone(),
             pairs,
             evidence: evidence.exp(),
             enough: enough.exp(),
@@ -482,22 +503,22 @@ impl ContrastReport {
 
     fn to_sentence(&self) -> String {
         let [lo, hi] = self.difference;
-        let more = lo + hi > 0.0;
+        let is_higher = lo + hi > 0.0;
         // The direction is known; if the interval contains 0, that end is shown as it is.
-        let (least, most) = if more { (lo, hi) } else { (-hi, -lo) };
-        let by = if least > 0.0 {
-            format!("{} to {}", format_points(least), format_points(most))
+        let (min, max) = if is_higher { (lo, hi) } else { (-hi, -lo) };
+        let bounds_text = if min > 0.0 {
+            format!("{} to {}", format_points(min), format_points(max))
         } else {
-            format!("up to {}", format_points(most))
+            format!("up to {}", format_points(max))
         };
         let name = |level: &str| match &self.factor {
             Some(factor) => format!("{factor}={level}"),
             None => level.to_owned(),
         };
         format!(
-            "{} fails {} often than {}, by {by} points",
+            "{} fails {} often than {}, by {bounds_text} points",
             name(&self.other),
-            if more { "more" } else { "less" },
+            if is_higher { "more" } else { "less" },
             name(&self.reference),
         )
     }
@@ -505,50 +526,56 @@ impl ContrastReport {
 
 /// Describes why nothing could be compared.
 fn not_tested(state: &State) -> String {
-    let Some(asked) = state.plan.question.as_compare() else {
+    let Some(question) = state.plan.question.as_compare() else {
         return String::new();
     };
-    let mut others = (0..)
+    let mut untested = (0..)
         .map(VariantId)
         .zip(&state.plan.variants)
-        .filter(|(id, _)| *id != asked.reference && state.is_testable(*id));
-    match others.next() {
-        Some((_, other)) if !state.is_testable(asked.reference) => format!(
+        .filter(|(id, _)| *id != question.reference && state.is_testable(*id));
+    match untested.next() {
+        Some((_, other_variant)) if !state.is_testable(question.reference) => format!(
             "NOT TESTED: the reference {} is not testable; --reference '{}' uses another",
-            state.plan.variant_plan(asked.reference).name,
-            other.name
+            state.plan.variant_plan(question.reference).name,
+            other_variant.name
         ),
         _ => "NOT TESTED: fewer than two variants are testable".to_owned(),
     }
 }
 
 /// Returns the conditions that differ from the baseline.
-fn differing_from_baseline(state: &State, asked: &CompareQuestion) -> Vec<ConditionDifference> {
-    let there = asked
+fn differing_from_baseline(state: &State, question: &CompareQuestion) -> Vec<ConditionDifference> {
+    let baseline_conditions = question
         .baseline
         .as_ref()
         .and_then(|base| base.conditions.as_ref());
-    there.map_or_else(Vec::new, |there| {
-        differing_conditions(&state.plan, &state.host, there)
+    baseline_conditions.map_or_else(Vec::new, |conditions| {
+        differing_conditions(&state.plan, &state.host, conditions)
     })
 }
 
-fn list_assumptions(state: &State, asked: &CompareQuestion) -> Vec<String> {
-    let mut all = independence_assumptions(state);
-    let named = asked
+fn list_assumptions(state: &State, question: &CompareQuestion) -> Vec<String> {
+    let mut assumptions = independence_assumptions(state);
+    let named = question
         .baseline
         .as_ref()
         .is_some_and(|base| !base.bugs.is_empty());
     if named && state.plan.rules.only.is_empty() {
-        all.push("every failure is the bug of the baseline (--only selects failures)".to_owned());
+        assumptions
+            .push("every failure is the bug of the baseline (--only selects failures)".to_owned());
     }
-    let runs = asked.baseline.as_ref().map_or(&[][..], |base| &base.runs);
+    let runs = question
+        .baseline
+        .as_ref()
+        .map_or(&[][..], |base| &base.runs);
     if runs.len() > 1 {
-        all.extend(unrecorded_assumption("the runs of the baseline", runs));
+        assumptions.extend(unrecorded_assumption("the runs of the baseline", runs));
     }
-    let differences = differing_from_baseline(state, asked).into_iter();
-    all.extend(differences.map(|one| format!("the failure rate does not depend on {one}")));
-    all
+    let differences = differing_from_baseline(state, question).into_iter();
+    assumptions.extend(
+        differences.map(|difference| format!("the failure rate does not depend on {difference}")),
+    );
+    assumptions
 }
 
 /// Formats a difference of two shares in percentage points, with few digits, because it is known only roughly.
@@ -557,10 +584,10 @@ fn format_points(difference: f64) -> String {
 }
 
 /// Returns the result of each variant; in a comparison of rates, whether it ever failed.
-fn variant_standings(state: &State, asked: &CompareQuestion) -> Vec<VariantResult> {
+fn variant_standings(state: &State, question: &CompareQuestion) -> Vec<VariantResult> {
     let alpha = state.plan.alpha.to_probability();
     let standing = |(id, standing): (VariantId, VariantVerdict)| {
-        let standing = match asked.find {
+        let standing = match question.find {
             CompareGoal::Different if standing.has_passed() => VariantVerdict::Open,
             _ => standing,
         };
@@ -580,13 +607,15 @@ fn variant_standings(state: &State, asked: &CompareQuestion) -> Vec<VariantResul
 /// Returns the rates that would have been distinguished from the observed rate, by the weakest contrast. For a contrast
 /// with several conditions, only the one with the most pairs is used.
 fn could_see(state: &State) -> Option<DetectableRates> {
-    let most = |contrast: &Contrast| {
+    let trials_needed = |contrast: &Contrast| {
         let strata = contrast.evidence.strata().iter();
         strata.map(EProcess::pair_count).max().unwrap_or(0)
     };
-    let tested = contrasts(state).iter().filter(|one| one.is_testable(state));
+    let tested = contrasts(state)
+        .iter()
+        .filter(|contrast| contrast.is_testable(state));
     let (pairs, contrast) = tested
-        .map(|one| (most(one), one))
+        .map(|contrast| (trials_needed(contrast), contrast))
         .min_by_key(|(pairs, _)| *pairs)?;
     let (reference, other) = contrast.evidence.failure_counts();
     let trials = 2 * contrast.evidence.pair_count();
@@ -599,22 +628,22 @@ fn could_see(state: &State) -> Option<DetectableRates> {
 }
 
 fn detectable_rates(rate: f64, pairs: u64, level: f64) -> DetectableRates {
-    let found = stats::detectable_rates(rate, pairs, level, POWER);
+    let rates = stats::detectable_rates(rate, pairs, level, POWER);
     DetectableRates {
         rate,
         pairs,
         power: POWER,
-        below: found.below,
-        above: found.above,
+        below: rates.below,
+        above: rates.above,
     }
 }
 
 /// Describes the comparison before it starts; for a comparison of rates also the detectable differences.
-pub(super) fn lines_before_start(state: &State, asked: &CompareQuestion) -> Vec<String> {
+pub(super) fn lines_before_start(state: &State, question: &CompareQuestion) -> Vec<String> {
     let variants = state.plan.variants.len();
     let needed =
         || RacePolicy::needed_passes(state).map_or("no number of".to_owned(), |n| n.to_string());
-    match (asked.find, asked.floor, &asked.baseline) {
+    match (question.find, question.floor, &question.baseline) {
         (CompareGoal::Failing, Some(_), _) => vec![format!(
             "{variants} variants; a variant stops at its first failure or after {} passes",
             needed()
@@ -653,28 +682,28 @@ fn describe_detectable(state: &State) -> String {
 }
 
 fn facts_of_tried_variants(state: &State) -> Vec<DifferingFact> {
-    let tried: Vec<VariantId> = state
+    let tested: Vec<VariantId> = state
         .all_tallies()
         .map(|(id, _)| id)
         .filter(|id| state.is_testable(*id))
         .collect();
-    differing_facts(&state.plan, &state.survey, &tried)
+    differing_facts(&state.plan, &state.survey, &tested)
 }
 
 fn factor_effects(state: &State) -> Vec<FactorReport> {
     let plan = &state.plan;
     let level = |factor: usize, number: u32| {
-        let here = state
+        let of_level = state
             .all_tallies()
             .filter(|(id, _)| plan.variant_plan(*id).levels.get(factor) == Some(&number));
-        let tried = here.filter(|(id, _)| state.is_testable(*id));
-        tried.fold(FactorLevelReport::default(), |seen, (_, tally)| {
+        let tested = of_level.filter(|(id, _)| state.is_testable(*id));
+        tested.fold(FactorLevelReport::default(), |report, (_, tally)| {
             FactorLevelReport {
-                variants: seen.variants + 1,
-                failing: seen.failing + u64::from(tally.failures > 0),
-                trials: seen.trials + tally.counted_trials(),
-                failures: seen.failures + tally.failures,
-                ..seen
+                variants: report.variants + 1,
+                failing: report.failing + u64::from(tally.failures > 0),
+                trials: report.trials + tally.counted_trials(),
+                failures: report.failures + tally.failures,
+                ..report
             }
         })
     };
@@ -700,9 +729,10 @@ fn factor_effects(state: &State) -> Vec<FactorReport> {
 /// For every factor, it collects the levels that occur among the failing combinations. If all combinations of these
 /// levels fail, they are the rule.
 fn fails_where(plan: &Plan, variants: &[VariantResult]) -> Option<String> {
-    let standing = |wanted: VariantVerdict| {
-        let all = plan.variants.iter().zip(variants);
-        all.filter(move |(_, known)| known.standing == wanted)
+    let standing = |verdict: VariantVerdict| {
+        let results = plan.variants.iter().zip(variants);
+        results
+            .filter(move |(_, result)| result.standing == verdict)
             .map(|(variant, _)| &variant.levels)
     };
     if plan.factors.is_empty() || standing(VariantVerdict::Open).next().is_some() {
@@ -719,13 +749,13 @@ fn fails_where(plan: &Plan, variants: &[VariantResult]) -> Option<String> {
     };
     let failing: Vec<BTreeSet<u32>> = (0..plan.factors.len()).map(levels).collect();
     let fits = |levels: &&Vec<u32>| {
-        let mut each = levels.iter().zip(&failing);
-        each.all(|(level, failing)| failing.contains(level))
+        let mut factor_levels = levels.iter().zip(&failing);
+        factor_levels.all(|(level, failing)| failing.contains(level))
     };
     if passing().any(|levels| fits(&levels)) {
         return None;
     }
-    let parts: Vec<String> = plan
+    let conditions: Vec<String> = plan
         .factors
         .iter()
         .zip(&failing)
@@ -738,11 +768,11 @@ fn fails_where(plan: &Plan, variants: &[VariantResult]) -> Option<String> {
             format!("{}={}", factor.name, levels.join(" or "))
         })
         .collect();
-    (!parts.is_empty()).then(|| parts.join(" and "))
+    (!conditions.is_empty()).then(|| conditions.join(" and "))
 }
 
-fn names_with_verb(names: &[&str], one: &str, many: &str) -> String {
-    let verb = if names.len() == 1 { one } else { many };
+fn names_with_verb(names: &[&str], singular: &str, many: &str) -> String {
+    let verb = if names.len() == 1 { singular } else { many };
     format!("{} {verb}", list_names(names))
 }
 
@@ -750,12 +780,12 @@ fn names_with_verb(names: &[&str], one: &str, many: &str) -> String {
 fn list_names(names: &[&str]) -> String {
     const SHOWN: usize = 6;
     let rest = names.len().saturating_sub(SHOWN);
-    let shown: Vec<String> = names
+    let shown_names: Vec<String> = names
         .iter()
         .take(SHOWN)
         .map(|name| words::sanitize_line(name))
         .collect();
-    match (rest, shown.as_slice()) {
+    match (rest, shown_names.as_slice()) {
         (0, [first @ .., last]) if !first.is_empty() => {
             format!("{} and {last}", first.join(", "))
         }
@@ -769,5 +799,5 @@ fn asks_for_a_fix(state: &State) -> bool {
         .plan
         .question
         .as_compare()
-        .is_some_and(|asked| asked.fixed)
+        .is_some_and(|question| question.fixed)
 }

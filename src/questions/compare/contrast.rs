@@ -12,11 +12,11 @@ pub(super) struct CompareMemory(Vec<Contrast>);
 
 impl CompareMemory {
     /// Returns the memory before the first trial.
-    pub(super) fn new(plan: &Plan, asked: &CompareQuestion) -> Self {
+    pub(super) fn new(plan: &Plan, question: &CompareQuestion) -> Self {
         Self(if plan.factors.is_empty() {
-            with_reference(plan, asked)
+            with_reference(plan, question)
         } else {
-            with_level(plan, asked)
+            with_level(plan, question)
         })
     }
 }
@@ -51,7 +51,7 @@ pub struct Contrast {
     /// The reference: a level, or a variant.
     pub reference: String,
     /// The level or variant that is compared with it.
-    pub other: String,
+    pub other_name: String,
     /// Pairs of variants that differ only in this respect.
     pub pairs: Vec<(VariantId, VariantId)>,
     /// Evidence that they fail at different rates.
@@ -62,13 +62,13 @@ impl Contrast {
     fn new(
         factor: Option<usize>,
         reference: &str,
-        other: &str,
+        other_name: &str,
         pairs: Vec<(VariantId, VariantId)>,
     ) -> Self {
         Self {
             factor,
             reference: reference.to_owned(),
-            other: other.to_owned(),
+            other_name: other_name.to_owned(),
             evidence: stats::Contrast::new(),
             pairs,
         }
@@ -83,16 +83,18 @@ impl Contrast {
     /// Returns whether both variants of a pair are testable.
     pub fn is_testable(&self, state: &State) -> bool {
         let mut pairs = self.pairs.iter();
-        pairs.any(|(reference, other)| state.is_testable(*reference) && state.is_testable(*other))
+        pairs.any(|(reference, other_variant)| {
+            state.is_testable(*reference) && state.is_testable(*other_variant)
+        })
     }
 
     /// Adds a counted trial.
     fn add_trial(&mut self, variant: VariantId, failed: bool) {
-        for (stratum, (reference, other)) in self.pairs.iter().enumerate() {
+        for (stratum, (reference, other_variant)) in self.pairs.iter().enumerate() {
             if *reference == variant {
                 self.evidence.push_reference(stratum, failed);
             }
-            if *other == variant {
+            if *other_variant == variant {
                 self.evidence.push_other(stratum, failed);
             }
         }
@@ -106,9 +108,9 @@ fn with_reference(plan: &Plan, compare: &CompareQuestion) -> Vec<Contrast> {
         .map(VariantId)
         .zip(&plan.variants)
         .filter(|(id, _)| *id != reference);
-    let contrast = |(id, other): (VariantId, &crate::model::VariantPlan)| {
+    let contrast = |(id, other_variant): (VariantId, &crate::model::VariantPlan)| {
         let name = &plan.variant_plan(reference).name;
-        Contrast::new(None, name, &other.name, vec![(reference, id)])
+        Contrast::new(None, name, &other_variant.name, vec![(reference, id)])
     };
     others.map(contrast).collect()
 }
@@ -126,15 +128,17 @@ fn with_level(plan: &Plan, compare: &CompareQuestion) -> Vec<Contrast> {
             let twin = |levels: &[u32]| {
                 let mut levels = levels.to_vec();
                 levels[number] = level;
-                plan.variants.iter().position(|one| one.levels == levels)
+                plan.variants
+                    .iter()
+                    .position(|variant| variant.levels == levels)
             };
-            let here = plan
+            let of_level = plan
                 .variants
                 .iter()
                 .enumerate()
-                .filter(|(_, one)| one.levels[number] == base[number]);
-            let pairs = here.filter_map(|(index, one)| {
-                Some((variant_id(index), variant_id(twin(&one.levels)?)))
+                .filter(|(_, variant)| variant.levels[number] == base[number]);
+            let pairs = of_level.filter_map(|(index, variant)| {
+                Some((variant_id(index), variant_id(twin(&variant.levels)?)))
             });
             let reference = &factor.levels[base[number] as usize];
             contrasts.push(Contrast::new(

@@ -23,8 +23,8 @@ pub(super) struct CompareKind;
 
 /// Returns the comparison of rates; `None` if the question is which variants fail.
 fn asked_rates(plan: &Plan) -> Option<&CompareQuestion> {
-    let asked = plan.question.as_compare()?;
-    (asked.find == CompareGoal::Different).then_some(asked)
+    let question = plan.question.as_compare()?;
+    (question.find == CompareGoal::Different).then_some(question)
 }
 
 impl QuestionKind for CompareKind {
@@ -41,14 +41,16 @@ impl QuestionKind for CompareKind {
 
     fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
         match asked_rates(plan) {
-            Some(asked) => Box::new(CompareMemory::new(plan, asked)),
+            Some(question) => Box::new(CompareMemory::new(plan, question)),
             None => Box::new(()),
         }
     }
 
     fn lines_before_start(&self, state: &State) -> Vec<String> {
         let asked = state.plan.question.as_compare();
-        asked.map_or_else(Vec::new, |asked| answer::lines_before_start(state, asked))
+        asked.map_or_else(Vec::new, |question| {
+            answer::lines_before_start(state, question)
+        })
     }
 
     fn progress(&self, state: &State) -> Option<String> {

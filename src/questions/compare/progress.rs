@@ -17,12 +17,20 @@ pub(super) fn describe_progress(state: &State) -> Option<String> {
 
 /// Returns how many variants fail, passed often enough, and are not known.
 fn describe_race(state: &State) -> Option<String> {
-    let asked = state.plan.question.as_compare()?;
+    let question = state.plan.question.as_compare()?;
     let standings = RacePolicy::all_standings(state);
-    let count = |wanted| standings.iter().filter(|one| **one == wanted).count();
+    let count = |wanted| {
+        standings
+            .iter()
+            .filter(|verdict| **verdict == wanted)
+            .count()
+    };
     let (fail, open) = (count(VariantVerdict::Fails), count(VariantVerdict::Open));
-    let passed = standings.iter().filter(|one| one.has_passed()).count();
-    let word = match asked.floor {
+    let passed = standings
+        .iter()
+        .filter(|verdict| verdict.has_passed())
+        .count();
+    let word = match question.floor {
         Some(_) => "clean",
         None => "passing",
     };
@@ -38,9 +46,9 @@ fn describe_evidence(state: &State) -> String {
     let enough = words::format_number(evidence_threshold(state).exp());
     let evidence: Vec<String> = contrasts(state)
         .iter()
-        .map(|one| {
-            let name = words::sanitize_line(&one.other);
-            let evidence = words::format_number(one.evidence.ln_e_max().exp());
+        .map(|contrast| {
+            let name = words::sanitize_line(&contrast.other_name);
+            let evidence = words::format_number(contrast.evidence.ln_e_max().exp());
             format!("{name} {evidence}")
         })
         .take(CONTRASTS)

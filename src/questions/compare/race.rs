@@ -65,11 +65,11 @@ struct RaceProgress<'a> {
 impl<'a> RaceProgress<'a> {
     fn of_state(state: &'a State) -> Self {
         let asked = state.plan.question.as_compare();
-        match asked.and_then(|asked| asked.floor) {
+        match asked.and_then(|question| question.floor) {
             Some(floor) => Self::with_floor(state, floor),
             None => Self::with_reference(
                 state,
-                asked.and_then(|asked| asked.baseline.as_deref().cloned()),
+                asked.and_then(|question| question.baseline.as_deref().cloned()),
             ),
         }
     }
@@ -97,18 +97,22 @@ impl<'a> RaceProgress<'a> {
             variants
         };
         let level = race_alpha(judged_by, state.plan.alpha.to_probability());
-        let first = state.first_failure.as_ref().filter(|_| given.is_none());
-        let reference = first.map(|first| first.variant);
+        let first_failure = if given.is_none() {
+            state.first_failure.as_ref()
+        } else {
+            None
+        };
+        let reference = first_failure.map(|failure| failure.variant);
         let enough = match reference {
             None => 0,
             Some(id) if state.is_testable(id) => cheapest_baseline(level),
             // The reference can no longer be launched, so its present failures must be enough.
             Some(id) => (state.tally_of(id).failures - 1).clamp(1, cheapest_baseline(level)),
         };
-        let measured = reference.map(|id| since_chosen(state.tally_of(id), enough));
-        let baseline = given.or(measured);
-        let known = baseline.as_ref().filter(|base| base.failures >= enough);
-        let needed = known.and_then(|base| {
+        let own_baseline = reference.map(|id| since_chosen(state.tally_of(id), enough));
+        let baseline = given.or(own_baseline);
+        let measured = baseline.as_ref().filter(|base| base.failures >= enough);
+        let needed = measured.and_then(|base| {
             let (failures, trials) = base.reference_counts();
             clean_runs_needed_effective(failures, trials, base.design_effect(), level)
         });
@@ -117,7 +121,7 @@ impl<'a> RaceProgress<'a> {
             floor: None,
             baseline,
             reference,
-            passed_before: first.map_or(&[], |first| &first.passes),
+            passed_before: first_failure.map_or(&[], |failure| &failure.passes),
             needed,
         }
     }
@@ -142,8 +146,8 @@ impl<'a> RaceProgress<'a> {
 
     /// Returns whether the passing variants can no longer be decided, because the reference is not testable.
     fn is_lost(&self) -> bool {
-        let tried = |id| self.state.is_testable(id);
-        self.needed.is_none() && self.reference.is_some_and(|id| !tried(id))
+        let is_testable = |id| self.state.is_testable(id);
+        self.needed.is_none() && self.reference.is_some_and(|id| !is_testable(id))
     }
 
     fn standing_of(&self, variant: VariantId) -> VariantVerdict {
@@ -167,17 +171,17 @@ impl<'a> RaceProgress<'a> {
     /// Returns whether this variant is no longer launched.
     fn is_closed(&self, variant: VariantId) -> bool {
         let tally = self.state.tally_of(variant);
-        let all = self.state.plan.stop.trials;
-        let known = if tally.failures > 0 {
+        let trial_limit = self.state.plan.stop.trials;
+        let is_known = if tally.failures > 0 {
             self.reference != Some(variant) || self.needed.is_some()
         } else {
             self.is_enough(variant) || self.is_lost()
         };
         // If most of its trials show other failures, it would never pass often enough.
         let given_up = tally.other >= FEW_OTHERS.max(2 * tally.passes);
-        known
+        is_known
             || given_up
-            || all.is_some_and(|all| tally.finished_trials() >= all)
+            || trial_limit.is_some_and(|limit| tally.finished_trials() >= limit)
             || !self.state.is_testable(variant)
     }
 }
@@ -185,7 +189,7 @@ impl<'a> RaceProgress<'a> {
 /// Returns the counts of a variant since its first failure, until it had failed often enough again: trials that were
 /// running then count for the variant, but not here.
 fn since_chosen(tally: &Tally, enough: u64) -> MeasuredBaseline {
-    let (_, before) = tally.early_failures[0];
+    let (_, earlier_trials) = tally.early_failures[0];
     let last = usize::try_from(enough).unwrap_or(usize::MAX);
     let end = tally.early_failures.get(last);
     let (failures, trials) = match end {
@@ -194,7 +198,7 @@ fn since_chosen(tally: &Tally, enough: u64) -> MeasuredBaseline {
     };
     MeasuredBaseline {
         failures,
-        trials: trials - before,
+        trials: trials - earlier_trials,
         ..MeasuredBaseline::default()
     }
 }
@@ -203,8 +207,8 @@ impl RacePolicy {
     /// Returns the result of every variant.
     pub fn all_standings(state: &State) -> Vec<VariantVerdict> {
         let course = RaceProgress::of_state(state);
-        let all = state.all_tallies();
-        all.map(|(id, _)| course.standing_of(id)).collect()
+        let tallies = state.all_tallies();
+        tallies.map(|(id, _)| course.standing_of(id)).collect()
     }
 
     /// Returns the failures and trials of the reference, and its variant if the reference was not given.
@@ -232,11 +236,11 @@ impl Policy for RacePolicy {
         if state.budget_spent {
             return Step::wait_or_done(state);
         }
-        let all = state.plan.stop.trials.unwrap_or(u64::MAX);
+        let trial_limit = state.plan.stop.trials.unwrap_or(u64::MAX);
         let room = |id: &VariantId| {
             let aside = state.tally_of(*id).other + course.passes_before(*id);
-            let wanted = course.needed.unwrap_or(u64::MAX).saturating_add(aside);
-            state.expected_trials(*id) < wanted.min(all)
+            let wanted_trials = course.needed.unwrap_or(u64::MAX).saturating_add(aside);
+            state.expected_trials(*id) < wanted_trials.min(trial_limit)
         };
         let next = next_in_block(state, ids().filter(|id| open(id) && room(id)));
         next.map_or(Step::Wait, Step::Launch)
@@ -252,28 +256,32 @@ impl Policy for RacePolicy {
             .map(|(id, _)| course.standing_of(id))
             .collect();
         let needed = course.needed.is_some();
-        let any = |wanted| standings.contains(&wanted);
+        let has_verdict = |verdict| standings.contains(&verdict);
         let any_passed = standings.iter().any(|standing| standing.has_passed());
         match () {
-            () if any(VariantVerdict::Fails) && any_passed => Verdict::Different,
-            () if any(VariantVerdict::Fails) && any(VariantVerdict::Open) => Verdict::Undecided,
-            () if any(VariantVerdict::Fails) => Verdict::Failing,
+            () if has_verdict(VariantVerdict::Fails) && any_passed => Verdict::Different,
+            () if has_verdict(VariantVerdict::Fails) && has_verdict(VariantVerdict::Open) => {
+                Verdict::Undecided
+            }
+            () if has_verdict(VariantVerdict::Fails) => Verdict::Failing,
             () if !state.finished || untold_trials(state) > 0 => Verdict::Undecided,
             // This applies to the testable variants only.
-            () if any(VariantVerdict::Untestable) => Verdict::Undecided,
+            () if has_verdict(VariantVerdict::Untestable) => Verdict::Undecided,
             // The time budget ended the race, or the reference rate was never established.
-            () if any(VariantVerdict::Open) && (state.budget_spent || needed) => Verdict::Undecided,
+            () if has_verdict(VariantVerdict::Open) && (state.budget_spent || needed) => {
+                Verdict::Undecided
+            }
             () => Verdict::Clean,
         }
     }
 
     fn stop_rule(&self, state: &State, variant: VariantId) -> StopRule {
-        let all = state.plan.stop.trials;
+        let trial_limit = state.plan.stop.trials;
         let ran = state.tally_of(variant).finished_trials();
         match RaceProgress::of_state(state).standing_of(variant) {
             VariantVerdict::Fails => StopRule::KthFailure,
             VariantVerdict::FailsLess | VariantVerdict::Clean => StopRule::PlannedN,
-            _ if all.is_some_and(|all| ran >= all) => StopRule::at_the_limit(state),
+            _ if trial_limit.is_some_and(|limit| ran >= limit) => StopRule::at_the_limit(state),
             _ => StopRule::from_outside(state),
         }
     }

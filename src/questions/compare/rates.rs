@@ -28,9 +28,9 @@ fn is_known(state: &State, contrast: &Contrast) -> bool {
 /// other failures.
 fn is_spent(state: &State, variant: VariantId) -> bool {
     let tally = state.tally_of(variant);
-    let all = state.plan.stop.trials;
-    all.is_some_and(|all| {
-        tally.counted_trials() >= all || tally.finished_trials() >= all.saturating_mul(2)
+    let trial_limit = state.plan.stop.trials;
+    trial_limit.is_some_and(|limit| {
+        tally.counted_trials() >= limit || tally.finished_trials() >= limit.saturating_mul(2)
     })
 }
 
@@ -38,27 +38,27 @@ fn is_spent(state: &State, variant: VariantId) -> bool {
 fn is_closed(state: &State, variant: VariantId) -> bool {
     let mut mine = contrasts(state)
         .iter()
-        .filter(|one| one.has_variant(variant));
+        .filter(|contrast| contrast.has_variant(variant));
     is_spent(state, variant)
         || !state.is_testable(variant)
-        || mine.all(|one| is_known(state, one) || !one.is_testable(state))
+        || mine.all(|contrast| is_known(state, contrast) || !contrast.is_testable(state))
 }
 
 /// Returns the verdict on a possible fix, once the difference is known.
 fn fix_verdict(state: &State) -> Option<Verdict> {
-    let asked = state
+    let question = state
         .plan
         .question
         .as_compare()
-        .filter(|asked| asked.fixed)?;
-    let reference = asked.reference;
+        .filter(|question| question.fixed)?;
+    let reference = question.reference;
     let rate = |id: VariantId| {
         let tally = state.tally_of(id);
         real(tally.failures) / real(tally.counted_trials().max(1))
     };
-    let mut others = state.all_tallies().map(|(id, _)| id);
-    let other = others.find(|id| *id != reference)?;
-    Some(if rate(other) < rate(reference) {
+    let mut other_variants = state.all_tallies().map(|(id, _)| id);
+    let other_variant = other_variants.find(|id| *id != reference)?;
+    Some(if rate(other_variant) < rate(reference) {
         Verdict::Fixed
     } else {
         Verdict::NotFixed
@@ -78,22 +78,29 @@ impl Policy for RatesPolicy {
         if state.budget_spent {
             return Step::wait_or_done(state);
         }
-        let all = state.plan.stop.trials.unwrap_or(u64::MAX);
-        let room = |id: &VariantId| state.expected_trials(*id) - state.tally_of(*id).other < all;
+        let trial_limit = state.plan.stop.trials.unwrap_or(u64::MAX);
+        let room =
+            |id: &VariantId| state.expected_trials(*id) - state.tally_of(*id).other < trial_limit;
         let next = next_in_block(state, open.into_iter().filter(room));
         next.map_or(Step::Wait, Step::Launch)
     }
 
     fn verdict_of(&self, state: &State) -> Verdict {
-        let all = state.plan.stop.trials.unwrap_or(u64::MAX);
+        let trial_limit = state.plan.stop.trials.unwrap_or(u64::MAX);
         let mut tested = state.all_tallies().filter(|(id, _)| state.is_testable(*id));
         if nothing_counts(state) {
             Verdict::CouldNotTest
-        } else if contrasts(state).iter().any(|one| is_known(state, one)) {
+        } else if contrasts(state)
+            .iter()
+            .any(|contrast| is_known(state, contrast))
+        {
             fix_verdict(state).unwrap_or(Verdict::Different)
-        } else if contrasts(state).iter().all(|one| !one.is_testable(state)) {
+        } else if contrasts(state)
+            .iter()
+            .all(|contrast| !contrast.is_testable(state))
+        {
             Verdict::CouldNotTest
-        } else if tested.all(|(_, tally)| tally.counted_trials() >= all) {
+        } else if tested.all(|(_, tally)| tally.counted_trials() >= trial_limit) {
             // A missing difference does not show that a fix works.
             fix_verdict(state).map_or(Verdict::NoDifference, |_| Verdict::Undecided)
         } else {
@@ -104,8 +111,8 @@ impl Policy for RatesPolicy {
     fn stop_rule(&self, state: &State, variant: VariantId) -> StopRule {
         let mut mine = contrasts(state)
             .iter()
-            .filter(|one| one.has_variant(variant));
-        if mine.any(|one| is_known(state, one)) {
+            .filter(|contrast| contrast.has_variant(variant));
+        if mine.any(|contrast| is_known(state, contrast)) {
             StopRule::Decision
         } else if is_spent(state, variant) {
             StopRule::Spent
@@ -115,10 +122,10 @@ impl Policy for RatesPolicy {
     }
 
     fn remaining_trials(&self, state: &State) -> Option<u64> {
-        let all = state.plan.stop.trials?;
+        let trial_limit = state.plan.stop.trials?;
         let open = state.all_tallies().filter(|(id, _)| !is_closed(state, *id));
         Some(
-            open.map(|(_, tally)| all.saturating_sub(tally.counted_trials()))
+            open.map(|(_, tally)| trial_limit.saturating_sub(tally.counted_trials()))
                 .sum(),
         )
     }

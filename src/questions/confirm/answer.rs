@@ -87,31 +87,33 @@ impl MoreFailures {
 }
 
 impl From<stats::MoreFailures> for MoreFailures {
-    fn from(more: stats::MoreFailures) -> Self {
+    fn from(more_failures: stats::MoreFailures) -> Self {
         Self {
-            failures: more.failures,
-            trials: more.trials,
-            saves: more.saves,
+            failures: more_failures.failures,
+            trials: more_failures.trials,
+            saves: more_failures.saves,
         }
     }
 }
 
 impl Confirmation {
     pub(super) fn new(state: &State) -> Option<Self> {
-        let asked = state.plan.question.as_confirm()?;
+        let question = state.plan.question.as_confirm()?;
         let progress = ConfirmProgress::of_state(state)?;
         let alpha = state.plan.alpha.to_probability();
         let tally = state.tally_of(VariantId(0));
-        let (baseline, assumed_rate) = match &asked.baseline {
+        let (baseline, assumed_rate) = match &question.baseline {
             Baseline::Measured(measured) => (Some(measured.as_ref()), None),
             Baseline::Assumed(millionths) => (None, Some(f64::from(*millionths) / 1e6)),
         };
-        let half = questions::clean_needed(asked, true, alpha);
+        let half = questions::clean_needed(question, true, alpha);
         let differences = differing_from_baseline(state, baseline);
         let may_change = baseline.is_some_and(|base| base.clumps.is_some() || base.drift.is_some())
-            || differences.iter().any(|one| one.can_change_rate);
+            || differences
+                .iter()
+                .any(|difference| difference.can_change_rate);
         Some(Self {
-            sentence: write_sentence(state, asked, &progress),
+            sentence: write_sentence(state, question, &progress),
             baseline: baseline.map(|measured| BaselineReport::new(measured, None)),
             assumed_rate,
             clean: progress.clean,
@@ -122,19 +124,20 @@ impl Confirmation {
             rate_below: (progress.failures == 0 && progress.clean > 0)
                 .then(|| rate_bound(progress.clean, baseline, alpha)),
             excludes_half: progress.excludes_half,
-            half_fix_passes: progress.needed.map(|needed| half_passes(asked, needed)),
+            half_fix_passes: progress.needed.map(|needed| half_passes(question, needed)),
             clean_to_exclude_half: half,
-            more_failures: baseline
-                .filter(|_| !progress.excludes_half)
-                .and_then(|base| more_failures_worth(base, alpha)),
+            more_failures: match baseline {
+                Some(baseline) if !progress.excludes_half => more_failures_worth(baseline, alpha),
+                _ => None,
+            },
             other_failures: tally.other,
-            earlier_attempts: asked.earlier_attempts,
-            error_rate_of_attempts: error_of_attempts(asked, alpha),
+            earlier_attempts: question.earlier_attempts,
+            error_rate_of_attempts: error_of_attempts(question, alpha),
             sweep: state
                 .learned::<SweepMemory>()
                 .and_then(|memory| memory.report(state)),
             compare: may_change.then(|| in_turns(state)),
-            assumptions: list_assumptions(state, asked, baseline, &differences),
+            assumptions: list_assumptions(state, question, baseline, &differences),
             differences,
         })
     }
@@ -159,7 +162,7 @@ impl AnswerText for Confirmation {
             .baseline
             .as_ref()
             .is_some_and(|base| base.design_effect > 1.0);
-        if let Some(bound) = self.rate_below.filter(|_| clumps) {
+        if clumps && let Some(bound) = self.rate_below {
             lines.push(format!(
                 "the failure rate is at most {} % ({} %, one-sided), if failures come in clumps as in the baseline",
                 words::percent_bound(bound),
@@ -168,7 +171,7 @@ impl AnswerText for Confirmation {
         }
         let is_fixed = self.rate_below.is_some() && self.clean_missing == Some(0);
         let may_be_half = is_fixed && !self.excludes_half;
-        if let Some(passes) = self.half_fix_passes.filter(|_| may_be_half) {
+        if may_be_half && let Some(passes) = self.half_fix_passes {
             let passes = words::format_percent(passes);
             let half = self.clean_to_exclude_half.map_or(String::new(), |half| {
                 let trials = words::format_count(half, "passing trial");
@@ -184,7 +187,9 @@ impl AnswerText for Confirmation {
         if self.earlier_attempts > 0 && self.clean_missing == Some(0) {
             lines.push(describe_attempts(self.earlier_attempts, self.error_rate));
         }
-        if let Some(compare) = self.compare.as_ref().filter(|_| self.rate_below.is_some()) {
+        if self.rate_below.is_some()
+            && let Some(compare) = &self.compare
+        {
             lines.push(format!(
                 "the rate may have changed without the fix; an interleaved comparison excludes that: {compare}"
             ));
@@ -210,21 +215,26 @@ fn describe_sweep(sweep: SweepReport) -> String {
         failures, trials, ..
     } = sweep;
     let points = words::format_count(sweep.points, "point");
-    let around = if sweep.of_whole_program {
+    let area = if sweep.of_whole_program {
         "of the program"
     } else {
         "near the old one"
     };
-    match sweep.failing_trial.filter(|_| failures > 0) {
+    let failing_trial = if failures > 0 {
+        sweep.failing_trial
+    } else {
+        None
+    };
+    match failing_trial {
         Some(trial) if trials == 0 => {
-            format!("#{trial} failed while threads stopped briefly at every point {around}")
+            format!("#{trial} failed while threads stopped briefly at every point {area}")
         }
         Some(trial) => format!(
-            "{} held a thread at {points} {around}: {failures} failed (#{trial})",
+            "{} held a thread at {points} {area}: {failures} failed (#{trial})",
             words::format_count(trials, "more trial"),
         ),
         None => format!(
-            "{} held a thread at {points} {around}: none failed (other schedules were not tried)",
+            "{} held a thread at {points} {area}: none failed (other schedules were not tried)",
             words::format_count(trials, "more trial"),
         ),
     }
@@ -241,27 +251,27 @@ fn more_failures_worth(base: &MeasuredBaseline, alpha: f64) -> Option<MoreFailur
 
 /// Returns the approximate duration of clean trials, from the passing trials so far or from the passes of the baseline, if
 /// it is known.
-fn describe_time(state: &State, asked: &ConfirmQuestion, trials: u64) -> String {
+fn describe_time(state: &State, question: &ConfirmQuestion, trials: u64) -> String {
     let rounds = trials.div_ceil(u64::from(state.plan.jobs));
-    questions::seconds_of_a_pass(state, asked).map_or(String::new(), |seconds| {
+    questions::seconds_of_a_pass(state, question).map_or(String::new(), |seconds| {
         let time = real(rounds) * seconds;
         format!(", about {}", words::format_seconds(time))
     })
 }
 
 /// Returns the upper bound of the probability of a false FIXED among all attempts against a baseline.
-fn error_of_attempts(asked: &ConfirmQuestion, alpha: f64) -> f64 {
-    (real(asked.earlier_attempts + 1) * alpha).min(1.0)
+fn error_of_attempts(question: &ConfirmQuestion, alpha: f64) -> f64 {
+    (real(question.earlier_attempts + 1) * alpha).min(1.0)
 }
 
 /// Describes the effect of earlier attempts.
 fn describe_attempts(earlier: u64, alpha: f64) -> String {
-    let all = earlier + 1;
-    let most = words::format_percent((real(all) * alpha).min(1.0));
+    let attempts = earlier + 1;
+    let error_bound = words::format_percent((real(attempts) * alpha).min(1.0));
     // Rounded up, so that all attempts together keep the level.
-    let confidence = (1e4 - (1e4 * alpha / real(all)).floor()) / 100.0;
+    let confidence = (1e4 - (1e4 * alpha / real(attempts)).floor()) / 100.0;
     format!(
-        "{all} checks against this baseline: each can be a wrong FIXED with {} %, one of them with up to {most} %; --conf {confidence} keeps that below {} %",
+        "{attempts} checks against this baseline: each can be a wrong FIXED with {} %, one of them with up to {error_bound} %; --conf {confidence} keeps that below {} %",
         words::format_percent(alpha),
         words::format_percent(alpha),
     )
@@ -272,9 +282,9 @@ fn differing_from_baseline(
     state: &State,
     baseline: Option<&MeasuredBaseline>,
 ) -> Vec<ConditionDifference> {
-    let there = baseline.and_then(|base| base.conditions.as_ref());
-    there.map_or_else(Vec::new, |there| {
-        survey::differing_conditions(&state.plan, &state.host, there)
+    let baseline_conditions = baseline.and_then(|base| base.conditions.as_ref());
+    baseline_conditions.map_or_else(Vec::new, |conditions| {
+        survey::differing_conditions(&state.plan, &state.host, conditions)
     })
 }
 
@@ -300,18 +310,18 @@ fn in_turns(state: &State) -> String {
 }
 
 /// Describes the number and the duration of the required clean trials before the start.
-pub(super) fn lines_before_start(state: &State, asked: &ConfirmQuestion) -> Vec<String> {
-    let against = describe_baseline(&asked.baseline);
+pub(super) fn lines_before_start(state: &State, question: &ConfirmQuestion) -> Vec<String> {
+    let against = describe_baseline(&question.baseline);
     let alpha = state.plan.alpha.to_probability();
-    let needed_for = |half| questions::clean_needed(asked, half, alpha);
-    let Some((least, half)) = needed_for(false).zip(needed_for(true)) else {
+    let needed_for = |half| questions::clean_needed(question, half, alpha);
+    let Some((min, half)) = needed_for(false).zip(needed_for(true)) else {
         return vec![format!(
             "no number of passing trials is enough against {against}"
         )];
     };
     let takes = |needed| {
         let trials = words::format_count(needed, "passing trial");
-        format!("{trials}{}", describe_time(state, asked, needed))
+        format!("{trials}{}", describe_time(state, question, needed))
     };
     let excludes_half =
         ConfirmProgress::of_state(state).is_some_and(|progress| progress.excludes_half);
@@ -319,36 +329,38 @@ pub(super) fn lines_before_start(state: &State, asked: &ConfirmQuestion) -> Vec<
         (half, format!("FIXED needs {}", takes(half)))
     } else {
         (
-            least,
-            format!("PROBABLY FIXED needs {}, FIXED {half}", takes(least)),
+            min,
+            format!("PROBABLY FIXED needs {}, FIXED {half}", takes(min)),
         )
     };
     let mut lines = vec![format!(
         "before: {against} failed; {goal}; the first failure means NOT FIXED",
     )];
-    if let Baseline::Measured(base) = &asked.baseline {
+    if let Baseline::Measured(base) = &question.baseline {
         lines.extend(BaselineReport::new(base, None).runs_beforehand());
         lines.extend(base.drift.map(describe_drift));
         lines.extend(base.clumps.map(|clumps| describe_clumps(base, clumps)));
     }
-    if let Baseline::Measured(base) = &asked.baseline {
-        let titles = base.bugs.iter().map(|bug| bug.title.as_str());
+    if let Baseline::Measured(base) = &question.baseline {
+        let all_titles = base.bugs.iter().map(|bug| bug.title.as_str());
         // A title with less evidence begins like the one with more.
         let is_part_of_another = |title: &str| {
-            let named_after = |other: &str| {
+            let named_after = |prefix: &str| {
                 let rest = title.split_once(": ").map(|(_, rest)| rest);
-                rest.is_some_and(|rest| other.starts_with(rest))
+                rest.is_some_and(|rest| prefix.starts_with(rest))
             };
-            titles
+            all_titles
                 .clone()
-                .any(|other| other != title && (other.starts_with(title) || named_after(other)))
+                .any(|prefix| prefix != title && (prefix.starts_with(title) || named_after(prefix)))
         };
-        let titles = titles.clone().filter(|title| !is_part_of_another(title));
+        let titles = all_titles
+            .clone()
+            .filter(|title| !is_part_of_another(title));
         let bugs: Vec<String> = titles.map(words::sanitize_line).collect();
         if !bugs.is_empty() && !state.plan.rules.only.is_empty() {
             let bugs = bugs.join(", or ");
-            let by_name = state.plan.rules.only.iter().any(|only| {
-                matches!(only, BugFilter::Signature(id) if base.bugs.iter().any(|bug| bug.widest != *id && bug.names.contains(id)))
+            let by_name = state.plan.rules.only.iter().any(|filter| {
+                matches!(filter, BugFilter::Signature(id) if base.bugs.iter().any(|bug| bug.widest != *id && bug.names.contains(id)))
             });
             let is_hang = |bug: &KnownBug| bug.title.starts_with("hang");
             lines.push(if by_name || base.bugs.iter().all(is_hang) {
@@ -358,14 +370,14 @@ pub(super) fn lines_before_start(state: &State, asked: &ConfirmQuestion) -> Vec<
             });
         }
     }
-    if let Baseline::Measured(base) = &asked.baseline {
+    if let Baseline::Measured(base) = &question.baseline {
         lines.extend(
             more_failures_worth(base, state.plan.alpha.to_probability())
                 .map(MoreFailures::to_advice),
         );
     }
-    if let Some(all) = state.plan.stop.trials.filter(|all| *all < needed) {
-        let trials = words::format_count(all, "trial");
+    if let Some(trial_limit) = state.plan.stop.trials.filter(|limit| *limit < needed) {
+        let trials = words::format_count(trial_limit, "trial");
         lines.push(format!("-n allows at most {trials}: too few for FIXED"));
     }
     lines
@@ -373,8 +385,8 @@ pub(super) fn lines_before_start(state: &State, asked: &ConfirmQuestion) -> Vec<
 
 /// Returns the probability that a fix which only halves the rate passes: its clean trials are about as likely as half
 /// as many of the unfixed program.
-fn half_passes(asked: &ConfirmQuestion, needed: u64) -> f64 {
-    match &asked.baseline {
+fn half_passes(question: &ConfirmQuestion, needed: u64) -> f64 {
+    match &question.baseline {
         Baseline::Measured(base) => {
             let (failures, trials) = base.reference_counts();
             stats::unchanged_p_value_effective(failures, trials, needed / 2, base.design_effect())
@@ -412,14 +424,14 @@ pub(super) fn describe_baseline(baseline: &Baseline) -> String {
 }
 
 /// Says that the user must decide whether a failure under another name is another bug.
-fn describe_doubt(state: &State, asked: &ConfirmQuestion, clean: &str) -> String {
-    let groups: Vec<_> = questions::doubtful_failures(state, asked).collect();
+fn describe_doubt(state: &State, question: &ConfirmQuestion, clean: &str) -> String {
+    let groups: Vec<_> = questions::doubtful_failures(state, question).collect();
     let trials: Vec<u64> = groups
         .iter()
         .flat_map(|group| group.trials.iter().map(|trial| trial.0))
         .collect();
     let title = groups.first().map_or("", |group| &group.signature.title);
-    let only: Vec<String> = match &asked.baseline {
+    let filters: Vec<String> = match &question.baseline {
         Baseline::Measured(base) => {
             let names = base.bugs.iter().filter_map(|bug| bug.names.first());
             names.map(|id| format!("sig:{id}")).collect()
@@ -429,13 +441,13 @@ fn describe_doubt(state: &State, asked: &ConfirmQuestion, clean: &str) -> String
     format!(
         "NOT KNOWN: {clean}, but {} failed with the bug's exit status and another signature ({title}): if that is another bug, exclude it with --only {}; if not, it is NOT FIXED",
         words::format_trial_ids(&trials, 3),
-        only.join(","),
+        filters.join(","),
     )
 }
 
-fn write_sentence(state: &State, asked: &ConfirmQuestion, progress: &ConfirmProgress) -> String {
+fn write_sentence(state: &State, question: &ConfirmQuestion, progress: &ConfirmProgress) -> String {
     let tally = state.tally_of(VariantId(0));
-    let against = describe_baseline(&asked.baseline);
+    let against = describe_baseline(&question.baseline);
     let clean = words::format_count(progress.clean, "passing trial");
     match questions::ConfirmPolicy.verdict_of(state) {
         Verdict::Fixed => {
@@ -466,18 +478,18 @@ fn write_sentence(state: &State, asked: &ConfirmQuestion, progress: &ConfirmProg
         ),
         Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
         _ if progress.one_life => "NOT KNOWN: all trials share what `setup` started, so they may count as a single one; start it in `prepare`, or pass --independent if trials cannot influence each other through it".to_owned(),
-        _ if progress.doubtful > 0 => describe_doubt(state, asked, &clean),
+        _ if progress.doubtful > 0 => describe_doubt(state, question, &clean),
         _ if questions::untold_trials(state) > 0 => format!(
             "NOT KNOWN: {clean}, but {} failed without evidence of which failure it was",
             words::format_count(questions::untold_trials(state), "trial"),
         ),
         _ => {
-            let more = progress.missing_trials().map_or_else(
+            let missing_text = progress.missing_trials().map_or_else(
                 || "no number of trials is enough".to_owned(),
-                |missing| format!("{missing} more needed{}", describe_time(state, asked, missing)),
+                |missing| format!("{missing} more needed{}", describe_time(state, question, missing)),
             );
             format!(
-                "NOT YET: {clean}, {more}; before, {against} failed, and an unfixed program passes as often in {} % of cases",
+                "NOT YET: {clean}, {missing_text}; before, {against} failed, and an unfixed program passes as often in {} % of cases",
                 words::format_percent(progress.unchanged)
             )
         }
@@ -521,91 +533,93 @@ const TOO_FEW_FOR_CLUMPS: u64 = 5;
 
 fn list_assumptions(
     state: &State,
-    asked: &ConfirmQuestion,
+    question: &ConfirmQuestion,
     baseline: Option<&MeasuredBaseline>,
     differences: &[ConditionDifference],
 ) -> Vec<String> {
-    let mut all = if asked.independent {
+    let mut assumptions = if question.independent {
         independence_assumptions(state)
     } else {
         Vec::new()
     };
     match baseline {
-        None => all.push("the failure rate before the fix, which was not measured".to_owned()),
+        None => {
+            assumptions.push("the failure rate before the fix, which was not measured".to_owned());
+        }
         Some(base) => {
             let program = tested_program(state);
             if let (Some(before), Some(now)) = (&base.program, program)
                 && before != now
             {
-                all.push(format!(
+                assumptions.push(format!(
                     "{} is the fixed version of {}",
                     shell_word(now.as_os_str()),
                     shell_word(before.as_os_str())
                 ));
             }
             if base.unfinished {
-                all.push(
+                assumptions.push(
                     "the baseline was interrupted for a reason unrelated to its results".to_owned(),
                 );
             }
             if !base.runs.is_empty() {
-                all.extend(unrecorded_assumption(
+                assumptions.extend(unrecorded_assumption(
                     "the runs of the baseline",
                     &base.runs,
                 ));
             }
             if base.run.is_none() {
-                all.push(
+                assumptions.push(
                     "the trials of the baseline were independent (requests to one server are not) and ran under the same conditions".to_owned(),
                 );
             }
-            all.extend(
+            assumptions.extend(
                 differences
                     .iter()
-                    .map(|one| format!("the failure rate does not depend on {one}")),
+                    .map(|difference| format!("the failure rate does not depend on {difference}")),
             );
             if let Some(drift) = base.drift {
-                all.push(format!(
+                assumptions.push(format!(
                     "the failure rate is still at least that of the {} half of the baseline, {} of {}",
                     quieter_half_name(drift),
                     drift.failures,
                     drift.trials
                 ));
             }
-            let known = base.run.is_some() && base.design_effect() <= 1.0;
-            if known && (2..=TOO_FEW_FOR_CLUMPS).contains(&base.failures) {
+            let has_measured_effect = base.run.is_some() && base.design_effect() <= 1.0;
+            if has_measured_effect && (2..=TOO_FEW_FOR_CLUMPS).contains(&base.failures) {
                 let (failures, trials) = base.reference_counts();
                 let effect = real(base.failures);
                 let alpha = state.plan.alpha.to_probability();
                 let is_refuted = questions::ConfirmPolicy.verdict_of(state) == Verdict::NotFixed;
-                let one = (!is_refuted)
+                let needed_if_clean = (!is_refuted)
                     .then(|| stats::clean_runs_to_exclude_half(failures, trials, effect, alpha))
                     .flatten();
-                let needed = one.map_or(String::new(), |needed| {
+                let needed = needed_if_clean.map_or(String::new(), |needed| {
                     format!(
                         ". If one event, such as a full disk, caused all of them, FIXED needs {}",
                         words::format_count(needed, "passing trial")
                     )
                 });
-                all.push(format!(
+                assumptions.push(format!(
                     "the {} of the baseline were independent of each other (too few to test this){needed}",
                     words::format_count(base.failures, "failure"),
                 ));
             }
             if let Some(clumps) = base.clumps {
-                all.push(format!(
+                assumptions.push(format!(
                     "clumps of failures are as large and as frequent as in the baseline, with {} in {}",
                     words::format_count(base.failures, "failure"),
                     words::format_count(clumps, "clump")
                 ));
             }
             if base.design_effect() > 1.0 && base.clumps.is_none() {
-                all.push(format!(
+                assumptions.push(format!(
                     "failures depend on each other as they did in the baseline, where {} trials counted as one",
                     words::format_number(base.design_effect()),
                 ));
             }
         }
     }
-    all
+    assumptions
 }

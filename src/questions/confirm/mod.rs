@@ -29,14 +29,16 @@ impl QuestionKind for ConfirmKind {
 
     fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
         match &plan.held {
-            Some(held) => Box::new(SweepMemory::new(&held.holds)),
+            Some(held_plan) => Box::new(SweepMemory::new(&held_plan.holds)),
             None => Box::new(()),
         }
     }
 
     fn lines_before_start(&self, state: &State) -> Vec<String> {
         let asked = state.plan.question.as_confirm();
-        asked.map_or_else(Vec::new, |asked| answer::lines_before_start(state, asked))
+        asked.map_or_else(Vec::new, |question| {
+            answer::lines_before_start(state, question)
+        })
     }
 
     fn progress(&self, state: &State) -> Option<String> {

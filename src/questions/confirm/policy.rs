@@ -45,20 +45,20 @@ pub struct ConfirmProgress {
 impl ConfirmProgress {
     /// Returns the progress; `None` for any other question.
     pub fn of_state(state: &State) -> Option<Self> {
-        let asked = state.plan.question.as_confirm()?;
+        let question = state.plan.question.as_confirm()?;
         let tally = state.tally_of(FIXED_SIDE);
         let clean = tally.passes;
-        let excludes_half = excludes_half(state, asked);
+        let excludes_half = excludes_half(state, question);
         Some(Self {
             clean,
-            needed: clean_needed(asked, excludes_half, state.plan.alpha.to_probability()),
+            needed: clean_needed(question, excludes_half, state.plan.alpha.to_probability()),
             excludes_half,
             failures: tally.failures,
-            one_life: state.shares_a_life() && !asked.independent,
-            doubtful: doubtful_failures(state, asked)
+            one_life: state.shares_a_life() && !question.independent,
+            doubtful: doubtful_failures(state, question)
                 .map(|group| group.trials.len() as u64)
                 .sum(),
-            unchanged: match &asked.baseline {
+            unchanged: match &question.baseline {
                 Baseline::Measured(base) => {
                     let (failures, trials) = base.reference_counts();
                     unchanged_p_value_effective(failures, trials, clean, base.design_effect())
@@ -83,31 +83,35 @@ impl ConfirmProgress {
 
 /// Returns whether a fix that only halves the rate must be excluded: because the user requested it, or because it takes
 /// little more time. Once the run is over, only the result counts.
-fn excludes_half(state: &State, asked: &Asked) -> bool {
+fn excludes_half(state: &State, question: &Asked) -> bool {
     let alpha = state.plan.alpha.to_probability();
-    let needed = |half| clean_needed(asked, half, alpha);
+    let needed = |half| clean_needed(question, half, alpha);
     let decide = || {
-        let (least, half) = needed(false).zip(needed(true))?;
+        let (min, half) = needed(false).zip(needed(true))?;
         let passes = state.tally_of(FIXED_SIDE).passes;
         let may_go_on = !(state.finished || state.budget_spent || state.stopped.is_some())
-            && state.plan.stop.trials.is_none_or(|all| all >= half);
-        let seconds = seconds_of_a_pass(state, asked)?;
-        let is_quick = takes_little_time(half - least, state.plan.jobs, seconds);
+            && state
+                .plan
+                .stop
+                .trials
+                .is_none_or(|trial_limit| trial_limit >= half);
+        let seconds = seconds_of_a_pass(state, question)?;
+        let is_quick = takes_little_time(half - min, state.plan.jobs, seconds);
         Some(passes >= half || may_go_on && is_quick)
     };
-    asked
+    question
         .exclude_half
         .unwrap_or_else(|| decide().unwrap_or(false))
 }
 
 /// Returns the default number of required clean trials: `least` for a fix, or `half` to exclude a fix that only halves
 /// the rate as well.
-pub fn needed_by_default(least: u64, half: u64, jobs: u32, seconds_of_a_pass: Option<f64>) -> u64 {
-    let is_quick = |seconds| takes_little_time(half - least, jobs, seconds);
+pub fn needed_by_default(min: u64, half: u64, jobs: u32, seconds_of_a_pass: Option<f64>) -> u64 {
+    let is_quick = |seconds| takes_little_time(half - min, jobs, seconds);
     if seconds_of_a_pass.is_some_and(is_quick) {
         half
     } else {
-        least
+        min
     }
 }
 
@@ -117,19 +121,21 @@ fn takes_little_time(trials: u64, jobs: u32, seconds: f64) -> bool {
 }
 
 /// Returns the duration of a passing trial with the overhead, in this run or else in the baseline, if it is known.
-pub fn seconds_of_a_pass(state: &State, asked: &Asked) -> Option<f64> {
-    let here = state.tally_of(FIXED_SIDE).pass_times.quantile_at(0.5);
-    let before = || match &asked.baseline {
+pub fn seconds_of_a_pass(state: &State, question: &Asked) -> Option<f64> {
+    let pass_time = state.tally_of(FIXED_SIDE).pass_times.quantile_at(0.5);
+    let baseline_seconds = || match &question.baseline {
         Baseline::Measured(base) => base.pass_seconds(),
         Baseline::Assumed(_) => None,
     };
-    let here = here.map(|time| time + state.mean_overhead());
-    here.map(|time| time.as_secs_f64()).or_else(before)
+    let seconds_here = pass_time.map(|time| time + state.mean_overhead());
+    seconds_here
+        .map(|time| time.as_secs_f64())
+        .or_else(baseline_seconds)
 }
 
 /// Returns the number of clean trials that is enough, optionally to exclude a fix that only halves the rate as well.
-pub fn clean_needed(asked: &Asked, excludes_half: bool, alpha: f64) -> Option<u64> {
-    match &asked.baseline {
+pub fn clean_needed(question: &Asked, excludes_half: bool, alpha: f64) -> Option<u64> {
+    match &question.baseline {
         Baseline::Measured(base) => {
             let (failures, trials) = base.reference_counts();
             let rule = if excludes_half {
@@ -171,12 +177,15 @@ impl Policy for ConfirmPolicy {
             return Step::wait_or_done(state);
         }
         let under_way = state.expected_trials(FIXED_SIDE);
-        let other = state.tally_of(FIXED_SIDE).other;
-        let all = state.plan.stop.trials.unwrap_or(u64::MAX);
-        let wanted = progress.needed.unwrap_or(u64::MAX).saturating_add(other);
-        if under_way < wanted.min(all) {
+        let other_failures = state.tally_of(FIXED_SIDE).other;
+        let trial_limit = state.plan.stop.trials.unwrap_or(u64::MAX);
+        let wanted_trials = progress
+            .needed
+            .unwrap_or(u64::MAX)
+            .saturating_add(other_failures);
+        if under_way < wanted_trials.min(trial_limit) {
             Step::Launch(FIXED_SIDE)
-        } else if state.tally_of(FIXED_SIDE).finished_trials() >= all {
+        } else if state.tally_of(FIXED_SIDE).finished_trials() >= trial_limit {
             Step::Done
         } else {
             Step::Wait
@@ -207,12 +216,12 @@ impl Policy for ConfirmPolicy {
 
     fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
         let ran = state.tally_of(FIXED_SIDE).finished_trials();
-        let all = state.plan.stop.trials;
+        let trial_limit = state.plan.stop.trials;
         match ConfirmProgress::of_state(state) {
             Some(progress) if progress.failures + sweep_failures(state) > 0 => StopRule::KthFailure,
             Some(progress) if progress.is_clean() => StopRule::PlannedN,
             Some(progress) if progress.one_life || progress.doubtful > 0 => StopRule::Decision,
-            _ if all.is_some_and(|all| ran >= all) => StopRule::at_the_limit(state),
+            _ if trial_limit.is_some_and(|limit| ran >= limit) => StopRule::at_the_limit(state),
             _ => StopRule::from_outside(state),
         }
     }
@@ -232,9 +241,9 @@ impl Policy for ConfirmPolicy {
 /// Returns the failures that may be the bug under a name that the baseline does not know.
 pub fn doubtful_failures<'a>(
     state: &'a State,
-    asked: &'a Asked,
+    question: &'a Asked,
 ) -> impl Iterator<Item = &'a SignatureFailures> {
-    let known: &[SignatureId] = match &asked.baseline {
+    let signatures: &[SignatureId] = match &question.baseline {
         Baseline::Measured(base) => &base.others,
         Baseline::Assumed(_) => &[],
     };
@@ -243,8 +252,8 @@ pub fn doubtful_failures<'a>(
         let also = group.signature.also.iter().map(|(_, id)| id);
         let mut names = also.chain([&group.signature.id]);
         !group.is_the_bug
-            && names.clone().any(|id| asked.doubts.contains(id))
-            && !names.any(|id| known.contains(id))
+            && names.clone().any(|id| question.doubts.contains(id))
+            && !names.any(|id| signatures.contains(id))
     })
 }
 
@@ -270,7 +279,7 @@ fn sweep_step(state: &State) -> Step {
 
 /// Returns whether most trials showed other failures, so that enough clean trials are out of reach.
 fn given_up(state: &State, progress: &ConfirmProgress) -> bool {
-    let others = state.tally_of(FIXED_SIDE).other;
+    let other_failures = state.tally_of(FIXED_SIDE).other;
     let needed = progress.needed.unwrap_or(u64::MAX);
-    others >= needed.saturating_mul(OTHERS).max(FEW_OTHERS)
+    other_failures >= needed.saturating_mul(OTHERS).max(FEW_OTHERS)
 }

@@ -18,8 +18,8 @@ const LEARNING_TRIALS: u64 = 2;
 /// Number of trials in which the hold was not reached, after which points of the whole program are tried.
 const UNREACHED_TRIALS: u64 = 6;
 /// Limits of the trials at one point, and of all trials.
-const MOST_TRIALS_OF_POINT: u64 = 3;
-const MOST_TRIALS: u64 = 150;
+const MAX_TRIALS_OF_POINT: u64 = 3;
+const MAX_TRIALS: u64 = 150;
 /// Holds last at most a part of this time, if the plan has no timeout.
 const FULL_TIME: Duration = Duration::from_secs(1);
 
@@ -46,7 +46,7 @@ pub(super) struct SweepMemory {
     points: HuntPoints,
     learning_trials: u64,
     /// Conclusive and other trials under each set of holds.
-    tried: BTreeMap<Vec<Hold>, u64>,
+    trials_of_holds: BTreeMap<Vec<Hold>, u64>,
     /// Trials in which a thread was held.
     reached: u64,
     failing_trial: Option<TrialId>,
@@ -58,7 +58,7 @@ impl SweepMemory {
             holds: holds.to_vec(),
             points: HuntPoints::default(),
             learning_trials: 0,
-            tried: BTreeMap::new(),
+            trials_of_holds: BTreeMap::new(),
             reached: 0,
             failing_trial: None,
         }
@@ -68,7 +68,7 @@ impl SweepMemory {
     pub(super) fn report(&self, state: &State) -> Option<SweepReport> {
         let tally = state.held_tally(VariantId(0));
         (self.learning_trials > 0).then(|| SweepReport {
-            points: self.tried.len() as u64,
+            points: self.trials_of_holds.len() as u64,
             trials: self.reached,
             failures: tally.failures,
             failing_trial: self.failing_trial.map(|trial| trial.0),
@@ -104,17 +104,17 @@ impl SweepMemory {
         }
         let neighbours = self.moved_holds();
         let most_of_point =
-            (MOST_TRIALS / (neighbours.len() as u64).max(1)).clamp(1, MOST_TRIALS_OF_POINT);
+            (MAX_TRIALS / (neighbours.len() as u64).max(1)).clamp(1, MAX_TRIALS_OF_POINT);
         let launched = |holds: &Vec<Hold>| {
             let under_way = open
                 .iter()
                 .filter(|plan| plan.holds() == &holds[..])
                 .count() as u64;
-            self.tried.get(holds).copied().unwrap_or(0) + under_way
+            self.trials_of_holds.get(holds).copied().unwrap_or(0) + under_way
         };
         let holds = neighbours
             .into_iter()
-            .take(usize::try_from(MOST_TRIALS).unwrap_or(usize::MAX))
+            .take(usize::try_from(MAX_TRIALS).unwrap_or(usize::MAX))
             .filter(|holds| launched(holds) < most_of_point)
             .min_by_key(launched)?;
         Some(HeldTrial {
@@ -155,7 +155,7 @@ impl Memory for SweepMemory {
     }
 
     fn add_held_trial(&mut self, _: &State, trial: &Trial, facts: &TrialFacts) {
-        let (Some(plan), Some(seen)) = (&trial.hold, &facts.holds) else {
+        let (Some(plan), Some(observation)) = (&trial.hold, &facts.holds) else {
             return;
         };
         if matches!(facts.outcome, Outcome::Fail(_)) {
@@ -164,11 +164,11 @@ impl Memory for SweepMemory {
         match &**plan {
             HoldPlan::Learn(_) => {
                 self.learning_trials += 1;
-                self.points.add_reached(&seen.learned, &[]);
+                self.points.add_reached(&observation.learned, &[]);
             }
             HoldPlan::Hold { holds, .. } => {
-                *self.tried.entry(holds.clone()).or_default() += 1;
-                self.reached += u64::from(seen.reached_all(plan));
+                *self.trials_of_holds.entry(holds.clone()).or_default() += 1;
+                self.reached += u64::from(observation.reached_all(plan));
             }
         }
     }

@@ -161,19 +161,19 @@ impl HuntReport {
         let examined = memory.best_examination();
         // The best of several examined holds is reported, so each interval shares the error rate.
         let held_alpha = alpha / real(memory.examination_count().max(1));
-        let fresh = examined.map_or_else(HeldCounts::default, |one| one.fresh);
+        let fresh = examined.map_or_else(HeldCounts::default, |examination| examination.fresh);
         let most_frequent = held_tally
             .groups
             .values()
             .filter(|group| group.is_the_bug)
             .max_by_key(|group| (group.signature.depth, group.trials.len()));
         let held_crash = most_frequent.map(|group| group.signature.title.clone());
-        let known = memory.asked.known.as_ref();
-        let same_as = known.zip(most_frequent).and_then(|(known, group)| {
+        let known_crash = memory.question.known.as_ref();
+        let same_as = known_crash.zip(most_frequent).and_then(|(crash, group)| {
             let is_same = |bug: &KnownBug| bug.has_signature(&group.signature);
-            known.bugs.iter().any(is_same).then(|| known.run.clone())
+            crash.bugs.iter().any(is_same).then(|| crash.run.clone())
         });
-        let mut new = Self {
+        let mut report = Self {
             sentence: String::new(),
             natural,
             natural_interval: natural_interval(natural, alpha),
@@ -187,14 +187,16 @@ impl HuntReport {
             }),
             unreached: fresh.unreached,
             times_as_often: examined.and_then(|_| ratio_of_rates(fresh, natural, held_alpha)),
-            places: examined.map_or_else(Vec::new, |one| {
-                let holds = one.holds.iter();
+            places: examined.map_or_else(Vec::new, |examination| {
+                let holds = examination.holds.iter();
                 holds.map(|hold| describe_place(memory, hold)).collect()
             }),
             same_as,
             crash: held_crash.or_else(|| name_crash(VariantId(0))),
-            example: examined.and_then(|one| one.example).map(|trial| trial.0),
-            window: examined.map_or_else(Vec::new, |one| window_lines(memory, one)),
+            example: examined
+                .and_then(|examination| examination.example)
+                .map(|trial| trial.0),
+            window: examined.map_or_else(Vec::new, |examination| window_lines(memory, examination)),
             races: seen_races(memory),
             points: memory.points.in_order().len() as u64,
             tried: FailureCounts {
@@ -204,24 +206,24 @@ impl HuntReport {
             refused: memory.refused.clone(),
             assumptions: independence_assumptions(state),
         };
-        new.sentence = new.write_sentence();
-        Some(new)
+        report.sentence = report.write_sentence();
+        Some(report)
     }
 
     fn write_sentence(&self) -> String {
         let natural = self.natural.in_words();
-        if let (Some(held), Some(interval)) = (self.held, self.held_interval) {
-            let places = self.places_in_words();
+        if let (Some(held_counts), Some(interval)) = (self.held, self.held_interval) {
+            let places_text = self.places_in_words();
             if self.natural.failures > 0 && self.times_as_often.is_none_or(|ratio| ratio <= 1.0) {
                 return format!(
-                    "It fails without a hold in {natural}, and no hold makes it fail clearly more often; the best one, if {places}: {} trials (95 % interval {})",
-                    held.in_words(),
+                    "It fails without a hold in {natural}, and no hold makes it fail clearly more often; the best one, if {places_text}: {} trials (95 % interval {})",
+                    held_counts.in_words(),
                     words::format_interval(interval),
                 );
             }
             return format!(
-                "It fails in {} trials (95 % interval {}) if {places}; without a hold in {natural}",
-                held.in_words(),
+                "It fails in {} trials (95 % interval {}) if {places_text}; without a hold in {natural}",
+                held_counts.in_words(),
                 words::format_interval(interval),
             );
         }
@@ -230,10 +232,10 @@ impl HuntReport {
                 "NOT KNOWN: its threads cannot be held ({reason}); without a hold it failed in {natural} trials"
             );
         }
-        let held = self.tried.in_words();
+        let tried_text = self.tried.in_words();
         if self.tried.failures > 0 {
             format!(
-                "NOT KNOWN YET: it failed in {held} trials with holds, but no single hold makes it fail often; without a hold in {natural}"
+                "NOT KNOWN YET: it failed in {tried_text} trials with holds, but no single hold makes it fail often; without a hold in {natural}"
             )
         } else if self.tried.trials == 0 {
             format!(
@@ -249,18 +251,22 @@ impl HuntReport {
 
     /// Returns where threads are held: `a thread is held at a.c:7, and another one at a.c:9`.
     fn places_in_words(&self) -> String {
-        let places: Vec<&str> = self.places.iter().map(|place| &*place.place).collect();
-        match places[..] {
+        let names: Vec<&str> = self
+            .places
+            .iter()
+            .map(|held_place| &*held_place.place)
+            .collect();
+        match names[..] {
             [first, second] if first == second => format!("two threads are held {first}"),
-            _ => format!("a thread is held {}", places.join(", and another one ")),
+            _ => format!("a thread is held {}", names.join(", and another one ")),
         }
     }
 
     /// Adds the text of the source lines.
     pub fn add_source(&mut self, source_line: impl Fn(&str, u32) -> Option<String>) {
         for line in &mut self.window {
-            let place = line.file.as_deref().zip(line.line);
-            line.text = place.and_then(|(file, line)| source_line(file, line));
+            let file_and_line = line.file.as_deref().zip(line.line);
+            line.text = file_and_line.and_then(|(file, line)| source_line(file, line));
         }
     }
 }
@@ -272,10 +278,13 @@ impl AnswerText for HuntReport {
 
     fn detail_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        if let Some(crash) = self.crash.as_ref().filter(|_| self.held.is_some()) {
+        if self.held.is_some()
+            && let Some(crash) = &self.crash
+        {
             let same_as = self.same_as.as_ref();
-            let same_as = same_as.map_or_else(String::new, |run| format!(" (as in run {run})"));
-            lines.push(format!("failure: {crash}{same_as}"));
+            let same_as_text =
+                same_as.map_or_else(String::new, |run| format!(" (as in run {run})"));
+            lines.push(format!("failure: {crash}{same_as_text}"));
         }
         if let Some(ratio) = self.times_as_often.filter(|ratio| *ratio >= 1.1) {
             // Rounded down, because it is a lower bound.
@@ -310,9 +319,9 @@ impl HuntReport {
         // If two threads are held, the other one alone may make it fail sometimes.
         let is_pair = self.places.len() > 1;
         let rate = |failures: u64, trials: u64| real(failures) / real(trials.max(1));
-        let held_rate = self
-            .held
-            .map_or(0.0, |held| rate(held.failures, held.trials));
+        let held_rate = self.held.map_or(0.0, |held_counts| {
+            rate(held_counts.failures, held_counts.trials)
+        });
         let is_failing = |line: &&WindowLine| {
             line.failures > 0
                 && (!is_pair || rate(line.failures, line.trials) > held_rate * PAIR_WINDOW)
@@ -320,17 +329,17 @@ impl HuntReport {
         let (failing, passing): (Vec<_>, Vec<_>) = self.window.iter().partition(is_failing);
         let mut lines = Vec::new();
         for line in failing.iter().take(SHOWN_LINES) {
-            let place = window_place(line);
+            let place_text = window_place(line);
             let text = line
                 .text
                 .as_ref()
                 .map_or_else(String::new, |text| format!("  `{text}`"));
             let filled = (line.failures * BAR).div_ceil(line.trials.max(1));
             let bar: String = (0..BAR)
-                .map(|at| if at < filled { '#' } else { '.' })
+                .map(|position| if position < filled { '#' } else { '.' })
                 .collect();
             lines.push(format!(
-                "a thread held at {place}: {bar} {} of {} failed{text}",
+                "a thread held at {place_text}: {bar} {} of {} failed{text}",
                 line.failures, line.trials
             ));
         }
@@ -386,12 +395,12 @@ impl RaceSide {
 
     fn place(&self) -> String {
         let is_own = |name: &&str| !THREAD_STARTS.contains(name);
-        let own = self.stack.iter().map(|name| &**name).take_while(is_own);
-        let stack: Vec<&str> = own.take(SHOWN_FRAMES).collect();
-        let stack = stack.join(" < ");
+        let own_functions = self.stack.iter().map(|name| &**name).take_while(is_own);
+        let stack: Vec<&str> = own_functions.take(SHOWN_FRAMES).collect();
+        let stack_text = stack.join(" < ");
         match (&self.file, self.line) {
-            (Some(file), Some(line)) => format!("{}:{line} in {stack}", base_name(file)),
-            _ => stack,
+            (Some(file), Some(line)) => format!("{}:{line} in {stack_text}", base_name(file)),
+            _ => stack_text,
         }
     }
 }
@@ -421,20 +430,20 @@ fn natural_interval(natural: FailureCounts, alpha: f64) -> Option<[f64; 2]> {
 }
 
 /// Returns a lower bound of the ratio of the rates. Each bound may be wrong with half of the error rate.
-fn ratio_of_rates(held: HeldCounts, natural: FailureCounts, alpha: f64) -> Option<f64> {
+fn ratio_of_rates(held_counts: HeldCounts, natural: FailureCounts, alpha: f64) -> Option<f64> {
     if natural.trials == 0 {
         return None;
     }
     // The number of trials under the hold depends on their failures.
-    let held = confidence_sequence(held.failures, held.trials, alpha).lo;
+    let held_rate = confidence_sequence(held_counts.failures, held_counts.trials, alpha).lo;
     let natural = upper_one_sided(natural.failures, natural.trials, alpha / 2.0);
-    Some(held / natural)
+    Some(held_rate / natural)
 }
 
 fn describe_place(memory: &HuntMemory, hold: &Hold) -> HeldPlace {
-    let learned = memory.points.get(&hold.point).map(|one| &one.learned);
-    let function = learned.and_then(|one| one.name.clone());
-    let (file, line) = match (&hold.point, learned.and_then(|one| one.line.clone())) {
+    let learned = memory.points.get(&hold.point).map(|point| &point.learned);
+    let function = learned.and_then(|point| point.name.clone());
+    let (file, line) = match (&hold.point, learned.and_then(|point| point.line.clone())) {
         (HoldPoint::Line { file, line }, _) => (Some(file.to_string()), Some(*line)),
         (_, Some((file, line))) => (Some(file), Some(line)),
         (_, None) => (None, None),
@@ -443,7 +452,7 @@ fn describe_place(memory: &HuntMemory, hold: &Hold) -> HeldPlace {
         Occurrence::Nth(number) => Some(number),
         Occurrence::Half(_) => None,
     };
-    let which = match (&hold.point, occurrence) {
+    let occurrence_text = match (&hold.point, occurrence) {
         (HoldPoint::Start(_), _) | (_, Some(1)) => String::new(),
         (_, Some(number)) => format!(", at arrival {number}"),
         (_, None) => ", at about every second arrival".to_owned(),
@@ -456,7 +465,7 @@ fn describe_place(memory: &HuntMemory, hold: &Hold) -> HeldPlace {
         HoldPoint::Code(point) => (Some(point.object.to_string()), Some(point.address)),
         _ => (None, None),
     };
-    let place = match &hold.point {
+    let place_text = match &hold.point {
         HoldPoint::Start(CreationSide::Creator) => format!("right after it created {created}"),
         HoldPoint::Start(CreationSide::Created) => {
             format!("before its first instruction ({created} that was created)")
@@ -485,7 +494,7 @@ fn describe_place(memory: &HuntMemory, hold: &Hold) -> HeldPlace {
         ),
     };
     HeldPlace {
-        place: format!("{place}{which}"),
+        place: format!("{place_text}{occurrence_text}"),
         function,
         file,
         line,
@@ -531,7 +540,7 @@ fn window_lines(memory: &HuntMemory, examined: &Examination) -> Vec<WindowLine> 
     let mut lines: BTreeMap<LineKey, WindowLine> = BTreeMap::new();
     for (point, holds) in neighbour_holds(examined) {
         let counts = memory.counts_of(holds);
-        let Some(learned) = memory.points.get(point).map(|one| &one.learned) else {
+        let Some(learned) = memory.points.get(point).map(|point| &point.learned) else {
             continue;
         };
         if counts.trials == 0 {
@@ -542,7 +551,10 @@ fn window_lines(memory: &HuntMemory, examined: &Examination) -> Vec<WindowLine> 
             _ => learned.line.clone().unzip(),
         };
         let address = || {
-            let point = point.as_code().filter(|_| number.is_none())?;
+            if number.is_some() {
+                return None;
+            }
+            let point = point.as_code()?;
             let object = point.object.to_string();
             Some(format!("{}+0x{:x}", base_name(&object), point.address))
         };
@@ -580,21 +592,21 @@ fn seen_races(memory: &HuntMemory) -> Vec<RaceReport> {
         {
             continue;
         }
-        let (held, other) = (RaceSide::new(&race.held), RaceSide::new(&race.other));
-        let same = |one: &&mut RaceReport| {
-            one.held.line == held.line
-                && one.other.line == other.line
-                && one.held.stack.first() == held.stack.first()
-                && one.other.stack.first() == other.stack.first()
+        let (held_side, other_side) = (RaceSide::new(&race.held), RaceSide::new(&race.other));
+        let is_same_race = |race: &&mut RaceReport| {
+            race.held.line == held_side.line
+                && race.other.line == other_side.line
+                && race.held.stack.first() == held_side.stack.first()
+                && race.other.stack.first() == other_side.stack.first()
         };
-        match races.iter_mut().find(same) {
-            Some(known) => known.times += 1,
+        match races.iter_mut().find(is_same_race) {
+            Some(race) => race.times += 1,
             None => races.push(RaceReport {
                 size: race.size,
                 times: 1,
                 trial: trial.0,
-                held,
-                other,
+                held: held_side,
+                other: other_side,
             }),
         }
     }

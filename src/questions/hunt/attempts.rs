@@ -4,7 +4,7 @@ use crate::model::{Hold, HoldEnd, HoldPoint, Occurrence, TrialId, trial_seed};
 use std::time::Duration;
 
 /// A thread that is held before a call continues after at most this many calls of other processes.
-const MOST_PROGRESS: u64 = 6;
+const MAX_PROGRESS: u64 = 6;
 /// Makes the number of these calls independent of the seeds of trials.
 const CALLS: u64 = 0x6361_6c6c_7321_2121;
 /// Longest time of one hold, by the kind of its point.
@@ -18,7 +18,7 @@ pub(super) fn hold_at(point: &HoldPoint, attempt: u64) -> Hold {
     let (end, limit) = match point {
         HoldPoint::Code(_) | HoldPoint::Start(_) => (HoldEnd::OthersBlocked, CODE_LIMIT),
         HoldPoint::Call { .. } => {
-            let drawn = trial_seed(CALLS, TrialId(attempt)) % MOST_PROGRESS;
+            let drawn = trial_seed(CALLS, TrialId(attempt)) % MAX_PROGRESS;
             let calls = u32::try_from(drawn).unwrap_or(0) + 1;
             (HoldEnd::OthersProgressed(calls), CALL_LIMIT)
         }

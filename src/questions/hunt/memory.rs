@@ -18,30 +18,30 @@ pub(super) const LEARNING_TRIALS: u64 = 3;
 const VERIFYING_TRIALS: u64 = 4;
 /// Number of trials of promising holds, before the best is examined; and the limit of these holds.
 const COMPARING_TRIALS: u64 = 8;
-const MOST_COMPARED: usize = 8;
+const MAX_COMPARED: usize = 8;
 /// Number of failures among these trials from which a hold is examined.
 const PROMISING_FAILURES: u64 = 3;
 /// Number of failures under a hold, after which pairs with a hold of a new thread are tried.
 const PAIRED_FAILURES: u64 = 2;
 /// New threads, in the order of creation, which are held together with the best single hold; and points near it.
-const MOST_PAIRED_STARTS: u32 = 4;
-const MOST_PAIRED_POINTS: usize = 64;
+const MAX_PAIRED_STARTS: u32 = 4;
+const MAX_PAIRED_POINTS: usize = 64;
 /// Part of the time limit after which no further pairs are tried with the best single hold: one of this many parts.
 const PAIRING_TIME_PART: u32 = 2;
 /// Number of examinations that are given up for a more promising hold.
-const MOST_EXAMINED: usize = 4;
+const MAX_EXAMINED: usize = 4;
 /// Number of fresh trials after which the examination of a hold may be given up.
 const FIRST_FRESH_TRIALS: u64 = 8;
 /// Time of a trial that no process of the program uses.
 const OVERHEAD: Duration = Duration::from_millis(1);
 /// Number of holds after which a promising one is examined, although the program reaches more points.
-const MOST_TRIED_FIRST: usize = 1000;
+const MAX_TRIED_FIRST: usize = 1000;
 /// Part of the time limit after which a promising hold is examined in any case: one of this many parts.
 const TIME_PART: u32 = 3;
 /// Why a program without points cannot be held.
 const NOTHING_TO_HOLD: &str = "it has a single thread";
 /// Limit of races that are kept.
-const MOST_RACES: usize = 200;
+const MAX_RACES: usize = 200;
 
 /// Trials under one set of holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,11 +96,11 @@ impl HeldCounts {
 /// The data that a hunt has learned.
 #[derive(Debug)]
 pub(super) struct HuntMemory {
-    pub(super) asked: HuntQuestion,
+    pub(super) question: HuntQuestion,
     pub(super) points: HuntPoints,
     pub(super) learning_trials: u64,
     /// The trials under each set of holds; the holds do not watch memory.
-    pub(super) tried: BTreeMap<Vec<Hold>, HeldCounts>,
+    pub(super) tried_holds: BTreeMap<Vec<Hold>, HeldCounts>,
     /// The points that were tried alone.
     tried_alone: BTreeSet<HoldPoint>,
     /// The sets of holds under which a trial failed.
@@ -140,12 +140,12 @@ pub(super) struct Examination {
 }
 
 impl HuntMemory {
-    pub(super) fn new(asked: &HuntQuestion) -> Self {
+    pub(super) fn new(question: &HuntQuestion) -> Self {
         Self {
-            asked: asked.clone(),
+            question: question.clone(),
             points: HuntPoints::default(),
             learning_trials: 0,
-            tried: BTreeMap::new(),
+            tried_holds: BTreeMap::new(),
             tried_alone: BTreeSet::new(),
             failing: BTreeSet::new(),
             stopped_early: BTreeSet::new(),
@@ -161,23 +161,27 @@ impl HuntMemory {
 
     /// Returns the counts of a set of holds.
     pub(super) fn counts_of(&self, holds: &[Hold]) -> HeldCounts {
-        self.tried.get(holds).copied().unwrap_or_default()
+        self.tried_holds.get(holds).copied().unwrap_or_default()
     }
 
     fn add_hold_trial(&mut self, trial: &Trial, holds: &[Hold], facts: &TrialFacts, failed: bool) {
-        let Some(seen) = &facts.holds else {
+        let Some(observation) = &facts.holds else {
             return;
         };
-        let is_reached = seen.times.iter().all(|times| *times > 0);
+        let is_reached = observation.times.iter().all(|times| *times > 0);
         if let [hold] = holds {
             self.tried_alone.insert(hold.point.clone());
         }
-        let counts = self.tried.entry(holds.to_vec()).or_default();
+        let counts = self.tried_holds.entry(holds.to_vec()).or_default();
         count_trial(counts, is_reached, failed);
         if failed && is_reached {
             self.failing.insert(holds.to_vec());
         }
-        if let Some(examined) = self.examined.as_mut().filter(|one| one.holds == holds) {
+        if let Some(examined) = self
+            .examined
+            .as_mut()
+            .filter(|examination| examination.holds == holds)
+        {
             let is_hang = matches!(
                 &facts.outcome,
                 Outcome::Fail(failure) if matches!(failure.kind, FailureKind::Hang { .. })
@@ -191,7 +195,7 @@ impl HuntMemory {
             }
             count_trial(&mut examined.fresh, is_reached, failed);
             if examined.anchors.is_empty() {
-                examined.anchors.clone_from(&seen.anchors);
+                examined.anchors.clone_from(&observation.anchors);
             }
             if failed && is_reached {
                 examined.example.get_or_insert(trial.id);
@@ -225,7 +229,7 @@ impl HuntMemory {
             let is_better = self.plausible_rate(&holds) > fresh.plausible_rate();
             if fresh.launched() < FIRST_FRESH_TRIALS
                 || fresh.fails_nearly_always()
-                || self.earlier.len() >= MOST_EXAMINED
+                || self.earlier.len() >= MAX_EXAMINED
                 || !(fresh.is_rare() || is_better)
             {
                 return;
@@ -250,7 +254,7 @@ impl HuntMemory {
         self.failing
             .iter()
             .find(needs_first)
-            .or_else(|| promising.take(MOST_COMPARED).find(needs_more))
+            .or_else(|| promising.take(MAX_COMPARED).find(needs_more))
     }
 
     /// Returns the most promising single hold together with another one, if no set of holds fails nearly always. Often
@@ -279,32 +283,35 @@ impl HuntMemory {
             return None;
         }
         let singles = self.failing.iter().filter(|holds| holds.len() == 1);
-        let best = singles
+        let best_hold = singles
             .max_by(|a, b| self.plausible_rate(a).total_cmp(&self.plausible_rate(b)))?
             .first()?;
-        if self.counts_of(std::slice::from_ref(best)).failures < PAIRED_FAILURES {
+        if self.counts_of(std::slice::from_ref(best_hold)).failures < PAIRED_FAILURES {
             return None;
         }
-        let (starts, nearest) = (self.points.start_points(), self.points.nearest(&best.point));
-        let arrivals = (1..=MOST_PAIRED_STARTS).flat_map(|arrival| {
+        let (starts, nearest) = (
+            self.points.start_points(),
+            self.points.nearest(&best_hold.point),
+        );
+        let arrivals = (1..=MAX_PAIRED_STARTS).flat_map(|arrival| {
             starts.clone().map(move |point| Hold {
                 occurrence: Occurrence::Nth(arrival),
                 ..hold_at(point, 0)
             })
         });
-        let pairs_with_start = arrivals.map(|start| vec![start, best.clone()]);
+        let pairs_with_start = arrivals.map(|start| vec![start, best_hold.clone()]);
         // The thread of the first hold continues first.
         let pairs_with_nearest =
             nearest
                 .iter()
-                .take(MOST_PAIRED_POINTS)
+                .take(MAX_PAIRED_POINTS)
                 .enumerate()
-                .map(|(at, point)| {
-                    let other = hold_at(point, 0);
-                    if at % 2 == 0 {
-                        vec![best.clone(), other]
+                .map(|(index, point)| {
+                    let other_hold = hold_at(point, 0);
+                    if index % 2 == 0 {
+                        vec![best_hold.clone(), other_hold]
                     } else {
-                        vec![other, best.clone()]
+                        vec![other_hold, best_hold.clone()]
                     }
                 });
         pairs_with_start
@@ -322,10 +329,10 @@ impl HuntMemory {
     /// Returns whether each point was tried, or so many that a promising one is examined first.
     fn has_tried_enough(&self, state: &State) -> bool {
         let budget = state.plan.stop.time_budget();
-        let own = self.points.in_order().iter();
-        let mut own = own.filter(|point| !self.points.is_of_library(point));
-        own.all(|point| self.tried_alone.contains(point))
-            || self.tried_alone.len() >= MOST_TRIED_FIRST
+        let points = self.points.in_order().iter();
+        let mut own_points = points.filter(|point| !self.points.is_of_library(point));
+        own_points.all(|point| self.tried_alone.contains(point))
+            || self.tried_alone.len() >= MAX_TRIED_FIRST
             || budget.is_some_and(|budget| state.worked * TIME_PART > budget)
     }
 
@@ -369,9 +376,9 @@ impl HuntMemory {
         if neighbours.is_empty() {
             // Each hold alone makes it fail, too: one of them shows its window better.
             let alone = holds.iter().map(std::slice::from_ref);
-            let best =
+            let best_holds =
                 alone.max_by(|a, b| self.plausible_rate(a).total_cmp(&self.plausible_rate(b)));
-            neighbours = best.map_or_else(Vec::new, |alone| self.moved_holds(alone, 0));
+            neighbours = best_holds.map_or_else(Vec::new, |alone| self.moved_holds(alone, 0));
         }
         Examination {
             neighbours,
@@ -387,14 +394,14 @@ impl HuntMemory {
     /// Returns the points around one of several holds, each with the holds that are moved there.
     fn moved_holds(&self, holds: &[Hold], index: usize) -> Vec<(HoldPoint, Vec<Hold>)> {
         let is_free = |point: &HoldPoint| {
-            let mut others = holds
+            let mut other_holds = holds
                 .iter()
                 .enumerate()
                 .filter(|(other, _)| *other != index);
-            !others.any(|(_, other)| other.point == *point)
+            !other_holds.any(|(_, other_hold)| other_hold.point == *point)
         };
-        let around = self.points.neighbours(&holds[index].point).into_iter();
-        let points = around
+        let neighbours = self.points.neighbours(&holds[index].point).into_iter();
+        let points = neighbours
             .map(|learned| &learned.point)
             .filter(|point| is_free(point));
         points
@@ -409,10 +416,10 @@ impl HuntMemory {
     /// Returns whether a hold of several makes a difference: without it, the others make clearly fewer trials fail. Only
     /// then do the points around it show a window.
     fn matters_in(&self, holds: &[Hold], index: usize) -> bool {
-        let mut others = holds.to_vec();
-        others.remove(index);
-        let (with, without) = (self.counts_of(holds), self.counts_of(&others));
-        2.0 * without.observed_rate() < with.observed_rate()
+        let mut other_holds = holds.to_vec();
+        other_holds.remove(index);
+        let (with, without_hold) = (self.counts_of(holds), self.counts_of(&other_holds));
+        2.0 * without_hold.observed_rate() < with.observed_rate()
     }
 
     /// Returns the number of holds that were examined, of which the answer reports the best.
@@ -422,9 +429,9 @@ impl HuntMemory {
 
     /// Returns the examined hold with the highest failure rate.
     pub(super) fn best_examination(&self) -> Option<&Examination> {
-        let rate = |one: &&Examination| one.fresh.plausible_rate();
+        let rate = |examination: &&Examination| examination.fresh.plausible_rate();
         let examined = self.examined.iter().chain(&self.earlier);
-        let failing = examined.filter(|one| one.fresh.failures > 0);
+        let failing = examined.filter(|examination| examination.fresh.failures > 0);
         failing.max_by(|a, b| rate(a).total_cmp(&rate(b)))
     }
 }
@@ -464,10 +471,10 @@ impl Memory for HuntMemory {
 
     fn add_held_trial(&mut self, state: &State, trial: &Trial, facts: &TrialFacts) {
         self.held_time += facts.elapsed + OVERHEAD;
-        let (Some(plan), Some(seen)) = (&trial.hold, &facts.holds) else {
+        let (Some(plan), Some(observation)) = (&trial.hold, &facts.holds) else {
             return;
         };
-        if let Some(reason) = &seen.refused {
+        if let Some(reason) = &observation.refused {
             self.refused.get_or_insert_with(|| reason.clone());
         }
         let is_stopped_early = facts.outcome == Outcome::Void(InconclusiveReason::StoppedEarly);
@@ -478,7 +485,8 @@ impl Memory for HuntMemory {
         match &**plan {
             HoldPlan::Learn(_) => {
                 self.learning_trials += 1;
-                self.points.add_reached(&seen.learned, &self.asked.first);
+                self.points
+                    .add_reached(&observation.learned, &self.question.first);
                 if self.learning_trials >= LEARNING_TRIALS && self.points.in_order().is_empty() {
                     self.refused
                         .get_or_insert_with(|| NOTHING_TO_HOLD.to_owned());
@@ -488,8 +496,8 @@ impl Memory for HuntMemory {
             HoldPlan::Hold { holds, .. } if plan.watches() => {
                 let holds = without_watches(holds);
                 *self.watched.entry(holds).or_default() += 1;
-                let room = MOST_RACES.saturating_sub(self.races.len());
-                let races = seen.races.iter().take(room).cloned();
+                let room = MAX_RACES.saturating_sub(self.races.len());
+                let races = observation.races.iter().take(room).cloned();
                 self.races.extend(races.map(|race| (trial.id, race)));
             }
             HoldPlan::Hold { holds, .. } => {

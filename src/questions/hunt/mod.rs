@@ -34,7 +34,7 @@ impl QuestionKind for HuntKind {
 
     fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
         match plan.question.as_hunt() {
-            Some(asked) => Box::new(HuntMemory::new(asked)),
+            Some(question) => Box::new(HuntMemory::new(question)),
             None => Box::new(()),
         }
     }
@@ -61,13 +61,17 @@ impl QuestionKind for HuntKind {
 /// Returns the best hold of a hunt, for trials of other runs and builds, with the failures of its fresh trials.
 pub fn found_holds(state: &State) -> Option<(Vec<Hold>, FailureCounts)> {
     let memory: &HuntMemory = state.learned()?;
-    let best = memory.best_examination()?;
-    let anchors = best.anchors.iter().cloned().chain(std::iter::repeat(None));
-    let holds = best.holds.iter().cloned().zip(anchors);
+    let best_examination = memory.best_examination()?;
+    let anchors = best_examination
+        .anchors
+        .iter()
+        .cloned()
+        .chain(std::iter::repeat(None));
+    let holds = best_examination.holds.iter().cloned().zip(anchors);
     let holds = holds.map(|(hold, anchor)| Hold { anchor, ..hold });
     let counts = FailureCounts {
-        failures: best.fresh.failures,
-        trials: best.fresh.trials,
+        failures: best_examination.fresh.failures,
+        trials: best_examination.fresh.trials,
     };
     Some((holds.collect(), counts))
 }

@@ -22,13 +22,13 @@ pub(super) struct ReachedPoint {
 impl HuntPoints {
     /// Adds the points that a trial reached. The functions of `first` come first.
     pub(in crate::questions) fn add_reached(&mut self, learned: &[LearnedPoint], first: &[String]) {
-        for one in learned {
-            let reached = self.points.entry(one.point.clone());
+        for new_point in learned {
+            let reached = self.points.entry(new_point.point.clone());
             let reached = reached.or_insert_with(|| ReachedPoint {
-                learned: one.clone(),
+                learned: new_point.clone(),
                 threads: BTreeSet::new(),
             });
-            reached.threads.insert(one.thread);
+            reached.threads.insert(new_point.thread);
         }
         for side in [CreationSide::Creator, CreationSide::Created] {
             let point = HoldPoint::Start(side);
@@ -82,20 +82,24 @@ impl HuntPoints {
     /// Returns the points of the same kind that the first thread is not alone to reach, the nearest in the code first.
     pub(super) fn nearest(&self, point: &HoldPoint) -> Vec<&HoldPoint> {
         let distance = |other: &HoldPoint| match (other, point) {
-            (HoldPoint::Code(other), HoldPoint::Code(point)) => Some((
-                other.object != point.object,
-                other.address.abs_diff(point.address),
+            (HoldPoint::Code(other_point), HoldPoint::Code(point)) => Some((
+                other_point.object != point.object,
+                other_point.address.abs_diff(point.address),
             )),
             (
                 HoldPoint::Line {
-                    line: other,
+                    line: other_line,
                     file: other_file,
                 },
                 HoldPoint::Line { line, file },
-            ) => Some((other_file != file, u64::from(other.abs_diff(*line)))),
-            (HoldPoint::Call { process: other, .. }, HoldPoint::Call { process, .. }) => {
-                (other != process).then_some((false, 0))
-            }
+            ) => Some((other_file != file, u64::from(other_line.abs_diff(*line)))),
+            (
+                HoldPoint::Call {
+                    process: other_line,
+                    ..
+                },
+                HoldPoint::Call { process, .. },
+            ) => (other_line != process).then_some((false, 0)),
             _ => None,
         };
         let mut nearest: Vec<(_, &HoldPoint)> = self
@@ -144,11 +148,19 @@ impl HuntPoints {
             (HoldPoint::Code(other_point), HoldPoint::Code(point)) => {
                 other_point.object == point.object && other.function == here.learned.function
             }
-            (HoldPoint::Line { file: other, .. }, HoldPoint::Line { file, .. }) => other == file,
+            (
+                HoldPoint::Line {
+                    file: other_file, ..
+                },
+                HoldPoint::Line { file, .. },
+            ) => other_file == file,
             (HoldPoint::Call { .. }, HoldPoint::Call { .. }) => true,
             _ => false,
         };
-        let reached = self.points.values().map(|one| &one.learned);
+        let reached = self
+            .points
+            .values()
+            .map(|reached_point| &reached_point.learned);
         reached.filter(|other| is_near(other)).collect()
     }
 }

@@ -25,7 +25,7 @@ const PAIR_ATTEMPTS: usize = 8;
 /// Timeout of a held trial before the program's duration is known.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Shortest timeout of a trial that tries a hold for the first time.
-const LEAST_EXPLORING_TIMEOUT: Duration = Duration::from_millis(400);
+const MIN_EXPLORING_TIMEOUT: Duration = Duration::from_millis(400);
 /// An examined hold makes the program hang if this number of its trials do not end in the time of a plain trial.
 const PROVING_TRIALS: u64 = 2;
 /// A held trial hangs if it takes this many times longer than the slowest plain one.
@@ -33,13 +33,13 @@ const HANGS: u32 = 20;
 /// Trials of each point around the examined one.
 const NEIGHBOUR_TRIALS: u64 = 3;
 /// Limit of the points around it.
-const MOST_NEIGHBOURS: usize = 150;
+const MAX_NEIGHBOURS: usize = 150;
 /// Failing trials of the examined hold whose stacks are recorded.
 const TRIALS_WITH_EVIDENCE: u64 = 5;
 /// Trials that watch the memory of a point.
 const WATCHING_TRIALS: u64 = 4;
 /// Limit of the points whose memory is watched.
-const MOST_WATCHED: usize = 8;
+const MAX_WATCHED: usize = 8;
 /// Fresh trials of the examined hold, at least and at most.
 const FRESH_TRIALS: (u64, u64) = (20, 60);
 /// Width of the interval at which fresh trials end.
@@ -90,9 +90,13 @@ impl Policy for HuntPolicy {
         }
         let holds = next_holds(state, memory)?;
         let timeout = exploring_timeout(state);
-        let examined = memory.examined.as_ref().filter(|one| one.holds == holds);
-        let needs_proof =
-            examined.is_some_and(|one| one.hung_trials < PROVING_TRIALS && one.may_hang);
+        let examined = memory
+            .examined
+            .as_ref()
+            .filter(|examination| examination.holds == holds);
+        let needs_proof = examined.is_some_and(|examination| {
+            examination.hung_trials < PROVING_TRIALS && examination.may_hang
+        });
         let evidence = needs_evidence(memory, &holds);
         Some(HeldTrial {
             plan: HoldPlan::within_timeout(holds, timeout, evidence),
@@ -135,7 +139,7 @@ fn exploring_timeout(state: &State) -> Duration {
     match state.plan.timeout {
         Timeout::After(time) => time,
         Timeout::Auto => plain.max_duration().map_or(FIRST_TIMEOUT, |slowest| {
-            (slowest * HANGS).max(LEAST_EXPLORING_TIMEOUT)
+            (slowest * HANGS).max(MIN_EXPLORING_TIMEOUT)
         }),
     }
 }
@@ -168,21 +172,27 @@ fn is_hold_examined(state: &State, memory: &HuntMemory) -> bool {
 }
 
 fn has_fresh_trials(fresh: HeldCounts) -> bool {
-    let (least, most) = FRESH_TRIALS;
+    let (min, max) = FRESH_TRIALS;
     let width = || confidence_sequence(fresh.failures, fresh.trials, 0.05).width();
-    fresh.launched() >= most || (fresh.trials >= least && width() <= WIDTH)
+    fresh.launched() >= max || (fresh.trials >= min && width() <= WIDTH)
 }
 
 /// Returns whether the stacks of a failing trial are wanted: they cost more time than the trial.
 fn needs_evidence(memory: &HuntMemory, holds: &[Hold]) -> bool {
     let examined = memory.examined.as_ref();
-    examined.is_some_and(|one| one.holds == holds && one.fresh.failures < TRIALS_WITH_EVIDENCE)
+    examined.is_some_and(|examination| {
+        examination.holds == holds && examination.fresh.failures < TRIALS_WITH_EVIDENCE
+    })
 }
 
 /// Returns the holds of the next trial.
 fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
     let open: Vec<&[Hold]> = state.open_holds().map(HoldPlan::holds).collect();
-    let under_way = |holds: &[Hold]| open.iter().filter(|one| **one == holds).count() as u64;
+    let under_way = |holds: &[Hold]| {
+        open.iter()
+            .filter(|open_holds| **open_holds == holds)
+            .count() as u64
+    };
     if let Some(holds) = better_holds(state, memory, under_way) {
         return Some(holds);
     }
@@ -208,7 +218,7 @@ fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
             break;
         }
         let untried = singles.iter().map(|point| vec![hold_at(point, attempt)]);
-        let mut untried = untried.filter(|holds| !memory.tried.contains_key(holds));
+        let mut untried = untried.filter(|holds| !memory.tried_holds.contains_key(holds));
         if let Some(holds) = untried.find(|holds| under_way(holds) == 0) {
             return Some(holds);
         }
@@ -232,7 +242,7 @@ pub(super) fn singles_left(memory: &HuntMemory) -> u64 {
     let singles = memory.points.in_order().iter();
     let untried = singles.filter(|point| {
         let holds = [hold_at(point, 0)];
-        !memory.tried.contains_key(&holds[..])
+        !memory.tried_holds.contains_key(&holds[..])
     });
     untried.count() as u64
 }
@@ -271,11 +281,14 @@ fn untried_neighbour(
     open: &[&[Hold]],
 ) -> Option<Vec<Hold>> {
     let launched = |holds: &Vec<Hold>| {
-        let under_way = open.iter().filter(|one| **one == &holds[..]).count() as u64;
+        let under_way = open
+            .iter()
+            .filter(|open_holds| **open_holds == &holds[..])
+            .count() as u64;
         memory.counts_of(holds).launched() + under_way
     };
-    let around = neighbour_holds(examined).map(|(_, holds)| holds);
-    let untried = around.filter(|holds| launched(holds) < NEIGHBOUR_TRIALS);
+    let neighbours = neighbour_holds(examined).map(|(_, holds)| holds);
+    let untried = neighbours.filter(|holds| launched(holds) < NEIGHBOUR_TRIALS);
     untried.min_by_key(|holds| launched(holds)).cloned()
 }
 
@@ -283,7 +296,7 @@ fn untried_neighbour(
 pub(super) fn neighbour_holds(
     examined: &Examination,
 ) -> impl Iterator<Item = &(HoldPoint, Vec<Hold>)> {
-    examined.neighbours.iter().take(MOST_NEIGHBOURS)
+    examined.neighbours.iter().take(MAX_NEIGHBOURS)
 }
 
 /// Returns holds whose memory is to be watched: those around the examined hold that failed, and their neighbours.
@@ -294,20 +307,22 @@ fn unwatched_hold(
 ) -> Option<Vec<Hold>> {
     let accesses = |point: &HoldPoint| {
         let reached = memory.points.get(point);
-        reached.is_some_and(|one| one.learned.accesses_memory)
+        reached.is_some_and(|point| point.learned.accesses_memory)
     };
-    let around: Vec<&(HoldPoint, Vec<Hold>)> = neighbour_holds(examined).collect();
-    let fails = |at: usize| memory.counts_of(&around[at].1).failures > 0;
+    let neighbours: Vec<&(HoldPoint, Vec<Hold>)> = neighbour_holds(examined).collect();
+    let fails = |index: usize| memory.counts_of(&neighbours[index].1).failures > 0;
     // The last instruction after the window may be the access that closes it.
-    let is_near = |at: usize| fails(at) || at.checked_sub(1).is_some_and(fails);
-    let near = (0..around.len()).filter(|at| is_near(*at) && accesses(&around[*at].0));
-    let mut watched = near.take(MOST_WATCHED).map(|at| &around[at].1);
+    let is_near = |index: usize| fails(index) || index.checked_sub(1).is_some_and(fails);
+    let near =
+        (0..neighbours.len()).filter(|index| is_near(*index) && accesses(&neighbours[*index].0));
+    let mut watched = near.take(MAX_WATCHED).map(|index| &neighbours[index].1);
     let holds = watched.find(|holds| {
-        let is_open =
-            |one: &&&[Hold]| one.iter().any(|hold| hold.watches) && without_watches(one) == **holds;
+        let is_open = |open_holds: &&&[Hold]| {
+            open_holds.iter().any(|hold| hold.watches) && without_watches(open_holds) == **holds
+        };
         let under_way = open.iter().filter(is_open).count() as u64;
-        let known = memory.watched.get(*holds).copied().unwrap_or(0);
-        known + under_way < WATCHING_TRIALS
+        let watched_trials = memory.watched.get(*holds).copied().unwrap_or(0);
+        watched_trials + under_way < WATCHING_TRIALS
     })?;
     let watching = holds.iter().cloned().map(|hold| Hold {
         watches: true,
@@ -372,7 +387,7 @@ fn are_of_different_threads(memory: &HuntMemory, first: &HoldPoint, second: &Hol
         return first != second;
     }
     let has_other_thread = |point| {
-        let threads = memory.points.get(point).map(|one| &one.threads);
+        let threads = memory.points.get(point).map(|point| &point.threads);
         threads.is_some_and(|threads| threads.iter().any(|thread| *thread > 0))
     };
     has_other_thread(first) || has_other_thread(second)

@@ -24,14 +24,14 @@ pub(super) fn describe_search(state: &State) -> Option<String> {
         return Some("learns the points that the program reaches".to_owned());
     }
     let points = memory.points.in_order().len() as u64;
-    let held = state.held_tally(VariantId(0));
-    let (failures, trials) = (held.failures, held.finished_trials());
-    let what = match singles_left(memory) {
+    let held_tally = state.held_tally(VariantId(0));
+    let (failures, trials) = (held_tally.failures, held_tally.finished_trials());
+    let description = match singles_left(memory) {
         0 => "pairs of points".to_owned(),
-        left => format!("{left} left"),
+        remaining => format!("{remaining} left"),
     };
-    let points = words::format_count(points, "point");
+    let points_text = words::format_count(points, "point");
     Some(format!(
-        "{points}, {what}   held: {failures} of {trials} failed"
+        "{points_text}, {description}   held: {failures} of {trials} failed"
     ))
 }

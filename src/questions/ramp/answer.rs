@@ -109,20 +109,28 @@ impl Threshold {
         state: &State,
         name_crash: &dyn Fn(VariantId) -> Option<String>,
     ) -> Option<Self> {
-        let known: &Known = state.learned()?;
+        let ramp: &Known = state.learned()?;
         let alpha = state.plan.alpha.to_probability();
-        let (group, never) = known.likeliest_group();
+        let (group, never_fails) = ramp.likeliest_group();
         let last = *group.levels.end();
         let verdict = RampPolicy.verdict_of(state);
         let clean = match verdict {
-            Verdict::Found => known.level_below(last),
-            Verdict::NotThere => known.level_below(state.plan.variants.len()),
+            Verdict::Found => ramp.level_below(last),
+            Verdict::NotThere => ramp.level_below(state.plan.variants.len()),
             _ => None,
         };
         let level = |index: usize| clients_of_level(state, index);
-        let fails = (verdict == Verdict::Found && !never).then_some(last);
-        let levels = state.all_tallies().zip(known.level_posterior());
-        let mut new = Self {
+        let fails = (verdict == Verdict::Found && !never_fails).then_some(last);
+        let levels = state.all_tallies().zip(ramp.level_posterior());
+        let (missing, trials_needed) = if verdict == Verdict::Undecided {
+            (
+                missing_passing_trials(state, ramp),
+                total_trials_needed(state, ramp),
+            )
+        } else {
+            (None, None)
+        };
+        let mut answer = Self {
             sentence: String::new(),
             fails_from: fails.map(level),
             clean_to: clean.map(level),
@@ -130,28 +138,29 @@ impl Threshold {
             probability: group.mass,
             detect: detection_rate(state),
             excluded: clean.map(|index| {
-                let lives = known.lives_by_level()[index];
+                let lives = ramp.lives_by_level()[index];
                 stats::upper_one_sided(lives.failures, lives.runs, alpha)
             }),
             levels: levels
-                .map(|(tally, mass)| LoadLevelReport::new(state, known, tally, mass))
+                .map(|(tally, mass)| LoadLevelReport::new(state, ramp, tally, mass))
                 .collect(),
-            missing: missing_passing_trials(state, known).filter(|_| verdict == Verdict::Undecided),
-            trials_needed: total_trials_needed(state, known)
-                .filter(|_| verdict == Verdict::Undecided),
-            not_monotone: not_monotone(state, known),
+            missing,
+            trials_needed,
+            not_monotone: not_monotone(state, ramp),
             error_rate: alpha,
             assumptions: list_assumptions(state),
             confidence: format_confidence(&state.plan),
         };
-        let sentence = new.write_sentence(state, known, verdict);
-        new.sentence = match &new.not_monotone {
-            Some(why) => {
-                format!("{sentence}; but {why}: the failure rate does not rise with the load")
+        let sentence = answer.write_sentence(state, ramp, verdict);
+        answer.sentence = match &answer.not_monotone {
+            Some(contradiction) => {
+                format!(
+                    "{sentence}; but {contradiction}: the failure rate does not rise with the load"
+                )
             }
             None => sentence,
         };
-        Some(new)
+        Some(answer)
     }
 
     /// Returns two tested levels between which others are not tried yet.
@@ -166,12 +175,12 @@ impl Threshold {
         self.levels.iter().position(|level| level.clients == fails)
     }
 
-    fn write_sentence(&self, state: &State, known: &Known, verdict: Verdict) -> String {
+    fn write_sentence(&self, state: &State, ramp: &Known, verdict: Verdict) -> String {
         let certain = format_confidence(&state.plan);
         let bound = self.excluded.map(words::percent_bound).unwrap_or_default();
         let crash = self.crash.as_ref();
-        let crash = crash.map_or(String::new(), |crash| format!(": {crash}"));
-        let some = self
+        let crash_text = crash.map_or(String::new(), |crash| format!(": {crash}"));
+        let failures_text = self
             .clean_to
             .and_then(|clients| self.find_level(clients))
             .filter(|level| level.failures > 0)
@@ -180,40 +189,41 @@ impl Threshold {
             });
         match (verdict, self.fails_from, self.clean_to) {
             (Verdict::Found, Some(fails), Some(clean)) => {
-                let below = self.find_level(clean);
-                let (died, trials) = below.map_or((0, 0), |level| (level.failures, level.lives));
+                let clean_level = self.find_level(clean);
+                let (died, trials) =
+                    clean_level.map_or((0, 0), |level| (level.failures, level.lives));
                 let dies = match self.untried_gap() {
                     None => format!("from {} on", words::format_count(fails, "client")),
                     Some(_) => format!("at {}", words::format_count(fails, "client")),
                 };
                 let survived = trials.saturating_sub(died);
                 format!(
-                    "It dies {dies}{crash} (with {clean} it survived {survived} of {trials} trials)"
+                    "It dies {dies}{crash_text} (with {clean} it survived {survived} of {trials} trials)"
                 )
             }
             (Verdict::Found, Some(fails), None) => {
-                let at = self.find_level(fails);
+                let failing_level = self.find_level(fails);
                 format!(
-                    "It dies with {} already{crash} ({} of {}; no lower level could be tried)",
+                    "It dies with {} already{crash_text} ({} of {}; no lower level could be tried)",
                     words::format_count(fails, "client"),
-                    at.map_or(0, |at| at.failures),
-                    words::format_count(at.map_or(0, |at| at.lives), "trial"),
+                    failing_level.map_or(0, |at| at.failures),
+                    words::format_count(failing_level.map_or(0, |at| at.lives), "trial"),
                 )
             }
             (Verdict::NotThere, _, Some(clean)) => format!(
-                "It does not die in {} % or more of the trials at any level up to {clean} clients ({certain}, one-sided): at {clean}, {bound} % or more is excluded{some}",
+                "It does not die in {} % or more of the trials at any level up to {clean} clients ({certain}, one-sided): at {clean}, {bound} % or more is excluded{failures_text}",
                 words::format_percent(self.detect),
             ),
             (Verdict::CouldNotTest, ..) => "NOT TESTED: no trial was conclusive".to_owned(),
-            _ => self.not_known(state, known),
+            _ => self.not_known(state, ramp),
         }
     }
 
     /// Describes the results so far if they do not answer the question.
-    fn not_known(&self, state: &State, known: &Known) -> String {
-        let tried = |level: &&LoadLevelReport| level.lives > 0;
-        let Some(index) = known.lowest_failing() else {
-            return match self.levels.iter().rfind(tried) {
+    fn not_known(&self, state: &State, ramp: &Known) -> String {
+        let has_trials = |level: &&LoadLevelReport| level.lives > 0;
+        let Some(index) = ramp.lowest_failing() else {
+            return match self.levels.iter().rfind(has_trials) {
                 Some(top) => format!(
                     "NOT KNOWN YET: no death up to {} clients so far",
                     top.clients
@@ -221,22 +231,22 @@ impl Threshold {
                 None => "NOT KNOWN YET".to_owned(),
             };
         };
-        let (fails, below_index) = (&self.levels[index], known.level_below(index));
-        match (below_index.map(|below| &self.levels[below]), self.missing) {
-            (Some(below), Some(missing)) if below.lives > 0 && missing > 0 => {
-                let more = words::format_count(missing, "more passing trial");
+        let (fails, below_index) = (&self.levels[index], ramp.level_below(index));
+        match (below_index.map(|index| &self.levels[index]), self.missing) {
+            (Some(level), Some(missing)) if level.lives > 0 && missing > 0 => {
+                let missing_text = words::format_count(missing, "more passing trial");
                 let delta = state.plan.alpha.to_probability();
-                let apart = below_index.is_some_and(|below| known.is_apart(index, below, delta));
+                let apart = below_index.is_some_and(|below| ramp.is_apart(index, below, delta));
                 let missing = if apart {
                     let rate = words::format_percent(self.detect);
                     format!(
-                        "{more} at {} would exclude a rate of {rate} % there",
-                        below.clients
+                        "{missing_text} at {} would exclude a rate of {rate} % there",
+                        level.clients
                     )
                 } else {
                     format!(
-                        "the two do not differ significantly yet; {more} at {} would settle it",
-                        below.clients
+                        "the two do not differ significantly yet; {missing_text} at {} would settle it",
+                        level.clients
                     )
                 };
                 format!(
@@ -244,14 +254,17 @@ impl Threshold {
                     fails.clients,
                     fails.failures,
                     words::format_count(fails.lives, "trial"),
-                    below.clients,
-                    below.failures,
-                    below.lives,
+                    level.clients,
+                    level.failures,
+                    level.lives,
                 )
             }
             (Some(_), _) => {
-                let clean = self.levels.iter().filter(|one| one.clients < fails.clients);
-                match clean.rev().find(tried) {
+                let clean = self
+                    .levels
+                    .iter()
+                    .filter(|level| level.clients < fails.clients);
+                match clean.rev().find(has_trials) {
                     Some(clean) => format!(
                         "NOT KNOWN YET: {} clients kill it ({} of {}), {} did not in {}; the levels between are not known",
                         fails.clients,
@@ -313,80 +326,87 @@ fn clients_of_level(state: &State, level: usize) -> u64 {
 }
 
 fn detection_rate(state: &State) -> f64 {
-    let asked = state.plan.question.as_ramp();
-    asked.map_or(0.0, |asked| f64::from(asked.detect) / 1e6)
+    let question = state.plan.question.as_ramp();
+    question.map_or(0.0, |question| f64::from(question.detect) / 1e6)
 }
 
 /// Returns how many clean trials of the level below the lowest failing one are missing.
-fn missing_passing_trials(state: &State, known: &Known) -> Option<u64> {
-    let fails = known.lowest_failing()?;
-    let below = known.level_below(fails)?;
+fn missing_passing_trials(state: &State, ramp: &Known) -> Option<u64> {
+    let fails = ramp.lowest_failing()?;
+    let lower_index = ramp.level_below(fails)?;
     // If it failed as well, the required number of clean trials is not known.
-    if known.lives_by_level()[below].failures > 0 {
+    if ramp.lives_by_level()[lower_index].failures > 0 {
         return None;
     }
-    known
-        .forecast_lives(&RampPolicy::search_rule(state))
-        .map(|forecast| forecast.of_level(below))
+    ramp.forecast_lives(&RampPolicy::search_rule(state))
+        .map(|forecast| forecast.of_level(lower_index))
 }
 
 /// Returns the total number of trials of the search.
-fn total_trials_needed(state: &State, known: &Known) -> Option<u64> {
-    let left = known
+fn total_trials_needed(state: &State, ramp: &Known) -> Option<u64> {
+    let remaining = ramp
         .forecast_lives(&RampPolicy::search_rule(state))?
         .total_lives();
-    let done = known.lives_by_level().iter().map(|lives| lives.runs);
-    Some(done.sum::<u64>() + left).filter(|_| left > 0)
+    let level_runs = ramp.lives_by_level().iter().map(|lives| lives.runs);
+    (remaining > 0).then(|| level_runs.sum::<u64>() + remaining)
 }
 
 /// Finds two levels of which the higher fails significantly less often: of all pairs, the one with the smallest
 /// probability.
-fn not_monotone(state: &State, known: &Known) -> Option<String> {
-    let tried: Vec<(usize, u64, u64)> = known
+fn not_monotone(state: &State, ramp: &Known) -> Option<String> {
+    let tried_levels: Vec<(usize, u64, u64)> = ramp
         .lives_by_level()
         .iter()
         .enumerate()
         .filter(|(_, lives)| lives.runs > 0)
         .map(|(level, lives)| (level, lives.failures, lives.runs))
         .collect();
-    let pairs = real((tried.len() * tried.len().saturating_sub(1) / 2) as u64);
+    let pairs = real((tried_levels.len() * tried_levels.len().saturating_sub(1) / 2) as u64);
     let mut worst: Option<(f64, String)> = None;
-    for (index, &(low, k, n)) in tried.iter().enumerate().filter(|(_, one)| one.1 > 0) {
-        for &(high, others, lives) in &tried[index + 1..] {
-            let chance = stats::fisher(k, n, others, lives).greater;
+    for (index, &(low, k, n)) in tried_levels
+        .iter()
+        .enumerate()
+        .filter(|(_, level)| level.1 > 0)
+    {
+        for &(high, other_failures, lives) in &tried_levels[index + 1..] {
+            let chance = stats::fisher(k, n, other_failures, lives).greater;
             let rare = chance * pairs <= state.plan.alpha.to_probability();
-            if rare && worst.as_ref().is_none_or(|(least, _)| chance < *least) {
-                let why = format!(
-                    "{} clients kill it less often ({others} of {lives}) than {} ({k} of {n})",
+            if rare
+                && worst
+                    .as_ref()
+                    .is_none_or(|(smallest, _)| chance < *smallest)
+            {
+                let contradiction = format!(
+                    "{} clients kill it less often ({other_failures} of {lives}) than {} ({k} of {n})",
                     clients_of_level(state, high),
                     clients_of_level(state, low),
                 );
-                worst = Some((chance, why));
+                worst = Some((chance, contradiction));
             }
         }
     }
-    worst.map(|(_, why)| why)
+    worst.map(|(_, contradiction)| contradiction)
 }
 
 fn list_assumptions(state: &State) -> Vec<String> {
-    let mut all = independence_assumptions(state);
-    all.push("more clients never make it safer".to_owned());
-    all
+    let mut assumptions = independence_assumptions(state);
+    assumptions.push("more clients never make it safer".to_owned());
+    assumptions
 }
 
 /// Describes the search before it starts.
-pub(super) fn lines_before_start(state: &State, asked: &RampQuestion) -> Vec<String> {
+pub(super) fn lines_before_start(state: &State, question: &RampQuestion) -> Vec<String> {
     let plan = &state.plan;
     let count = words::format_count(plan.variants.len() as u64, "level");
     let last = plan.variants.len().saturating_sub(1);
     let guard: Option<&Known> = state.learned();
-    let guard = guard.map_or(0, |known| known.guard_runs(plan.alpha.to_probability()));
+    let guard = guard.map_or(0, |ramp| ramp.guard_runs(plan.alpha.to_probability()));
     vec![
         format!(
             "searching {count} ({} to {} clients) for the lowest at which {} % or more of the trials fail",
             clients_of_level(state, 0),
             clients_of_level(state, last),
-            words::format_percent(f64::from(asked.detect) / 1e6),
+            words::format_percent(f64::from(question.detect) / 1e6),
         ),
         format!(
             "the level below it must pass {guard} trials in a row ({} confidence)",

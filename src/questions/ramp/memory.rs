@@ -9,16 +9,16 @@ use std::time::Duration;
 /// The posterior of the lowest failing level.
 #[derive(Debug)]
 pub(super) struct RampMemory {
-    asked: RampQuestion,
+    question: RampQuestion,
     ramp: Ramp,
 }
 
 impl RampMemory {
     /// Returns the memory before the first trial; `None` if a variant is not a load level.
-    pub(super) fn new(plan: &Plan, asked: &RampQuestion) -> Option<Self> {
+    pub(super) fn new(plan: &Plan, question: &RampQuestion) -> Option<Self> {
         Some(Self {
-            ramp: initial_posterior(plan, asked)?,
-            asked: asked.clone(),
+            ramp: initial_posterior(plan, question)?,
+            question: question.clone(),
         })
     }
 }
@@ -42,17 +42,17 @@ impl Memory for RampMemory {
     }
 
     fn restart(&mut self, state: &State) {
-        if let Some(ramp) = initial_posterior(&state.plan, &self.asked) {
+        if let Some(ramp) = initial_posterior(&state.plan, &self.question) {
             self.ramp = ramp;
         }
     }
 }
 
-fn initial_posterior(plan: &Plan, asked: &RampQuestion) -> Option<Ramp> {
+fn initial_posterior(plan: &Plan, question: &RampQuestion) -> Option<Ramp> {
     let levels: Option<Vec<u32>> = plan
         .variants
         .iter()
         .map(|variant| variant.clients)
         .collect();
-    Some(Ramp::new(&levels?, f64::from(asked.detect) / 1e6))
+    Some(Ramp::new(&levels?, f64::from(question.detect) / 1e6))
 }

@@ -26,16 +26,18 @@ impl QuestionKind for RampKind {
     }
 
     fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
-        let asked = plan.question.as_ramp();
-        match asked.and_then(|asked| RampMemory::new(plan, asked)) {
+        let question = plan.question.as_ramp();
+        match question.and_then(|question| RampMemory::new(plan, question)) {
             Some(memory) => Box::new(memory),
             None => Box::new(()),
         }
     }
 
     fn lines_before_start(&self, state: &State) -> Vec<String> {
-        let asked = state.plan.question.as_ramp();
-        asked.map_or_else(Vec::new, |asked| answer::lines_before_start(state, asked))
+        let question = state.plan.question.as_ramp();
+        question.map_or_else(Vec::new, |question| {
+            answer::lines_before_start(state, question)
+        })
     }
 
     fn progress(&self, state: &State) -> Option<String> {

@@ -19,7 +19,7 @@ impl RampPolicy {
         let asked = state.plan.question.as_ramp();
         RampRule {
             delta: state.plan.alpha.to_probability(),
-            above: asked.is_some_and(|asked| asked.above),
+            above: asked.is_some_and(|question| question.above),
         }
     }
 

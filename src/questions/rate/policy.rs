@@ -24,14 +24,14 @@ impl Policy for RepeatPolicy {
         if state.budget_spent {
             return Step::wait_or_done(state);
         }
-        let wanted = |id: &VariantId| {
+        let is_wanted = |id: &VariantId| {
             state
                 .plan
                 .stop
                 .trials
                 .is_none_or(|trials| state.expected_trials(*id) < trials)
         };
-        let next = next_in_block(state, open.into_iter().filter(wanted));
+        let next = next_in_block(state, open.into_iter().filter(is_wanted));
         next.map_or(Step::Wait, Step::Launch)
     }
 
@@ -61,8 +61,8 @@ impl Policy for RepeatPolicy {
 
     fn remaining_trials(&self, state: &State) -> Option<u64> {
         let variants = state.plan.variants.len() as u64;
-        let all = state.plan.stop.trials?.saturating_mul(variants);
-        Some(all.saturating_sub(state.completed_trials()))
+        let trial_limit = state.plan.stop.trials?.saturating_mul(variants);
+        Some(trial_limit.saturating_sub(state.completed_trials()))
     }
 }
 

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Maximum number of items listed in a sentence.
-const FEW: usize = 4;
+const MAX_LISTED: usize = 4;
 /// Maximum length of a name before it is cut.
 const LONG: usize = 60;
 
@@ -76,28 +76,25 @@ impl Reduction {
             sufficient: false,
             open: Vec::new(),
         });
-        let all: Vec<usize> = answer.needed.concat();
+        let needed_items: Vec<usize> = answer.needed.concat();
         // In the order of the items, not in the order in which they were found.
         let mut groups: Vec<(usize, &Vec<usize>)> = answer.needed.iter().enumerate().collect();
         groups.sort_by_key(|(_, group)| group.iter().min());
         let needed = groups.into_iter().map(|(index, group)| {
-            let rest: Vec<usize> = all
+            let rest: Vec<usize> = needed_items
                 .iter()
                 .copied()
-                .filter(|thing| !group.contains(thing))
+                .filter(|item| !group.contains(item))
                 .collect();
             NeededItem {
-                things: group
-                    .iter()
-                    .map(|thing| item_name(things, *thing))
-                    .collect(),
+                things: group.iter().map(|item| item_name(things, *item)).collect(),
                 without: set_counts(state, rest.clone()),
                 shown: !answer.open.contains(&index),
                 untestable: untestable_reason(state, rest),
             }
         });
         let failing = state.tally_of(State::FAILING);
-        let mut new = Self {
+        let mut reduction = Self {
             sentence: String::new(),
             things: things.len() as u64,
             needed: needed.collect(),
@@ -105,25 +102,27 @@ impl Reduction {
                 .learned()
                 .map_or(&[][..], ItemScreen::required_items)
                 .iter()
-                .map(|thing| item_name(things, *thing))
+                .map(|item| item_name(things, *item))
                 .collect(),
             sufficient: answer.sufficient,
-            alone: set_counts(state, all.clone()),
+            alone: set_counts(state, needed_items.clone()),
             everything: FailureCounts {
                 failures: failing.failures,
                 trials: failing.counted_trials(),
             },
-            times_rarer: rates
-                .filter(|_| answer.sufficient)
-                .and_then(|rates| rates.times_rarer())
-                .map(|(least, most)| [least, most]),
+            times_rarer: match rates {
+                Some(rates) if answer.sufficient => {
+                    rates.times_rarer().map(|(min, max)| [min, max])
+                }
+                _ => None,
+            },
             error_rate: alpha,
             raised: RaiseReport::new(state),
             earlier_runs: EarlierTrialsReport::of_search(state),
             assumptions: list_assumptions(state),
         };
-        new.sentence = new.write_sentence(state);
-        Some(new)
+        reduction.sentence = reduction.write_sentence(state);
+        Some(reduction)
     }
 
     fn write_sentence(&self, state: &State) -> String {
@@ -164,7 +163,7 @@ impl Reduction {
 
     fn say_found(&self) -> String {
         let FailureCounts { failures, trials } = self.alone;
-        let found = match self.needed.as_slice() {
+        let needed_text = match self.needed.as_slice() {
             [] if self.required.is_empty() => format!(
                 "none of the {} is needed: without all of them it failed {failures} of {trials}",
                 words::format_count(self.things, "item")
@@ -172,45 +171,45 @@ impl Reduction {
             [] => format!(
                 "only the items that it needs to run: with those alone it failed {failures} of {trials}"
             ),
-            [one] if one.shown => format!(
+            [item] if item.shown => format!(
                 "{}; without it, {} failed",
                 self.what_is_needed(),
-                one.without.in_words()
+                item.without.in_words()
             ),
             _ => self.what_is_needed(),
         };
         let open: Vec<String> = self.unshown_items().map(NeededItem::display_name).collect();
-        let found = if open.is_empty() {
-            found
+        let ending_text = if open.is_empty() {
+            needed_text
         } else {
-            format!("{found}; not known for {}", open.join(", "))
+            format!("{needed_text}; not known for {}", open.join(", "))
         };
         match self.times_rarer {
-            Some([least, _]) => format!(
-                "{found}; but alone it fails at least {} times more rarely than with all items: something else contributes",
-                words::format_number(least)
+            Some([min, _]) => format!(
+                "{ending_text}; but alone it fails at least {} times more rarely than with all items: something else contributes",
+                words::format_number(min)
             ),
-            None => found,
+            None => ending_text,
         }
     }
 
     fn what_is_needed(&self) -> String {
         let names: Vec<String> = self.needed.iter().map(NeededItem::display_name).collect();
         match names.as_slice() {
-            [one] => format!("{one} is needed"),
-            _ if names.len() <= FEW => format!("{} are needed", names.join(", ")),
+            [name] => format!("{name} is needed"),
+            _ if names.len() <= MAX_LISTED => format!("{} are needed", names.join(", ")),
             _ => format!("{} of {} items are needed", names.len(), self.things),
         }
     }
 
     /// Returns the number of items that were not left out.
     fn kept_items(&self) -> u64 {
-        let needed: usize = self.needed.iter().map(|one| one.things.len()).sum();
+        let needed: usize = self.needed.iter().map(|item| item.things.len()).sum();
         (needed + self.required.len()) as u64
     }
 
     fn unshown_items(&self) -> impl Iterator<Item = &NeededItem> {
-        let open = |one: &&NeededItem| !one.shown && one.untestable.is_none();
+        let open = |item: &&NeededItem| !item.shown && item.untestable.is_none();
         self.needed.iter().filter(open)
     }
 }
@@ -228,25 +227,25 @@ impl AnswerText for Reduction {
         let mut lines: Vec<String> = self
             .needed
             .iter()
-            .filter(|one| self.needed.len() > 1 || one.untestable.is_some())
-            .map(|one| match &one.untestable {
-                Some(why) => format!(
-                    "without {}: the rest is not testable ({why})",
-                    one.display_name()
+            .filter(|item| self.needed.len() > 1 || item.untestable.is_some())
+            .map(|item| match &item.untestable {
+                Some(reason) => format!(
+                    "without {}: the rest is not testable ({reason})",
+                    item.display_name()
                 ),
                 None => format!(
                     "without {}: {} failed",
-                    one.display_name(),
-                    one.without.in_words()
+                    item.display_name(),
+                    item.without.in_words()
                 ),
             })
             .collect();
         match self.required.as_slice() {
             [] => {}
-            [one] => lines.push(format!(
-                "{one} must stay: without it, the program does not run, or fails differently"
+            [name] => lines.push(format!(
+                "{name} must stay: without it, the program does not run, or fails differently"
             )),
-            few if few.len() <= FEW => lines.push(format!(
+            few if few.len() <= MAX_LISTED => lines.push(format!(
                 "{} must stay: without each of them, the program does not run, or fails differently",
                 few.join(", ")
             )),
@@ -279,29 +278,29 @@ impl NeededItem {
     /// Returns its name for a sentence.
     fn display_name(&self) -> String {
         match self.things.as_slice() {
-            [one] => one.clone(),
-            all => format!("one or more of {}", all.join(", ")),
+            [name] => name.clone(),
+            names => format!("one or more of {}", names.join(", ")),
         }
     }
 }
 
 fn list_assumptions(state: &State) -> Vec<String> {
-    let mut all = independence_assumptions(state);
-    all.extend(search_assumptions(state));
+    let mut assumptions = independence_assumptions(state);
+    assumptions.extend(search_assumptions(state));
     if ReducePolicy.verdict_of(state) == Verdict::Found {
-        all.push("no other set causes the failure (the search finds one)".to_owned());
+        assumptions.push("no other set causes the failure (the search finds one)".to_owned());
     }
-    all
+    assumptions
 }
 
 /// Returns the name of an item: `import torch` (line 14).
-fn item_name(things: &[Item], index: usize) -> String {
-    let Some(thing) = things.get(index) else {
+fn item_name(items: &[Item], index: usize) -> String {
+    let Some(item) = items.get(index) else {
         return String::new();
     };
-    let name = words::shorten_text(&words::sanitize_line(&thing.name), LONG);
-    match &thing.at {
-        Some(at) => format!("`{name}` ({at})"),
+    let name = words::shorten_text(&words::sanitize_line(&item.name), LONG);
+    match &item.at {
+        Some(position) => format!("`{name}` ({position})"),
         None => format!("`{name}`"),
     }
 }
@@ -330,16 +329,17 @@ fn set_counts(state: &State, set: Vec<usize>) -> FailureCounts {
 
 /// Describes the search before it starts.
 pub(super) fn lines_before_start(state: &State) -> Vec<String> {
-    let things = state.plan.space.as_ref().map_or(0, SearchSpace::len);
-    let (seen, until) = reproduction_needed(state);
+    let item_count = state.plan.space.as_ref().map_or(0, SearchSpace::len);
+    let (earlier_trials, limit_text) = reproduction_needed(state);
     let mut lines = vec![format!(
-        "minimizing {} at {} confidence; first, the command with all items must fail {until}",
-        words::format_count(things as u64, "item"),
+        "minimizing {} at {} confidence; first, the command with all items must fail {limit_text}",
+        words::format_count(item_count as u64, "item"),
         format_confidence(&state.plan)
     )];
     lines.extend(
-        seen.iter()
-            .flat_map(|seen| seen.lines_before_start("the set of all items")),
+        earlier_trials
+            .iter()
+            .flat_map(|earlier_trials| earlier_trials.lines_before_start("the set of all items")),
     );
     let stop = &state.plan.stop;
     if stop.trials.is_none() && stop.time_budget().is_none() {

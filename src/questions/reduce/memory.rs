@@ -18,7 +18,7 @@ const FAILURES_AGAIN: u64 = 3;
 /// First it learns which items the program does not run without, then which of the others the failure needs.
 #[derive(Debug)]
 pub(super) struct ReduceMemory {
-    asked: SearchQuestion,
+    question: SearchQuestion,
     reproduction: Reproduction,
     /// Items that can be left out at all, once all items together have failed often enough.
     screen: Option<ItemScreen>,
@@ -30,9 +30,9 @@ pub(super) struct ReduceMemory {
 
 impl ReduceMemory {
     /// Returns the memory before the first trial.
-    pub(super) fn new(plan: &Plan, asked: &SearchQuestion) -> Self {
+    pub(super) fn new(plan: &Plan, question: &SearchQuestion) -> Self {
         Self {
-            asked: asked.clone(),
+            question: question.clone(),
             reproduction: Reproduction::new(plan, FAILURES_AGAIN),
             screen: None,
             failures_in_a_row: BTreeMap::new(),
@@ -91,7 +91,7 @@ impl ReduceMemory {
             };
             let delta = state.plan.alpha.to_probability();
             let free = screen.free_items().to_vec();
-            self.reduction = Some(Reduction::new(free, self.asked.clean, baseline, delta));
+            self.reduction = Some(Reduction::new(free, self.question.clean, baseline, delta));
         }
     }
 }
@@ -164,6 +164,6 @@ pub(super) fn with_required(screen: Option<&ItemScreen>, mut set: Vec<usize>) ->
     set.extend(screen.iter().flat_map(|screen| screen.required_items()));
     set.sort_unstable();
     set.dedup();
-    let kept = set.into_iter().filter_map(|item| u32::try_from(item).ok());
-    VariantChoice::Set(Subset(kept.collect()))
+    let kept_items = set.into_iter().filter_map(|item| u32::try_from(item).ok());
+    VariantChoice::Set(Subset(kept_items.collect()))
 }

@@ -28,7 +28,7 @@ impl QuestionKind for ReduceKind {
 
     fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
         match plan.question.as_reduce() {
-            Some(asked) => Box::new(ReduceMemory::new(plan, asked)),
+            Some(question) => Box::new(ReduceMemory::new(plan, question)),
             None => Box::new(()),
         }
     }

@@ -54,9 +54,13 @@ impl Policy for ReducePolicy {
 
     /// The next set is computed only if a slot is free, because this takes time.
     fn is_done(&self, state: &State) -> bool {
-        let over = state.learned().is_some_and(Reduction::is_over);
-        let lost = reproduction_progress(state) == ReproductionProgress::No;
-        if state.capturing || over || lost || !state.has_open_trials() && state.making.is_empty() {
+        let is_over = state.learned().is_some_and(Reduction::is_over);
+        let is_lost = reproduction_progress(state) == ReproductionProgress::No;
+        if state.capturing
+            || is_over
+            || is_lost
+            || !state.has_open_trials() && state.making.is_empty()
+        {
             let next = if state.capturing {
                 CapturePolicy.next_step(state)
             } else {

@@ -27,9 +27,9 @@ pub struct EarlierTrialsReport {
 
 impl EarlierTrialsReport {
     pub(in crate::questions) fn of_search(state: &State) -> Option<Self> {
-        let asked = state.plan.question.as_search()?;
-        let earlier = asked.earlier.as_ref()?;
-        let why = match Reproduction::of_state(state)?.earlier_use {
+        let question = state.plan.question.as_search()?;
+        let earlier = question.earlier.as_ref()?;
+        let reason = match Reproduction::of_state(state)?.earlier_use {
             EarlierUse::Counted => None,
             EarlierUse::Nothing => Some("no run qualifies".to_owned()),
             EarlierUse::Open => Some("the failure has not been reproduced yet".to_owned()),
@@ -43,8 +43,8 @@ impl EarlierTrialsReport {
             failures: earlier.failures,
             trials: earlier.trials,
             runs: earlier.runs.clone(),
-            counted: why.is_none(),
-            why,
+            counted: reason.is_none(),
+            why: reason,
             left_out: earlier.left_out.clone(),
         })
     }
@@ -55,15 +55,15 @@ impl EarlierTrialsReport {
             return None;
         }
         let runs = words::format_count(self.runs.len() as u64, "earlier run");
-        let seen = format!(
+        let counts_text = format!(
             "{} failed in {} of {} trials of {runs}",
             words::sanitize_line(name),
             self.failures,
             self.trials
         );
         Some(match &self.why {
-            None => format!("{seen}: counted ({IGNORE} ignores them)"),
-            Some(why) => format!("{seen}: not counted, {why}"),
+            None => format!("{counts_text}: counted ({IGNORE} ignores them)"),
+            Some(reason) => format!("{counts_text}: not counted, {reason}"),
         })
     }
 

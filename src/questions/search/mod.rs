@@ -39,22 +39,22 @@ pub(in crate::questions) fn not_tested(state: &State) -> String {
 
 /// Returns the assumptions of a search, after those of its list.
 pub(in crate::questions) fn search_assumptions(state: &State) -> Vec<String> {
-    let mut all = Vec::new();
-    let earlier_use = Reproduction::of_state(state).map(|known| known.earlier_use);
+    let mut assumptions = Vec::new();
+    let earlier_use = Reproduction::of_state(state).map(|reproduction| reproduction.earlier_use);
     if earlier_use == Some(EarlierUse::Counted) {
         let earlier = EarlierTrialsReport::of_search(state);
         let runs = earlier.map_or_else(Vec::new, |earlier| earlier.runs);
-        all.extend(unrecorded_assumption("earlier runs and this one", &runs));
+        assumptions.extend(unrecorded_assumption("earlier runs and this one", &runs));
     }
-    let others: u64 = state.all_tallies().map(|(_, tally)| tally.other).sum();
-    if state.plan.rules.only.is_empty() && others > 0 {
-        all.push(
+    let other_failures: u64 = state.all_tallies().map(|(_, tally)| tally.other).sum();
+    if state.plan.rules.only.is_empty() && other_failures > 0 {
+        assumptions.push(
             "a failure of another kind is another bug (--any-failure counts every failure)"
                 .to_owned(),
         );
     }
-    all.extend(RaiseReport::new(state).and_then(|raised| raised.assumption_if_used()));
-    all
+    assumptions.extend(RaiseReport::new(state).and_then(|raised| raised.assumption_if_used()));
+    assumptions
 }
 
 /// Describes the setting that is being tried, before the search.

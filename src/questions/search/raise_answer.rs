@@ -73,44 +73,49 @@ impl RaiseReport {
             Some(_) => raise.natural_trials().outcomes.len() as u64,
             None => 0,
         };
-        let mut new = Self {
+        let mut report = Self {
             sentence: String::new(),
             setting: setting.map(|setting| setting.to_string()),
             as_planned: counts_of_sample(&decision.natural),
             settings: settings.collect(),
             trials: decision.spent_trials() + natural,
         };
-        new.sentence = new.write_sentence(&decision, raise.chosen.is_some());
-        Some(new)
+        report.sentence = report.write_sentence(&decision, raise.chosen.is_some());
+        Some(report)
     }
 
-    fn write_sentence(&self, decision: &RaiseDecision<'_>, over: bool) -> String {
+    fn write_sentence(&self, decision: &RaiseDecision<'_>, is_over: bool) -> String {
         let planned = self.as_planned.in_words();
-        let tried: Vec<String> = self
+        let settings: Vec<String> = self
             .settings
             .iter()
-            .filter(|one| one.counts.trials + one.other > 0)
+            .filter(|setting| setting.counts.trials + setting.other > 0)
             .map(TriedSettingReport::in_words)
             .collect();
-        let tried = tried.join(", ");
-        let raises = self.settings.iter().find(|one| one.raises);
+        let settings_text = settings.join(", ");
+        let raises = self.settings.iter().find(|setting| setting.raises);
         match (&self.setting, raises) {
-            (Some(used), _) => {
-                let used = self.settings.iter().find(|one| one.setting == *used);
-                used.map_or_else(String::new, |used| used.say_used(self.as_planned))
+            (Some(used_setting), _) => {
+                let setting_report = self
+                    .settings
+                    .iter()
+                    .find(|setting| setting.setting == *used_setting);
+                setting_report.map_or_else(String::new, |setting| setting.say_used(self.as_planned))
             }
-            _ if !over => format!("settings are still being tried: {tried}; without {planned}"),
-            (None, Some(one)) if !decision.knows_the_bug() => format!(
+            _ if !is_over => {
+                format!("settings are still being tried: {settings_text}; without {planned}")
+            }
+            (None, Some(setting)) if !decision.knows_the_bug() => format!(
                 "with {} it failed {}, without it never in {}: it may be another bug, so no setting was used (--any-failure counts it as the bug)",
-                one.setting,
-                one.counts.in_words(),
+                setting.setting,
+                setting.counts.in_words(),
                 words::format_count(self.as_planned.trials, "trial")
             ),
-            _ if is_short(&decision.natural) && tried.is_empty() => {
+            _ if is_short(&decision.natural) && settings_text.is_empty() => {
                 format!("no setting was tried: the failure is frequent ({planned})")
             }
-            _ if tried.is_empty() => "no setting was tried".to_owned(),
-            _ => format!("no setting doubles the failure rate: {tried}; without {planned}"),
+            _ if settings_text.is_empty() => "no setting was tried".to_owned(),
+            _ => format!("no setting doubles the failure rate: {settings_text}; without {planned}"),
         }
     }
 
@@ -137,11 +142,11 @@ impl RaiseReport {
 
 impl TriedSettingReport {
     fn in_words(&self) -> String {
-        let other = match self.other {
+        let other_text = match self.other {
             0 => String::new(),
-            other => format!(" and {other} in another way"),
+            count => format!(" and {count} in another way"),
         };
-        format!("{} {}{other}", self.setting, self.counts.in_words())
+        format!("{} {}{other_text}", self.setting, self.counts.in_words())
     }
 
     fn say_used(&self, planned: FailureCounts) -> String {
@@ -176,8 +181,8 @@ pub fn describe_raised(state: &State) -> Option<String> {
 
 /// Suggests `--raise-rate` if a search along a list is long because the bad end fails rarely.
 pub fn raise_hint(state: &State) -> Option<String> {
-    let asked = state.plan.question.as_search()?;
-    let ready = reproduction_progress(state) == ReproductionProgress::Yes && !asked.raise_rate;
+    let question = state.plan.question.as_search()?;
+    let ready = reproduction_progress(state) == ReproductionProgress::Yes && !question.raise_rate;
     let trials = questions::search_trials(state).filter(|trials| ready && *trials >= LONG)?;
     let tally = state.tally_of(State::FAILING);
     Some(format!(
@@ -194,7 +199,7 @@ pub fn describe_settings(state: &State) -> Option<String> {
         .as_ref()?
         .tried_settings()
         .iter()
-        .filter_map(|tried| state.plan.variant_plan(tried.variant).setting)
+        .filter_map(|setting| state.plan.variant_plan(setting.variant).setting)
         .map(|setting| setting.to_string())
         .collect();
     Some(format!(

@@ -48,13 +48,13 @@ impl<'a> RaiseDecision<'a> {
     fn new(state: &'a State, raise: &'a TriedSettings) -> Self {
         let natural = counted_sample(&state.plan, raise, raise.natural_trials());
         let count = raise.tried_settings().len() as u64;
-        let settings = raise.tried_settings().iter().map(|tried| {
-            let sample = counted_sample(&state.plan, raise, tried);
+        let settings = raise.tried_settings().iter().map(|setting| {
+            let sample = counted_sample(&state.plan, raise, setting);
             let standing = match standing_of_setting(&natural, &sample, count) {
-                _ if !state.is_testable(tried.variant) => SettingVerdict::Dropped,
+                _ if !state.is_testable(setting.variant) => SettingVerdict::Dropped,
                 standing => standing,
             };
-            (tried, sample, standing)
+            (setting, sample, standing)
         });
         Self {
             state,
@@ -66,13 +66,13 @@ impl<'a> RaiseDecision<'a> {
     /// Returns the setting that raises the rate most.
     pub fn raising_setting(&self) -> Option<VariantId> {
         self.best_setting(SettingVerdict::Raises)
-            .map(|(tried, _)| tried.variant)
+            .map(|(setting, _)| setting.variant)
     }
 
     /// Returns the number of trials under settings.
     pub fn spent_trials(&self) -> u64 {
-        let tried = self.settings.iter().map(|(tried, ..)| tried);
-        tried.map(|tried| tried.outcomes.len() as u64).sum()
+        let settings = self.settings.iter().map(|(setting, ..)| setting);
+        settings.map(|setting| setting.outcomes.len() as u64).sum()
     }
 
     /// Returns whether the bug occurred without a setting, or any failure is the bug.
@@ -80,15 +80,15 @@ impl<'a> RaiseDecision<'a> {
         self.natural.failure_count() > 0 || takes_any_failure(&self.state.plan)
     }
 
-    fn best_setting(&self, wanted: SettingVerdict) -> Option<(&'a TriedSetting, &Sample)> {
-        let those = self
+    fn best_setting(&self, verdict: SettingVerdict) -> Option<(&'a TriedSetting, &Sample)> {
+        let matching = self
             .settings
             .iter()
-            .filter(|(_, _, standing)| *standing == wanted);
+            .filter(|(_, _, standing)| *standing == verdict);
         let rate = |sample: &Sample| real(sample.failure_count()) / real(sample.len().max(1));
-        let best = those
+        let best = matching
             .max_by(|(_, a, _), (_, b, _)| rate(a).total_cmp(&rate(b)).then(b.len().cmp(&a.len())));
-        best.map(|(tried, sample, _)| (*tried, sample))
+        best.map(|(setting, sample, _)| (*setting, sample))
     }
 
     fn next_action(&self, natural: VariantId) -> RaiseStep {
@@ -97,7 +97,7 @@ impl<'a> RaiseDecision<'a> {
             .plan
             .question
             .as_search()
-            .map_or(0, |asked| asked.reproduce);
+            .map_or(0, |question| question.reproduce);
         if let Some(variant) = self.raising_setting() {
             return if self.knows_the_bug() {
                 RaiseStep::Use(variant)
@@ -118,17 +118,17 @@ impl<'a> RaiseDecision<'a> {
             .space
             .as_ref()
             .map_or(0, |space| space.len() as u64);
-        let most = setting_budget(&self.natural, versions, state.plan.alpha.to_probability());
-        let Some((leader, _)) = self
-            .best_setting(SettingVerdict::Open)
-            .filter(|_| self.spent_trials() < most)
-        else {
+        let budget = setting_budget(&self.natural, versions, state.plan.alpha.to_probability());
+        if self.spent_trials() >= budget {
+            return RaiseStep::Use(natural);
+        }
+        let Some((leader, _)) = self.best_setting(SettingVerdict::Open) else {
             return RaiseStep::Use(natural);
         };
         let fresh = self
             .settings
             .iter()
-            .map(|(tried, ..)| tried.variant)
+            .map(|(setting, ..)| setting.variant)
             .filter(|id| state.launched_trials(*id) == 0 && state.is_testable(*id));
         let order = |id: &VariantId| trial_seed(state.plan.seed ^ ORDER, TrialId(u64::from(id.0)));
         let variant = fresh.min_by_key(order).unwrap_or(leader.variant);
@@ -150,9 +150,10 @@ pub(in crate::questions) fn next_step(state: &State) -> Option<Step> {
     let natural = raise.natural_trials().variant;
     let over = is_spent(state) || !state.is_testable(State::FAILING) || !state.is_testable(natural);
     if state.has_open_trials() {
-        let going = state.last_launched.filter(|_| !over);
-        return Some(match going.filter(|id| is_in_turn(state, *id)) {
-            Some(variant) if has_room(state, variant) => Step::Launch(variant),
+        return Some(match state.last_launched {
+            Some(variant) if !over && is_in_turn(state, variant) && has_room(state, variant) => {
+                Step::Launch(variant)
+            }
             _ => Step::Wait,
         });
     }

@@ -11,7 +11,7 @@ const ALWAYS: u64 = 10;
 
 /// Maximum number of earlier failures that count. More of them hardly save a trial, and mislead if the rate has
 /// changed.
-const MOST_EARLIER_FAILURES: u64 = 10;
+const MAX_EARLIER_FAILURES: u64 = 10;
 /// Earlier runs do not count if the probability of the difference between their rate and the present one is below this.
 const ALIKE: f64 = 0.05;
 
@@ -69,7 +69,7 @@ impl Reproduction {
 
     /// Returns the progress of reproducing the failure.
     pub fn progress(&self, state: &State) -> ReproductionProgress {
-        let Some(asked) = state.plan.question.as_search() else {
+        let Some(question) = state.plan.question.as_search() else {
             return ReproductionProgress::No;
         };
         let tally = state.tally_of(State::FAILING);
@@ -82,7 +82,7 @@ impl Reproduction {
             _ => (failures, tally.counted_trials()),
         };
         let always_fails = all_failures == all_trials;
-        let gives_up = tally.finished_trials() >= asked.reproduce && failures < needed;
+        let gives_up = tally.finished_trials() >= question.reproduce && failures < needed;
         if failures >= needed && (!always_fails || all_trials >= ALWAYS) {
             ReproductionProgress::Yes
         } else if !state.is_testable(State::FAILING) || gives_up {
@@ -158,7 +158,9 @@ impl Reproduction {
 
 /// Returns the progress of reproducing the failure of a search.
 pub fn reproduction_progress(state: &State) -> ReproductionProgress {
-    Reproduction::of_state(state).map_or(ReproductionProgress::No, |known| known.progress(state))
+    Reproduction::of_state(state).map_or(ReproductionProgress::No, |reproduction| {
+        reproduction.progress(state)
+    })
 }
 
 fn earlier_trials(plan: &Plan) -> Option<&EarlierTrials> {
@@ -173,10 +175,10 @@ fn rate_change(failures: u64, trials: u64, earlier: &EarlierTrials) -> f64 {
 /// Adds the failures and trials of earlier runs, scaled to the maximum number of failures that count.
 fn with_earlier(plan: &Plan, failures: u64, trials: u64) -> (u64, u64) {
     earlier_trials(plan).map_or((failures, trials), |earlier| {
-        let counted = earlier.failures.min(MOST_EARLIER_FAILURES);
+        let counted = earlier.failures.min(MAX_EARLIER_FAILURES);
         let of_trials = match earlier.failures {
             0 => earlier.trials,
-            all => earlier.trials.saturating_mul(counted) / all,
+            trials => earlier.trials.saturating_mul(counted) / trials,
         };
         (failures + counted, trials + of_trials)
     })
@@ -199,5 +201,5 @@ pub(in crate::questions) fn is_the_bug(state: &State, trial: &Trial, failure: &F
 /// Returns whether the plan itself defines which failures are the bug.
 pub(super) fn takes_any_failure(plan: &Plan) -> bool {
     let asked = plan.question.as_search();
-    asked.is_none_or(|asked| asked.any_failure) || !plan.rules.only.is_empty()
+    asked.is_none_or(|question| question.any_failure) || !plan.rules.only.is_empty()
 }

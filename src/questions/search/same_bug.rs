@@ -7,59 +7,68 @@ use provoke_stats::raise::Sample;
 
 /// Returns the trials of a setting that count: passes, and failures whose name also occurred under the conditions of the
 /// plan. Until a failure occurs there, every failure counts.
-pub(super) fn counted_sample(plan: &Plan, raise: &TriedSettings, tried: &TriedSetting) -> Sample {
+pub(super) fn counted_sample(plan: &Plan, raise: &TriedSettings, setting: &TriedSetting) -> Sample {
     let natural = raise.natural_trials();
     let failures = natural
         .outcomes
         .iter()
-        .filter_map(|(_, ended)| match ended {
+        .filter_map(|(_, outcome)| match outcome {
             TriedOutcome::Failed(failure, _) => Some(&**failure),
             _ => None,
         });
     let bugs: Vec<&Failure> = failures.collect();
-    let counts_any = takes_any_failure(plan) || tried.variant == natural.variant || bugs.is_empty();
+    let counts_any =
+        takes_any_failure(plan) || setting.variant == natural.variant || bugs.is_empty();
     let is_bug = |failure: &Failure| counts_any || bugs.iter().any(|bug| is_same_bug(bug, failure));
-    let runs = tried
+    let runs = setting
         .outcomes
         .iter()
-        .filter_map(|(batch, ended)| match ended {
+        .filter_map(|(batch, outcome)| match outcome {
             TriedOutcome::Passed => Some((*batch, false)),
             TriedOutcome::Failed(failure, _) => is_bug(failure).then_some((*batch, true)),
             TriedOutcome::Otherwise => None,
         });
     Sample {
         runs: runs.collect(),
-        seconds: tried.time.as_secs_f64(),
+        seconds: setting.time.as_secs_f64(),
     }
 }
 
 /// Returns whether two failures of the same program share a name from the best evidence that both have.
 fn is_same_bug(bug: &Failure, failure: &Failure) -> bool {
-    let seen = &bug.signature;
+    let signature = &bug.signature;
     let named = !matches!(bug.kind, FailureKind::Hang { .. })
-        && seen.family.is_none()
+        && signature.family.is_none()
         && matches!(
-            seen.depth,
+            signature.depth,
             EvidenceDepth::Output | EvidenceDepth::Kernel | EvidenceDepth::Stack
         );
     // The kernel's log drops lines, and a core may be missing.
-    let may_lack = matches!(seen.depth, EvidenceDepth::Kernel | EvidenceDepth::Stack);
-    let lacks = may_lack && names_at(&failure.signature, seen.depth).next().is_none();
+    let may_lack = matches!(
+        signature.depth,
+        EvidenceDepth::Kernel | EvidenceDepth::Stack
+    );
+    let lacks = may_lack
+        && names_at(&failure.signature, signature.depth)
+            .next()
+            .is_none();
     let depth = if named && !lacks {
-        seen.depth
+        signature.depth
     } else {
         EvidenceDepth::Status
     };
-    let names: Vec<SignatureId> = names_at(seen, depth).collect();
-    let same = names_at(&failure.signature, depth).any(|name| names.contains(&name));
-    same && bug.kind.name() == failure.kind.name()
+    let names: Vec<SignatureId> = names_at(signature, depth).collect();
+    let is_same = names_at(&failure.signature, depth).any(|name| names.contains(&name));
+    is_same && bug.kind.name() == failure.kind.name()
 }
 
 fn names_at(signature: &Signature, depth: EvidenceDepth) -> impl Iterator<Item = SignatureId> {
     let names = [(signature.depth, signature.id)]
         .into_iter()
         .chain(signature.also.iter().copied());
-    names.filter(move |(of, _)| *of == depth).map(|(_, id)| id)
+    names
+        .filter(move |(name_depth, _)| *name_depth == depth)
+        .map(|(_, id)| id)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ pub(in crate::questions) fn reproduction_step(state: &State) -> Option<Step> {
         ReproductionProgress::Yes => None,
         ReproductionProgress::No => Some(Step::Done),
         ReproductionProgress::NotYet(_) if is_spent(state) => Some(Step::wait_or_done(state)),
-        ReproductionProgress::NotYet(more) if state.in_flight(failing) < more => {
+        ReproductionProgress::NotYet(missing) if state.in_flight(failing) < missing => {
             Some(launch_or_make(state, failing))
         }
         ReproductionProgress::NotYet(_) => Some(Step::Wait),
@@ -64,21 +64,21 @@ pub(in crate::questions) fn free_makers(state: &State) -> usize {
 
 /// Returns whether a variant must be prepared before it is tried.
 pub(in crate::questions) fn needs_making(state: &State) -> bool {
-    let made =
+    let makes_variant =
         |space: &SearchSpace| space.template.make.is_some() || space.template.hooks.setup.is_some();
-    state.plan.space.as_ref().is_some_and(made)
+    state.plan.space.as_ref().is_some_and(makes_variant)
 }
 
 /// Returns the cost of preparing a variant, in trials; `None` until one was prepared.
 pub(in crate::questions) fn making_cost(state: &State) -> Option<f64> {
-    let (made, took) = state.made;
+    let (make_trials, took) = state.made;
     let trials: u64 = state
         .all_tallies()
         .map(|(_, tally)| tally.counted_trials())
         .sum();
     let exposure = state.all_tallies().map(|(_, tally)| tally.exposure);
     let trial = exposure.sum::<Duration>().as_secs_f64() / real(trials.max(1));
-    (made > 0 && trial > 0.0).then(|| took.as_secs_f64() / real(made) / trial)
+    (make_trials > 0 && trial > 0.0).then(|| took.as_secs_f64() / real(make_trials) / trial)
 }
 
 /// Returns every variant once for each of its running trials; a variant in preparation will be tried, so it counts
@@ -107,8 +107,8 @@ pub(in crate::questions) fn is_spent(state: &State) -> bool {
     let count = |(id, tally): (VariantId, &crate::state::Tally)| {
         tally.finished_trials() + state.in_flight(id)
     };
-    let all: u64 = state.all_tallies().map(count).sum();
-    state.budget_spent || trial_limit(state).is_some_and(|most| all >= most)
+    let finished: u64 = state.all_tallies().map(count).sum();
+    state.budget_spent || trial_limit(state).is_some_and(|limit| finished >= limit)
 }
 
 /// Returns why trials ended, given the verdict.

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// The scenario file in the directory of a run that sends the remaining load.
 pub const SMALLEST: &str = "smallest.toml";
 /// Maximum number of kinds listed in a sentence.
-const FEW: usize = 4;
+const MAX_LISTED: usize = 4;
 
 /// Which parts of a load the crash needs, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -84,51 +84,53 @@ pub struct TriedLoadReport {
 
 impl Shrinking {
     pub(super) fn new(state: &State) -> Option<Self> {
-        let known = ShrinkProgress::of_state(state)?;
+        let progress = ShrinkProgress::of_state(state)?;
         let cuts = state.plan.space.as_ref()?.choices.as_cuts()?;
         let counts = |(failures, trials)| FailureCounts { failures, trials };
-        let over = known.end == ShrinkState::Over;
-        let tried: Vec<TriedLoadReport> = known
-            .tried
+        let is_over = progress.state == ShrinkState::Over;
+        let tried_loads: Vec<TriedLoadReport> = progress
+            .tried_loads
             .iter()
-            .map(|one| TriedLoadReport {
-                what: describe_less(cuts, &one.less),
-                crashed: one.crashed,
-                lives: one.lives,
-                crashes: one.crashes,
+            .map(|load| TriedLoadReport {
+                what: describe_less(cuts, &load.less),
+                crashed: load.crashed,
+                lives: load.lives,
+                crashes: load.crashes,
             })
             .collect();
         // Each of these may crash after all, and all of them if the rate is below its bound.
-        let kept = known.tried.iter().filter(|one| {
+        let accepted = progress.tried_loads.iter().filter(|load| {
             // A longer trial than necessary does not make the answer wrong.
-            one.crashes == Some(false) && !matches!(one.less, LoadDimension::Requests(_))
+            load.crashes == Some(false) && !matches!(load.less, LoadDimension::Requests(_))
         });
-        let error_rate = stats::real(kept.count() as u64).mul_add(KEPT_ALPHA, RATE_ALPHA);
+        let error_rate = stats::real(accepted.count() as u64).mul_add(KEPT_ALPHA, RATE_ALPHA);
         let mut assumptions = independence_assumptions(state);
         assumptions.push(
             "a load that kills it still does with more clients, kinds or requests".to_owned(),
         );
         assumptions.push("a smaller load kills it as often, or never".to_owned());
-        let fresh = known.left.fresh;
-        let mut new = Self {
+        let fresh = progress.smallest_load.fresh;
+        let mut answer = Self {
             sentence: String::new(),
             whole: setting_of_cut(cuts, &cuts.whole),
-            left: setting_of_cut(cuts, &known.left),
-            before: counts(known.whole),
-            alone: known.again.map(counts),
-            connections: known.otherwise.map(|otherwise| match (otherwise, fresh) {
-                (true, _) => "either",
-                (false, true) => "fresh",
-                (false, false) => "kept",
-            }),
-            lives_each: known.lives,
-            tried,
-            file: over.then_some(SMALLEST),
+            left: setting_of_cut(cuts, &progress.smallest_load),
+            before: counts(progress.whole),
+            alone: progress.again.map(counts),
+            connections: progress
+                .otherwise
+                .map(|otherwise| match (otherwise, fresh) {
+                    (true, _) => "either",
+                    (false, true) => "fresh",
+                    (false, false) => "kept",
+                }),
+            lives_each: progress.lives,
+            tried: tried_loads,
+            file: is_over.then_some(SMALLEST),
             error_rate: error_rate.min(1.0),
             assumptions,
         };
-        new.sentence = new.write_sentence(state, &known.end);
-        Some(new)
+        answer.sentence = answer.write_sentence(state, &progress.state);
+        Some(answer)
     }
 
     fn write_sentence(&self, state: &State, end: &ShrinkState) -> String {
@@ -160,14 +162,14 @@ impl Shrinking {
     }
 
     fn describe_smallest(&self, state: &State) -> String {
-        let on = match self.connections {
+        let connection_text = match self.connections {
             Some("either") => "on kept and on fresh connections",
             Some("fresh") => "on fresh connections only",
             _ => "on kept connections only",
         };
         let FailureCounts { failures, trials } = self.alone.unwrap_or(self.before);
         format!(
-            "{}; {on}; with {} a trial, {failures} of {trials} died",
+            "{}; {connection_text}; with {} a trial, {failures} of {trials} died",
             self.left.in_words(state),
             words::format_count(self.left.requests, "request"),
         )
@@ -206,19 +208,19 @@ impl AnswerText for Shrinking {
 impl TriedLoadReport {
     fn in_words(&self) -> String {
         let Self {
-            what,
+            what: kinds_text,
             crashed,
             lives,
             crashes,
         } = self;
         match crashes {
-            Some(true) => format!("{what}: {crashed} of {lives} died"),
-            Some(false) if *lives == 0 => format!("{what}: not testable"),
+            Some(true) => format!("{kinds_text}: {crashed} of {lives} died"),
+            Some(false) if *lives == 0 => format!("{kinds_text}: not testable"),
             Some(false) if *crashed > 0 => {
-                format!("{what}: {crashed} of {lives} died, too rarely to continue with")
+                format!("{kinds_text}: {crashed} of {lives} died, too rarely to continue with")
             }
-            Some(false) => format!("{what}: 0 of {lives} died"),
-            None => format!("{what}: 0 of {lives} so far"),
+            Some(false) => format!("{kinds_text}: 0 of {lives} died"),
+            None => format!("{kinds_text}: 0 of {lives} so far"),
         }
     }
 }
@@ -240,12 +242,15 @@ impl LoadPartReport {
             .map(LoadPartKindReport::in_words)
             .collect();
         match names.as_slice() {
-            [one] => format!("{at_once}, of 1 kind: {one}"),
-            [all @ .., last] if names.len() <= FEW => {
-                let all = all.join(", ");
-                format!("{at_once}, of {} kinds: {all} and {last}", names.len())
+            [name] => format!("{at_once}, of 1 kind: {name}"),
+            [first_names @ .., last] if names.len() <= MAX_LISTED => {
+                let names_text = first_names.join(", ");
+                format!(
+                    "{at_once}, of {} kinds: {names_text} and {last}",
+                    names.len()
+                )
             }
-            all => format!("{at_once}, of {} kinds", all.len()),
+            names => format!("{at_once}, of {} kinds", names.len()),
         }
     }
 }
@@ -256,14 +261,14 @@ impl LoadPartKindReport {
         let sizes: BTreeSet<u64> = self.bodies.iter().copied().collect();
         let size = |bytes: &u64| words::format_bytes(*bytes);
         match (self.bodies.len(), sizes.first().zip(sizes.last())) {
-            (1, Some((one, _))) => format!("{name} (body {})", size(one)),
+            (1, Some((body, _))) => format!("{name} (body {})", size(body)),
             (_, Some((first, last))) if first < last => format!(
                 "{name} ({} body sizes, {} to {})",
                 sizes.len(),
                 size(first),
                 size(last)
             ),
-            (bodies, Some((one, _))) => format!("{name} ({bodies} bodies of {})", size(one)),
+            (bodies, Some((body, _))) => format!("{name} ({bodies} bodies of {})", size(body)),
             (_, None) => name,
         }
     }
@@ -273,8 +278,8 @@ fn setting_of_cut(cuts: &ReducibleLoad, cut: &LoadPart) -> LoadPartReport {
     let kinds = cut.kinds.0.iter().filter_map(|index| {
         let kind = cuts.kinds.get(*index as usize)?;
         let bodies = match cut.bodies.get(index) {
-            Some(Subset(kept)) => {
-                let kept = kept.iter();
+            Some(Subset(kept_items)) => {
+                let kept = kept_items.iter();
                 kept.filter_map(|body| kind.bodies.get(*body as usize).copied())
                     .collect()
             }
@@ -301,15 +306,19 @@ fn kind_name(cuts: &ReducibleLoad, kind: u32) -> String {
 /// Describes the difference of a smaller load.
 pub(super) fn describe_less(cuts: &ReducibleLoad, less: &LoadDimension) -> String {
     match less {
-        LoadDimension::Kinds(kinds) if kinds.len() > FEW => {
+        LoadDimension::Kinds(kinds) if kinds.len() > MAX_LISTED => {
             format!("without {} kinds", kinds.len())
         }
         LoadDimension::Kinds(kinds) => {
             let names: Vec<String> = kinds.iter().map(|kind| kind_name(cuts, *kind)).collect();
             format!("without {}", names.join(", "))
         }
-        LoadDimension::Bodies(kind, kept) => {
-            format!("{} with {}", kind_name(cuts, *kind), kept.describe_bodies())
+        LoadDimension::Bodies(kind, kept_subset) => {
+            format!(
+                "{} with {}",
+                kind_name(cuts, *kind),
+                kept_subset.describe_bodies()
+            )
         }
         LoadDimension::Clients(clients) => {
             format!(
@@ -338,17 +347,17 @@ pub(super) fn lines_before_start(state: &State) -> Vec<String> {
 
 /// Describes the step that is being tried.
 pub(super) fn describe_attempt(state: &State) -> Option<String> {
-    let known = ShrinkProgress::of_state(state)?;
+    let progress = ShrinkProgress::of_state(state)?;
     let cuts = state.plan.space.as_ref()?.choices.as_cuts()?;
-    Some(match (known.tried.last(), known.lives) {
+    Some(match (progress.tried_loads.last(), progress.lives) {
         (_, None) => format!(
             "the whole load: {} of {} died",
-            known.whole.0, known.whole.1
+            progress.whole.0, progress.whole.1
         ),
-        (Some(tried), _) if tried.crashes.is_none() => {
-            format!("{}: 0 of {}", describe_less(cuts, &tried.less), tried.lives)
+        (Some(load), _) if load.crashes.is_none() => {
+            format!("{}: 0 of {}", describe_less(cuts, &load.less), load.lives)
         }
-        _ => match known.again {
+        _ => match progress.again {
             Some((crashed, lives)) => format!("the remaining load: {crashed} of {lives} died"),
             None => String::new(),
         },

@@ -24,13 +24,13 @@ pub const RATE_ALPHA: f64 = 0.05;
 /// Probability that a part is kept although the load crashes as often without it.
 pub const KEPT_ALPHA: f64 = 0.01;
 /// With more kinds than this, several are left out at a time first.
-const FEW: usize = 8;
+const FEW_KINDS: usize = 8;
 /// A shorter trial crashes less often. A trial that crashes much less often is not an improvement, so this part of the
 /// trials must be enough to see it crash.
 const SHORTER: u64 = 4;
 /// Trials of the remaining load at the end, as a multiple of the trials of a question.
-const AGAIN: u64 = 3;
-const LEAST_AGAIN: u64 = 20;
+const FINAL_TRIALS_FACTOR: u64 = 3;
+const MIN_FINAL_TRIALS: u64 = 20;
 
 /// Searches for less load that still crashes the service.
 pub struct ShrinkPolicy;
@@ -43,15 +43,15 @@ pub struct ShrinkProgress {
     /// Passing trials after which a part is kept; `None` as long as the rate is not known.
     pub lives: Option<u64>,
     /// The remaining load so far.
-    pub left: LoadPart,
+    pub smallest_load: LoadPart,
     /// The steps so far, in order.
-    pub tried: Vec<TriedLoad>,
+    pub tried_loads: Vec<TriedLoad>,
     /// Crashes and trials of the remaining load, after the crash for which it was accepted.
     pub again: Option<(u64, u64)>,
     /// Whether it still crashes with the other kind of connections: kept, or fresh.
     pub otherwise: Option<bool>,
     /// The present result.
-    pub end: ShrinkState,
+    pub state: ShrinkState,
 }
 
 /// The present result of a search.
@@ -102,31 +102,31 @@ struct WalkEnd(ShrinkState);
 struct QuestionWalk<'a> {
     state: &'a State,
     cuts: &'a ReducibleLoad,
-    known: ShrinkProgress,
+    progress: ShrinkProgress,
 }
 
 impl ShrinkProgress {
     /// Returns the progress of the search; `None` for any other question.
     pub fn of_state(state: &State) -> Option<Self> {
-        let asked = state.plan.question.as_shrink()?;
+        let question = state.plan.question.as_shrink()?;
         let cuts = state.plan.space.as_ref()?.choices.as_cuts()?;
         let mut walk = QuestionWalk {
             state,
             cuts,
-            known: Self {
+            progress: Self {
                 whole: (0, 0),
                 lives: None,
-                left: cuts.whole.clone(),
-                tried: Vec::new(),
+                smallest_load: cuts.whole.clone(),
+                tried_loads: Vec::new(),
                 again: None,
                 otherwise: None,
-                end: ShrinkState::Over,
+                state: ShrinkState::Over,
             },
         };
-        if let Err(WalkEnd(end)) = walk.shrink_all(asked.reproduce) {
-            walk.known.end = end;
+        if let Err(WalkEnd(end)) = walk.shrink_all(question.reproduce) {
+            walk.progress.state = end;
         }
-        Some(walk.known)
+        Some(walk.progress)
     }
 }
 
@@ -144,48 +144,51 @@ impl QuestionWalk<'_> {
         self.shrink_clients(lives)?;
         self.shrink_requests(lives)?;
         // Shorter trials crash less often, so the next questions use the rate of the present trials.
-        let lives = self.confirm_smallest(lives)?;
-        self.try_connections(lives)
+        let lives_left = self.confirm_smallest(lives)?;
+        self.try_connections(lives_left)
     }
 
     /// Measures the crash rate of the whole load.
     fn measure_rate(&mut self, reproduce: u64) -> Result<u64, WalkEnd> {
-        let whole = self.cuts.whole.clone();
-        let (crashed, lives) = self.crash_counts(&whole);
-        self.known.whole = (crashed, lives);
-        let most = reproduce.saturating_mul(PATIENCE);
-        if crashed == 0 && (lives >= reproduce || !self.is_testable(&whole)) {
+        let whole_load = self.cuts.whole.clone();
+        let (crashed, lives) = self.crash_counts(&whole_load);
+        self.progress.whole = (crashed, lives);
+        let max_trials = reproduce.saturating_mul(PATIENCE);
+        if crashed == 0 && (lives >= reproduce || !self.is_testable(&whole_load)) {
             return Err(WalkEnd(ShrinkState::Lost));
         }
-        if crashed < CRASHES && lives < most {
-            let wanted = if crashed == 0 { reproduce } else { most };
+        if crashed < CRASHES && lives < max_trials {
+            let wanted_crashes = if crashed == 0 { reproduce } else { max_trials };
             // At most the number that may still be needed.
-            let wanted = wanted.min(lives + CRASHES - crashed);
-            return Err(WalkEnd(ShrinkState::Open(Box::new(whole), wanted)));
+            let crashes_left = wanted_crashes.min(lives + CRASHES - crashed);
+            return Err(WalkEnd(ShrinkState::Open(
+                Box::new(whole_load),
+                crashes_left,
+            )));
         }
         let needed = silent_limit(crashed, lives);
-        self.known.lives = Some(needed);
+        self.progress.lives = Some(needed);
         Ok(needed)
     }
 
     /// Leaves out kinds of requests: one at a time or, if there are many, several at first.
     fn shrink_kinds(&mut self, lives: u64) -> Result<(), WalkEnd> {
-        let count = self.known.left.kinds.0.len();
-        let mut at_once = if count > FEW { count / 2 } else { 1 };
+        let count = self.progress.smallest_load.kinds.0.len();
+        let mut at_once = if count > FEW_KINDS { count / 2 } else { 1 };
         loop {
-            let mut at = 0;
-            while at < self.known.left.kinds.0.len() {
-                let kinds = &self.known.left.kinds.0;
-                let end = kinds.len().min(at + at_once);
+            let mut position = 0;
+            while position < self.progress.smallest_load.kinds.0.len() {
+                let kinds = &self.progress.smallest_load.kinds.0;
+                let end = kinds.len().min(position + at_once);
                 let mut rest = kinds.clone();
-                let without: Vec<u32> = rest.drain(at..end).collect();
+                let removed: Vec<u32> = rest.drain(position..end).collect();
                 if rest.is_empty() {
                     break;
                 }
-                let mut cut = self.known.left.clone();
+                let mut cut = self.progress.smallest_load.clone();
                 cut.kinds = Subset(rest);
-                if !self.accepts_cut(LoadDimension::Kinds(without), cut, lives)? {
-                    at = end;
+                if !self.accepts_cut(LoadDimension::Kinds(removed), cut, lives)? {
+                    position = end;
                 }
             }
             if at_once == 1 {
@@ -197,8 +200,8 @@ impl QuestionWalk<'_> {
 
     /// Leaves out bodies: all but one, or repeatedly half of them.
     fn shrink_bodies(&mut self, lives: u64) -> Result<(), WalkEnd> {
-        for kind in self.known.left.kinds.0.clone() {
-            let count = self.cuts.bodies_of(&self.known.left, kind);
+        for kind in self.progress.smallest_load.kinds.0.clone() {
+            let count = self.cuts.bodies_of(&self.progress.smallest_load, kind);
             let mut bodies: Vec<u32> = (0..).take(count).collect();
             if count < 2 || self.accepts_bodies(kind, &bodies[..1], lives)? {
                 continue;
@@ -222,7 +225,7 @@ impl QuestionWalk<'_> {
     /// Returns whether the service still crashes if a kind has only these bodies.
     fn accepts_bodies(&mut self, kind: u32, bodies: &[u32], lives: u64) -> Result<bool, WalkEnd> {
         let bodies = Subset(bodies.to_vec());
-        let mut cut = self.known.left.clone();
+        let mut cut = self.progress.smallest_load.clone();
         cut.bodies.insert(kind, bodies.clone());
         self.accepts_cut(LoadDimension::Bodies(kind, bodies), cut, lives)
     }
@@ -230,8 +233,8 @@ impl QuestionWalk<'_> {
     /// Searches the minimum number of clients, assuming that a crash with some clients also occurs with more.
     fn shrink_clients(&mut self, lives: u64) -> Result<(), WalkEnd> {
         let mut silent = 0;
-        while self.known.left.clients - silent > 1 {
-            let middle = silent + (self.known.left.clients - silent) / 2;
+        while self.progress.smallest_load.clients - silent > 1 {
+            let middle = silent + (self.progress.smallest_load.clients - silent) / 2;
             if !self.accepts_clients(middle, lives)? {
                 silent = middle;
             }
@@ -242,7 +245,7 @@ impl QuestionWalk<'_> {
     fn accepts_clients(&mut self, clients: u32, lives: u64) -> Result<bool, WalkEnd> {
         let cut = LoadPart {
             clients,
-            ..self.known.left.clone()
+            ..self.progress.smallest_load.clone()
         };
         self.accepts_cut(LoadDimension::Clients(clients), cut, lives)
     }
@@ -251,13 +254,13 @@ impl QuestionWalk<'_> {
     fn shrink_requests(&mut self, lives: u64) -> Result<(), WalkEnd> {
         let lives = lives.div_ceil(SHORTER);
         loop {
-            let requests = self.known.left.requests / 2;
-            if requests < u64::from(self.known.left.clients) {
+            let requests = self.progress.smallest_load.requests / 2;
+            if requests < u64::from(self.progress.smallest_load.clients) {
                 return Ok(());
             }
             let cut = LoadPart {
                 requests,
-                ..self.known.left.clone()
+                ..self.progress.smallest_load.clone()
             };
             if !self.accepts_cut(LoadDimension::Requests(requests), cut, lives)? {
                 return Ok(());
@@ -269,17 +272,20 @@ impl QuestionWalk<'_> {
     /// are needed to decide, at the observed rate.
     fn confirm_smallest(&mut self, lives: u64) -> Result<u64, WalkEnd> {
         loop {
-            let left = self.known.left.clone();
-            let (crashed, ran) = self.since_accepted(&left);
-            self.known.again = Some((crashed, ran));
+            let smallest = self.progress.smallest_load.clone();
+            let (crashed, ran) = self.since_accepted(&smallest);
+            self.progress.again = Some((crashed, ran));
             let enough = self.trials_enough();
-            if left != self.cuts.whole && crashed < CRASHES && ran < enough {
-                let more = (enough - ran).min(CRASHES - crashed);
-                let (_, all) = self.crash_counts(&left);
-                return Err(WalkEnd(ShrinkState::Open(Box::new(left), all + more)));
+            if smallest != self.cuts.whole && crashed < CRASHES && ran < enough {
+                let more_trials = (enough - ran).min(CRASHES - crashed);
+                let (_, trials) = self.crash_counts(&smallest);
+                return Err(WalkEnd(ShrinkState::Open(
+                    Box::new(smallest),
+                    trials + more_trials,
+                )));
             }
             let lives = lives.max(silent_limit(crashed, ran));
-            if left.clients == 1 || !self.accepts_clients(left.clients - 1, lives)? {
+            if smallest.clients == 1 || !self.accepts_clients(smallest.clients - 1, lives)? {
                 return Ok(lives);
             }
         }
@@ -287,22 +293,22 @@ impl QuestionWalk<'_> {
 
     /// Tries the other kind of connections. The remaining load stays unchanged, because neither kind is less load.
     fn try_connections(&mut self, lives: u64) -> Result<(), WalkEnd> {
-        let left = self.known.left.clone();
-        let fresh = !left.fresh;
+        let smallest = self.progress.smallest_load.clone();
+        let fresh = !smallest.fresh;
         let cut = LoadPart {
             fresh,
-            ..left.clone()
+            ..smallest.clone()
         };
         let crashes = self.accepts_cut(LoadDimension::Fresh(fresh), cut, lives)?;
-        self.known.left = left;
-        self.known.otherwise = Some(crashes);
+        self.progress.smallest_load = smallest;
+        self.progress.otherwise = Some(crashes);
         Ok(())
     }
 
     /// Returns how many trials of the remaining load show that its crash was not a single event.
     fn trials_enough(&self) -> u64 {
-        let lives = self.known.lives.unwrap_or(0);
-        LEAST_AGAIN.max(lives.saturating_mul(AGAIN))
+        let lives = self.progress.lives.unwrap_or(0);
+        MIN_FINAL_TRIALS.max(lives.saturating_mul(FINAL_TRIALS_FACTOR))
     }
 
     /// Continues with a smaller load if it still crashes. A load that crashed once and then passed many trials does not
@@ -314,16 +320,16 @@ impl QuestionWalk<'_> {
         lives: u64,
     ) -> Result<bool, WalkEnd> {
         let (crashed, ran) = self.crash_counts(&cut);
-        let (again, since) = self.since_accepted(&cut);
+        let (again, trials) = self.since_accepted(&cut);
         let crashes = if crashed > 0 {
-            Some(again > 0 || since < self.trials_enough())
+            Some(again > 0 || trials < self.trials_enough())
         } else {
             // A load that is not testable does not count as less load.
             (ran >= lives || !self.is_testable(&cut)).then_some(false)
         };
         // A load that is tried again, for more trials, is listed once.
-        self.known.tried.retain(|known| known.cut != cut);
-        self.known.tried.push(TriedLoad {
+        self.progress.tried_loads.retain(|load| load.cut != cut);
+        self.progress.tried_loads.push(TriedLoad {
             less,
             cut: cut.clone(),
             crashed,
@@ -332,7 +338,7 @@ impl QuestionWalk<'_> {
         });
         match crashes {
             Some(true) => {
-                self.known.left = cut;
+                self.progress.smallest_load = cut;
                 Ok(true)
             }
             Some(false) => Ok(false),
@@ -367,16 +373,16 @@ impl QuestionWalk<'_> {
         }
         let tally = self.find_variant(cut).map(|id| self.state.tally_of(id));
         let first = tally.and_then(|tally| tally.early_failures.first());
-        first.map_or((0, 0), |(_, place)| (crashed - 1, lives - place))
+        first.map_or((0, 0), |(_, trial)| (crashed - 1, lives - trial))
     }
 }
 
 impl Policy for ShrinkPolicy {
     fn next_step(&self, state: &State) -> Step {
-        let Some(known) = ShrinkProgress::of_state(state) else {
+        let Some(progress) = ShrinkProgress::of_state(state) else {
             return Step::Done;
         };
-        let ShrinkState::Open(cut, lives) = known.end else {
+        let ShrinkState::Open(cut, lives) = progress.state else {
             return Step::wait_or_done(state);
         };
         if is_spent(state) {
@@ -396,14 +402,14 @@ impl Policy for ShrinkPolicy {
         if nothing_counts(state) {
             return Verdict::CouldNotTest;
         }
-        match ShrinkProgress::of_state(state).map(|known| known.end) {
+        match ShrinkProgress::of_state(state).map(|progress| progress.state) {
             Some(ShrinkState::Over) => Verdict::Found,
             _ => Verdict::Undecided,
         }
     }
 
     fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
-        match ShrinkProgress::of_state(state).map(|known| known.end) {
+        match ShrinkProgress::of_state(state).map(|progress| progress.state) {
             Some(ShrinkState::Lost) => StopRule::Decision,
             _ => search::stop_rule(state, self.verdict_of(state)),
         }

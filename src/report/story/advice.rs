@@ -80,10 +80,10 @@ const LIFETIME: &str = "look for an object that was used after it was freed, or 
 
 /// Returns advice for a fault of this class, or for the crash message.
 pub(super) fn next_step(fault: &str, kind: Option<&str>) -> Option<&'static str> {
-    let of = |table: &[(&str, &'static str)], key: &str| {
+    let lookup = |table: &[(&str, &'static str)], key: &str| {
         table
             .iter()
-            .find(|(known, _)| *known == key)
+            .find(|(name, _)| *name == key)
             .map(|(_, words)| *words)
     };
     if fault.starts_with(class::NEEDS) {
@@ -91,6 +91,6 @@ pub(super) fn next_step(fault: &str, kind: Option<&str>) -> Option<&'static str>
             "run it on a CPU that has this, or build it for older CPUs (-march=x86-64); a library may need more features than the one that failed first.",
         );
     }
-    kind.and_then(|kind| of(BY_KIND, kind))
-        .or_else(|| of(BY_CLASS, fault))
+    kind.and_then(|kind| lookup(BY_KIND, kind))
+        .or_else(|| lookup(BY_CLASS, fault))
 }

@@ -28,7 +28,11 @@ pub(super) fn hang_story(lines: &mut WrappedText, hang: &Hang, main: Option<i32>
     }
     lines.push_gap();
     lines.push_line("What its threads were doing:");
-    for (text, threads) in group_equal(hang.threads.iter().map(|it| (thread_lines(it), it))) {
+    for (text, threads) in group_equal(
+        hang.threads
+            .iter()
+            .map(|thread| (thread_lines(thread), thread)),
+    ) {
         let mut rows = text.split('\n');
         lines.push_prose(
             &format!("  {}: ", describe_threads(&threads)),
@@ -43,10 +47,10 @@ pub(super) fn hang_story(lines: &mut WrappedText, hang: &Hang, main: Option<i32>
         lines.push_line(&format!("  and {more}"));
     }
     for core in &hang.cores {
-        if let Some(why) = &core.unread {
+        if let Some(reason) = &core.unread {
             lines.push_prose(
                 &format!("  no stack of {}: ", core.pid),
-                &sanitize_line(why),
+                &sanitize_line(reason),
             );
         }
     }
@@ -56,7 +60,7 @@ pub(super) fn hang_story(lines: &mut WrappedText, hang: &Hang, main: Option<i32>
     };
     let mut threads = hang.threads.iter();
     let no_calls = |thread: &HungThread| thread.python.is_empty();
-    if threads.clone().all(no_calls) && threads.any(|it| it.frames.iter().any(is_python)) {
+    if threads.clone().all(no_calls) && threads.any(|thread| thread.frames.iter().any(is_python)) {
         lines.push_line("  no Python calls: `pip install py-spy` to see them");
     }
     push_tool_output(lines, &hang.tools);
@@ -72,7 +76,7 @@ fn answer_sentence(hang: &Hang, main: Option<i32>) -> String {
     if hang
         .threads
         .iter()
-        .all(|it| it.current_activity() == ThreadActivity::Stopped)
+        .all(|thread| thread.current_activity() == ThreadActivity::Stopped)
     {
         return "Stopped: by SIGSTOP, or because it wanted its terminal.".to_owned();
     }
@@ -81,7 +85,7 @@ fn answer_sentence(hang: &Hang, main: Option<i32>) -> String {
     let busy = hang
         .threads
         .iter()
-        .filter(|it| it.current_activity() == ThreadActivity::Busy)
+        .filter(|thread| thread.current_activity() == ThreadActivity::Busy)
         .count();
     let answer = match culprit.current_activity() {
         _ if culprit.absent_owner.is_some() => "Blocked: a thread waits forever.".to_owned(),
@@ -111,7 +115,7 @@ fn describe_waits(hang: &Hang, diagnosis: &HangDiagnosis<'_>) -> String {
         .filter_map(|thread| waits_for(hang, thread))
         .collect();
     match waits.join(", which ") {
-        none if none.is_empty() => none,
+        text if text.is_empty() => text,
         waits => {
             let first = capitalize_first(&name_thread(hang, chain[0].tid));
             format!(" {first} {waits}.")
@@ -160,28 +164,28 @@ fn waits_for(hang: &Hang, thread: &HungThread) -> Option<String> {
             _ => None,
         };
     };
-    let other = name_thread(hang, target);
+    let other_name = name_thread(hang, target);
     let lock = |kind: &str| name_lock(thread, kind);
     Some(match thread.waits_on {
-        Some(WaitObject::Join) => format!("waits for the end of {other}"),
-        Some(WaitObject::Child) => format!("waits for its child, {other}"),
+        Some(WaitObject::Join) => format!("waits for the end of {other_name}"),
+        Some(WaitObject::Child) => format!("waits for its child, {other_name}"),
         Some(WaitObject::Vfork) => {
-            format!("waits until its child starts a program or ends, {other}")
+            format!("waits until its child starts a program or ends, {other_name}")
         }
         Some(WaitObject::RwLock { readers: 0 }) => {
             format!(
-                "waits for {} that is held by {other}",
+                "waits for {} that is held by {other_name}",
                 lock("a read-write lock")
             )
         }
         Some(WaitObject::RwLock { .. }) => {
             format!(
-                "waits for {} that is held for reading by {other}",
+                "waits for {} that is held for reading by {other_name}",
                 lock("a read-write lock")
             )
         }
         Some(WaitObject::Mutex | WaitObject::SharedMutex) | None => {
-            format!("waits for {} that is held by {other}", lock("a lock"))
+            format!("waits for {} that is held by {other_name}", lock("a lock"))
         }
     })
 }
@@ -189,14 +193,14 @@ fn waits_for(hang: &Hang, thread: &HungThread) -> Option<String> {
 /// Returns `thread 78 (worker)`, `process 77 (boom)`.
 fn name_thread(hang: &Hang, tid: i32) -> String {
     let thread = hang.find_thread(tid);
-    let what = if thread.is_some_and(|thread| thread.pid == tid) {
+    let thread_text = if thread.is_some_and(|thread| thread.pid == tid) {
         "process"
     } else {
         "thread"
     };
     match thread.map_or("", |thread| thread.name.as_str()) {
-        "" => format!("{what} {tid}"),
-        name => format!("{what} {tid} ({})", sanitize_line(name)),
+        "" => format!("{thread_text} {tid}"),
+        name => format!("{thread_text} {tid} ({})", sanitize_line(name)),
     }
 }
 
@@ -219,24 +223,24 @@ fn thread_lines(thread: &HungThread) -> String {
         ));
     }
     if !thread.cpu.is_zero() {
-        let used = format_seconds(thread.cpu.as_secs_f64());
+        let cpu_time = format_seconds(thread.cpu.as_secs_f64());
         let available = format_seconds(thread.cpu_available.as_secs_f64());
         parts.push(match thread.current_activity() {
             ThreadActivity::Busy if !thread.cpu_available.is_zero() => {
-                format!("used {used} of {available} of available CPU time")
+                format!("used {cpu_time} of {available} of available CPU time")
             }
-            _ => format!("used {used} of CPU time"),
+            _ => format!("used {cpu_time} of CPU time"),
         });
     }
-    if let Some(other) = thread.waits_for {
+    if let Some(owner) = thread.waits_for {
         let lock = thread.lock.as_deref();
-        let lock = lock.map_or(String::new(), |lock| {
+        let lock_text = lock.map_or(String::new(), |lock| {
             format!("{}, held by ", sanitize_line(lock))
         });
-        parts.push(if other == thread.tid {
-            format!("waits for {lock}itself")
+        parts.push(if owner == thread.tid {
+            format!("waits for {lock_text}itself")
         } else {
-            format!("waits for {lock}{other}")
+            format!("waits for {lock_text}{owner}")
         });
     }
     if let Some(owner) = thread.absent_owner {
@@ -261,7 +265,7 @@ fn python_calls(frames: &[Frame]) -> String {
     };
     let calls: Vec<String> = frames.iter().take(CALLS).map(call).collect();
     match calls.join(" < ") {
-        none if none.is_empty() => none,
+        text if text.is_empty() => text,
         calls if frames.len() > CALLS => format!("Python: {calls} < …"),
         calls => format!("Python: {calls}"),
     }
@@ -281,17 +285,17 @@ fn state_name(thread: &HungThread) -> &'static str {
 
 fn describe_threads(threads: &[&HungThread]) -> String {
     match threads {
-        [one] => {
-            let process = if one.pid == one.tid {
+        [thread] => {
+            let process = if thread.pid == thread.tid {
                 "process".to_owned()
             } else {
-                format!("process {}, thread", one.pid)
+                format!("process {}, thread", thread.pid)
             };
-            let name = match one.name.as_str() {
+            let name = match thread.name.as_str() {
                 "" => String::new(),
                 name => format!(" ({})", sanitize_line(name)),
             };
-            format!("{process} {}{name}", one.tid)
+            format!("{process} {}{name}", thread.tid)
         }
         many => plural_of(many.len() as u64, "thread", "threads"),
     }

@@ -75,7 +75,7 @@ impl WrappedText {
             rest = rest
                 .char_indices()
                 .nth(room)
-                .map_or(rest, |(at, _)| &rest[..at]);
+                .map_or(rest, |(position, _)| &rest[..position]);
         }
         while !rest.is_empty() {
             let (line, next) = rest.split_at(end_of_line(rest, self.width.saturating_sub(indent)));
@@ -95,7 +95,7 @@ fn ends_with_rule(line: &str) -> bool {
     const RULE: usize = 5;
     let mut last = line.chars().rev();
     let first = last.next().filter(char::is_ascii_punctuation);
-    first.is_some_and(|first| last.take_while(|one| *one == first).count() + 1 >= RULE)
+    first.is_some_and(|first| last.take_while(|letter| *letter == first).count() + 1 >= RULE)
 }
 
 /// Returns the length of the first line of a text in bytes: it is broken at a blank, otherwise after a `/`, never
@@ -107,13 +107,14 @@ fn end_of_line(text: &str, room: usize) -> usize {
     let start = text.len() - text.trim_start().len();
     let blank = text[start..]
         .char_indices()
-        .map(|(at, c)| (start + at, c))
+        .map(|(position, c)| (start + position, c))
         .filter(|(_, c)| c.is_whitespace())
-        .map(|(at, _)| at);
-    let slash = text.match_indices('/').map(|(at, _)| at + 1);
-    let fits = |at: &usize| *at <= beyond;
-    let best = blank.clone().take_while(fits).last();
-    best.or_else(|| slash.clone().take_while(fits).last())
+        .map(|(position, _)| position);
+    let slash = text.match_indices('/').map(|(position, _)| position + 1);
+    let fits = |position: &usize| *position <= beyond;
+    let last_fitting = blank.clone().take_while(fits).last();
+    last_fitting
+        .or_else(|| slash.clone().take_while(fits).last())
         .or_else(|| blank.chain(slash).min())
         .unwrap_or(text.len())
 }

@@ -65,7 +65,7 @@ fn push_headline(lines: &mut WrappedText, head: &str, crash: &Crash) {
         Some(signal) => signal.to_string(),
         None => "examined while it ran".to_owned(),
     };
-    let place = match (sites.first(), crash.frames.first()) {
+    let location = match (sites.first(), crash.frames.first()) {
         (Some(site), _) => describe_site(site),
         (None, Some(frame)) => format!(" in {}", frame_place(frame)),
         (None, None) => String::new(),
@@ -75,11 +75,11 @@ fn push_headline(lines: &mut WrappedText, head: &str, crash: &Crash) {
         ProcessPhase::Run => "",
         ProcessPhase::Shutdown => ", while it was shutting down",
     };
-    let why = match crash_reason(crash) {
-        why if why.is_empty() => why,
-        why => format!(": {why}"),
+    let explanation = match crash_reason(crash) {
+        reason if reason.is_empty() => reason,
+        reason => format!(": {reason}"),
     };
-    lines.push_prose(head, &format!("{signal}{place}{when}{why}"));
+    lines.push_prose(head, &format!("{signal}{location}{when}{explanation}"));
     if let Some((site, python)) = sites.split_first() {
         push_source_line(lines, site);
         for site in python {
@@ -108,10 +108,10 @@ fn push_source_line(lines: &mut WrappedText, site: &Site) {
         lines.push_quoted(&format!("{:>4} | {}", site.line, sanitize_line(&text)));
     }
     if let Some(caller) = &site.caller {
-        let place = sanitize_line(&caller.file_and_line());
+        let location = sanitize_line(&caller.file_and_line());
         lines.push_line(&match &caller.function {
-            Some(function) => format!("  called by {} ({place})", sanitize_line(function)),
-            None => format!("  called from {place}"),
+            Some(function) => format!("  called by {} ({location})", sanitize_line(function)),
+            None => format!("  called from {location}"),
         });
     }
 }
@@ -119,12 +119,12 @@ fn push_source_line(lines: &mut WrappedText, site: &Site) {
 /// Describes the cause of a crash: its message, or the faulting access.
 fn crash_reason(crash: &Crash) -> String {
     let fault = &crash.fault;
-    let said = crash
+    let message = crash
         .abort
         .as_deref()
-        .and_then(|said| said.trim().lines().next());
-    match (said, fault.address) {
-        (Some(said), _) => sanitize_line(said),
+        .and_then(|message| message.trim().lines().next());
+    match (message, fault.address) {
+        (Some(message), _) => sanitize_line(message),
         (None, None) => sanitize_line(&fault.class),
         (None, Some(address)) => {
             let verb = memory_access(fault.instruction.as_deref().unwrap_or_default());
@@ -139,8 +139,8 @@ fn crash_reason(crash: &Crash) -> String {
 
 /// Describes the memory access of an instruction: the first operand is the destination.
 fn memory_access(instruction: &str) -> &'static str {
-    let (target, others) = instruction.split_once(',').unwrap_or((instruction, ""));
-    match (target.contains('['), others.contains('[')) {
+    let (target, other_operands) = instruction.split_once(',').unwrap_or((instruction, ""));
+    match (target.contains('['), other_operands.contains('[')) {
         (true, false) if instruction.starts_with("mov") => "wrote to",
         (false, true) => "read from",
         _ => "touched",
@@ -162,12 +162,12 @@ fn push_details(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool) {
         "" => String::new(),
         program => format!(" ({})", sanitize_line(program)),
     };
-    let what = match (crash.signal, fault.class.as_str()) {
+    let failure_text = match (crash.signal, fault.class.as_str()) {
         (None, _) => " was examined while it ran".to_owned(),
         (Some(signal), "") => format!(" died of {signal}"),
         (Some(signal), class) => format!(" died of {signal}: {}", sanitize_line(class)),
     };
-    lines.push_detail(&format!("process {}{program}{what}", crash.pid));
+    lines.push_detail(&format!("process {}{program}{failure_text}", crash.pid));
     if !fault.detail.is_empty() {
         lines.push_detail(&sanitize_line(&fault.detail));
     }
@@ -178,10 +178,10 @@ fn push_details(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool) {
             format!("process {sender} sent the signal")
         });
     }
-    let said = crash.abort.as_deref().map(str::trim);
-    let tell = said.and_then(|said| said.lines().find_map(messages::read_tell));
-    if let Some(said) = said.filter(|said| !said.is_empty()) {
-        lines.push_detail(&format!("it said: {}", sanitize_line(said)));
+    let abort_message = crash.abort.as_deref().map(str::trim);
+    let tell = abort_message.and_then(|message| message.lines().find_map(messages::read_tell));
+    if let Some(message) = abort_message.filter(|message| !message.is_empty()) {
+        lines.push_detail(&format!("it said: {}", sanitize_line(message)));
     }
     if let Some(tell) = &tell {
         lines.push_detail(tell.words);
@@ -204,13 +204,13 @@ fn push_instruction(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool) {
         }
         return;
     };
-    let place = crash.frames.first().map_or(String::new(), frame_place);
-    lines.push_detail(&format!("at {place}: {}", sanitize_line(text)));
-    let shown = autopsy
+    let location = crash.frames.first().map_or(String::new(), frame_place);
+    lines.push_detail(&format!("at {location}: {}", sanitize_line(text)));
+    let register_values = autopsy
         .registers
         .iter()
         .filter(|(name, _)| verbose || mentions_register(text, name));
-    push_registers(lines, &shown.cloned().collect::<Vec<_>>());
+    push_registers(lines, &register_values.cloned().collect::<Vec<_>>());
 }
 
 fn push_registers(lines: &mut WrappedText, registers: &[(String, u64)]) {
@@ -229,18 +229,18 @@ fn mentions_register(instruction: &str, register: &str) -> bool {
 }
 
 /// Returns the full register of a partial one.
-fn full_register(part: &str) -> String {
+fn full_register(name: &str) -> String {
     // r8d, r8w, r8b, r8l
-    if let Some(number) = part.strip_prefix('r')
+    if let Some(number) = name.strip_prefix('r')
         && number.starts_with(|c: char| c.is_ascii_digit())
     {
         return format!("r{}", number.trim_end_matches(['d', 'w', 'b', 'l']));
     }
     // eax, ax, al, ah; edi, di, dil
-    let short = part
+    let short = name
         .strip_prefix(['e', 'r'])
         .filter(|rest| rest.len() == 2)
-        .unwrap_or(part);
+        .unwrap_or(name);
     let short = match short.as_bytes() {
         [_, _, b'l'] => &short[..2],
         _ => short,
@@ -248,7 +248,7 @@ fn full_register(part: &str) -> String {
     match short.as_bytes() {
         [letter @ b'a'..=b'd', b'l' | b'h' | b'x'] => format!("r{}x", char::from(*letter)),
         [_, _] => format!("r{short}"),
-        _ => part.to_owned(),
+        _ => name.to_owned(),
     }
 }
 
@@ -258,12 +258,12 @@ fn push_crashed_thread(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool
     let crash = &autopsy.crash;
     let thread = autopsy.threads.first();
     let frames = thread.map_or(crash.frames.as_slice(), |thread| thread.frames.as_slice());
-    let all = autopsy.threads.len();
-    let mut head = match all {
+    let thread_count = autopsy.threads.len();
+    let mut head = match thread_count {
         0 | 1 => "Calls".to_owned(),
-        all => format!("Thread {} of {all}, where it happened", crash.thread),
+        count => format!("Thread {} of {count}, where it happened", crash.thread),
     };
-    if let Some(thread) = thread.filter(|thread| !thread.name.is_empty() && all > 1) {
+    if let Some(thread) = thread.filter(|thread| !thread.name.is_empty() && thread_count > 1) {
         head = format!("{head} ({})", sanitize_line(&thread.name));
     }
     lines.push_gap();
@@ -271,8 +271,8 @@ fn push_crashed_thread(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool
         lines.push_line(&format!("{head}: not known"));
     } else {
         lines.push_line(&format!("{head}, innermost first:"));
-        let shown = if verbose { frames.len() } else { CALLS };
-        push_calls(lines, frames, shown);
+        let shown_calls = if verbose { frames.len() } else { CALLS };
+        push_calls(lines, frames, shown_calls);
     }
     if let Some(cut) = thread.and_then(|thread| thread.cut.as_deref()) {
         lines.push_prose(
@@ -282,15 +282,15 @@ fn push_crashed_thread(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool
     }
 }
 
-fn push_calls(lines: &mut WrappedText, frames: &[Frame], shown: usize) {
+fn push_calls(lines: &mut WrappedText, frames: &[Frame], shown_calls: usize) {
     let width = frames
         .iter()
-        .take(shown)
+        .take(shown_calls)
         .map(|frame| module_name(frame).chars().count())
         .max()
         .unwrap_or(0)
         .min(24);
-    for (number, frame) in frames.iter().enumerate().take(shown) {
+    for (number, frame) in frames.iter().enumerate().take(shown_calls) {
         let inlined = if frame.inlined { " (inlined)" } else { "" };
         let (module, function) = (module_name(frame), function_name(frame));
         let call = format!("  {number:>3}  {module:<width$}  {function}{inlined}");
@@ -303,9 +303,9 @@ fn push_calls(lines: &mut WrappedText, frames: &[Frame], shown: usize) {
             None => lines.push_line(&call),
             Some((file, line)) => {
                 let name = file.rsplit('/').next().unwrap_or(&file).len();
-                let used = call.chars().count() + GAP.len() + line.len();
-                if used + name <= lines.width {
-                    let file = end_of_path(&file, lines.width - used);
+                let used_width = call.chars().count() + GAP.len() + line.len();
+                if used_width + name <= lines.width {
+                    let file = end_of_path(&file, lines.width - used_width);
                     lines.push_line(&format!("{call}{GAP}{file}{line}"));
                 } else {
                     lines.push_line(&call);
@@ -320,10 +320,14 @@ fn push_calls(lines: &mut WrappedText, frames: &[Frame], shown: usize) {
             lines.push_line(&format!("       (and {} more like this)", frame.repeated));
         }
     }
-    if let Some(more) = frames.len().checked_sub(shown).filter(|more| *more > 0) {
+    if let Some(unshown) = frames
+        .len()
+        .checked_sub(shown_calls)
+        .filter(|more| *more > 0)
+    {
         lines.push_line(&format!(
             "       … {}",
-            plural_of(more as u64, "more call", "more calls")
+            plural_of(unshown as u64, "more call", "more calls")
         ));
     }
 }
@@ -333,7 +337,9 @@ fn end_of_path(path: &str, room: usize) -> String {
     if path.chars().count() <= room {
         return path.to_owned();
     }
-    let ends = path.match_indices('/').map(|(at, _)| &path[at..]);
+    let ends = path
+        .match_indices('/')
+        .map(|(position, _)| &path[position..]);
     let name = path.rsplit('/').next().unwrap_or(path);
     let end = ends.into_iter().find(|end| end.chars().count() < room);
     end.map_or_else(|| name.to_owned(), |end| format!("…{end}"))
@@ -362,7 +368,7 @@ fn frame_place(frame: &Frame) -> String {
 }
 
 fn push_other_threads(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool) {
-    let Some((_, others)) = autopsy
+    let Some((_, other_threads)) = autopsy
         .threads
         .split_first()
         .filter(|(_, rest)| !rest.is_empty())
@@ -372,11 +378,14 @@ fn push_other_threads(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool)
     lines.push_gap();
     lines.push_line(&format!(
         "{}:",
-        plural_of(others.len() as u64, "other thread", "other threads")
+        plural_of(other_threads.len() as u64, "other thread", "other threads")
     ));
     let calls = if verbose { usize::MAX } else { CALLS_OF_OTHERS };
-    for (stack, threads) in group_equal(others.iter().map(|it| (call_chain(&it.frames, calls), it)))
-    {
+    for (stack, threads) in group_equal(
+        other_threads
+            .iter()
+            .map(|thread| (call_chain(&thread.frames, calls), thread)),
+    ) {
         let stack = if stack.is_empty() {
             "no calls known"
         } else {
@@ -387,12 +396,12 @@ fn push_other_threads(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool)
 }
 
 /// Groups equal entries, in the order of first appearance.
-fn group_equal<T>(all: impl Iterator<Item = (String, T)>) -> Vec<(String, Vec<T>)> {
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+fn group_equal<T>(threads: impl Iterator<Item = (String, T)>) -> Vec<(String, Vec<T>)> {
+    let mut positions: BTreeMap<String, usize> = BTreeMap::new();
     let mut groups: Vec<(String, Vec<T>)> = Vec::new();
-    for (key, item) in all {
-        let place = *places.entry(key.clone()).or_insert(groups.len());
-        match groups.get_mut(place) {
+    for (key, item) in threads {
+        let position = *positions.entry(key.clone()).or_insert(groups.len());
+        match groups.get_mut(position) {
             Some((_, group)) => group.push(item),
             None => groups.push((key, vec![item])),
         }
@@ -402,8 +411,8 @@ fn group_equal<T>(all: impl Iterator<Item = (String, T)>) -> Vec<(String, Vec<T>
 
 fn describe_threads(threads: &[&Thread]) -> String {
     match threads {
-        [one] if one.name.is_empty() => format!("thread {}", one.tid),
-        [one] => format!("thread {} ({})", one.tid, sanitize_line(&one.name)),
+        [thread] if thread.name.is_empty() => format!("thread {}", thread.tid),
+        [thread] => format!("thread {} ({})", thread.tid, sanitize_line(&thread.name)),
         many => format_count(many.len() as u64, "thread"),
     }
 }
@@ -411,15 +420,15 @@ fn describe_threads(threads: &[&Thread]) -> String {
 /// Returns the innermost calls in one line.
 fn call_chain(frames: &[Frame], at_most: usize) -> String {
     let mut names = Vec::new();
-    let mut before = None;
+    let mut previous_module = None;
     for frame in frames.iter().take(at_most) {
-        let same = before == Some(&frame.module) && frame.function.is_some();
-        names.push(if same {
+        let is_same_module = previous_module == Some(&frame.module) && frame.function.is_some();
+        names.push(if is_same_module {
             function_name(frame)
         } else {
             frame_place(frame)
         });
-        before = Some(&frame.module);
+        previous_module = Some(&frame.module);
     }
     if frames.len() > at_most {
         names.push("…".to_owned());
@@ -463,10 +472,10 @@ fn push_symbol_hints(lines: &mut WrappedText, autopsy: &Autopsy) {
     lines.push_line("Files without symbols:");
     for module in nameless {
         let build = module.build_id.as_deref();
-        let build = build.map_or(String::new(), |id| {
+        let build_text = build.map_or(String::new(), |id| {
             format!(" (build id {})", sanitize_line(id))
         });
-        lines.push_line(&format!("  {}{build}", sanitize_line(&module.path)));
+        lines.push_line(&format!("  {}{build_text}", sanitize_line(&module.path)));
     }
     lines.push_detail(
         "Build them with -g and do not strip them, or install the package with their debug \

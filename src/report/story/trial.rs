@@ -26,7 +26,7 @@ pub struct TrialDetails<'a> {
     /// The apparent hang of the trial when the run was stopped.
     pub seeming_hang: Option<&'a Failure>,
     /// Observation.
-    pub seen: &'a Observation,
+    pub observation: &'a Observation,
     /// Where its threads were held, and the data races seen meanwhile.
     pub holds: &'a [String],
     /// Resource limits.
@@ -73,49 +73,51 @@ pub struct RequestInFlight {
 }
 
 /// Describes a trial.
-pub fn trial_story(told: &TrialDetails<'_>) -> String {
-    let mut lines = WrappedText::new(told.width);
-    match told.outcome {
+pub fn trial_story(details: &TrialDetails<'_>) -> String {
+    let mut lines = WrappedText::new(details.width);
+    match details.outcome {
         Outcome::Pass => {
             lines.push_line(&format!(
                 "{} passed: there is nothing to explain.",
-                told.trial
+                details.trial
             ));
-            push_load_lines(told, &mut lines);
+            push_load_lines(details, &mut lines);
         }
-        Outcome::Void(void) => match told.seeming_hang {
-            Some(hang) => push_failure(told, hang, &mut lines),
+        Outcome::Void(void) => match details.seeming_hang {
+            Some(hang) => push_failure(details, hang, &mut lines),
             None => {
-                lines.push_line(&format!("{} is inconclusive: {void}.", told.trial));
-                push_load_lines(told, &mut lines);
+                lines.push_line(&format!("{} is inconclusive: {void}.", details.trial));
+                push_load_lines(details, &mut lines);
             }
         },
-        Outcome::Fail(failure) | Outcome::Other(failure) => push_failure(told, failure, &mut lines),
+        Outcome::Fail(failure) | Outcome::Other(failure) => {
+            push_failure(details, failure, &mut lines);
+        }
     }
     lines.into_text()
 }
 
-fn push_failure(told: &TrialDetails<'_>, failure: &Failure, lines: &mut WrappedText) {
-    let seen = told.seen;
-    let shown = |autopsy: &&Autopsy| told.verbose || is_shown(seen, autopsy);
-    let stories: Vec<&Autopsy> = told.stories.iter().filter(shown).collect();
+fn push_failure(details: &TrialDetails<'_>, failure: &Failure, lines: &mut WrappedText) {
+    let observation = details.observation;
+    let shown = |autopsy: &&Autopsy| details.verbose || is_shown(observation, autopsy);
+    let stories: Vec<&Autopsy> = details.stories.iter().filter(shown).collect();
     let first = first_story(failure, &stories);
-    what_and_where(told, failure, first, lines);
-    for line in told.holds {
+    what_and_where(details, failure, first, lines);
+    for line in details.holds {
         lines.push_detail(line);
     }
-    if told.is_captured {
+    if details.is_captured {
         lines.push_detail("an extra trial after the measurement, for evidence; it is not counted");
     }
-    if told.seeming_hang.is_some() {
-        let ran = format_seconds(seen.elapsed.as_secs_f64());
+    if details.seeming_hang.is_some() {
+        let ran = format_seconds(observation.elapsed.as_secs_f64());
         lines.push_detail(&format!(
             "still running after {ran} when the run was stopped, and not counted"
         ));
     }
-    if let Some(hang) = &seen.hang {
-        let mut actors = seen.actors.iter();
-        let is_over = told.seeming_hang.is_none();
+    if let Some(hang) = &observation.hang {
+        let mut actors = observation.actors.iter();
+        let is_over = details.seeming_hang.is_none();
         let hung = actors.find(|actor| match actor.ending {
             Ending::TimedOut { .. } => true,
             _ => !is_over,
@@ -136,84 +138,85 @@ fn push_failure(told: &TrialDetails<'_>, failure: &Failure, lines: &mut WrappedT
                 &autopsy.crash,
             );
         }
-        push_stacks(lines, autopsy, told.verbose);
+        push_stacks(lines, autopsy, details.verbose);
     }
-    if !told.output.is_empty() {
+    if !details.output.is_empty() {
         lines.push_gap();
         lines.push_line("Last lines of its output:");
-        for line in told.output {
+        for line in details.output {
             lines.push_quoted(&sanitize_line(line));
         }
     }
-    if !told.in_flight.is_empty() {
+    if !details.in_flight.is_empty() {
         lines.push_gap();
-        in_flight(told, lines);
+        in_flight(details, lines);
     }
     lines.push_gap();
     lines.push_line(DETAILS);
-    if let Some(text) = early_end(seen) {
+    if let Some(text) = early_end(observation) {
         lines.push_detail(&text);
-    } else if told.seeming_hang.is_none() {
+    } else if details.seeming_hang.is_none() {
         lines.push_detail(&format!(
             "{}: {}",
             failure.kind,
             failure.kind.meaning_words()
         ));
     }
-    push_endings(told, lines);
+    push_endings(details, lines);
     for autopsy in &stories {
-        push_details(lines, autopsy, told.verbose);
+        push_details(lines, autopsy, details.verbose);
     }
     lines.push_detail(&known_by(&failure.signature));
-    if seen.residue.is_leak() {
+    if observation.residue.is_leak() {
         lines.push_gap();
-        push_left_behind(seen, lines);
+        push_left_behind(observation, lines);
     }
     // A stack has more detail than a line of the kernel's log.
-    let shows_kernel = told.verbose || stories.is_empty();
-    for line in seen.kernel.iter().filter(|_| shows_kernel) {
-        lines.push_prose("  kernel log: ", &sanitize_line(&line.text));
+    if details.verbose || stories.is_empty() {
+        for line in &observation.kernel {
+            lines.push_prose("  kernel log: ", &sanitize_line(&line.text));
+        }
     }
-    let cores = seen.cores.iter();
+    let cores = observation.cores.iter();
     for core in cores.filter(|core| !core.file.as_os_str().is_empty()) {
         let unread = core
             .unread
             .as_ref()
-            .map_or(String::new(), |why| format!(" (not read: {why})"));
+            .map_or(String::new(), |reason| format!(" (not read: {reason})"));
         lines.push_line(&sanitize_line(&format!("  core: {}{unread}", core.file)));
     }
-    if let Some(better) = told.better {
+    if let Some(better_trial) = details.better {
         // Many bugs end with the same exit status.
-        let same = if failure.signature.depth == EvidenceDepth::Status {
+        let same_text = if failure.signature.depth == EvidenceDepth::Status {
             "which ended in the same way and may be the same bug"
         } else {
             "which has the same failure"
         };
         lines.push_gap();
-        let crash = &better.failure;
+        let crash = &better_trial.failure;
         let site = Site::naming_site(&crash.sites);
-        let site = site.map_or(String::new(), |site| format!(" at {site}"));
-        let title = format!("{}{site}", crash.signature.title);
+        let site_text = site.map_or(String::new(), |site| format!(" at {site}"));
+        let title = format!("{}{site_text}", crash.signature.title);
         lines.push_prose(
             "",
             &format!(
-                "More is known of {}, {same}: {}",
-                better.trial,
+                "More is known of {}, {same_text}: {}",
+                better_trial.trial,
                 sanitize_line(&title)
             ),
         );
-        lines.push_line(&format!("  {}", better.command));
+        lines.push_line(&format!("  {}", better_trial.command));
     }
 }
 
 /// Describes the kind and place of a failure.
 fn what_and_where(
-    told: &TrialDetails<'_>,
+    details: &TrialDetails<'_>,
     failure: &Failure,
     story: Option<&Autopsy>,
     lines: &mut WrappedText,
 ) {
-    let head = format!("{}: ", told.trial);
+    let head = format!("{}: ", details.trial);
     if let Some(story) = story {
         return push_headline(lines, &head, &story.crash);
     }
@@ -241,8 +244,8 @@ fn what_and_where(
 }
 
 /// The description of a hang shows the processes thread by thread.
-fn is_shown(seen: &Observation, autopsy: &Autopsy) -> bool {
-    seen.hang.is_none() || autopsy.crash.signal.is_some()
+fn is_shown(observation: &Observation, autopsy: &Autopsy) -> bool {
+    observation.hang.is_none() || autopsy.crash.signal.is_some()
 }
 
 /// Returns the core of the failing process.
@@ -257,13 +260,13 @@ fn first_story<'a>(failure: &Failure, stories: &[&'a Autopsy]) -> Option<&'a Aut
 }
 
 /// Describes how the processes of the trial ended.
-fn push_endings(told: &TrialDetails<'_>, lines: &mut WrappedText) {
-    let seen = told.seen;
-    push_load_lines(told, lines);
-    if let Some(killer) = oracle::describe_killer(seen, told.limits) {
+fn push_endings(details: &TrialDetails<'_>, lines: &mut WrappedText) {
+    let observation = details.observation;
+    push_load_lines(details, lines);
+    if let Some(killer) = oracle::describe_killer(observation, details.limits) {
         lines.push_detail(&format!("killed by {killer}"));
     }
-    for casualty in &seen.casualties {
+    for casualty in &observation.casualties {
         let name = match casualty.program.as_str() {
             "" => String::new(),
             name => format!(" ({})", sanitize_line(name)),
@@ -273,10 +276,13 @@ fn push_endings(told: &TrialDetails<'_>, lines: &mut WrappedText) {
             .map_or("a signal".to_owned(), |signal| signal.to_string());
         lines.push_detail(&format!("process {}{name} died of {signal}", casualty.pid));
     }
-    for actor in seen.actors.iter().filter(|_| told.output.is_empty()) {
-        for said in actor.telling.iter().chain(Some(&actor.last_words)) {
-            if !said.is_empty() {
-                lines.push_detail(&format!("it said: {}", sanitize_line(said)));
+    if !details.output.is_empty() {
+        return;
+    }
+    for actor in &observation.actors {
+        for output in actor.telling.iter().chain(Some(&actor.last_words)) {
+            if !output.is_empty() {
+                lines.push_detail(&format!("it said: {}", sanitize_line(output)));
                 break;
             }
         }
@@ -284,11 +290,11 @@ fn push_endings(told: &TrialDetails<'_>, lines: &mut WrappedText) {
 }
 
 /// Describes the load on a service and its results.
-fn push_load_lines(told: &TrialDetails<'_>, lines: &mut WrappedText) {
-    let Some((seen, load)) = told.seen.load.as_deref().zip(told.load) else {
+fn push_load_lines(details: &TrialDetails<'_>, lines: &mut WrappedText) {
+    let Some((observation, load)) = details.observation.load.as_deref().zip(details.load) else {
         return;
     };
-    for line in load::service_run_lines(seen, load) {
+    for line in load::service_run_lines(observation, load) {
         lines.push_detail(&sanitize_line(&line));
     }
 }
@@ -297,34 +303,40 @@ fn push_load_lines(told: &TrialDetails<'_>, lines: &mut WrappedText) {
 const REQUESTS: usize = 16;
 
 /// Lists the requests in flight when the service crashed.
-fn in_flight(told: &TrialDetails<'_>, lines: &mut WrappedText) {
+fn in_flight(details: &TrialDetails<'_>, lines: &mut WrappedText) {
     lines.push_line("Requests in flight, oldest first:");
-    let shown = match told.in_flight {
-        all if told.verbose => all,
-        all => &all[..all.len().min(REQUESTS)],
+    let requests = match details.in_flight {
+        requests if details.verbose => requests,
+        requests => &requests[..requests.len().min(REQUESTS)],
     };
-    let ages: Vec<String> = shown.iter().map(|one| format_seconds(one.age)).collect();
+    let ages: Vec<String> = requests
+        .iter()
+        .map(|request| format_seconds(request.age))
+        .collect();
     let width = ages
         .iter()
         .map(|age| age.chars().count())
         .max()
         .unwrap_or(0);
-    for (one, age) in shown.iter().zip(ages) {
-        let pending = match one.part.as_str() {
+    for (request, age) in requests.iter().zip(ages) {
+        let pending = match request.part.as_str() {
             "connect" => "not connected yet".to_owned(),
             "write" => "not sent completely".to_owned(),
             "head" => "sent, no response yet".to_owned(),
-            _ => format!("{} of the response received", format_bytes(one.received)),
+            _ => format!(
+                "{} of the response received",
+                format_bytes(request.received)
+            ),
         };
         lines.push_line(&format!(
             "  {age:>width$} old  {}  client {}: {pending}",
-            sanitize_line(&one.request),
-            one.client
+            sanitize_line(&request.request),
+            request.client
         ));
     }
-    let more = told.in_flight.len() - shown.len();
-    if more > 0 {
-        lines.push_line(&format!("  and {more} more: -v lists all"));
+    let unshown = details.in_flight.len() - requests.len();
+    if unshown > 0 {
+        lines.push_line(&format!("  and {unshown} more: -v lists all"));
     }
     lines.push_line(
         "Their bytes are in `requests/` of the trial, with a list in `in-flight.jsonl`.",
@@ -335,11 +347,11 @@ fn known_by(signature: &Signature) -> String {
     format!("signature {}, from the {}", signature.id, signature.depth)
 }
 
-fn push_left_behind(seen: &Observation, lines: &mut WrappedText) {
-    let RemainingProcesses { objects, .. } = &seen.residue;
-    let all = left_behind(seen.residue.process_count(), objects.len() as u64);
-    lines.push_line(&format!("Left behind: {}", all.unwrap_or_default()));
-    for process in &seen.residue.leaked {
+fn push_left_behind(observation: &Observation, lines: &mut WrappedText) {
+    let RemainingProcesses { objects, .. } = &observation.residue;
+    let leftovers = left_behind(observation.residue.process_count(), objects.len() as u64);
+    lines.push_line(&format!("Left behind: {}", leftovers.unwrap_or_default()));
+    for process in &observation.residue.leaked {
         let command: Vec<String> = process.command.iter().map(ToString::to_string).collect();
         let waiting = match process.waiting.as_str() {
             "" => process.state.to_string(),

@@ -28,7 +28,7 @@ fn plan(text: &str) -> Plan {
 fn refusal(text: &str) -> (String, String) {
     let refusal = scenario(text).to_plan(around()).unwrap_err();
     assert!(!refusal.hint.is_empty());
-    (refusal.what, refusal.at.join("."))
+    (refusal.message, refusal.position.join("."))
 }
 
 fn words(actor: &ActorPlan) -> Vec<String> {

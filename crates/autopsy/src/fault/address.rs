@@ -23,10 +23,10 @@ pub(super) fn explain_page_fault(
     decoded: Option<&DecodedInstruction>,
 ) -> Fault {
     let touched = touched_memory(scene, decoded);
-    let lost = |touch: &&MemoryAccess| {
+    let is_lost = |touch: &&MemoryAccess| {
         near_zero(touch.address).is_some() || mapping_at(scene.mappings, touch.address).is_none()
     };
-    let likely = touched.iter().find(lost).or(touched.first());
+    let likely = touched.iter().find(is_lost).or(touched.first());
     let address = scene.address.or(likely.map(|touch| touch.address));
     let Some(address) = address else {
         return fault_of_class(class::WILD, "the address is not known");
@@ -45,8 +45,8 @@ fn touched_memory(
     decoded: Option<&DecodedInstruction>,
 ) -> Vec<MemoryAccess> {
     decoded
-        .and_then(|it| it.instruction.as_ref())
-        .map(|it| instruction::touched_by(it, &scene.registers))
+        .and_then(|instruction| instruction.instruction.as_ref())
+        .map(|instruction| instruction::touched_by(instruction, &scene.registers))
         .unwrap_or_default()
 }
 
@@ -83,7 +83,8 @@ fn class_of_page(
             ),
         };
     }
-    let forbidden = mapping.is_some_and(|it| !it.readable && !it.writable && !it.executable);
+    let forbidden =
+        mapping.is_some_and(|range| !range.readable && !range.writable && !range.executable);
     if (mapping.is_none() || forbidden) && address.abs_diff(scene.registers.rsp) <= NEAR_STACK {
         return (class::STACK_OVERFLOW, overflow_words(scene.depth));
     }
@@ -99,7 +100,7 @@ fn class_of_page(
             class::GUARD,
             "reserved memory that must not be accessed: past the end of a stack or a buffer".to_owned(),
         ),
-        Some(it) if writes && !it.writable => (
+        Some(range) if writes && !range.writable => (
             class::READ_ONLY,
             "constants, code, or a file that is mapped for reading".to_owned(),
         ),
@@ -160,7 +161,7 @@ fn overflow_words(depth: u64) -> String {
 fn mapping_at(mappings: &[MappedRange], address: u64) -> Option<&MappedRange> {
     mappings
         .iter()
-        .find(|it| (it.start..it.end).contains(&address))
+        .find(|range| (range.start..range.end).contains(&address))
 }
 
 /// Describes a pointer whose bytes are text, because a string was probably written over it.
@@ -199,21 +200,23 @@ pub(super) fn explain_general_fault(
     if !is_canonical(scene.registers.rip) {
         return garbage_fault(class::GARBAGE_CALL, scene.registers.rip);
     }
-    let Some(found) = decoded.and_then(|it| it.instruction.as_ref()) else {
+    let Some(instruction) =
+        decoded.and_then(|decoded_instruction| decoded_instruction.instruction.as_ref())
+    else {
         return fault_of_class(class::GENERAL, "the instruction could not be read");
     };
-    if let Some(target) = jump_target(scene, found).filter(|it| !is_canonical(*it)) {
+    if let Some(target) = jump_target(scene, instruction).filter(|target| !is_canonical(*target)) {
         return garbage_fault(class::GARBAGE_CALL, target);
     }
-    let touched = instruction::touched_by(found, &scene.registers);
-    if let Some(touch) = touched.iter().find(|it| !is_canonical(it.address)) {
+    let touched = instruction::touched_by(instruction, &scene.registers);
+    if let Some(touch) = touched.iter().find(|touch| !is_canonical(touch.address)) {
         return garbage_fault(class::GARBAGE, touch.address);
     }
-    let odd = |it: &&MemoryAccess| it.size >= 16 && !it.address.is_multiple_of(it.size);
+    let odd = |touch: &&MemoryAccess| touch.size >= 16 && !touch.address.is_multiple_of(touch.size);
     if let Some(touch) = touched.iter().find(odd) {
         return misaligned_fault(Some(touch.address));
     }
-    if found.is_privileged() {
+    if instruction.is_privileged() {
         return fault_of_class(
             class::PRIVILEGED,
             "only the kernel may execute it: perhaps a jump into data",
@@ -233,26 +236,26 @@ fn garbage_fault(class: &str, address: u64) -> Fault {
 }
 
 pub(super) fn misaligned_fault(address: Option<u64>) -> Fault {
-    let shown = address.map_or("the address".to_owned(), |it| format!("0x{it:x}"));
+    let address_text = address.map_or("the address".to_owned(), |address| format!("0x{address:x}"));
     Fault {
         address,
         ..fault_of_class(
             class::MISALIGNED,
-            &format!("{shown} is not aligned as the instruction requires"),
+            &format!("{address_text} is not aligned as the instruction requires"),
         )
     }
 }
 
 /// Returns the target of an indirect jump or call, or of a return.
-fn jump_target(scene: &FaultContext<'_>, found: &Instruction) -> Option<u64> {
-    match found.flow_control() {
+fn jump_target(scene: &FaultContext<'_>, instruction: &Instruction) -> Option<u64> {
+    match instruction.flow_control() {
         FlowControl::IndirectBranch | FlowControl::IndirectCall => {
-            instruction::operand_value(found, 0, scene)
+            instruction::operand_value(instruction, 0, scene)
         }
         FlowControl::Return => {
             let mut bytes = [0; 8];
-            let known = scene.memory.read_memory(scene.registers.rsp, &mut bytes);
-            known.then(|| u64::from_le_bytes(bytes))
+            let is_readable = scene.memory.read_memory(scene.registers.rsp, &mut bytes);
+            is_readable.then(|| u64::from_le_bytes(bytes))
         }
         _ => None,
     }
@@ -261,12 +264,13 @@ fn jump_target(scene: &FaultContext<'_>, found: &Instruction) -> Option<u64> {
 /// Returns the probable cause of a fault of which only the registers are known.
 pub(super) fn likely_cause(scene: &FaultContext<'_>) -> FaultCause {
     let decoded = instruction::decode_at(scene.memory, scene.registers.rip);
-    let Some(found) = decoded.and_then(|it| it.instruction) else {
+    let Some(instruction) = decoded.and_then(|decoded_instruction| decoded_instruction.instruction)
+    else {
         return FaultCause::Page;
     };
-    let touched = instruction::touched_by(&found, &scene.registers);
-    let target = jump_target(scene, &found);
-    let mut addresses = touched.iter().map(|it| it.address).chain(target);
+    let touched = instruction::touched_by(&instruction, &scene.registers);
+    let target = jump_target(scene, &instruction);
+    let mut addresses = touched.iter().map(|touch| touch.address).chain(target);
     let impossible = addresses.any(|address| !is_canonical(address));
     if impossible || touched.is_empty() {
         FaultCause::General

@@ -15,43 +15,43 @@ pub(super) fn explain_illegal(
     let Some(decoded) = decoded else {
         return fault_of_class(class::ILLEGAL, "the code could not be read");
     };
-    let Some(found) = &decoded.instruction else {
+    let Some(instruction) = &decoded.instruction else {
         return no_code(&decoded.bytes);
     };
-    match found.mnemonic() {
+    match instruction.mnemonic() {
         Mnemonic::Ud0 | Mnemonic::Ud1 | Mnemonic::Ud2 => fault_of_class(
             class::DELIBERATE,
             "the compiler or a library placed it there, in unreachable code or after a failed check; the CPU is not the cause",
         ),
-        _ => explain_lacking(scene, found),
+        _ => explain_lacking(scene, instruction),
     }
 }
 
 fn no_code(bytes: &[u8]) -> Fault {
-    let shown: Vec<String> = bytes
+    let hex_bytes: Vec<String> = bytes
         .iter()
         .take(8)
         .map(|byte| format!("{byte:02x}"))
         .collect();
     let detail = format!(
         "jumped into data, or the code is damaged: {}",
-        shown.join(" ")
+        hex_bytes.join(" ")
     );
     fault_of_class(class::NO_CODE, &detail)
 }
 
 /// Explains a valid instruction that not every CPU has.
-fn explain_lacking(scene: &FaultContext<'_>, found: &Instruction) -> Fault {
-    let needs = cpu_features::needed_features(found.cpuid_features(), scene.processor);
-    let text = instruction::format_instruction(found);
+fn explain_lacking(scene: &FaultContext<'_>, instruction: &Instruction) -> Fault {
+    let needs = cpu_features::needed_features(instruction.cpuid_features(), scene.processor);
+    let text = instruction::format_instruction(instruction);
     let name = text.split(' ').next().unwrap_or_default();
     if let Some(lacks) = needs.lacking.first() {
-        let all = needs.lacking.join(" and ");
+        let names = needs.lacking.join(" and ");
         return Fault {
-            lacks: Some(all.clone()),
+            lacks: Some(names.clone()),
             ..fault_of_class(
                 &format!("{}{lacks}", class::NEEDS),
-                &format!("{name} needs {all}; this CPU lacks it"),
+                &format!("{name} needs {names}; this CPU lacks it"),
             )
         };
     }
@@ -65,8 +65,8 @@ fn explain_lacking(scene: &FaultContext<'_>, found: &Instruction) -> Fault {
         );
     }
     let has = match needs.features.join(" and ") {
-        none if none.is_empty() => "every x86-64 CPU has it".to_owned(),
-        all => format!("it needs {all}, which this CPU has"),
+        names if names.is_empty() => "every x86-64 CPU has it".to_owned(),
+        names => format!("it needs {names}, which this CPU has"),
     };
     fault_of_class(
         class::ILLEGAL,
@@ -79,10 +79,10 @@ pub(super) fn explain_division(
     scene: &FaultContext<'_>,
     decoded: Option<&DecodedInstruction>,
 ) -> Fault {
-    let found = decoded.and_then(|it| it.instruction.as_ref());
-    let divisor = found
-        .filter(|it| matches!(it.mnemonic(), Mnemonic::Div | Mnemonic::Idiv))
-        .and_then(|it| instruction::operand_value(it, 0, scene));
+    let decoded_instruction = decoded.and_then(|instruction| instruction.instruction.as_ref());
+    let divisor = decoded_instruction
+        .filter(|instruction| matches!(instruction.mnemonic(), Mnemonic::Div | Mnemonic::Idiv))
+        .and_then(|instruction| instruction::operand_value(instruction, 0, scene));
     match divisor {
         Some(0) => fault_of_class(class::DIVISION_BY_ZERO, "the divisor is 0"),
         Some(_) => fault_of_class(
@@ -95,16 +95,16 @@ pub(super) fn explain_division(
 
 /// Explains a breakpoint instruction; the instruction pointer is behind it.
 pub(super) fn explain_breakpoint(scene: &FaultContext<'_>) -> Fault {
-    let before = scene.registers.rip.wrapping_sub(1);
-    let decoded = instruction::decode_at(scene.memory, before);
-    let found = decoded
-        .and_then(|it| it.instruction)
-        .filter(|it| it.code() == Code::Int3);
-    let Some(found) = found else {
+    let previous = scene.registers.rip.wrapping_sub(1);
+    let decoded = instruction::decode_at(scene.memory, previous);
+    let breakpoint = decoded
+        .and_then(|instruction| instruction.instruction)
+        .filter(|instruction| instruction.code() == Code::Int3);
+    let Some(instruction) = breakpoint else {
         return fault_of_class(class::TRAP, "a trap without a debugger");
     };
     Fault {
-        instruction: Some(instruction::format_instruction(&found)),
+        instruction: Some(instruction::format_instruction(&instruction)),
         ..fault_of_class(
             class::BREAKPOINT,
             "int3: a failed check of the program, or a breakpoint without a debugger",

@@ -104,7 +104,7 @@ pub fn explain_fault(scene: &FaultContext<'_>) -> Fault {
         fault.sender = scene.sender;
     } else if fault.instruction.is_none() {
         let text = decoded
-            .and_then(|it| it.instruction.as_ref())
+            .and_then(|decoded_instruction| decoded_instruction.instruction.as_ref())
             .map(instruction::format_instruction);
         fault.instruction = text;
     }

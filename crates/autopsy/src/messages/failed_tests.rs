@@ -12,16 +12,16 @@ const BETWEEN: &str = ", ";
 const ROOM: usize = 360;
 
 /// Returns the failed tests, if a test runner's list of them begins or ends at this line.
-pub(super) fn find_failed_tests(lines: &[&str], at: usize) -> Option<String> {
-    let line = lines[at];
+pub(super) fn find_failed_tests(lines: &[&str], index: usize) -> Option<String> {
+    let line = lines[index];
     let mut names: Vec<&str> = if line.contains(" short test summary info ") {
-        let listed = lines[at + 1..].iter();
+        let listed = lines[index + 1..].iter();
         listed.filter_map(|line| of_pytest(line)).collect()
     } else if line.starts_with("FAILED (") {
-        let titles = lines[..at].windows(2);
+        let titles = lines[..index].windows(2);
         titles.filter_map(|pair| of_unittest(pair)).collect()
     } else if line == "FAIL" || line.starts_with("FAIL\t") {
-        let listed = lines[..at].iter();
+        let listed = lines[..index].iter();
         listed.filter_map(|line| of_go(line)).collect()
     } else {
         return None;

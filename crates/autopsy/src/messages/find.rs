@@ -20,15 +20,15 @@ pub fn find_telling_line(tail: &[u8]) -> Option<String> {
         .map(|line| shorten_line(line.trim_end()))
         .collect();
     let mut best: Option<(u8, String)> = None;
-    for at in 0..lines.len() {
-        let Some((line, tell)) = read_with_context(&lines, at) else {
+    for index in 0..lines.len() {
+        let Some((line, tell)) = read_with_context(&lines, index) else {
             continue;
         };
-        let better = best.as_ref().is_none_or(|(rank, _)| match tell.rank {
+        let is_better = best.as_ref().is_none_or(|(rank, _)| match tell.rank {
             rank_here if first_counts(&tell) => rank_here < *rank,
             rank_here => rank_here <= *rank,
         });
-        if better {
+        if is_better {
             best = Some((tell.rank, line));
         }
     }
@@ -48,25 +48,25 @@ fn first_counts(tell: &MessageMeaning) -> bool {
 }
 
 fn shorten_line(line: &str) -> &str {
-    let fits = |(at, c): &(usize, char)| at + c.len_utf8() <= LONGEST;
+    let fits = |(position, c): &(usize, char)| position + c.len_utf8() <= LONGEST;
     let end = line.char_indices().take_while(fits).last();
-    &line[..end.map_or(0, |(at, c)| at + c.len_utf8())]
+    &line[..end.map_or(0, |(position, c)| position + c.len_utf8())]
 }
 
 /// Returns the message that begins at a line, with its related lines, and its meaning.
-fn read_with_context(lines: &[&str], at: usize) -> Option<(String, MessageMeaning)> {
-    let whole = failed_tests::find_failed_tests(lines, at)
-        .or_else(|| javascript::find_exception(&lines[at..]));
-    if let Some(line) = whole {
+fn read_with_context(lines: &[&str], index: usize) -> Option<(String, MessageMeaning)> {
+    let message = failed_tests::find_failed_tests(lines, index)
+        .or_else(|| javascript::find_exception(&lines[index..]));
+    if let Some(line) = message {
         let tell = read_tell(&line)?;
         return Some((line, tell));
     }
-    if lines[at].starts_with("Traceback (most recent call last)") {
-        return read_traceback(&lines[at + 1..]);
+    if lines[index].starts_with("Traceback (most recent call last)") {
+        return read_traceback(&lines[index + 1..]);
     }
     // An exception without a traceback is an ordinary log line.
-    let tell = read_tell(lines[at]).filter(|tell| tell.kind != table::PYTHON_EXCEPTION.kind)?;
-    let line = join_continuation(lines[at].trim(), &lines[at + 1..]);
+    let tell = read_tell(lines[index]).filter(|tell| tell.kind != table::PYTHON_EXCEPTION.kind)?;
+    let line = join_continuation(lines[index].trim(), &lines[index + 1..]);
     let tell = read_tell(&line).unwrap_or(tell);
     Some((line, tell))
 }

@@ -43,8 +43,8 @@ pub(super) fn read_form(line: &str) -> Option<MessageMeaning> {
 }
 
 /// Returns the text between two markers.
-fn text_between<'a>(line: &'a str, before: &str, after: &str) -> Option<&'a str> {
-    let (_, rest) = line.split_once(before)?;
+fn text_between<'a>(line: &'a str, prefix: &str, after: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once(prefix)?;
     rest.split_once(after).map(|(inside, _)| inside)
 }
 
@@ -57,18 +57,18 @@ fn read_sanitizer(line: &str) -> Option<MessageMeaning> {
         .1;
     let error = rest.split(" on ").next().unwrap_or(rest);
     let error = error.split([',', '(']).next().unwrap_or(error);
-    let place = rest
+    let location = rest
         .rsplit_once(", in ")
         .map(|(_, function)| bare_name(function))
         .map_or(String::new(), |function| format!(" in {function}"));
     let error = normalise_line(error);
-    Some(SANITIZER.make_tell(format!("{name}Sanitizer {error}{place}")))
+    Some(SANITIZER.make_tell(format!("{name}Sanitizer {error}{location}")))
 }
 
 /// Parses `a.c:3:5: runtime error: signed integer overflow: 2147483647 + 1 cannot be …`.
 fn read_undefined(line: &str) -> Option<MessageMeaning> {
-    let (place, error) = line.split_once(": runtime error: ")?;
-    let (file, _) = place.split_once(':')?;
+    let (location, error) = line.split_once(": runtime error: ")?;
+    let (file, _) = location.split_once(':')?;
     let error = error.split(':').next().unwrap_or(error);
     let error = normalise_line(error);
     Some(SANITIZER.make_tell(format!(
@@ -87,15 +87,15 @@ fn read_jvm(line: &str) -> Option<MessageMeaning> {
 
 fn read_assertion(line: &str) -> Option<MessageMeaning> {
     // glibc: `prog: a.c:12: int f(int): Assertion `x > 0' failed.`; libstdc++ uses straight quotes.
-    if let Some((place, rest)) = line.split_once(": Assertion ")
+    if let Some((location, rest)) = line.split_once(": Assertion ")
         && let Some(expression) = rest.rsplit_once(" failed").map(|(quoted, _)| quoted)
     {
         let expression = expression.trim_matches(['`', '\'']);
         // The function follows `file:line: `; its name may contain colons.
-        let function = place
+        let function = location
             .match_indices(": ")
-            .find(|(at, _)| place[..*at].ends_with(|c: char| c.is_ascii_digit()))
-            .map(|(at, _)| bare_name(&place[at + 2..]));
+            .find(|(position, _)| location[..*position].ends_with(|c: char| c.is_ascii_digit()))
+            .map(|(position, _)| bare_name(&location[position + 2..]));
         return Some(tell_of_assertion(expression, function));
     }
     // musl, BSD: `Assertion failed: x > 0 (a.c: f: 12)`; macOS: `Assertion failed: (x > 0), function f, …`
@@ -107,8 +107,8 @@ fn read_assertion(line: &str) -> Option<MessageMeaning> {
                 function,
             ));
         }
-        let (expression, place) = rest.rsplit_once(" (").unwrap_or((rest, ""));
-        let function = place.split(": ").nth(1).map(bare_name);
+        let (expression, location) = rest.rsplit_once(" (").unwrap_or((rest, ""));
+        let function = location.split(": ").nth(1).map(bare_name);
         return Some(tell_of_assertion(expression, function));
     }
     // glibc itself: `Fatal glibc error: a.c:450 (f): assertion failed: e == 0`.
@@ -186,8 +186,8 @@ fn read_go(line: &str) -> Option<MessageMeaning> {
         return Some(GO.make_prose_tell(message));
     }
     let message = line.strip_prefix("fatal error: ")?;
-    let known = FATAL.iter().any(|start| message.contains(start));
-    known.then(|| GO.make_prose_tell(message))
+    let is_fatal = FATAL.iter().any(|start| message.contains(start));
+    is_fatal.then(|| GO.make_prose_tell(message))
 }
 
 /// Parses `Fatal Python error: Segmentation fault, in f (a.py:3)`; `find` has appended the place.

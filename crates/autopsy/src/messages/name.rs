@@ -33,7 +33,7 @@ fn without_suffix(name: &str) -> &str {
         "[abi:",
     ];
     let ends = SUFFIXES.iter().filter_map(|suffix| name.find(suffix));
-    let end = ends.filter(|at| *at > 0).min();
+    let end = ends.filter(|position| *position > 0).min();
     &name[..end.unwrap_or(name.len())]
 }
 
@@ -61,17 +61,17 @@ fn without_impl(name: &str) -> String {
 /// Returns the offset of the bracket that closes the one just before this text.
 fn closing_bracket(text: &str) -> Option<usize> {
     let mut depth = 1;
-    let mut before = ' ';
-    for (at, c) in text.char_indices() {
+    let mut previous = ' ';
+    for (position, c) in text.char_indices() {
         match c {
             '<' => depth += 1,
-            '>' if before != '-' => depth -= 1,
+            '>' if previous != '-' => depth -= 1,
             _ => {}
         }
         if depth == 0 {
-            return Some(at);
+            return Some(position);
         }
-        before = c;
+        previous = c;
     }
     None
 }
@@ -86,8 +86,10 @@ fn without_brackets(name: &str) -> String {
     let mut rest = name;
     while let Some(c) = rest.chars().next() {
         if depth == 0 && bare.ends_with("operator") {
-            let operator = OPERATORS.iter().find(|it| rest.starts_with(**it));
-            let length = operator.map_or(c.len_utf8(), |it| it.len());
+            let operator = OPERATORS
+                .iter()
+                .find(|operator| rest.starts_with(**operator));
+            let length = operator.map_or(c.len_utf8(), |operator| operator.len());
             bare.push_str(&rest[..length]);
             rest = &rest[length..];
             continue;
@@ -95,7 +97,7 @@ fn without_brackets(name: &str) -> String {
         match c {
             // Go puts the type of a method's receiver in parentheses: `main.(*T).Run`.
             '(' if depth == 0 && bare.ends_with('.') => {
-                let end = rest.find(')').map_or(rest.len(), |at| at + 1);
+                let end = rest.find(')').map_or(rest.len(), |position| position + 1);
                 bare.push_str(&rest[..end]);
                 rest = &rest[end..];
                 continue;
@@ -121,8 +123,10 @@ fn last_word(name: &str) -> String {
             .map_or(name, str::trim_end);
     }
     let start = match name.find("operator ") {
-        Some(operator) => name[..operator].rfind(' ').map_or(0, |at| at + 1),
-        None => name.rfind(' ').map_or(0, |at| at + 1),
+        Some(operator) => name[..operator]
+            .rfind(' ')
+            .map_or(0, |position| position + 1),
+        None => name.rfind(' ').map_or(0, |position| position + 1),
     };
     name[start..].to_owned()
 }

@@ -34,20 +34,20 @@ fn is_process(word: &str) -> bool {
 }
 
 fn normalise_word(word: &str) -> String {
-    let mut out = String::with_capacity(word.len());
+    let mut normalized = String::with_capacity(word.len());
     let mut rest = word;
     while !rest.is_empty() {
         let length = rest.find(|c| !in_path(c)).unwrap_or(rest.len());
         if length == 0 {
             let c = rest.chars().next().map_or(1, char::len_utf8);
-            out.push_str(&rest[..c]);
+            normalized.push_str(&rest[..c]);
             rest = &rest[c..];
         } else {
-            out.push_str(&replace_numbers(last_part(&rest[..length])));
+            normalized.push_str(&replace_numbers(last_part(&rest[..length])));
             rest = &rest[length..];
         }
     }
-    out
+    normalized
 }
 
 fn in_path(c: char) -> bool {
@@ -68,25 +68,25 @@ fn last_part(path: &str) -> &str {
 
 /// Replaces numbers with `N`, and hexadecimal numbers and UUIDs with `H`.
 fn replace_numbers(word: &str) -> String {
-    let mut out = String::with_capacity(word.len());
+    let mut replaced = String::with_capacity(word.len());
     let mut rest = word;
     while let Some(c) = rest.chars().next() {
         let length = if let Some(length) = uuid_length(rest) {
-            out.push('H');
+            replaced.push('H');
             length
         } else if c.is_ascii_alphanumeric() {
             let length = rest
                 .find(|c: char| !c.is_ascii_alphanumeric())
                 .unwrap_or(rest.len());
-            out.push_str(&replace_number(&rest[..length]));
+            replaced.push_str(&replace_number(&rest[..length]));
             length
         } else {
-            out.push(c);
+            replaced.push(c);
             c.len_utf8()
         };
         rest = &rest[length..];
     }
-    out
+    replaced
 }
 
 fn replace_number(word: &str) -> String {
@@ -99,22 +99,22 @@ fn replace_number(word: &str) -> String {
     {
         return "H".to_owned();
     }
-    let mut out = String::with_capacity(word.len());
+    let mut replaced = String::with_capacity(word.len());
     for c in word.chars() {
         if !c.is_ascii_digit() {
-            out.push(c);
-        } else if !out.ends_with('N') {
-            out.push('N');
+            replaced.push(c);
+        } else if !replaced.ends_with('N') {
+            replaced.push('N');
         }
     }
-    out
+    replaced
 }
 
 /// Returns the length of the UUID at the start of a text.
 fn uuid_length(text: &str) -> Option<usize> {
     const LENGTH: usize = 36;
     let bytes = text.as_bytes().get(..LENGTH)?;
-    let fits = bytes.iter().enumerate().all(|(at, byte)| match at {
+    let fits = bytes.iter().enumerate().all(|(index, byte)| match index {
         8 | 13 | 18 | 23 => *byte == b'-',
         _ => byte.is_ascii_hexdigit(),
     });

@@ -9,7 +9,7 @@ pub fn find_site(text: &str) -> Option<Site> {
     let lines: Vec<&str> = text.lines().collect();
     (0..lines.len())
         .rev()
-        .find_map(|at| site_of_traceback(&lines[at..]).or_else(|| of_line(lines[at])))
+        .find_map(|index| site_of_traceback(&lines[index..]).or_else(|| of_line(lines[index])))
 }
 
 /// Parses `Traceback (most recent call last):`, calls, then the exception. The innermost call is
@@ -22,8 +22,11 @@ fn site_of_traceback(lines: &[&str]) -> Option<Site> {
         return None;
     }
     let is_call = |line: &&&str| line.starts_with(' ');
-    let calls: Vec<&&str> = lines[1..].iter().take_while(is_call).collect();
-    let mut calls = calls.into_iter().rev().filter_map(|line| python_call(line));
+    let call_lines: Vec<&&str> = lines[1..].iter().take_while(is_call).collect();
+    let mut calls = call_lines
+        .into_iter()
+        .rev()
+        .filter_map(|line| python_call(line));
     let innermost = calls.next()?;
     Some(Site {
         caller: calls.next().map(Box::new),
@@ -46,32 +49,32 @@ fn of_line(line: &str) -> Option<Site> {
     // Rust: `thread 'main' panicked at src/main.rs:4:5:`; until 1.73 the message precedes the
     // place.
     if let Some((_, rest)) = line.split_once(" panicked at ") {
-        let place = rest.rsplit(", ").find_map(first_place);
-        return place.or_else(|| first_place(rest));
+        let site = rest.rsplit(", ").find_map(first_place);
+        return site.or_else(|| first_place(rest));
     }
     // C: `prog: a.c:12: int f(int): Assertion `x > 0' failed.`
-    if let Some((place, _)) = line.split_once(": Assertion ") {
-        return place.split(' ').find_map(first_place);
+    if let Some((location, _)) = line.split_once(": Assertion ") {
+        return location.split(' ').find_map(first_place);
     }
     // Sanitizers: `SUMMARY: AddressSanitizer: heap-use-after-free /src/a.c:12:3 in f`.
     if let Some((_, rest)) = line.split_once("SUMMARY: ")
         && rest.contains("Sanitizer: ")
     {
-        let (place, function) = rest.rsplit_once(" in ")?;
-        let mut site = place.rsplit(' ').find_map(first_place)?;
+        let (location, function) = rest.rsplit_once(" in ")?;
+        let mut site = location.rsplit(' ').find_map(first_place)?;
         site.function = Some(function.trim().to_owned());
         return Some(site);
     }
     // Node.js: `    at loss (/src/job.js:4:11)`.
     let call = line.trim().strip_prefix("at ")?;
-    let place = call.rsplit(['(', ' ']).next()?.trim_end_matches(')');
-    first_place(place)
+    let location = call.rsplit(['(', ' ']).next()?.trim_end_matches(')');
+    first_place(location)
 }
 
 /// Parses `file:line` or `file:line:column` at the start of a text.
 fn first_place(text: &str) -> Option<Site> {
-    let mut parts = text.trim().split(':');
-    site_at(parts.next()?, parts.next()?)
+    let mut fields = text.trim().split(':');
+    site_at(fields.next()?, fields.next()?)
 }
 
 /// Plausible line numbers.

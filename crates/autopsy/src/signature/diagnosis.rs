@@ -37,20 +37,22 @@ pub fn diagnose_hang(hang: &Hang, main: Option<i32>) -> Option<HangDiagnosis<'_>
         });
     }
     let find = |fits: &dyn Fn(&&HungThread) -> bool| hang.threads.iter().find(fits);
-    let other = find(&|thread| thread.absent_owner.is_some())
+    let other_thread = find(&|thread| thread.absent_owner.is_some())
         .or_else(|| find(&|thread| thread.current_activity() == ThreadActivity::Stuck))
         .or_else(|| find(&|thread| thread.current_activity() == ThreadActivity::Busy))
         .or_else(|| any_child(hang, last));
     Some(HangDiagnosis {
         chain,
-        culprit: other.unwrap_or(last),
+        culprit: other_thread.unwrap_or(last),
     })
 }
 
 /// Returns the first living thread of a process.
 fn first_thread(hang: &Hang, pid: i32) -> Option<&HungThread> {
-    let own = || hang.threads.iter().filter(|thread| thread.pid == pid);
-    own().find(|thread| thread.state != 'Z').or(own().next())
+    let own_threads = || hang.threads.iter().filter(|thread| thread.pid == pid);
+    own_threads()
+        .find(|thread| thread.state != 'Z')
+        .or(own_threads().next())
 }
 
 /// Returns a thread, the thread that it waits for, and so on.
@@ -60,7 +62,7 @@ fn wait_chain<'a>(hang: &'a Hang, first: &'a HungThread) -> Vec<&'a HungThread> 
         let target = chain.last().and_then(|last| last.waits_for);
         let next = target.and_then(|tid| hang.find_thread(tid));
         match next {
-            Some(next) if chain.iter().all(|known| known.tid != next.tid) => chain.push(next),
+            Some(next) if chain.iter().all(|thread| thread.tid != next.tid) => chain.push(next),
             _ => return chain,
         }
     }
@@ -72,10 +74,9 @@ fn any_child<'a>(hang: &'a Hang, parent: &HungThread) -> Option<&'a HungThread> 
     if parent.current_activity() != ThreadActivity::WaitsForChild {
         return None;
     }
-    let others = hang
-        .threads
-        .iter()
-        .filter(|other| other.pid != parent.pid && other.tid == other.pid);
-    let mut last = others.filter_map(|other| wait_chain(hang, other).pop());
+    let other_threads = hang.threads.iter().filter(|other_thread| {
+        other_thread.pid != parent.pid && other_thread.tid == other_thread.pid
+    });
+    let mut last = other_threads.filter_map(|other_thread| wait_chain(hang, other_thread).pop());
     last.find(|thread| thread.current_activity() == ThreadActivity::Blocked)
 }

@@ -52,7 +52,7 @@ impl StackCall {
 
     pub(super) fn is_glue(&self) -> bool {
         let module = self.module.as_deref().unwrap_or_default();
-        if RUNTIME.iter().any(|part| module.starts_with(part)) {
+        if RUNTIME.iter().any(|prefix| module.starts_with(prefix)) {
             return true;
         }
         if !self.named {
@@ -120,7 +120,8 @@ pub(super) fn all_counted(frames: &[Frame]) -> Vec<StackCall> {
     let mut real = real_steps(frames);
     // A function that is inlined into glue code, such as the closure of a thread, has no symbol. If
     // it crashed, the offset distinguishes it.
-    if let (Some(first), Some(frame)) = (real.first_mut(), frames.iter().find(|it| !it.inlined))
+    if let (Some(first), Some(frame)) =
+        (real.first_mut(), frames.iter().find(|frame| !frame.inlined))
         && first.is_shared_glue()
     {
         *first = StackCall::new(&Frame {
@@ -141,24 +142,24 @@ pub(super) fn all_counted(frames: &[Frame]) -> Vec<StackCall> {
 pub(super) fn recursion_circle(frames: &[Frame]) -> Vec<StackCall> {
     let collapsed = frames.iter().any(|frame| frame.repeated > 0);
     let counted = frames.iter().filter(|frame| !frame.inlined);
-    let mut all: Vec<StackCall> = Vec::new();
-    let mut again: Vec<StackCall> = Vec::new();
+    let mut circle: Vec<StackCall> = Vec::new();
+    let mut repeated: Vec<StackCall> = Vec::new();
     for frame in counted {
         let step = StackCall::new(frame);
         // A function that is called twice outside of the cycle is not part of it.
-        if frame.repeated > 0 || (!collapsed && all.contains(&step)) {
-            again.push(step.clone());
+        if frame.repeated > 0 || (!collapsed && circle.contains(&step)) {
+            repeated.push(step.clone());
         }
-        all.push(step);
+        circle.push(step);
     }
-    again.retain(|step| !step.is_glue());
-    again.sort();
-    again.dedup();
-    again.truncate(COUNT);
-    if again.is_empty() {
+    repeated.retain(|step| !step.is_glue());
+    repeated.sort();
+    repeated.dedup();
+    repeated.truncate(COUNT);
+    if repeated.is_empty() {
         return naming_steps(frames);
     }
-    again
+    repeated
 }
 
 /// Returns the two outermost counted calls, innermost first.
@@ -205,18 +206,19 @@ pub(super) fn join_words(steps: &[StackCall], program: &str) -> String {
 
 /// Formats each call for a title.
 pub(super) fn word_list(steps: &[StackCall], program: &str) -> Vec<String> {
-    let mut before = None;
+    let mut previous_module = None;
     let mut words = Vec::new();
-    for (at, step) in steps.iter().enumerate() {
+    for (index, step) in steps.iter().enumerate() {
         let module = step.module.as_deref();
-        let is_own = at == 0 && module.is_some_and(|module| is_named(module, program));
-        let known = step.named && (is_own || step.module == before || step.module.is_none());
-        words.push(if known {
+        let is_own = index == 0 && module.is_some_and(|module| is_named(module, program));
+        let is_known =
+            step.named && (is_own || step.module == previous_module || step.module.is_none());
+        words.push(if is_known {
             step.name.clone()
         } else {
             step.module_and_function()
         });
-        before.clone_from(&step.module);
+        previous_module.clone_from(&step.module);
     }
     words
 }
@@ -239,11 +241,11 @@ const KERNEL_NAME: usize = 15;
 /// becomes `libfoo.so`, `ext.cpython-311-x86_64-linux-gnu.so` becomes `ext.so`.
 pub fn bare_module(name: &str) -> String {
     let name = name.rsplit('/').next().unwrap_or(name);
-    if let Some(at) = name.find(".so").filter(|at| {
-        let rest = &name[at + 3..];
+    if let Some(position) = name.find(".so").filter(|position| {
+        let rest = &name[position + 3..];
         rest.is_empty() || rest.starts_with('.')
     }) {
-        let stem = &name[..at];
+        let stem = &name[..position];
         let stem = stem.split(".cpython-").next().unwrap_or(stem);
         let stem = stem.split(".abi3").next().unwrap_or(stem);
         return format!("{}.so", bare_stem(stem));

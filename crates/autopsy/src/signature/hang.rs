@@ -91,28 +91,28 @@ pub(super) fn name_hang(
         return Some(name_deadlock(hang, &is_only));
     }
     let thread = diagnose_hang(hang, main)?.culprit;
-    let place = place_of_thread(hang, thread, &is_only);
+    let code = place_of_thread(hang, thread, &is_only);
     let with_place = |what: &str| {
-        let texts = place.texts.iter();
+        let texts = code.texts.iter();
         HangName {
             texts: texts.map(|text| format!("{what} | {text}")).collect(),
-            title: make_title(hang, thread, &place, |words| match words {
+            title: make_title(hang, thread, &code, |words| match words {
                 "" => what.to_owned(),
                 words => format!("{what} in {words}"),
             }),
         }
     };
     if let Some(owner) = thread.absent_owner {
-        let whose = match owner.of_parent {
+        let owner_text = match owner.of_parent {
             Some(_) => "a lock taken before the fork",
             None => "a lock of a thread that has ended",
         };
-        let texts = place.texts.iter();
+        let texts = code.texts.iter();
         return Some(HangName {
-            texts: texts.map(|text| format!("{whose} | {text}")).collect(),
-            title: make_title(hang, thread, &place, |words| {
+            texts: texts.map(|text| format!("{owner_text} | {text}")).collect(),
+            title: make_title(hang, thread, &code, |words| {
                 let words = if words.is_empty() { "a thread" } else { words };
-                format!("{words} waits for {whose}")
+                format!("{words} waits for {owner_text}")
             }),
         });
     }
@@ -131,17 +131,17 @@ pub(super) fn name_hang(
     })
 }
 
-fn plain_name(what: &str) -> HangName {
+fn plain_name(text: &str) -> HangName {
     HangName {
-        texts: vec![what.to_owned()],
-        title: format!("hang: {what}"),
+        texts: vec![text.to_owned()],
+        title: format!("hang: {text}"),
     }
 }
 
 fn or_unknown(channel: &str) -> &str {
     match channel {
         "" | "0" => "it does not say where",
-        known => known,
+        name => name,
     }
 }
 
@@ -149,30 +149,30 @@ fn or_unknown(channel: &str) -> &str {
 fn make_title(
     hang: &Hang,
     thread: &HungThread,
-    place: &ThreadCode,
-    what: impl Fn(&str) -> String,
+    code: &ThreadCode,
+    describe: impl Fn(&str) -> String,
 ) -> String {
-    let mut details = Vec::new();
+    let mut detail_texts = Vec::new();
     let leader = hang
         .find_thread(thread.pid)
         .map(|leader| leader.name.as_str());
     if thread.tid != thread.pid && !thread.name.is_empty() && leader != Some(&thread.name) {
-        details.push(format!("thread {}", thread.name));
+        detail_texts.push(format!("thread {}", thread.name));
     }
     if hang.forked_from_threads.contains(&thread.pid) {
-        details.push("forked from a multi-threaded process".to_owned());
+        detail_texts.push("forked from a multi-threaded process".to_owned());
     }
-    let details = match details.join(", ") {
-        none if none.is_empty() => none,
+    let details = match detail_texts.join(", ") {
+        text if text.is_empty() => text,
         details => format!(" ({details})"),
     };
     let title = |calls: usize| {
-        let words = place.words[..calls].join(" < ");
-        format!("hang: {}{details}", what(&words))
+        let words = code.words[..calls].join(" < ");
+        format!("hang: {}{details}", describe(&words))
     };
-    let mut titles = (1..=place.words.len()).rev().map(title);
+    let mut titles = (1..=code.words.len()).rev().map(title);
     let fitting = titles.find(|title| title.chars().count() <= LONGEST_TITLE);
-    fitting.unwrap_or_else(|| title(place.words.len().min(1)))
+    fitting.unwrap_or_else(|| title(code.words.len().min(1)))
 }
 
 /// Returns the calls in which a thread waits or works.
@@ -183,18 +183,18 @@ fn place_of_thread(
 ) -> ThreadCode {
     let program = program_of_thread(hang, thread);
     let steps = native_steps(thread);
-    let own = if is_only(program) { program } else { "" };
-    let mut place = ThreadCode {
+    let own_program = if is_only(program) { program } else { "" };
+    let mut code = ThreadCode {
         texts: vec![
-            frames::join_texts(&steps, own),
+            frames::join_texts(&steps, own_program),
             frames::join_texts(&steps, program),
         ],
-        words: frames::word_list(&steps, own),
+        words: frames::word_list(&steps, own_program),
     };
-    place.texts.dedup();
+    code.texts.dedup();
     if steps.is_empty() {
-        place.texts = vec![thread.call.clone()];
-        place.words = match thread.call.as_str() {
+        code.texts = vec![thread.call.clone()];
+        code.words = match thread.call.as_str() {
             "" => Vec::new(),
             call => vec![call.to_owned()],
         };
@@ -206,26 +206,26 @@ fn place_of_thread(
         let extension = native.first().filter(|step| step.is_of_extension());
         calls.truncate(COUNT - usize::from(extension.is_some()));
         let words = calls.iter().map(|call| call.function.clone());
-        place.words = extension
+        code.words = extension
             .map(StackCall::module_and_function)
             .into_iter()
             .chain(words)
             .collect();
-        let texts = calls.iter().map(python::PythonCall::file_and_function);
+        let python_texts = calls.iter().map(python::PythonCall::file_and_function);
         let texts: Vec<String> = extension
             .map(StackCall::module_and_function)
             .into_iter()
-            .chain(texts)
+            .chain(python_texts)
             .collect();
-        place.texts.insert(0, texts.join(" < "));
+        code.texts.insert(0, texts.join(" < "));
     }
-    place
+    code
 }
 
 /// Returns the texts for the id of a busy loop. A sample finds the loop in any of the functions
 /// that it calls; only the outermost calls are constant.
 fn busy_texts(hang: &Hang, thread: &HungThread) -> Vec<String> {
-    let text = |place: &str| format!("busy loop | {place}");
+    let text = |location: &str| format!("busy loop | {location}");
     let outermost = frames::outermost_steps(&thread.frames);
     let mut texts = vec![text(&frames::join_texts(
         &outermost,
@@ -233,8 +233,8 @@ fn busy_texts(hang: &Hang, thread: &HungThread) -> Vec<String> {
     ))];
     let calls = python::own_calls(&thread.python);
     if !calls.is_empty() {
-        let outermost = &calls[calls.len().saturating_sub(2)..];
-        let outermost: Vec<String> = outermost
+        let outermost_calls = &calls[calls.len().saturating_sub(2)..];
+        let outermost: Vec<String> = outermost_calls
             .iter()
             .map(python::PythonCall::file_and_function)
             .collect();
@@ -249,8 +249,8 @@ fn program_of_thread<'a>(hang: &'a Hang, thread: &'a HungThread) -> &'a str {
         hang.find_thread(thread.pid)
             .map(|leader| leader.name.as_str())
     };
-    let known = hang.program_name(thread.pid).or_else(leader);
-    known.unwrap_or(&thread.name)
+    let program = hang.program_name(thread.pid).or_else(leader);
+    program.unwrap_or(&thread.name)
 }
 
 /// Names a deadlock by the functions of its threads, sorted by name: the thread at which the cycle
@@ -262,15 +262,15 @@ fn name_deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> HangName {
         .map(|tid| hang.find_thread(*tid))
         .collect();
     let first = |thread: &&HungThread| {
-        let place = place_of_thread(hang, thread, is_only);
-        let text = place.texts.first()?.split(" < ").next()?.to_owned();
-        Some((text, place.words.first()?.clone()))
+        let code = place_of_thread(hang, thread, is_only);
+        let text = code.texts.first()?.split(" < ").next()?.to_owned();
+        Some((text, code.words.first()?.clone()))
     };
     let has_stack = |thread: &&HungThread| !thread.frames.is_empty() || !thread.python.is_empty();
     let threads = threads.filter(|threads| threads.iter().all(has_stack));
-    let places: Option<Vec<(String, String)>> =
+    let locations: Option<Vec<(String, String)>> =
         threads.and_then(|threads| threads.iter().map(first).collect());
-    let Some(mut places) = places else {
+    let Some(mut places) = locations else {
         return match hang.cycle.len() {
             1 => plain_name("deadlock, a thread waits for itself"),
             length => plain_name(&format!("deadlock of {length} threads")),
@@ -289,7 +289,7 @@ fn name_deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> HangName {
     HangName {
         texts: vec![format!("deadlock | {}", texts.join(" <-> "))],
         title: match names.as_slice() {
-            [one] => format!("hang: deadlock, {one} <-> {one}"),
+            [name] => format!("hang: deadlock, {name} <-> {name}"),
             names => format!("hang: deadlock, {}", names.join(" <-> ")),
         },
     }

@@ -12,7 +12,7 @@ use provoke_model::{Crash, Signal, class};
 pub(super) struct LoggedCrash {
     pub(super) signal: Signal,
     pub(super) class: &'static str,
-    pub(super) place: CrashLocation,
+    pub(super) location: CrashLocation,
     /// Function at the offset, if it is known.
     pub(super) function: Option<String>,
 }
@@ -60,16 +60,16 @@ pub(super) fn read_line(line: &str) -> Option<LoggedCrash> {
         let address = leading_hex(rest)?;
         let ip = leading_hex(rest.split_once(" ip ")?.1)?;
         let null = address.cast_signed().unsigned_abs() < NEAR_ZERO;
-        let place = match parse_place(rest, ip) {
+        let location = match parse_place(rest, ip) {
             _ if address == ip => CrashLocation::Nowhere,
             // The kernel omits the file if it cannot take a lock immediately.
             CrashLocation::Nowhere => return None,
-            place => place,
+            location => location,
         };
         return Some(LoggedCrash {
             signal: Signal::SEGV,
             class: if null { NULL } else { WILD },
-            place,
+            location,
             function: None,
         });
     }
@@ -81,14 +81,14 @@ pub(super) fn read_line(line: &str) -> Option<LoggedCrash> {
     Some(LoggedCrash {
         signal: Signal(signal),
         class,
-        place: parse_place(rest, leading_hex(rest)?),
+        location: parse_place(rest, leading_hex(rest)?),
         function: None,
     })
 }
 
 /// Returns the file in a line, and the offset of the crash in it.
 pub fn place_in_file(line: &str) -> Option<(String, u64)> {
-    match read_line(line)?.place {
+    match read_line(line)?.location {
         CrashLocation::File(module, offset) => Some((module, offset)),
         CrashLocation::Nowhere | CrashLocation::Page(..) => None,
     }
@@ -105,9 +105,9 @@ fn leading_hex(text: &str) -> Option<u64> {
 /// A file name may contain spaces and brackets. It begins after the first ` in `, because only
 /// numbers precede it, and ends before the last range of addresses.
 fn parse_place(rest: &str, ip: u64) -> CrashLocation {
-    let found = rest.split_once(" in ").and_then(|(_, place)| {
-        place.rmatch_indices('[').find_map(|(at, _)| {
-            let (range, _) = place[at + 1..].split_once(']')?;
+    let module_and_offset = rest.split_once(" in ").and_then(|(_, location)| {
+        location.rmatch_indices('[').find_map(|(position, _)| {
+            let (range, _) = location[position + 1..].split_once(']')?;
             let (offset, addresses) = match range.split_once(',') {
                 Some((offset, addresses)) => (Some(whole_hex(offset)?), addresses),
                 None => (None, range),
@@ -115,10 +115,10 @@ fn parse_place(rest: &str, ip: u64) -> CrashLocation {
             let (start, size) = addresses.split_once('+')?;
             whole_hex(start)?;
             whole_hex(size)?;
-            Some((bare_module(&place[..at]), offset))
+            Some((bare_module(&location[..position]), offset))
         })
     });
-    match found {
+    match module_and_offset {
         None => CrashLocation::Nowhere,
         Some((module, Some(offset))) => CrashLocation::File(module, offset),
         Some((module, None)) => CrashLocation::Page(module, ip & IN_PAGE),
@@ -139,9 +139,9 @@ pub(super) fn of_crash(crash: &Crash) -> Option<LoggedCrash> {
     Some(LoggedCrash {
         signal: crash.signal?,
         class: coarse_class(&crash.fault.class)?,
-        place: match (module, crash.place) {
-            (Some(module), Some(place)) if !outside.contains(&crash.fault.class.as_str()) => {
-                CrashLocation::File(bare_module(module), place)
+        location: match (module, crash.place) {
+            (Some(module), Some(offset)) if !outside.contains(&crash.fault.class.as_str()) => {
+                CrashLocation::File(bare_module(module), offset)
             }
             _ => CrashLocation::Nowhere,
         },
@@ -175,10 +175,10 @@ fn coarse_class(class: &str) -> Option<&'static str> {
 impl LoggedCrash {
     /// Returns the texts for ids: first with all facts, then with the facts of older kernels.
     pub(super) fn id_texts(&self) -> Vec<String> {
-        let text = |place: &str| format!("{} | {} | {place}", self.signal, self.class);
+        let text = |location: &str| format!("{} | {} | {location}", self.signal, self.class);
         let page =
             |module: &str, offset: u64| text(&format!("{module}~0x{:03x}", offset & IN_PAGE));
-        match &self.place {
+        match &self.location {
             CrashLocation::Nowhere => vec![text("?")],
             CrashLocation::File(module, offset) => {
                 vec![
@@ -192,7 +192,7 @@ impl LoggedCrash {
 
     /// Returns the wider names, as in `stack`: one for a library.
     pub(super) fn family_titles(&self) -> Vec<String> {
-        match &self.place {
+        match &self.location {
             CrashLocation::File(module, _) | CrashLocation::Page(module, _)
                 if is_library(module) =>
             {
@@ -210,7 +210,7 @@ impl LoggedCrash {
             DIVIDE => ", division,",
             _ => "",
         };
-        let place = match &self.place {
+        let location = match &self.location {
             CrashLocation::Nowhere => "outside of any file".to_owned(),
             CrashLocation::File(module, offset) => match &self.function {
                 Some(function) => format!("in {} at {module}+0x{offset:x}", bare_name(function)),
@@ -218,7 +218,7 @@ impl LoggedCrash {
             },
             CrashLocation::Page(module, _) => format!("in {module}"),
         };
-        format!("{}{class} {place} (kernel log)", self.signal)
+        format!("{}{class} {location} (kernel log)", self.signal)
     }
 }
 

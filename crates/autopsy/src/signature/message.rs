@@ -4,9 +4,9 @@ use super::EvidenceName;
 use crate::messages::{self, MessageMeaning, normalise_line};
 use provoke_model::{ActorObservation, Crash, EvidenceDepth, FailureKind, Observation};
 
-pub(super) fn of_rule(seen: &Observation) -> Option<EvidenceName> {
+pub(super) fn of_rule(observation: &Observation) -> Option<EvidenceName> {
     // Rules that make failures come before rules that excuse them.
-    let (rule, line) = seen.matched.iter().min_by_key(|(rule, _)| *rule)?;
+    let (rule, line) = observation.matched.iter().min_by_key(|(rule, _)| *rule)?;
     Some(EvidenceName::new(
         EvidenceDepth::Output,
         format!("output | rule {rule}"),
@@ -23,13 +23,13 @@ pub(super) fn of_words(
 ) -> Option<EvidenceName> {
     let main = main?;
     let name = kind.name();
-    let kept = crash
+    let message_line = crash
         .and_then(|crash| crash.abort.as_deref())
         .and_then(|text| {
             text.lines()
                 .find(|line| messages::read_tell(line).is_some())
         });
-    let telling = main.telling.as_deref().or(kept);
+    let telling = main.telling.as_deref().or(message_line);
     // The last line of a crashed program usually shows only its progress.
     let words = matches!(kind, FailureKind::Exit { .. } | FailureKind::Output)
         .then_some(main.last_words.as_str());

@@ -48,16 +48,16 @@ struct EvidenceName {
 pub fn signature_of_failure(
     kind: &FailureKind,
     variant: &VariantPlan,
-    seen: &Observation,
+    observation: &Observation,
 ) -> Signature {
-    let main = find_culprit(kind, variant, seen);
-    let mut levels = vec![status::status_level(kind, seen)];
+    let main = find_culprit(kind, variant, observation);
+    let mut levels = vec![status::status_level(kind, observation)];
     match kind {
         FailureKind::Signal { .. } | FailureKind::Exit { .. } => {
-            levels.extend(of_crash(kind, variant, main, seen));
+            levels.extend(of_crash(kind, variant, main, observation));
         }
-        FailureKind::Hang { .. } => levels.extend(of_hang(kind, variant, main, seen)),
-        FailureKind::Output => levels.extend(message::of_rule(seen)),
+        FailureKind::Hang { .. } => levels.extend(of_hang(kind, variant, main, observation)),
+        FailureKind::Output => levels.extend(message::of_rule(observation)),
         FailureKind::Leak | FailureKind::Oom { .. } | FailureKind::Gone => {}
     }
     signature_of_levels(levels)
@@ -74,26 +74,32 @@ pub fn signature_of_crash(crash: &Crash) -> Option<Signature> {
         crash: Some(Box::new(crash.clone())),
         ..CoreObservation::default()
     };
-    let seen = Observation {
+    let observation = Observation {
         cores: vec![core],
         ..Observation::default()
     };
-    Some(signature_of_failure(&kind, &VariantPlan::default(), &seen))
+    Some(signature_of_failure(
+        &kind,
+        &VariantPlan::default(),
+        &observation,
+    ))
 }
 
 /// Makes the signature from the last level; the other levels become weaker names.
 fn signature_of_levels(mut levels: Vec<EvidenceName>) -> Signature {
-    let best = levels
+    let best_name = levels
         .pop()
         .unwrap_or_else(|| EvidenceName::new(EvidenceDepth::Status, "", ""));
-    let id = hash_to_id(&best.texts[0]);
-    let weaker = best.texts[1..].iter().map(|text| (best.depth, text));
-    let others = levels
+    let id = hash_to_id(&best_name.texts[0]);
+    let weaker = best_name.texts[1..]
+        .iter()
+        .map(|text| (best_name.depth, text));
+    let other_names = levels
         .iter()
         .rev()
         .flat_map(|level| level.texts.iter().map(|text| (level.depth, text)));
     let mut also: Vec<(EvidenceDepth, SignatureId)> = Vec::new();
-    for (depth, text) in weaker.chain(others) {
+    for (depth, text) in weaker.chain(other_names) {
         let name = (depth, self::hash_to_id(text));
         if !also.contains(&name) {
             also.push(name);
@@ -101,12 +107,12 @@ fn signature_of_levels(mut levels: Vec<EvidenceName>) -> Signature {
     }
     Signature {
         id,
-        title: shorten_title(best.title),
-        depth: best.depth,
+        title: shorten_title(best_name.title),
+        depth: best_name.depth,
         also,
-        placed: best.placed,
-        family: best.family.map(str::to_owned),
-        families: best.families.into_iter().map(make_family).collect(),
+        placed: best_name.placed,
+        family: best_name.family.map(str::to_owned),
+        families: best_name.families.into_iter().map(make_family).collect(),
     }
 }
 
@@ -152,7 +158,7 @@ fn shorten_title(title: String) -> String {
 /// Returns the main processes of a trial: those that decide about its outcome.
 pub fn main_actors<'a>(
     variant: &'a VariantPlan,
-    seen: &'a Observation,
+    observation: &'a Observation,
 ) -> impl Iterator<Item = &'a ActorObservation> {
     let role = |actor: &ActorObservation| {
         variant
@@ -160,7 +166,8 @@ pub fn main_actors<'a>(
             .get(actor.actor as usize)
             .map(|plan| plan.role)
     };
-    seen.actors
+    observation
+        .actors
         .iter()
         .filter(move |actor| role(actor).is_some_and(ActorRole::decides_outcome))
 }
@@ -169,7 +176,7 @@ pub fn main_actors<'a>(
 fn find_culprit<'a>(
     kind: &FailureKind,
     variant: &'a VariantPlan,
-    seen: &'a Observation,
+    observation: &'a Observation,
 ) -> Option<&'a ActorObservation> {
     let fits = |actor: &&ActorObservation| match (&actor.ending, kind) {
         (Ending::Exited(code), kind) => kind.exit_code() == Some(*code),
@@ -177,20 +184,20 @@ fn find_culprit<'a>(
         (Ending::TimedOut { .. }, FailureKind::Hang { .. }) => true,
         _ => false,
     };
-    let first = main_actors(variant, seen).next();
-    main_actors(variant, seen).find(fits).or(first)
+    let first = main_actors(variant, observation).next();
+    main_actors(variant, observation).find(fits).or(first)
 }
 
 fn of_crash(
     kind: &FailureKind,
     variant: &VariantPlan,
     main: Option<&ActorObservation>,
-    seen: &Observation,
+    observation: &Observation,
 ) -> Vec<EvidenceName> {
-    let crash = find_crash(kind, main, seen);
+    let crash = find_crash(kind, main, observation);
     let mut levels: Vec<EvidenceName> = message::of_words(kind, main, crash).into_iter().collect();
     let of_core = crash.and_then(kernel::of_crash);
-    if let Some(logged) = of_core.or_else(|| find_logged(kind, main, seen)) {
+    if let Some(logged) = of_core.or_else(|| find_logged(kind, main, observation)) {
         let title = logged.in_words();
         levels.push(EvidenceName {
             texts: logged.id_texts(),
@@ -202,8 +209,8 @@ fn of_crash(
             )
         });
     }
-    let whole = crash.filter(|crash| !crash.stackless);
-    levels.extend(whole.map(|crash| {
+    let stack_crash = crash.filter(|crash| !crash.stackless);
+    levels.extend(stack_crash.map(|crash| {
         let among_others = !is_only_program(variant, &crash.program);
         stack::stack_level(kind, crash, main, among_others)
     }));
@@ -236,10 +243,10 @@ fn after_crash(kind: &FailureKind, signal: Signal, title: String) -> String {
 fn find_logged(
     kind: &FailureKind,
     main: Option<&ActorObservation>,
-    seen: &Observation,
+    observation: &Observation,
 ) -> Option<kernel::LoggedCrash> {
     let lines = || {
-        seen.kernel.iter().filter_map(|line| {
+        observation.kernel.iter().filter_map(|line| {
             let logged = kernel::read_line(&line.text)?;
             let function = line.function.clone();
             Some((line.pid, kernel::LoggedCrash { function, ..logged }))
@@ -264,14 +271,17 @@ fn fits_kind(kind: &FailureKind, signal: Signal) -> bool {
 fn find_crash<'a>(
     kind: &FailureKind,
     main: Option<&ActorObservation>,
-    seen: &'a Observation,
+    observation: &'a Observation,
 ) -> Option<&'a Crash> {
     // If a handler converted a fault to another ending, the fault is the cause of the ending.
     let died = |pid: i32| {
-        let mut dead = seen.casualties.iter().filter(|one| one.pid == pid);
+        let mut dead = observation
+            .casualties
+            .iter()
+            .filter(|process| process.pid == pid);
         main.is_some_and(|main| main.pid == pid)
             || dead.any(
-                |one| matches!(kind, FailureKind::Signal { signal, .. } if one.signal == Some(*signal)),
+                |process| matches!(kind, FailureKind::Signal { signal, .. } if process.signal == Some(*signal)),
             )
     };
     let read = |core: &'a CoreObservation| {
@@ -283,10 +293,16 @@ fn find_crash<'a>(
     };
     let rank = |pid: i32| match main {
         Some(main) if main.pid == pid => 0,
-        _ if seen.casualties.iter().any(|casualty| casualty.pid == pid) => 1,
+        _ if observation
+            .casualties
+            .iter()
+            .any(|casualty| casualty.pid == pid) =>
+        {
+            1
+        }
         _ => 2,
     };
-    let cores = seen.cores.iter().filter_map(read);
+    let cores = observation.cores.iter().filter_map(read);
     cores
         .min_by_key(|(pid, _)| rank(*pid))
         .map(|(_, crash)| crash)
@@ -296,9 +312,9 @@ fn of_hang(
     kind: &FailureKind,
     variant: &VariantPlan,
     main: Option<&ActorObservation>,
-    seen: &Observation,
+    observation: &Observation,
 ) -> Option<EvidenceName> {
-    let hang = seen.hang.as_ref()?;
+    let hang = observation.hang.as_ref()?;
     if matches!(kind, FailureKind::Hang { stopped: true }) {
         return None;
     }

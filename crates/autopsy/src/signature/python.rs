@@ -21,12 +21,12 @@ impl PythonCall {
 /// called, and its callers. Calls within the library are left out.
 pub(super) fn blocked_calls(frames: &[Frame]) -> Vec<PythonCall> {
     let inner = frames.iter().take_while(|frame| is_library(frame)).count();
-    let api = inner.checked_sub(1).map(|at| &frames[at]);
-    let own = own_calls(frames);
-    if own.is_empty() {
+    let api = inner.checked_sub(1).map(|index| &frames[index]);
+    let calls = own_calls(frames);
+    if calls.is_empty() {
         return frames.iter().map(call_of_frame).collect();
     }
-    api.map(call_of_frame).into_iter().chain(own).collect()
+    api.map(call_of_frame).into_iter().chain(calls).collect()
 }
 
 /// Returns the calls of the program itself, innermost first.

@@ -19,12 +19,16 @@ const NOT_OURS: [&str; 6] = [
 ];
 
 /// Returns the source lines that a failure of this kind points at.
-pub fn failure_sites(kind: &FailureKind, variant: &VariantPlan, seen: &Observation) -> Vec<Site> {
-    let main = find_culprit(kind, variant, seen);
+pub fn failure_sites(
+    kind: &FailureKind,
+    variant: &VariantPlan,
+    observation: &Observation,
+) -> Vec<Site> {
+    let main = find_culprit(kind, variant, observation);
     if let FailureKind::Hang { .. } = kind {
-        return of_hang(seen, main.map(|main| main.pid));
+        return of_hang(observation, main.map(|main| main.pid));
     }
-    let of_core = find_crash(kind, main, seen)
+    let of_core = find_crash(kind, main, observation)
         .map(of_crash)
         .unwrap_or_default();
     if of_core.is_empty() {
@@ -37,20 +41,20 @@ pub fn failure_sites(kind: &FailureKind, variant: &VariantPlan, seen: &Observati
 /// Returns the source line that a crash points at, and the Python line that called it.
 pub fn of_crash(crash: &Crash) -> Vec<Site> {
     let native = of_frames(&crash.frames);
-    let own: Vec<Frame> = crash
+    let calls: Vec<Frame> = crash
         .python
         .iter()
         .filter(|call| !python::is_library(call))
         .cloned()
         .collect();
-    let python = of_frames(&own).or_else(|| of_frames(&crash.python));
+    let python = of_frames(&calls).or_else(|| of_frames(&crash.python));
     native.into_iter().chain(python).collect()
 }
 
 /// Returns the lines of threads that wait for each other, or of the thread that the others wait
 /// for.
-fn of_hang(seen: &Observation, main: Option<i32>) -> Vec<Site> {
-    let Some(hang) = &seen.hang else {
+fn of_hang(observation: &Observation, main: Option<i32>) -> Vec<Site> {
+    let Some(hang) = &observation.hang else {
         return Vec::new();
     };
     let of_thread = |thread: &HungThread| of_frames(&thread.python).or(of_frames(&thread.frames));
@@ -70,7 +74,7 @@ fn of_hang(seen: &Observation, main: Option<i32>) -> Vec<Site> {
     };
     let mut sites: Vec<Site> = in_cycle.filter_map(waiting).collect();
     if hang.cycle.is_empty() {
-        let culprit = diagnose_hang(hang, main).map(|found| found.culprit);
+        let culprit = diagnose_hang(hang, main).map(|diagnosis| diagnosis.culprit);
         sites.extend(culprit.and_then(of_thread));
     }
     // The thread at which the cycle was found is random, so sort the lines.

@@ -24,7 +24,7 @@ pub(super) fn stack_level(
         _ => frames::naming_steps(&crash.frames),
     };
     let tell = find_tell(crash, main);
-    let told = tell
+    let message_text = tell
         .as_ref()
         .map_or(String::new(), |tell| match tell.detail.as_str() {
             detail if detail.is_empty() || tell.is_prose() => tell.kind.to_owned(),
@@ -35,29 +35,32 @@ pub(super) fn stack_level(
         .map_or("no signal".to_owned(), |signal| signal.to_string());
     let text = |program: &str| {
         let calls = frames::join_texts(&steps, program);
-        format!("{signal} | {class} | {told} | {calls} | {}", crash.phase)
+        format!(
+            "{signal} | {class} | {message_text} | {calls} | {}",
+            crash.phase
+        )
     };
     let mut texts = vec![text(&crash.program)];
-    let mut own = crash.program.as_str();
+    let mut own_program = crash.program.as_str();
     if among_others {
-        own = "";
-        texts.insert(0, text(own));
+        own_program = "";
+        texts.insert(0, text(own_program));
         texts.dedup();
     }
     // The outer calls are the least informative, so omit them first if the title is too long.
     let mut titles = (1..=steps.len())
         .rev()
-        .map(|count| crash_title(kind, crash, tell.as_ref(), &steps[..count], own));
+        .map(|count| crash_title(kind, crash, tell.as_ref(), &steps[..count], own_program));
     let fits = |title: &String| title.chars().count() <= LONGEST_TITLE;
     let title = titles.find(fits).unwrap_or_else(|| {
         let steps = &steps[..steps.len().min(1)];
-        self::crash_title(kind, crash, tell.as_ref(), steps, own)
+        self::crash_title(kind, crash, tell.as_ref(), steps, own_program)
     });
     // Wider names of one function, and of one library; the narrower comes first.
     let mut families = Vec::new();
     if let Some(step) = steps.first().filter(|step| step.is_named()) {
-        let place = frames::join_words(&steps[..1], own);
-        families.push(format!("{signal} in {place}"));
+        let location = frames::join_words(&steps[..1], own_program);
+        families.push(format!("{signal} in {location}"));
         let library = step
             .module
             .as_deref()
@@ -80,9 +83,9 @@ fn crash_title(
     crash: &Crash,
     tell: Option<&MessageMeaning>,
     steps: &[StackCall],
-    own: &str,
+    own_program: &str,
 ) -> String {
-    let place = frames::join_words(steps, own);
+    let location = frames::join_words(steps, own_program);
     let mut title = match tell {
         Some(tell) => describe_tell(tell),
         None => {
@@ -90,7 +93,7 @@ fn crash_title(
             describe_fault(crash, signal.as_deref().unwrap_or("no signal"))
         }
     };
-    if !place.is_empty() && !title.ends_with(&format!(" in {place}")) {
+    if !location.is_empty() && !title.ends_with(&format!(" in {location}")) {
         // The function in an assertion is the innermost call anyway.
         let named = steps
             .first()
@@ -102,7 +105,7 @@ fn crash_title(
         } else {
             ","
         };
-        title = format!("{title_start}{mark} in {place}");
+        title = format!("{title_start}{mark} in {location}");
     }
     let masked = match kind {
         FailureKind::Signal { signal: main, .. } if Some(*main) == crash.signal => String::new(),
@@ -122,14 +125,14 @@ fn find_tell(crash: &Crash, main: Option<&ActorObservation>) -> Option<MessageMe
         class::RAISED,
         class::TRAP,
     ];
-    let said = crash
+    let meaning = crash
         .abort
         .as_deref()
         .and_then(|words| words.lines().find_map(messages::read_tell))
         .or_else(|| messages::read_tell(main?.telling.as_deref()?));
     let by_itself = BY_ITSELF.contains(&crash.fault.class.as_str())
         && matches!(crash.signal, Some(Signal(4..=6)));
-    said.filter(|tell| by_itself && !tell.is_echo())
+    meaning.filter(|tell| by_itself && !tell.is_echo())
 }
 
 fn describe_fault(crash: &Crash, signal: &str) -> String {
@@ -147,20 +150,20 @@ fn describe_fault(crash: &Crash, signal: &str) -> String {
 }
 
 fn describe_circumstances(crash: &Crash) -> String {
-    let mut all = Vec::new();
+    let mut circumstances = Vec::new();
     if crash.thread > 1 || crash.thread_name.is_some() {
-        all.push(match &crash.thread_name {
+        circumstances.push(match &crash.thread_name {
             Some(name) => format!("thread {}, {name}", crash.thread),
             None => format!("thread {}", crash.thread),
         });
     }
     match crash.phase {
         ProcessPhase::Run => {}
-        ProcessPhase::Start => all.push("before main".to_owned()),
-        ProcessPhase::Shutdown => all.push("during shutdown".to_owned()),
+        ProcessPhase::Start => circumstances.push("before main".to_owned()),
+        ProcessPhase::Shutdown => circumstances.push("during shutdown".to_owned()),
     }
-    match all.join(", ") {
-        none if none.is_empty() => none,
-        all => format!(" ({all})"),
+    match circumstances.join(", ") {
+        text if text.is_empty() => text,
+        text => format!(" ({text})"),
     }
 }

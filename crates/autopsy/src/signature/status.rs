@@ -7,24 +7,28 @@ use provoke_model::{
     RemainingProcesses,
 };
 
-pub(super) fn status_level(kind: &FailureKind, seen: &Observation) -> EvidenceName {
+pub(super) fn status_level(kind: &FailureKind, observation: &Observation) -> EvidenceName {
     let name = kind.name();
     if *kind == FailureKind::Leak {
-        let left = describe_left_behind(&seen.residue);
-        let title = format!("leak: {left}");
-        return EvidenceName::new(EvidenceDepth::Status, format!("{name} | {left}"), title);
+        let leftovers = describe_left_behind(&observation.residue);
+        let title = format!("leak: {leftovers}");
+        return EvidenceName::new(
+            EvidenceDepth::Status,
+            format!("{name} | {leftovers}"),
+            title,
+        );
     }
     // If the ending does not show it, the processes that died in the tree are part of the name.
-    let mut died: Vec<String> = match kind {
-        FailureKind::Exit { .. } => describe_casualties(seen).collect(),
+    let mut deaths: Vec<String> = match kind {
+        FailureKind::Exit { .. } => describe_casualties(observation).collect(),
         _ => Vec::new(),
     };
-    died.sort();
-    died.dedup();
-    if died.is_empty() {
+    deaths.sort();
+    deaths.dedup();
+    if deaths.is_empty() {
         return EvidenceName::new(EvidenceDepth::Status, name.clone(), name);
     }
-    let died = died.join(", ");
+    let died = deaths.join(", ");
     EvidenceName::new(
         EvidenceDepth::Status,
         format!("{name} | {died}"),
@@ -32,8 +36,8 @@ pub(super) fn status_level(kind: &FailureKind, seen: &Observation) -> EvidenceNa
     )
 }
 
-fn describe_casualties(seen: &Observation) -> impl Iterator<Item = String> {
-    seen.casualties.iter().filter_map(|casualty| {
+fn describe_casualties(observation: &Observation) -> impl Iterator<Item = String> {
+    observation.casualties.iter().filter_map(|casualty| {
         let signal = casualty.signal.filter(|signal| signal.is_crash())?;
         Some(match casualty.program.as_str() {
             "" => signal.to_string(),
@@ -46,22 +50,25 @@ fn describe_casualties(seen: &Observation) -> impl Iterator<Item = String> {
 /// the leaked objects of an engine.
 fn describe_left_behind(residue: &RemainingProcesses) -> String {
     let processes = &residue.leaked;
-    let root =
-        |process: &&ProcessObservation| processes.iter().all(|other| other.pid != process.ppid);
-    let mut all: Vec<String> = processes
+    let root = |process: &&ProcessObservation| {
+        processes
+            .iter()
+            .all(|other_process| other_process.pid != process.ppid)
+    };
+    let mut commands: Vec<String> = processes
         .iter()
         .filter(root)
         .map(normalized_command)
         .collect();
-    all.extend(residue.objects.iter().map(|object| match object.sort {
+    commands.extend(residue.objects.iter().map(|object| match object.sort {
         // Containers are known by their image with its version, because their names are often
         // random.
         EngineObjectKind::Container => object.to_string(),
         EngineObjectKind::Volume | EngineObjectKind::Network => normalise_line(&object.to_string()),
     }));
-    all.sort();
-    all.dedup();
-    all.join(", ")
+    commands.sort();
+    commands.dedup();
+    commands.join(", ")
 }
 
 fn normalized_command(process: &ProcessObservation) -> String {

@@ -33,8 +33,8 @@ impl RequestDraws {
         self.next += 1;
         let draw = draw_number(self.key, n);
         let total = requests.weights.last().copied().unwrap_or(1);
-        let place = scale_below(hash_number(draw ^ 1), total);
-        let kind = requests.weights.partition_point(|until| *until <= place);
+        let drawn = scale_below(hash_number(draw ^ 1), total);
+        let kind = requests.weights.partition_point(|upper| *upper <= drawn);
         // The clients divide the files of a kind among themselves without communication.
         let turn = self.client + self.drawn[kind] * self.clients;
         self.drawn[kind] += 1;

@@ -19,10 +19,10 @@ const LONGEST_HELD: u64 = 16 << 20;
 const LONGEST_HEAD: u64 = 1 << 20;
 
 /// Limit of headers in a request file.
-const MOST_HEADERS: usize = 256;
+const MAX_HEADERS: usize = 256;
 
 /// Limit of files of one kind.
-const MOST_FILES: usize = 1 << 24;
+const MAX_FILES: usize = 1 << 24;
 
 /// Size up to which a body is appended to its head, so that both are one write.
 pub(super) const SHORT_BODY: usize = 16 * 1024;
@@ -75,33 +75,33 @@ impl RequestKind {
         } else {
             &plan.method
         };
-        let wrong = |what: &str, text: &str| LoadError::Head {
+        let wrong = |problem: &str, text: &str| LoadError::Head {
             kind: plan.name.clone(),
-            what: what.to_owned(),
+            what: problem.to_owned(),
             text: text.to_owned(),
         };
         if !method.bytes().all(is_token) {
             return Err(wrong("method", method));
         }
-        let path = format!("{}{}", target.prefix, target::fill_marks(&plan.path, fill));
-        if !path.starts_with('/') {
+        let path_text = format!("{}{}", target.prefix, target::fill_marks(&plan.path, fill));
+        if !path_text.starts_with('/') {
             return Err(wrong("path", &plan.path));
         }
-        let path = RequestTemplate::new(&path, rows, TemplateLocation::Path)?;
+        let path = RequestTemplate::new(&path_text, rows, TemplateLocation::Path)?;
         let mut headers = Vec::new();
         for (name, value) in &plan.headers {
             if name.is_empty() || !name.bytes().all(is_token) {
                 return Err(wrong("header", name));
             }
             let value = RequestTemplate::new(value, rows, TemplateLocation::Header)?;
-            if value.0.iter().any(|piece| piece.breaks_lines(rows)) {
+            if value.0.iter().any(|part| part.breaks_lines(rows)) {
                 return Err(wrong("header", name));
             }
             headers.push((name.clone(), value));
         }
-        let has = |wanted: &str| {
+        let has = |wanted_name: &str| {
             let mut names = headers.iter();
-            names.any(|(name, _)| name.eq_ignore_ascii_case(wanted))
+            names.any(|(name, _)| name.eq_ignore_ascii_case(wanted_name))
         };
         let mut begin = RequestTemplate::default();
         begin.push_plain(method.as_bytes());
@@ -159,21 +159,21 @@ impl RequestKind {
         two: bool,
     ) -> Result<Self, LoadError> {
         let (bytes, rest) = read_head(path)?;
-        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
-        let mut head = httparse::Request::new(&mut headers);
+        let mut header_buffer = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut head = httparse::Request::new(&mut header_buffer);
         let Ok(httparse::Status::Complete(length)) = head.parse(&bytes) else {
             return Err(LoadError::Raw(path.to_owned()));
         };
         let plain = |bytes: &[u8]| {
-            let mut made = RequestTemplate::default();
-            made.push_plain(bytes);
-            made
+            let mut template = RequestTemplate::default();
+            template.push_plain(bytes);
+            template
         };
-        let own = &bytes[length..];
-        let (body, behind) = match (&plan.body, rest) {
-            (RequestBody::None, false) if own.is_empty() => (BodyContent::None, false),
+        let rest_bytes = &bytes[length..];
+        let (body, is_behind) = match (&plan.body, rest) {
+            (RequestBody::None, false) if rest_bytes.is_empty() => (BodyContent::None, false),
             (RequestBody::None, false) => {
-                let body = BodySource::Held(own.to_vec());
+                let body = BodySource::Held(rest_bytes.to_vec());
                 (BodyContent::Files(vec![body], FilePick::Cycle), false)
             }
             (RequestBody::None, true) => {
@@ -184,23 +184,27 @@ impl RequestKind {
                     true,
                 )
             }
-            (body, _) if own.is_empty() => {
+            (body, _) if rest_bytes.is_empty() => {
                 (BodyContent::new(body, &CsvRows::default(), fill)?, true)
             }
             // A plan cannot replace the body of a request file.
             _ => return Err(LoadError::Raw(path.to_owned())),
         };
-        if two && let Some(why) = only_in_one(head.headers, &body) {
-            return Err(LoadError::Framed(path.to_owned(), why));
+        if two && let Some(reason) = only_in_one(head.headers, &body) {
+            return Err(LoadError::Framed(path.to_owned(), reason));
         }
         let method = head.method.unwrap_or("GET").to_owned();
         // HTTP/2 has its own form for these headers.
-        let own = ["host", "connection", "transfer-encoding"];
-        let meant = |name: &str| !own.iter().any(|own| name.eq_ignore_ascii_case(own));
+        let own_names = ["host", "connection", "transfer-encoding"];
+        let is_kept = |name: &str| {
+            !own_names
+                .iter()
+                .any(|own_name| name.eq_ignore_ascii_case(own_name))
+        };
         let headers = head
             .headers
             .iter()
-            .filter(|header| meant(header.name))
+            .filter(|header| is_kept(header.name))
             .map(|header| (header.name.to_owned(), plain(header.value)));
         Ok(Self {
             head: method == "HEAD",
@@ -209,7 +213,7 @@ impl RequestKind {
             framed: true,
             body,
             raw: true,
-            behind,
+            behind: is_behind,
             path: plain(head.path.unwrap_or("/").as_bytes()),
             headers: headers.collect(),
             method,
@@ -222,14 +226,14 @@ impl RequestKind {
         })
     }
 
-    pub(super) fn end_head(&self, length: usize, to: &mut Vec<u8>) {
+    pub(super) fn end_head(&self, length: usize, buffer: &mut Vec<u8>) {
         use std::io::Write as _;
         let bare =
             matches!(self.body, BodyContent::None) && !matches!(&self.method[..], "POST" | "PUT");
         if !self.framed && !bare {
-            let _ = write!(to, "Content-Length: {length}\r\n"); // writing to memory cannot fail
+            let _ = write!(buffer, "Content-Length: {length}\r\n"); // writing to memory cannot fail
         }
-        to.extend_from_slice(b"\r\n");
+        buffer.extend_from_slice(b"\r\n");
     }
 }
 
@@ -242,7 +246,7 @@ impl BodyContent {
             }
             RequestBody::Column(name) => Self::Column(rows.find_column(name)?),
             RequestBody::Files { files, pick } => {
-                if files.is_empty() || files.len() > MOST_FILES {
+                if files.is_empty() || files.len() > MAX_FILES {
                     return Err(LoadError::Files(files.len()));
                 }
                 let read = files
@@ -257,19 +261,19 @@ impl BodyContent {
 /// Returns why a request with these headers and this body cannot be sent as HTTP/2.
 fn only_in_one(headers: &[httparse::Header<'_>], body: &BodyContent) -> Option<&'static str> {
     let named = |name: &str| {
-        let mut all = headers.iter();
-        all.find(|header| header.name.eq_ignore_ascii_case(name))
+        let mut headers_left = headers.iter();
+        headers_left.find(|header| header.name.eq_ignore_ascii_case(name))
     };
     if named("transfer-encoding").is_some() {
         return Some("its body is chunked, which HTTP/2 does not allow");
     }
-    let said = named("content-length")?;
-    let said = std::str::from_utf8(said.value).ok()?.trim().parse();
+    let header = named("content-length")?;
+    let length = std::str::from_utf8(header.value).ok()?.trim().parse();
     let as_said = match body {
         BodyContent::Files(files, _) => files
             .iter()
-            .all(|file| Ok(file.as_tail().byte_length()) == said),
-        _ => said == Ok(0),
+            .all(|file| Ok(file.as_tail().byte_length()) == length),
+        _ => length == Ok(0),
     };
     (!as_said).then_some("the length of its body is not its Content-Length")
 }

@@ -12,7 +12,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use provoke_model::{HttpVersion, LoadPlan};
 
 /// Limit of kinds of requests.
-const MOST_KINDS: usize = 1 << 8;
+const MAX_KINDS: usize = 1 << 8;
 
 /// All requests that may be sent.
 pub(in super::super) struct Requests {
@@ -32,12 +32,12 @@ impl Requests {
             Some(path) => CsvRows::read_csv(&target::fill_path(path, fill))?,
             None => CsvRows::default(),
         };
-        if load.requests.is_empty() || load.requests.len() > MOST_KINDS {
+        if load.requests.is_empty() || load.requests.len() > MAX_KINDS {
             return Err(LoadError::Kinds(load.requests.len()));
         }
-        let kinds = load.requests.iter();
+        let plans = load.requests.iter();
         let two = load.target.http != HttpVersion::One;
-        let kinds = kinds
+        let kinds = plans
             .map(|plan| RequestKind::new(plan, target, &rows, fill, two))
             .collect::<Result<Vec<_>, _>>()?;
         let weights: Vec<u64> = load
@@ -67,7 +67,9 @@ impl Requests {
     ) -> (&'a [u8], RequestTail<'a>) {
         const NOTHING: RequestTail<'_> = RequestTail::Held(&[]);
         let kind = &self.kinds[choice.kind];
-        if let Some(fixed) = kind.fixed.as_ref().filter(|_| !last || kind.raw) {
+        if (!last || kind.raw)
+            && let Some(fixed) = &kind.fixed
+        {
             let tail = match &kind.body {
                 BodyContent::Files(files, _) if kind.behind => files[choice.file].as_tail(),
                 _ => NOTHING,
@@ -86,13 +88,13 @@ impl Requests {
                 RequestTail::Held(self.rows.cell_bytes(choice.row, *column))
             }
             BodyContent::Template(template) => {
-                let at = buffer.len();
+                let start = buffer.len();
                 template.write_filled(choice, &self.rows, buffer);
-                let length = buffer.len() - at;
+                let length = buffer.len() - start;
                 // The length precedes the body but is known only after it is filled in.
                 let mut middle = Vec::new();
                 kind.end_head(length, &mut middle);
-                buffer.splice(at..at, middle);
+                buffer.splice(start..start, middle);
                 return (buffer, NOTHING);
             }
         };
@@ -200,7 +202,7 @@ impl Requests {
     /// Returns a request of the first kind with a weight above 0.
     pub(in super::super) fn first_choice(&self) -> DrawnRequest {
         DrawnRequest {
-            kind: self.weights.partition_point(|until| *until == 0),
+            kind: self.weights.partition_point(|upper| *upper == 0),
             ..DrawnRequest::default()
         }
     }

@@ -49,8 +49,8 @@ impl CsvRows {
     }
 
     pub(super) fn find_column(&self, name: &str) -> Result<usize, LoadError> {
-        let found = self.columns.iter().position(|column| column == name);
-        found.ok_or_else(|| LoadError::Column {
+        let index = self.columns.iter().position(|column| column == name);
+        index.ok_or_else(|| LoadError::Column {
             name: name.to_owned(),
             known: self.columns.clone(),
         })
@@ -65,12 +65,12 @@ impl CsvRows {
 /// Escapes bytes that are invalid in the path of a request.
 pub(super) fn escape_path(bytes: &[u8]) -> Vec<u8> {
     use std::io::Write as _;
-    let mut out = Vec::with_capacity(bytes.len());
+    let mut escaped = Vec::with_capacity(bytes.len());
     for byte in bytes {
         match byte {
-            b'!'..=b'~' if !b"\"<>\\^`{|}#".contains(byte) => out.push(*byte),
-            byte => drop(write!(out, "%{byte:02X}")), // writing to memory cannot fail
+            b'!'..=b'~' if !b"\"<>\\^`{|}#".contains(byte) => escaped.push(*byte),
+            byte => drop(write!(escaped, "%{byte:02X}")), // writing to memory cannot fail
         }
     }
-    out
+    escaped
 }

@@ -29,17 +29,17 @@ impl RequestTemplate {
     pub(super) fn new(
         text: &str,
         rows: &CsvRows,
-        place: TemplateLocation,
+        location: TemplateLocation,
     ) -> Result<Self, LoadError> {
-        let mut made = Self::default();
-        let escape = |bytes: &[u8]| match place {
+        let mut template = Self::default();
+        let escape = |bytes: &[u8]| match location {
             TemplateLocation::Path => escape_path(bytes),
             _ => bytes.to_vec(),
         };
         let mut rest = text;
-        while let Some(at) = rest.find('{') {
-            made.push_plain(&escape(&rest.as_bytes()[..at]));
-            rest = &rest[at..];
+        while let Some(position) = rest.find('{') {
+            template.push_plain(&escape(&rest.as_bytes()[..position]));
+            rest = &rest[position..];
             let (mark, length) = match parse_mark(rest) {
                 Some(TemplatePlaceholder::Seq) => (TemplatePart::Seq, "{seq}".len()),
                 Some(TemplatePlaceholder::Rand) => (TemplatePart::Rand, "{rand}".len()),
@@ -48,28 +48,28 @@ impl RequestTemplate {
                     name.end + 1,
                 ),
                 Some(TemplatePlaceholder::Env(name)) => {
-                    let value = std::env::var_os(&rest[name.clone()])
+                    let variable = std::env::var_os(&rest[name.clone()])
                         .ok_or_else(|| LoadError::Environment(rest[name.clone()].to_owned()))?;
-                    let value = value.as_encoded_bytes();
+                    let value = variable.as_encoded_bytes();
                     (TemplatePart::Plain(escape(value)), name.end + 1)
                 }
                 // Other braces are plain text, because JSON contains many.
                 None => (TemplatePart::Plain(escape(b"{")), 1),
             };
-            made.0.push(mark);
+            template.0.push(mark);
             rest = &rest[length..];
         }
-        made.push_plain(&escape(rest.as_bytes()));
-        if place == TemplateLocation::Path {
+        template.push_plain(&escape(rest.as_bytes()));
+        if location == TemplateLocation::Path {
             // In a path, use the escaped copy of a column.
-            for piece in &mut made.0 {
-                if let TemplatePart::Column(column) = piece {
+            for part in &mut template.0 {
+                if let TemplatePart::Column(column) = part {
                     *column += rows.columns.len();
                 }
             }
         }
-        made.join_plain_pieces();
-        Ok(made)
+        template.join_plain_pieces();
+        Ok(template)
     }
 
     pub(super) fn push_plain(&mut self, bytes: &[u8]) {
@@ -81,12 +81,12 @@ impl RequestTemplate {
     /// Merges adjacent plain pieces.
     pub(super) fn join_plain_pieces(&mut self) {
         let pieces = std::mem::take(&mut self.0);
-        for piece in pieces {
-            match (self.0.last_mut(), piece) {
-                (Some(TemplatePart::Plain(before)), TemplatePart::Plain(more)) => {
-                    before.extend(more);
+        for part in pieces {
+            match (self.0.last_mut(), part) {
+                (Some(TemplatePart::Plain(previous)), TemplatePart::Plain(bytes)) => {
+                    previous.extend(bytes);
                 }
-                (_, piece) => self.0.push(piece),
+                (_, part) => self.0.push(part),
             }
         }
     }
@@ -99,17 +99,17 @@ impl RequestTemplate {
         }
     }
 
-    pub(super) fn write_filled(&self, choice: &DrawnRequest, rows: &CsvRows, to: &mut Vec<u8>) {
+    pub(super) fn write_filled(&self, choice: &DrawnRequest, rows: &CsvRows, buffer: &mut Vec<u8>) {
         use std::io::Write as _;
-        for piece in &self.0 {
+        for part in &self.0 {
             // Writing to memory cannot fail.
-            match piece {
-                TemplatePart::Plain(bytes) => to.extend_from_slice(bytes),
+            match part {
+                TemplatePart::Plain(bytes) => buffer.extend_from_slice(bytes),
                 TemplatePart::Column(column) => {
-                    to.extend_from_slice(rows.cell_bytes(choice.row, *column));
+                    buffer.extend_from_slice(rows.cell_bytes(choice.row, *column));
                 }
-                TemplatePart::Seq => drop(write!(to, "{}", choice.seq)),
-                TemplatePart::Rand => drop(write!(to, "{}", choice.rand)),
+                TemplatePart::Seq => drop(write!(buffer, "{}", choice.seq)),
+                TemplatePart::Rand => drop(write!(buffer, "{}", choice.rand)),
             }
         }
     }

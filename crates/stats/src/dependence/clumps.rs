@@ -21,13 +21,13 @@ use crate::convert::real;
 use crate::special::normal_below;
 
 /// Minimum number of failures for a test.
-const FEWEST: usize = 3;
+const MIN_FAILURES: usize = 3;
 
 /// Minimum number of failures for the test of the gaps, if the last failure ended the run.
-const FEWEST_GAPS: usize = 5;
+const MIN_GAP_FAILURES: usize = 5;
 
 /// Maximum number of failures that are placed at random.
-const MOST_PLACED: u64 = 1000;
+const MAX_PLACED: u64 = 1000;
 
 /// Failures belong to one clump if the gap between them is at most the mean distance between
 /// clumps divided by this number.
@@ -50,24 +50,24 @@ pub struct Clumps {
 ///
 /// `ended_by_failure` means that the last trial is a failure and ended the run, so that its place was not random.
 /// Returns `None` for fewer than three failures, or if every trial failed.
-pub fn find_clumps(places: &[u64], trials: u64, ended_by_failure: bool) -> Option<Clumps> {
-    let failures = real(places.len() as u64);
-    if places.len() < FEWEST || places.len() as u64 >= trials {
+pub fn find_clumps(positions: &[u64], trials: u64, ended_by_failure: bool) -> Option<Clumps> {
+    let failures = real(positions.len() as u64);
+    if positions.len() < MIN_FAILURES || positions.len() as u64 >= trials {
         return None;
     }
-    let p_value = match (ended_by_failure, places.len() < FEWEST_GAPS) {
-        (false, _) => gaps_p_value(places, trials, false),
-        (true, true) => span_p_value(places),
+    let p_value = match (ended_by_failure, positions.len() < MIN_GAP_FAILURES) {
+        (false, _) => gaps_p_value(positions, trials, false),
+        (true, true) => span_p_value(positions),
         // With two tests, the smaller p-value is doubled.
         (true, false) => {
-            let smaller = span_p_value(places).min(gaps_p_value(places, trials, true));
+            let smaller = span_p_value(positions).min(gaps_p_value(positions, trials, true));
             (2.0 * smaller).min(1.0) // two tests were made
         }
     };
-    let sizes = clump_sizes(places, trials);
+    let sizes = clump_sizes(positions, trials);
     let squares: f64 = sizes.iter().map(|size| real(size * size)).sum();
     Some(Clumps {
-        failures: places.len() as u64,
+        failures: positions.len() as u64,
         clumps: sizes.len() as u64,
         p_value,
         design_effect: squares / failures,
@@ -80,22 +80,22 @@ pub fn find_clumps(places: &[u64], trials: u64, ended_by_failure: bool) -> Optio
 /// Given the place n of the last failure, the other k-1 are anywhere in the n-1 trials before it. Of all ways to place
 /// them, those with the first failure at `f` or later have all k-1 in the n-f trials from there on: C(n-f, k-1) of
 /// C(n-1, k-1). Returns 1 for fewer than two failures.
-pub fn span_p_value(places: &[u64]) -> f64 {
-    let (Some(first), Some(last)) = (places.first(), places.last()) else {
+pub fn span_p_value(positions: &[u64]) -> f64 {
+    let (Some(first), Some(last)) = (positions.first(), positions.last()) else {
         return 1.0;
     };
-    let factors = 0..places.len() as u64 - 1;
+    let factors = 0..positions.len() as u64 - 1;
     factors
         .map(|i| real((last - first).saturating_sub(i)) / real(last - 1 - i))
         .product()
 }
 
 /// Returns the probability of gaps with at most this sum of logarithms.
-fn gaps_p_value(places: &[u64], trials: u64, ended_by_failure: bool) -> f64 {
-    let failures = places.len() as u64;
-    let seen = sum_of_logarithms(places);
-    if failures > MOST_PLACED {
-        return normal_p_value(failures, trials, seen);
+fn gaps_p_value(positions: &[u64], trials: u64, ended_by_failure: bool) -> f64 {
+    let failures = positions.len() as u64;
+    let observed = sum_of_logarithms(positions);
+    if failures > MAX_PLACED {
+        return normal_p_value(failures, trials, observed);
     }
     let free = failures - u64::from(ended_by_failure);
     let room = trials - u64::from(ended_by_failure);
@@ -107,7 +107,7 @@ fn gaps_p_value(places: &[u64], trials: u64, ended_by_failure: bool) -> f64 {
         if ended_by_failure {
             placed.push(trials);
         }
-        if sum_of_logarithms(&placed) <= seen + 1e-9 {
+        if sum_of_logarithms(&placed) <= observed + 1e-9 {
             hits += 1;
         }
         if hits == HITS {
@@ -117,8 +117,8 @@ fn gaps_p_value(places: &[u64], trials: u64, ended_by_failure: bool) -> f64 {
     f64::from(hits + 1) / f64::from(DRAWS + 1)
 }
 
-fn sum_of_logarithms(places: &[u64]) -> f64 {
-    let gaps = places.windows(2).map(|pair| real(pair[1] - pair[0]));
+fn sum_of_logarithms(positions: &[u64]) -> f64 {
+    let gaps = positions.windows(2).map(|pair| real(pair[1] - pair[0]));
     gaps.map(f64::ln).sum()
 }
 
@@ -127,32 +127,32 @@ fn draw_places(rng: &mut Pcg64Mcg, count: u64, room: u64, placed: &mut Vec<u64>)
     placed.clear();
     // If most places are taken, drawing the free ones is cheaper.
     let inverted = count > room / 2;
-    let wanted = if inverted { room - count } else { count };
-    while (placed.len() as u64) < wanted {
-        placed.extend((placed.len() as u64..wanted).map(|_| 1 + random_below(rng, room)));
+    let wanted_count = if inverted { room - count } else { count };
+    while (placed.len() as u64) < wanted_count {
+        placed.extend((placed.len() as u64..wanted_count).map(|_| 1 + random_below(rng, room)));
         placed.sort_unstable();
         placed.dedup();
     }
     if inverted {
         let mut free = placed.iter().copied().peekable();
-        let taken = (1..=room).filter(|at| free.next_if_eq(at).is_none());
+        let taken = (1..=room).filter(|position| free.next_if_eq(position).is_none());
         *placed = taken.collect();
     }
 }
 
 /// Returns the p-value by the normal approximation: gaps of independent trials are geometric, with a fixed sum.
-fn normal_p_value(failures: u64, trials: u64, seen: f64) -> f64 {
+fn normal_p_value(failures: u64, trials: u64, observed: f64) -> f64 {
     let rate = real(failures) / real(trials);
     // Moments of a gap G and its logarithm L.
-    let (mut weight, mut left) = (rate, 1.0);
+    let (mut weight, mut remaining) = (rate, 1.0);
     let (mut l, mut ll, mut gl) = (0.0, 0.0, 0.0);
     let mut gap = 1_u64;
-    while left > 1e-12 {
+    while remaining > 1e-12 {
         let ln = real(gap).ln();
         l += weight * ln;
         ll += weight * ln * ln;
         gl += weight * ln * real(gap);
-        left -= weight;
+        remaining -= weight;
         weight *= 1.0 - rate;
         gap += 1;
         if weight < 1e-18 {
@@ -164,16 +164,16 @@ fn normal_p_value(failures: u64, trials: u64, seen: f64) -> f64 {
     let covariance = gl - mean * l;
     let variance = ll - l * l - covariance * covariance / spread;
     let gaps = real(failures - 1);
-    normal_below((seen - gaps * l) / (gaps * variance).sqrt())
+    normal_below((observed - gaps * l) / (gaps * variance).sqrt())
 }
 
 /// Returns the sizes of the clumps, in order.
-fn clump_sizes(places: &[u64], trials: u64) -> Vec<u64> {
-    let mut clumps = places.len() as u64;
+fn clump_sizes(positions: &[u64], trials: u64) -> Vec<u64> {
+    let mut clumps = positions.len() as u64;
     loop {
         let close = real(trials) / (real(clumps) * CLOSE);
         let mut sizes = vec![1];
-        for pair in places.windows(2) {
+        for pair in positions.windows(2) {
             if real(pair[1] - pair[0]) <= close.max(1.0) {
                 *sizes.last_mut().expect("it begins with one") += 1;
             } else {

@@ -5,11 +5,11 @@ use crate::convert::real;
 use crate::special::ln_choose;
 
 /// Maximum number of distributions that are enumerated.
-const MOST_WAYS: u64 = 20_000;
+const MAX_WAYS: u64 = 20_000;
 
 /// Returns the exact p-value of a square sum (of f^2/n over the batches), or `None` if there are too many
 /// distributions.
-pub(super) fn p_value(sizes: &[(u64, u64)], failures: u64, seen: f64) -> Option<f64> {
+pub(super) fn p_value(sizes: &[(u64, u64)], failures: u64, observed: f64) -> Option<f64> {
     let batches: u64 = sizes.iter().map(|(_, count)| count).sum();
     if batches > 64 {
         return None;
@@ -18,12 +18,12 @@ pub(super) fn p_value(sizes: &[(u64, u64)], failures: u64, seen: f64) -> Option<
         .iter()
         .flat_map(|&(size, count)| (0..count).map(move |_| size))
         .collect();
-    if count_ways(&sizes, failures)? > MOST_WAYS {
+    if count_ways(&sizes, failures)? > MAX_WAYS {
         return None;
     }
     let runs: u64 = sizes.iter().sum();
     let walk = Enumeration {
-        seen,
+        observed,
         ln_total: ln_choose(real(runs), real(failures)),
     };
     Some(
@@ -34,7 +34,7 @@ pub(super) fn p_value(sizes: &[(u64, u64)], failures: u64, seen: f64) -> Option<
 
 /// Counts the distributions of `failures` over batches of these sizes; `None` if there are too many.
 fn count_ways(sizes: &[u64], failures: u64) -> Option<u64> {
-    if failures > MOST_WAYS {
+    if failures > MAX_WAYS {
         return None; // two batches of that size have too many already
     }
     let failures = usize::try_from(failures).ok()?;
@@ -44,11 +44,11 @@ fn count_ways(sizes: &[u64], failures: u64) -> Option<u64> {
         let size = usize::try_from(size).ok()?.min(failures);
         // The sum of a sliding window of size + 1 entries.
         let mut window = 0_u64;
-        let before = ways.clone();
+        let previous = ways.clone();
         for dealt in 0..=failures {
-            window = window.checked_add(before[dealt])?;
+            window = window.checked_add(previous[dealt])?;
             if dealt > size {
-                window -= before[dealt - size - 1];
+                window -= previous[dealt - size - 1];
             }
             ways[dealt] = window;
         }
@@ -57,7 +57,7 @@ fn count_ways(sizes: &[u64], failures: u64) -> Option<u64> {
 }
 
 struct Enumeration {
-    seen: f64,
+    observed: f64,
     ln_total: f64,
 }
 
@@ -67,25 +67,25 @@ impl Enumeration {
         &self,
         sizes: &[u64],
         room: u64,
-        left: u64,
+        remaining: u64,
         square_sum: f64,
         ln_ways: f64,
     ) -> f64 {
         let Some((&size, rest)) = sizes.split_first() else {
-            return if is_at_least_as_uneven(square_sum, self.seen) {
+            return if is_at_least_as_uneven(square_sum, self.observed) {
                 (ln_ways - self.ln_total).exp()
             } else {
                 0.0
             };
         };
         let room = room - size;
-        (left.saturating_sub(room)..=left.min(size))
+        (remaining.saturating_sub(room)..=remaining.min(size))
             .map(|dealt| {
                 let (f, n) = (real(dealt), real(size));
                 self.sum_probability(
                     rest,
                     room,
-                    left - dealt,
+                    remaining - dealt,
                     square_sum + f * f / n,
                     ln_ways + ln_choose(n, f),
                 )

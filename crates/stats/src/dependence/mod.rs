@@ -57,19 +57,21 @@ impl Clumping {
     /// Returns the clumping among parallel trials, if it should be reported.
     pub fn in_batches(&self) -> Option<Dependence> {
         self.batches
-            .filter(|found| found.warns_at(self.warning_level()))
+            .filter(|dependence| dependence.warns_at(self.warning_level()))
     }
 
     /// Returns the clumping in the order of the trials, if it should be reported.
     pub fn in_order(&self) -> Option<Clumps> {
         self.order
-            .filter(|found| found.p_value <= self.warning_level())
+            .filter(|clumps| clumps.p_value <= self.warning_level())
     }
 
     /// Returns how many trials are worth one independent trial: 1 without a warning.
     pub fn design_effect(&self) -> f64 {
-        let batches = self.in_batches().map_or(1.0, |found| found.design_effect);
-        let order = self.in_order().map_or(1.0, |found| found.design_effect);
+        let batches = self
+            .in_batches()
+            .map_or(1.0, |dependence| dependence.design_effect);
+        let order = self.in_order().map_or(1.0, |clumps| clumps.design_effect);
         batches.max(order)
     }
 }
@@ -270,6 +272,6 @@ impl FromIterator<(u32, u32)> for Batches {
 
 /// Returns whether a distribution is at least as uneven as the observed one, with a tolerance for rounding of sums in
 /// different order.
-fn is_at_least_as_uneven(square_sum: f64, seen: f64) -> bool {
-    square_sum >= seen * (1.0 - 1e-11)
+fn is_at_least_as_uneven(square_sum: f64, observed: f64) -> bool {
+    square_sum >= observed * (1.0 - 1e-11)
 }

@@ -15,10 +15,10 @@ pub(super) const HITS: u32 = 50;
 
 /// Maximum number of failures (or passes, if they are fewer) for permutation. Above it, a draw costs too much and the
 /// approximation is as good.
-const MOST_DEALT: u64 = 20_000;
+const MAX_DEALT: u64 = 20_000;
 
 /// Maximum number of batches; each takes four bytes.
-const MOST_BATCHES: u64 = 5_000_000;
+const MAX_BATCHES: u64 = 5_000_000;
 
 /// A fixed seed, so that the answer is the same on every machine.
 pub(super) const SEED: u64 = 0x70_72_6f_76_6f_6b_65;
@@ -46,7 +46,7 @@ impl Urn {
         let batches: u64 = sizes.iter().map(|(_, count)| count).sum();
         let passes = runs - failures;
         let dealt = failures.min(passes);
-        if dealt > MOST_DEALT || batches > MOST_BATCHES {
+        if dealt > MAX_DEALT || batches > MAX_BATCHES {
             return None;
         }
         let mut groups = Vec::with_capacity(sizes.len());
@@ -75,13 +75,13 @@ impl Urn {
     }
 
     /// Returns the p-value of a square sum of failures, and the number of draws.
-    pub(super) fn p_value(&self, seen: f64) -> (f64, u32) {
-        let seen = seen - self.offset;
+    pub(super) fn p_value(&self, observed: f64) -> (f64, u32) {
+        let centred = observed - self.offset;
         let mut rng = Pcg64Mcg::seed_from_u64(SEED);
         let mut dealt = vec![0_u32; self.batch_count()];
         let mut hits = 0;
         for draw in 1..=DRAWS {
-            if is_at_least_as_uneven(self.deal_out(&mut rng, &mut dealt), seen) {
+            if is_at_least_as_uneven(self.deal_out(&mut rng, &mut dealt), centred) {
                 hits += 1;
             }
             if hits == HITS {
@@ -95,8 +95,8 @@ impl Urn {
     fn deal_out(&self, rng: &mut Pcg64Mcg, dealt: &mut [u32]) -> f64 {
         dealt.fill(0);
         let mut square_sum = 0.0;
-        let mut left = self.dealt;
-        while left > 0 {
+        let mut remaining = self.dealt;
+        while remaining > 0 {
             let run = random_below(rng, self.runs);
             let group = &self.groups[self.groups.partition_point(|g| g.first_run <= run) - 1];
             let within = run - group.first_run;
@@ -107,7 +107,7 @@ impl Urn {
             // All runs of a batch are equal, so the drawn ones may be its first ones.
             if within % group.size >= already {
                 dealt[batch] += 1;
-                left -= 1;
+                remaining -= 1;
                 square_sum += real(2 * already + 1) / real(group.size);
             }
         }

@@ -58,11 +58,11 @@ impl Bisection {
             MissingEvidence::MassInside(class) => class,
             MissingEvidence::Runs { version, about } => {
                 let under_way = slots.in_flight.iter().filter(|v| **v == version).count();
-                let wanted = usize::try_from(about)
+                let wanted_trials = usize::try_from(about)
                     .unwrap_or(usize::MAX)
                     .saturating_sub(under_way)
                     .min(slots.free);
-                chosen.resize(wanted, version);
+                chosen.resize(wanted_trials, version);
                 0..self.rows.cell_count()
             }
         };
@@ -97,7 +97,7 @@ struct SimulatedCulprit {
 
 struct SimulatedCulprits<'a> {
     search: &'a Bisection,
-    all: Vec<SimulatedCulprit>,
+    culprits: Vec<SimulatedCulprit>,
     outlooks: Vec<QueryGains>,
     seed: u64,
     imagined: u64,
@@ -107,12 +107,12 @@ impl<'a> SimulatedCulprits<'a> {
     fn new(search: &'a Bisection, cells: Range<usize>, seed: u64) -> Self {
         let masses = search.cell_masses();
         let total: f64 = masses[cells.clone()].iter().sum();
-        let kept: Vec<usize> = cells.filter(|&i| masses[i] >= IMPROBABLE * total).collect();
-        let rows = search.rows.only_cells(&kept);
-        let all = (0..WORLDS).map(|i| SimulatedCulprit::new(search, &rows, i, seed));
+        let kept_cells: Vec<usize> = cells.filter(|&i| masses[i] >= IMPROBABLE * total).collect();
+        let rows = search.rows.only_cells(&kept_cells);
+        let culprits = (0..WORLDS).map(|i| SimulatedCulprit::new(search, &rows, i, seed));
         Self {
             search,
-            all: all.collect(),
+            culprits: culprits.collect(),
             outlooks: Vec::new(),
             seed,
             imagined: 0,
@@ -120,14 +120,14 @@ impl<'a> SimulatedCulprits<'a> {
     }
 
     fn update_outlooks(&mut self) {
-        let before = &self.search.before;
-        let outlook = |world: &SimulatedCulprit| QueryGains::of_runs(&world.rows, before);
-        self.outlooks = self.all.iter().map(outlook).collect();
+        let masses_before = &self.search.masses_before;
+        let outlook = |world: &SimulatedCulprit| QueryGains::of_runs(&world.rows, masses_before);
+        self.outlooks = self.culprits.iter().map(outlook).collect();
     }
 
     /// Returns the rows that all worlds share: the versions that divide the segments.
     fn common_rows(&self) -> &SegmentLikelihoods {
-        &self.all[0].rows
+        &self.culprits[0].rows
     }
 
     /// Returns the segment of a version and the share of its prior at or below it.
@@ -135,16 +135,20 @@ impl<'a> SimulatedCulprits<'a> {
         let rows = self.common_rows();
         let segment = rows.segment_of(version);
         let hypotheses = rows.segment_hypotheses(segment);
-        let all = self.search.prior_weight(&hypotheses);
-        let below = self.search.prior_weight(&(hypotheses.start..version + 1));
-        let share = if all > 0.0 { below / all } else { 1.0 };
+        let weight = self.search.prior_weight(&hypotheses);
+        let weight_below = self.search.prior_weight(&(hypotheses.start..version + 1));
+        let share = if weight > 0.0 {
+            weight_below / weight
+        } else {
+            1.0
+        };
         (segment, share)
     }
 
     /// Simulates an outcome in each world for runs of these versions.
     fn imagine_runs(&mut self, versions: &[usize]) {
         for versions in versions.chunks(TOGETHER) {
-            for (i, world) in (0..).zip(&mut self.all) {
+            for (i, world) in (0..).zip(&mut self.culprits) {
                 let runs = (self.imagined..).zip(versions).map(|(run, &version)| {
                     let bad = version >= world.culprit;
                     let rate = if bad { world.p } else { world.q };
@@ -173,7 +177,7 @@ impl<'a> SimulatedCulprits<'a> {
         let mut best = (NOTHING, None);
         let mut offer = |version: usize| {
             let gain = this.mean_gain(version);
-            let lower = best.1.is_some_and(|other| version < other);
+            let lower = best.1.is_some_and(|best_version| version < best_version);
             if gain > best.0 * (1.0 + 1e-9) || (lower && gain >= best.0 * (1.0 - 1e-9)) {
                 best = (gain, Some(version));
             }
@@ -187,25 +191,25 @@ impl<'a> SimulatedCulprits<'a> {
             return best.1;
         }
         let rows = this.common_rows();
-        let mut most = 0.0;
+        let mut max_share = 0.0;
         for segment in 0..rows.segment_count() {
             let hypotheses = rows.segment_hypotheses(segment);
             let end = hypotheses.end - 1;
             if end <= this.search.newest && testable(&end) {
-                most = offer(end);
+                max_share = offer(end);
             }
-            if let Some(share) = this.peak_share(segment, most) {
+            if let Some(share) = this.peak_share(segment, max_share) {
                 let near = this.search.next_to(&hypotheses, share);
                 for version in near.into_iter().flatten() {
-                    most = offer(version);
+                    max_share = offer(version);
                 }
             }
         }
         best.1
     }
 
-    /// Returns the share of a segment's prior at which the gain is largest, unless the gain is nowhere above `found`.
-    fn peak_share(&self, segment: usize, found: f64) -> Option<f64> {
+    /// Returns the share of a segment's prior at which the gain is largest, unless the gain is nowhere above `gain_found`.
+    fn peak_share(&self, segment: usize, gain_found: f64) -> Option<f64> {
         if self
             .outlooks
             .iter()
@@ -213,7 +217,9 @@ impl<'a> SimulatedCulprits<'a> {
         {
             return None;
         }
-        let sum = |of: &dyn Fn(&QueryGains) -> f64| -> f64 { self.outlooks.iter().map(of).sum() };
+        let sum = |gain_of: &dyn Fn(&QueryGains) -> f64| -> f64 {
+            self.outlooks.iter().map(gain_of).sum()
+        };
         let gain = |share: f64| sum(&|outlook| outlook.inside_of(segment, 0).gain_at(share));
         let slope = |share: f64| sum(&|outlook| outlook.inside_of(segment, 0).slope_at(share));
         let (rise, fall) = (slope(0.0), -slope(1.0));
@@ -226,7 +232,7 @@ impl<'a> SimulatedCulprits<'a> {
         // The gain is concave: it is below both its tangents at the ends.
         let (first, last) = (gain(0.0), gain(1.0));
         let crossing = (last + fall - first) / (rise + fall);
-        if first + rise * crossing <= found {
+        if first + rise * crossing <= gain_found {
             return None;
         }
         let (mut low, mut high) = (0.0, 1.0);
@@ -252,9 +258,9 @@ impl SimulatedCulprit {
         let share = (real(i) + draw_uniform(seed, i, u64::MAX)) / real(WORLDS);
         let segment = place_at_share(masses, share);
         let hypotheses = rows.segment_hypotheses(segment);
-        let within = draw_uniform(seed, i, u64::MAX - 1) * search.prior_weight(&hypotheses);
-        let sums = &search.before[hypotheses.start + 1..=hypotheses.end];
-        let reached = search.before[hypotheses.start] + within;
+        let offset = draw_uniform(seed, i, u64::MAX - 1) * search.prior_weight(&hypotheses);
+        let sums = &search.masses_before[hypotheses.start + 1..=hypotheses.end];
+        let reached = search.masses_before[hypotheses.start] + offset;
         let culprit = hypotheses.start + sums.partition_point(|&sum| sum <= reached);
         let row = rows.segment_row(segment).iter().copied();
         let cell = place_at_share(row, draw_uniform(seed, i, u64::MAX - 2));
@@ -269,12 +275,12 @@ impl SimulatedCulprit {
 
 /// Returns the first index at which the cumulated weights reach this share of the total.
 fn place_at_share(weights: impl Iterator<Item = f64> + Clone, share: f64) -> usize {
-    let mut left = share * weights.clone().sum::<f64>();
+    let mut remaining = share * weights.clone().sum::<f64>();
     let mut last = 0;
     for (i, weight) in weights.enumerate().filter(|(_, weight)| *weight > 0.0) {
-        left -= weight;
+        remaining -= weight;
         last = i;
-        if left < 0.0 {
+        if remaining < 0.0 {
             break;
         }
     }

@@ -48,13 +48,13 @@ impl Channel {
     /// Returns the lower bound of the mean number of runs that show the culprit to be bad and the version before it to
     /// be good.
     pub fn least_runs_to_be_sure(&self, delta: f64) -> f64 {
-        let told = coin_divergence(delta, 1.0 - delta);
+        let information = coin_divergence(delta, 1.0 - delta);
         let culprit = if self.q > 0.0 {
-            told / coin_divergence(self.p, self.q)
+            information / coin_divergence(self.p, self.q)
         } else {
             (1.0 - 2.0 * delta) / self.p
         };
-        told / coin_divergence(self.q, self.p) + culprit
+        information / coin_divergence(self.q, self.p) + culprit
     }
 }
 

@@ -24,17 +24,17 @@ use super::tested::TestedVersion;
 /// Required failures of the culprit.
 const FAILURES: u64 = 3;
 /// This share of the rate of the bad versions is excluded for the version before the culprit, but at least
-/// [`LEAST_RATE`].
+/// [`MIN_RATE`].
 const SHARE: f64 = 0.2;
 /// Lower bound of the excluded rate.
-const LEAST_RATE: f64 = 0.15;
+const MIN_RATE: f64 = 0.15;
 /// Share of the level for the comparison of the culprit with the version before it: the culprit was chosen because it
 /// failed.
 const APART: f64 = 0.25;
 /// Distances from the version before the culprit, as shares of the way to the good end, which is 1.
 const DISTANCES: [usize; 4] = [1, 2, 4, 8];
 /// Number of runs of an end after which a question about it stays open.
-const MOST_OF_AN_END: u64 = 60;
+const MAX_END_RUNS: u64 = 60;
 /// Share of the level for the comparison of the newest version with the culprit: it is repeated after each run.
 const MORE_OFTEN: f64 = 0.5;
 
@@ -45,10 +45,11 @@ impl Bisection {
         let earlier = self
             .tested_versions()
             .iter()
-            .take_while(|one| one.version < group.first);
-        let failing = earlier.filter(|one| one.failures > 0);
-        let most = failing.max_by_key(|one| (one.version > 0, one.failures, one.version));
-        most.copied()
+            .take_while(|tested| tested.version < group.first);
+        let failing = earlier.filter(|tested| tested.failures > 0);
+        let most_failing =
+            failing.max_by_key(|tested| (tested.version > 0, tested.failures, tested.version));
+        most_failing.copied()
     }
 
     /// Returns the version that the check of the answer runs next, and how many runs; `None` once the check is over, or
@@ -66,9 +67,12 @@ impl Bisection {
         stop: &StopConditions,
         group: &HypothesisGroup,
     ) -> Option<(usize, u64)> {
-        let alpha = stop.check.filter(|_| group.last <= self.newest)?;
+        if group.last > self.newest {
+            return None;
+        }
+        let alpha = stop.check?;
         let testable = |version: &usize| !self.untestable.contains(version);
-        let before = (0..group.first).rev().find(testable)?;
+        let last_good = (0..group.first).rev().find(testable)?;
         let missing = |version: usize, enough: u64| {
             let missing = enough.saturating_sub(self.failures_and_runs(version).1);
             (missing > 0).then_some((version, missing))
@@ -79,24 +83,26 @@ impl Bisection {
         }
         let (bad_failures, bad_runs) = self.runs_from(group.last);
         let rate = real(bad_failures) / real(bad_runs);
-        let rare = clean_runs_at_known_rate(LEAST_RATE.max(SHARE * rate), alpha)?;
+        let rare = clean_runs_at_known_rate(MIN_RATE.max(SHARE * rate), alpha)?;
         let apart = clean_runs_needed(failures, runs, APART * alpha)?;
-        if let Some(missing) = missing(before, rare.max(apart)) {
+        if let Some(missing) = missing(last_good, rare.max(apart)) {
             return Some(missing);
         }
-        let each = clean_runs_needed(bad_failures, bad_runs, alpha)? / DISTANCES.len() as u64;
+        let trials_each =
+            clean_runs_needed(bad_failures, bad_runs, alpha)? / DISTANCES.len() as u64;
         let mut further = DISTANCES
-            .map(|part| before - before / part)
+            .map(|divisor| last_good - last_good / divisor)
             .into_iter()
             .filter(testable);
-        if let Some(missing) = further.find_map(|version| missing(version, each.max(1))) {
+        if let Some(missing) = further.find_map(|version| missing(version, trials_each.max(1))) {
             return Some(missing);
         }
-        let earlier = self.earlier_failing(group);
-        if let Some(earlier) = earlier.filter(|_| self.failures_and_runs(0).0 == 0 && testable(&0))
+        if self.failures_and_runs(0).0 == 0
+            && testable(&0)
+            && let Some(earlier) = self.earlier_failing(group)
         {
             let enough = clean_runs_needed(earlier.failures, earlier.runs, alpha)?;
-            if let Some(missing) = missing(0, enough.min(MOST_OF_AN_END)) {
+            if let Some(missing) = missing(0, enough.min(MAX_END_RUNS)) {
                 return Some(missing);
             }
         }
@@ -106,7 +112,7 @@ impl Bisection {
         if is_half || self.newest_fails_more_often(stop, group) {
             return None;
         }
-        missing(self.newest, runs.min(MOST_OF_AN_END))
+        missing(self.newest, runs.min(MAX_END_RUNS))
     }
 
     /// Returns whether the newest version fails significantly more often than the last of a group.
@@ -119,11 +125,13 @@ impl Bisection {
 
     /// Returns the failures and the runs of a version and of all after it.
     fn runs_from(&self, version: usize) -> (u64, u64) {
-        let from = self
+        let later_versions = self
             .tested_versions()
             .iter()
-            .filter(|one| one.version >= version);
-        from.fold((0, 0), |(k, n), one| (k + one.failures, n + one.runs))
+            .filter(|tested| tested.version >= version);
+        later_versions.fold((0, 0), |(k, n), tested| {
+            (k + tested.failures, n + tested.runs)
+        })
     }
 }
 

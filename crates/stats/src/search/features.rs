@@ -56,8 +56,8 @@ impl ObservedFeatures {
     /// Returns the logarithm of the probability of all features for each segment between tested versions.
     pub(super) fn ln_factors(&self, tested: &[TestedVersion]) -> Vec<f64> {
         let [signatures, times] = self.0.each_ref().map(|feature| feature.ln_factors(tested));
-        let both = signatures.iter().zip(times);
-        both.map(|(signature, time)| signature + time).collect()
+        let pairs = signatures.iter().zip(times);
+        pairs.map(|(signature, time)| signature + time).collect()
     }
 
     /// Returns the logarithm of the probability of all features and that good and bad versions fail alike.
@@ -85,8 +85,8 @@ impl Feature {
             .collect();
         let mut good = 0;
         let mut factors = vec![of_good[0]];
-        factors.extend(tested.iter().map(|one| {
-            good += usize::from(self.0.contains_key(&one.version));
+        factors.extend(tested.iter().map(|version| {
+            good += usize::from(self.0.contains_key(&version.version));
             of_good[good]
         }));
         factors
@@ -130,13 +130,13 @@ impl PrefixSums {
     /// Returns the logarithm of the probability of all kinds if good and bad versions fail differently.
     fn ln_apart(&self, good: usize, weight: f64) -> f64 {
         let newest = self.newest_version();
-        let drawn = |from, to| self.ln_drawn(from, to, weight);
+        let drawn = |start, end| self.ln_drawn(start, end, weight);
         let changes = good + 1..newest;
         let rest = if changes.is_empty() {
             drawn(good, newest)
         } else {
-            let each = (CHANGE / real(changes.len() as u64)).ln();
-            let changing = changes.map(|at| each + drawn(good, at) + drawn(at, newest));
+            let ln_each = (CHANGE / real(changes.len() as u64)).ln();
+            let changing = changes.map(|index| ln_each + drawn(good, index) + drawn(index, newest));
             let constant = (1.0 - CHANGE).ln() + drawn(good, newest);
             ln_sum(&changing.chain([constant]).collect::<Vec<_>>())
         };
@@ -144,14 +144,17 @@ impl PrefixSums {
     }
 
     /// Returns the logarithm of the probability that these failing versions draw their kinds from one distribution.
-    fn ln_drawn(&self, from: usize, to: usize, weight: f64) -> f64 {
-        let each = weight / real(KINDS as u64);
-        let mut all = 0;
-        let of_kinds = self.0[from].iter().zip(&self.0[to]).map(|(before, after)| {
-            all += after - before;
-            ln_rising(each, real(after - before))
-        });
-        of_kinds.sum::<f64>() - ln_rising(weight, real(all))
+    fn ln_drawn(&self, start: usize, end: usize, weight: f64) -> f64 {
+        let weight_each = weight / real(KINDS as u64);
+        let mut total = 0;
+        let of_kinds = self.0[start]
+            .iter()
+            .zip(&self.0[end])
+            .map(|(count_before, after)| {
+                total += after - count_before;
+                ln_rising(weight_each, real(after - count_before))
+            });
+        of_kinds.sum::<f64>() - ln_rising(weight, real(total))
     }
 }
 

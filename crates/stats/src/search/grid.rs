@@ -91,9 +91,12 @@ pub(super) fn background_weights(p: f64) -> Vec<(f64, f64)> {
     if possible.is_empty() {
         return vec![(0.0, 1.0)];
     }
-    let each = (1.0 - NO_BACKGROUND) / real(possible.len() as u64);
-    let some = possible.into_iter().map(|q| (q, each));
-    [(0.0, NO_BACKGROUND)].into_iter().chain(some).collect()
+    let weight_each = (1.0 - NO_BACKGROUND) / real(possible.len() as u64);
+    let backgrounds = possible.into_iter().map(|q| (q, weight_each));
+    [(0.0, NO_BACKGROUND)]
+        .into_iter()
+        .chain(backgrounds)
+        .collect()
 }
 
 impl Grid {

@@ -13,6 +13,6 @@ const DOUBT: f64 = 0.5;
 pub fn hedge_weights(weights: &[f64]) -> Vec<f64> {
     let total: f64 = weights.iter().sum();
     let even = total / real(weights.len().max(1) as u64);
-    let of = |weight: &f64| (1.0 - DOUBT) * weight + DOUBT * even;
-    weights.iter().map(of).collect()
+    let hedged = |weight: &f64| (1.0 - DOUBT) * weight + DOUBT * even;
+    weights.iter().map(hedged).collect()
 }

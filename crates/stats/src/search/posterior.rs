@@ -25,7 +25,7 @@ pub(super) struct SegmentLikelihoods {
     pub(super) tested: Vec<TestedVersion>,
     /// One row of cells per segment; there is one segment more than tested versions.
     values: Vec<f64>,
-    seen: ObservedFeatures,
+    features: ObservedFeatures,
     /// The logarithm of the factor of the features of failures in the values of each segment.
     ln_features: Vec<f64>,
     /// The part of that factor from good and bad versions failing alike: the same for all segments.
@@ -65,7 +65,7 @@ impl SegmentLikelihoods {
             grid,
             newest,
             tested: Vec::new(),
-            seen: ObservedFeatures::default(),
+            features: ObservedFeatures::default(),
             ln_features: vec![0.0],
             ln_alike: None,
             ln_scale: 0.0,
@@ -95,14 +95,14 @@ impl SegmentLikelihoods {
 
     /// Returns the hypotheses of a segment; the last segment includes "none".
     pub(super) fn segment_hypotheses(&self, segment: usize) -> Range<usize> {
-        let from = segment
+        let start = segment
             .checked_sub(1)
             .map_or(0, |i| self.tested[i].version + 1);
-        let to = self
+        let end = self
             .tested
             .get(segment)
             .map_or(self.newest + 2, |tested| tested.version + 1);
-        from..to
+        start..end
     }
 
     pub(super) fn segment_count(&self) -> usize {
@@ -127,11 +127,11 @@ impl SegmentLikelihoods {
         }
         let width = self.cell_count();
         let end = (segment + 1) * width;
-        let before = self.values.len();
+        let length_before = self.values.len();
         // The row and all after it are copied, then those after it are moved down.
         self.values.extend_from_within(end - width..);
-        self.values.copy_within(before.., end);
-        self.values.truncate(before + width);
+        self.values.copy_within(length_before.., end);
+        self.values.truncate(length_before + width);
         self.ln_features.insert(segment, self.ln_features[segment]);
         self.tested.insert(
             segment,
@@ -146,8 +146,8 @@ impl SegmentLikelihoods {
 
     /// Adds one run; `values` are not normalised afterwards.
     pub(super) fn observe_run(&mut self, version: usize, failed: bool) {
-        let at = self.split_at(version);
-        let tested = &mut self.tested[at];
+        let index = self.split_at(version);
+        let tested = &mut self.tested[index];
         tested.runs += 1;
         tested.failures += u64::from(failed);
         let width = self.cell_count();
@@ -160,7 +160,11 @@ impl SegmentLikelihoods {
         self.bad
             .extend(cells.iter().map(|cell| outcome_chance(cell.p, failed)));
         for segment in 0..self.segment_count() {
-            let factors = if segment <= at { &self.bad } else { &self.good };
+            let factors = if segment <= index {
+                &self.bad
+            } else {
+                &self.good
+            };
             let row = &mut self.values[segment * width..(segment + 1) * width];
             for (value, factor) in row.iter_mut().zip(factors) {
                 *value *= factor;
@@ -170,8 +174,8 @@ impl SegmentLikelihoods {
 
     /// Adds the features of a failure whose run was already added.
     fn add_features(&mut self, version: usize, features: Features) {
-        self.seen.add_features(version, features);
-        let ln_features = self.seen.ln_factors(&self.tested);
+        self.features.add_features(version, features);
+        let ln_features = self.features.ln_factors(&self.tested);
         let width = self.cell_count();
         for (segment, ln) in ln_features.iter().enumerate() {
             let factor = (ln - self.ln_features[segment]).exp();
@@ -180,7 +184,7 @@ impl SegmentLikelihoods {
             }
         }
         self.ln_features = ln_features;
-        self.ln_alike = Some(self.seen.ln_alike());
+        self.ln_alike = Some(self.features.ln_alike());
     }
 
     /// Returns the probability that good and bad versions fail alike, if the culprit is in a segment.
@@ -204,25 +208,25 @@ impl SegmentLikelihoods {
         // The runs of a version imply that it is bad in the segments up to its own, and good in the rest: so the
         // factors accumulate from segment to segment, from either end.
         let (mut good, mut bad) = (vec![1.0; width], vec![1.0; width]);
-        let mut from = 0;
+        let mut start = 0;
         for segment in 0..self.segment_count() {
             let passed = self.segment_hypotheses(segment).start;
-            while let Some((_, failed)) = sorted.get(from).filter(|run| run.0 < passed) {
+            while let Some((_, failed)) = sorted.get(start).filter(|run| run.0 < passed) {
                 multiply_outcome(&mut good, grid.good_rates(), *failed);
-                from += 1;
+                start += 1;
             }
             multiply_each(&mut self.values[segment * width..][..width], &good);
         }
-        let mut to = sorted.len();
+        let mut end = sorted.len();
         for segment in (0..self.segment_count()).rev() {
             let first = self.segment_hypotheses(segment).start;
-            while let Some((_, failed)) = to
+            while let Some((_, failed)) = end
                 .checked_sub(1)
                 .map(|i| sorted[i])
                 .filter(|run| run.0 >= first)
             {
                 multiply_outcome(&mut bad, grid.bad_rates(), failed);
-                to -= 1;
+                end -= 1;
             }
             multiply_each(&mut self.values[segment * width..][..width], &bad);
         }
@@ -230,14 +234,14 @@ impl SegmentLikelihoods {
 
     /// Adds runs without updating the likelihoods.
     fn count_runs(&mut self, version: usize, failures: u64, runs: u64) {
-        let at = self.split_at(version);
-        self.tested[at].failures += failures;
-        self.tested[at].runs += runs;
+        let index = self.split_at(version);
+        self.tested[index].failures += failures;
+        self.tested[index].runs += runs;
     }
 
     /// Returns the logarithm of the likelihood of a segment in a cell, times the cell's weight.
     fn ln_value(&self, segment: usize, cell: &Cell) -> f64 {
-        let of = |tested: &TestedVersion, rate: f64| {
+        let ln_chance_of = |tested: &TestedVersion, rate: f64| {
             times_ln(tested.failures, rate.ln())
                 + times_ln(tested.runs - tested.failures, (-rate).ln_1p())
         };
@@ -249,8 +253,8 @@ impl SegmentLikelihoods {
         let (good, bad) = self.tested.split_at(segment);
         self.ln_features[segment]
             + cell.weight.ln()
-            + of(&sum(good), cell.q)
-            + of(&sum(bad), cell.p)
+            + ln_chance_of(&sum(good), cell.q)
+            + ln_chance_of(&sum(bad), cell.p)
     }
 
     /// Computes everything again from the counts, so that the largest value is one.
@@ -259,11 +263,11 @@ impl SegmentLikelihoods {
         let of_segment = |s| grid.cells().iter().map(move |cell| (s, cell));
         let lns = (0..self.segment_count()).flat_map(of_segment);
         self.values = lns.map(|(s, cell)| self.ln_value(s, cell)).collect();
-        let most = self.values.iter().copied().fold(f64::MIN, f64::max);
+        let max = self.values.iter().copied().fold(f64::MIN, f64::max);
         for value in &mut self.values {
-            *value = (*value - most).exp();
+            *value = (*value - max).exp();
         }
-        self.ln_scale = -most;
+        self.ln_scale = -max;
     }
 
     pub(super) fn scale_values(&mut self, factor: f64) {
@@ -275,25 +279,25 @@ impl SegmentLikelihoods {
 
     /// Rescales the values, which would otherwise underflow after many products.
     pub(super) fn refresh_scale(&mut self) {
-        let most = self.values.iter().copied().fold(0.0, f64::max);
-        if most > 0.0 && most < 1e-100 {
-            self.scale_values(most.recip());
+        let max = self.values.iter().copied().fold(0.0, f64::max);
+        if max > 0.0 && max < 1e-100 {
+            self.scale_values(max.recip());
         }
     }
 
     /// Returns the rows restricted to these cells.
     pub(super) fn only_cells(&self, cells: &[usize]) -> Self {
-        let kept = cells.iter().map(|&i| self.grid.cells()[i]).collect();
+        let kept_cells = cells.iter().map(|&i| self.grid.cells()[i]).collect();
         let values = (0..self.segment_count())
             .flat_map(|segment| cells.iter().map(move |&i| (segment, i)))
             .map(|(segment, i)| self.segment_row(segment)[i])
             .collect();
         Self {
-            grid: Arc::new(Grid::of_cells(kept)),
+            grid: Arc::new(Grid::of_cells(kept_cells)),
             newest: self.newest,
             tested: self.tested.clone(),
             values,
-            seen: self.seen.clone(),
+            features: self.features.clone(),
             ln_features: self.ln_features.clone(),
             ln_alike: self.ln_alike,
             ln_scale: self.ln_scale,
@@ -311,7 +315,7 @@ impl SegmentLikelihoods {
 pub struct Bisection {
     pub(super) newest: usize,
     /// Sums of the prior: the weight of all hypotheses before the i-th.
-    pub(super) before: Vec<f64>,
+    pub(super) masses_before: Vec<f64>,
     pub(super) rows: SegmentLikelihoods,
     pub(super) untestable: BTreeSet<usize>,
 }
@@ -345,12 +349,12 @@ impl Bisection {
 
     /// Returns the same search with other counts and the same features.
     fn with_counts(&self, mut rows: SegmentLikelihoods) -> Self {
-        rows.seen = self.rows.seen.clone();
+        rows.features = self.rows.features.clone();
         rows.ln_features.clone_from(&self.rows.ln_features);
         rows.ln_alike = self.rows.ln_alike;
         rows.rebuild_all();
         let mut search = Self {
-            before: self.before.clone(),
+            masses_before: self.masses_before.clone(),
             untestable: self.untestable.clone(),
             newest: self.newest,
             rows,
@@ -369,7 +373,7 @@ impl Bisection {
     pub fn without_runs(&self, version: usize, failures: u64, runs: u64) -> Self {
         let mut rows = self.rows.of_counts(Arc::clone(&self.rows.grid));
         let mut tested = rows.tested.iter_mut();
-        if let Some(tested) = tested.find(|one| one.version == version) {
+        if let Some(tested) = tested.find(|tested_version| tested_version.version == version) {
             tested.failures = tested.failures.saturating_sub(failures);
             tested.runs = tested.runs.saturating_sub(runs);
         }
@@ -380,14 +384,14 @@ impl Bisection {
     pub(super) fn with_grid(grid: Grid, prior: &[f64]) -> Self {
         let newest = prior.len() - 2;
         let mut sum = 0.0;
-        let mut before = vec![0.0];
-        before.extend(prior.iter().map(|weight| {
+        let mut masses_before = vec![0.0];
+        masses_before.extend(prior.iter().map(|weight| {
             sum += weight;
             sum
         }));
         Self {
             newest,
-            before,
+            masses_before,
             rows: SegmentLikelihoods::new(Arc::new(grid), newest),
             untestable: BTreeSet::new(),
         }
@@ -433,18 +437,18 @@ impl Bisection {
     }
 
     /// Excludes all other hypotheses, unless nothing would be possible then.
-    pub(super) fn retain_hypotheses(&mut self, kept: impl Fn(usize) -> bool) {
-        let mut other = self.clone();
+    pub(super) fn retain_hypotheses(&mut self, is_kept: impl Fn(usize) -> bool) {
+        let mut other_bisection = self.clone();
         let mut sum = 0.0;
         for c in 0..=self.newest + 1 {
-            if kept(c) {
+            if is_kept(c) {
                 sum += self.prior_weight(&(c..c + 1));
             }
-            other.before[c + 1] = sum;
+            other_bisection.masses_before[c + 1] = sum;
         }
-        if !other.is_impossible() {
-            other.normalise_values();
-            *self = other;
+        if !other_bisection.is_impossible() {
+            other_bisection.normalise_values();
+            *self = other_bisection;
         }
     }
 
@@ -452,7 +456,7 @@ impl Bisection {
     fn exclude_none(&mut self, version: usize, failed: bool) {
         if version == self.newest && failed {
             let last = self.newest + 2;
-            self.before[last] = self.before[last - 1];
+            self.masses_before[last] = self.masses_before[last - 1];
         }
     }
 
@@ -482,7 +486,7 @@ impl Bisection {
 
     /// Returns the prior weight of some hypotheses.
     pub(super) fn prior_weight(&self, hypotheses: &Range<usize>) -> f64 {
-        self.before[hypotheses.end] - self.before[hypotheses.start]
+        self.masses_before[hypotheses.end] - self.masses_before[hypotheses.start]
     }
 
     /// Returns the number of the newest version.
@@ -497,8 +501,8 @@ impl Bisection {
 
     /// Returns the failures and the runs of a version.
     pub fn failures_and_runs(&self, version: usize) -> (u64, u64) {
-        let at = self.rows.segment_of(version);
-        match self.rows.tested.get(at) {
+        let segment = self.rows.segment_of(version);
+        match self.rows.tested.get(segment) {
             Some(tested) if tested.version == version => (tested.failures, tested.runs),
             _ => (0, 0),
         }
@@ -524,7 +528,9 @@ impl Bisection {
         for segment in 0..self.rows.segment_count() {
             let density = sum_in_lanes(self.rows.segment_row(segment));
             let hypotheses = self.rows.segment_hypotheses(segment);
-            masses.extend(hypotheses.map(|c| density * (self.before[c + 1] - self.before[c])));
+            masses.extend(
+                hypotheses.map(|c| density * (self.masses_before[c + 1] - self.masses_before[c])),
+            );
         }
         masses
     }

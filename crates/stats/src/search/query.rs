@@ -223,9 +223,9 @@ impl QueryGains {
                 }
             })
             .collect();
-        let mut above = vec![EntropySum::default(); blocks];
+        let mut sums_above = vec![EntropySum::default(); blocks];
         for segment in &expected {
-            for (sum, good) in above.iter_mut().zip(&segment.good) {
+            for (sum, good) in sums_above.iter_mut().zip(&segment.good) {
                 *sum = sum.plus_times(*good, 1.0);
             }
         }
@@ -234,18 +234,18 @@ impl QueryGains {
             inside: Vec::with_capacity(expected.len() * blocks),
             mass: expected.iter().map(|segment| segment.mass).collect(),
         };
-        let mut below = vec![EntropySum::default(); blocks];
+        let mut sums_below = vec![EntropySum::default(); blocks];
         for segment in &expected {
-            for (above, good) in above.iter_mut().zip(&segment.good) {
-                *above = above.plus_times(*good, -1.0);
+            for (sum_above, good) in sums_above.iter_mut().zip(&segment.good) {
+                *sum_above = sum_above.plus_times(*good, -1.0);
             }
             for b in 0..blocks {
                 outlook.inside.push(SegmentGain {
-                    rest: below[b].plus_times(above[b], 1.0),
+                    rest: sums_below[b].plus_times(sums_above[b], 1.0),
                     bad: segment.bad[b],
                     good: segment.good[b],
                 });
-                below[b] = below[b].plus_times(segment.bad[b], 1.0);
+                sums_below[b] = sums_below[b].plus_times(segment.bad[b], 1.0);
             }
         }
         outlook
@@ -276,7 +276,7 @@ impl Bisection {
     /// the powers of two from 1 to 256.
     pub fn information_gain(&self, version: usize, block: usize) -> f64 {
         let cells = 0..self.rows.cell_count();
-        let outlook = QueryGains::new(&self.rows, &self.before, &cells);
+        let outlook = QueryGains::new(&self.rows, &self.masses_before, &cells);
         let segment = self.rows.segment_of(version);
         let share = self.prior_share(segment, version);
         outlook.inside_of(segment, block).gain_at(share)
@@ -285,20 +285,21 @@ impl Bisection {
     /// Returns the share of a segment's prior at or below a version in it.
     pub(super) fn prior_share(&self, segment: usize, version: usize) -> f64 {
         let hypotheses = self.rows.segment_hypotheses(segment);
-        let all = self.prior_weight(&hypotheses);
-        if all <= 0.0 {
+        let weight = self.prior_weight(&hypotheses);
+        if weight <= 0.0 {
             return 1.0;
         }
-        self.prior_weight(&(hypotheses.start..version + 1)) / all
+        self.prior_weight(&(hypotheses.start..version + 1)) / weight
     }
 
     /// Returns the testable versions next to this share of the prior of some hypotheses: one at or below it, and one
     /// above.
     pub(super) fn next_to(&self, hypotheses: &Range<usize>, share: f64) -> [Option<usize>; 2] {
         let versions = hypotheses.start..hypotheses.end.min(self.newest + 1);
-        let wanted = self.before[hypotheses.start] + share * self.prior_weight(hypotheses);
-        let sums = &self.before[versions.start + 1..=versions.end];
-        let above = versions.start + sums.partition_point(|&sum| sum < wanted);
+        let wanted_sum =
+            self.masses_before[hypotheses.start] + share * self.prior_weight(hypotheses);
+        let sums = &self.masses_before[versions.start + 1..=versions.end];
+        let above = versions.start + sums.partition_point(|&sum| sum < wanted_sum);
         let testable = |version: &usize| !self.untestable.contains(version);
         [
             (versions.start..above.min(versions.end))
@@ -310,7 +311,7 @@ impl Bisection {
 
     /// Returns the best query by these cells.
     pub(super) fn best_query(&self, costs: &Costs, cells: &Range<usize>) -> Option<Query> {
-        let outlook = QueryGains::new(&self.rows, &self.before, cells);
+        let outlook = QueryGains::new(&self.rows, &self.masses_before, cells);
         let mut best = BestQuery::default();
         let special = costs
             .current

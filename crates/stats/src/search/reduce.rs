@@ -107,8 +107,8 @@ impl ReductionRates {
     /// Returns the lower and upper bound of the factor by which the set fails less often than all items together, if it
     /// certainly does.
     pub fn times_rarer(&self) -> Option<(f64, f64)> {
-        let least = self.of_all.lo / self.of_found.hi;
-        (least > 1.0).then(|| (least, self.of_all.hi / self.of_found.lo))
+        let min = self.of_all.lo / self.of_found.hi;
+        (min > 1.0).then(|| (min, self.of_all.hi / self.of_found.lo))
     }
 }
 
@@ -134,7 +134,7 @@ enum ReductionPhase {
 #[derive(Debug, Clone)]
 pub struct Reduction {
     /// All items, the most suspicious first, and in ascending order.
-    all: Vec<usize>,
+    all_items: Vec<usize>,
     everything: Vec<usize>,
     clean: bool,
     delta: f64,
@@ -144,7 +144,7 @@ pub struct Reduction {
     unseen: Vec<Cell>,
     /// The undecided items, the most suspicious first.
     order: Vec<usize>,
-    found: Vec<Vec<usize>>,
+    found_groups: Vec<Vec<usize>>,
     stage: u64,
     search: Bisection,
     counts: BTreeMap<Vec<usize>, Count>,
@@ -175,11 +175,11 @@ impl Reduction {
             none: 0.0,
         };
         let cells = Grid::new(&model).cells().to_vec();
-        let things = order.len();
+        let item_count = order.len();
         let mut everything = order.clone();
         everything.sort_unstable();
-        let mut new = Self {
-            all: order.clone(),
+        let mut reduction = Self {
+            all_items: order.clone(),
             counts: BTreeMap::from([(everything.clone(), baseline)]),
             everything,
             clean,
@@ -187,12 +187,12 @@ impl Reduction {
             baseline,
             search: Bisection::with_grid(
                 Grid::of_cells(cells.clone()),
-                &stage_hypotheses(things, false, 0.0),
+                &stage_hypotheses(item_count, false, 0.0),
             ),
             unseen: cells.clone(),
             cells,
             order,
-            found: Vec::new(),
+            found_groups: Vec::new(),
             stage: 1,
             untestable: Vec::new(),
             phase: ReductionPhase::Searching,
@@ -204,13 +204,13 @@ impl Reduction {
             failures: cheapest_baseline(delta),
             wanted: ((Count::default(), 0), None),
         };
-        if things == 0 {
-            new.begin_check();
+        if item_count == 0 {
+            reduction.begin_check();
         } else {
             // A single item needs no search.
-            new.begin_anew(new.order.clone());
+            reduction.begin_anew(reduction.order.clone());
         }
-        new
+        reduction
     }
 
     fn stage_stop(&self) -> StopConditions {
@@ -223,16 +223,20 @@ impl Reduction {
         if length > self.order.len() {
             return self.everything.clone();
         }
-        let found = self.found.iter().flatten();
-        let mut set: Vec<usize> = found.chain(&self.order[..length]).copied().collect();
+        let found_items = self.found_groups.iter().flatten();
+        let mut set: Vec<usize> = found_items.chain(&self.order[..length]).copied().collect();
         set.sort_unstable();
         set
     }
 
     /// Returns the found items without one group.
     fn without_group(&self, group: usize) -> Vec<usize> {
-        let others = self.found.iter().enumerate().filter(|(i, _)| *i != group);
-        let mut set: Vec<usize> = others.flat_map(|(_, group)| group).copied().collect();
+        let other_groups = self
+            .found_groups
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| *i != group);
+        let mut set: Vec<usize> = other_groups.flat_map(|(_, group)| group).copied().collect();
         set.sort_unstable();
         set
     }
@@ -242,8 +246,8 @@ impl Reduction {
         if set == self.everything {
             return Some(self.search.newest_version());
         }
-        let found: usize = self.found.iter().map(Vec::len).sum();
-        let length = set.len().checked_sub(found)?;
+        let found_count: usize = self.found_groups.iter().map(Vec::len).sum();
+        let length = set.len().checked_sub(found_count)?;
         (length <= self.order.len() && self.prefix_set(length) == set).then_some(length)
     }
 
@@ -302,16 +306,16 @@ impl Reduction {
         if !self.clean || likeliest.first < 2 || likeliest.mass < LIKELY {
             return None;
         }
-        let found = self.found.iter().flatten();
+        let found_items = self.found_groups.iter().flatten();
         let last = &self.order[likeliest.first - 1..likeliest.last];
-        let mut set: Vec<usize> = found.chain(last).copied().collect();
+        let mut set: Vec<usize> = found_items.chain(last).copied().collect();
         set.sort_unstable();
-        let (alone, before) = (
+        let (alone, count_before) = (
             self.count_of(&set),
             self.count_of(&self.prefix_set(likeliest.first - 1)),
         );
         let (rate, _, _) = self.search.rate_range(self.delta);
-        let in_turn = alone.runs <= before.runs && real(alone.runs) * rate < TRIES;
+        let in_turn = alone.runs <= count_before.runs && real(alone.runs) * rate < TRIES;
         (alone.failures == 0 && in_turn && !self.untestable.contains(&set)).then_some(set)
     }
 
@@ -327,11 +331,11 @@ impl Reduction {
                     self.advance_stage();
                 } else if failed
                     && self.clean
-                    && self.prefix_set(0).iter().all(|thing| set.contains(thing))
+                    && self.prefix_set(0).iter().all(|item| set.contains(item))
                 {
                     // The set holds the last needed item.
-                    let thing = |last: usize| self.order.get(last.checked_sub(1)?);
-                    let holds = |last| thing(last).is_none_or(|thing| set.contains(thing));
+                    let item_at = |last: usize| self.order.get(last.checked_sub(1)?);
+                    let holds = |last| item_at(last).is_none_or(|item| set.contains(item));
                     self.search.retain_hypotheses(holds);
                     self.advance_stage();
                 }
@@ -376,13 +380,14 @@ impl Reduction {
                 return;
             }
             let masses = self.search.posterior_masses();
-            let left_out = masses[group.last + 1..].iter().sum();
+            let omitted_mass = masses[group.last + 1..].iter().sum();
             let first = group.first.max(1) - 1;
-            self.found.push(self.order[first..group.last].to_vec());
+            self.found_groups
+                .push(self.order[first..group.last].to_vec());
             self.order.truncate(first);
             self.stage += 1;
             self.cells = weighted_cells(&self.search);
-            self.begin_stage(false, left_out);
+            self.begin_stage(false, omitted_mass);
             if self.order.is_empty() && self.search.newest_version() == 0 {
                 self.begin_check();
             }
@@ -391,19 +396,19 @@ impl Reduction {
 
     /// Starts a new search among these items, with all known counts of their prefixes.
     fn begin_anew(&mut self, order: Vec<usize>) {
-        let left_out = if order.len() < self.all.len() {
+        let omitted_mass = if order.len() < self.all_items.len() {
             self.delta
         } else {
             0.0
         };
-        self.found.clear();
+        self.found_groups.clear();
         self.order = order;
         self.cells.clone_from(&self.unseen);
         self.phase = ReductionPhase::Searching;
-        self.begin_stage(true, left_out);
+        self.begin_stage(true, omitted_mass);
         let longest = self.order.len();
         self.learn_length(longest, &self.prefix_set(longest));
-        if longest < self.all.len() {
+        if longest < self.all_items.len() {
             self.learn_length(self.search.newest_version(), &self.everything.clone());
         }
         self.advance_stage();
@@ -411,8 +416,8 @@ impl Reduction {
 
     /// Adds the known counts of a set, as the prefix of this length.
     fn learn_length(&mut self, length: usize, set: &[usize]) {
-        let known = self.count_of(set);
-        self.search.observe_many(length, known.failures, known.runs);
+        let count = self.count_of(set);
+        self.search.observe_many(length, count.failures, count.runs);
     }
 
     /// Goes back to all items, because an item that was left out is needed after all.
@@ -422,20 +427,20 @@ impl Reduction {
                 self.phase = ReductionPhase::Over;
                 return;
             }
-            if self.found.is_empty() {
-                self.found = self.order.drain(..).map(|thing| vec![thing]).collect();
+            if self.found_groups.is_empty() {
+                self.found_groups = self.order.drain(..).map(|item| vec![item]).collect();
             }
             return self.begin_check();
         }
         self.backs += 1;
         self.stage += 1;
-        self.begin_anew(self.all.clone());
+        self.begin_anew(self.all_items.clone());
     }
 
-    /// Begins a stage; `left_out` is the probability that an item which was left out is needed.
-    fn begin_stage(&mut self, first: bool, left_out: f64) {
-        let left_out = if self.clean { 0.0 } else { left_out };
-        let prior = stage_hypotheses(self.order.len(), first, left_out);
+    /// Begins a stage; `omitted_mass` is the probability that an item which was left out is needed.
+    fn begin_stage(&mut self, first: bool, omitted_mass: f64) {
+        let prior_omitted = if self.clean { 0.0 } else { omitted_mass };
+        let prior = stage_hypotheses(self.order.len(), first, prior_omitted);
         self.search = Bisection::with_grid(Grid::of_cells(self.cells.clone()), &prior);
         // The longest prefix was tried before, too, so its runs are in the cells.
         for length in 0..self.order.len() {
@@ -454,15 +459,15 @@ impl Reduction {
     }
 
     fn check_level(&self) -> f64 {
-        self.delta / real(self.found.len().max(1) as u64)
+        self.delta / real(self.found_groups.len().max(1) as u64)
     }
 
     /// Returns how many clean runs show that a group is needed.
     fn clean_runs(&self) -> Option<u64> {
         let alone = self.count_of(&self.prefix_set(0));
-        let (of, known) = self.wanted;
-        if of == (alone, self.found.len()) {
-            return known;
+        let (wanted_count, known_runs) = self.wanted;
+        if wanted_count == (alone, self.found_groups.len()) {
+            return known_runs;
         }
         let reference = self.with_larger_sets(alone);
         clean_runs_needed(reference.failures, reference.runs, self.check_level())
@@ -471,13 +476,15 @@ impl Reduction {
     /// Returns the runs of the found set, together with the runs of all larger sets, which fail at the same rate. If the
     /// found set seems to fail less often than they do, only its own runs count.
     fn with_larger_sets(&self, alone: Count) -> Count {
-        let found = self.prefix_set(0);
+        let found_items = self.prefix_set(0);
         let larger = self
             .counts
             .iter()
             .filter(|(set, _)| {
-                set.len() > found.len()
-                    && found.iter().all(|thing| set.binary_search(thing).is_ok())
+                set.len() > found_items.len()
+                    && found_items
+                        .iter()
+                        .all(|item| set.binary_search(item).is_ok())
             })
             .fold(Count::default(), |sum, (_, count)| Count {
                 failures: sum.failures + count.failures,
@@ -495,19 +502,19 @@ impl Reduction {
 
     /// Returns how many more runs each set of the end check needs.
     fn missing_runs(&self) -> Vec<(Vec<usize>, u64)> {
-        let whole = self.prefix_set(0);
-        let alone = self.count_of(&whole);
-        if alone.failures < self.failures && !self.untestable.contains(&whole) {
-            return vec![(whole, self.failures - alone.failures)];
+        let whole_set = self.prefix_set(0);
+        let alone = self.count_of(&whole_set);
+        if alone.failures < self.failures && !self.untestable.contains(&whole_set) {
+            return vec![(whole_set, self.failures - alone.failures)];
         }
         let needed = self.clean_runs();
-        let missing = (0..self.found.len()).filter_map(|group| {
+        let missing = (0..self.found_groups.len()).filter_map(|group| {
             let set = self.without_group(group);
             if self.untestable.contains(&set) {
                 return None;
             }
             let count = self.count_of(&set);
-            let more = if count.failures == 0 {
+            let missing = if count.failures == 0 {
                 needed?.saturating_sub(count.runs)
             } else {
                 u64::from(
@@ -517,11 +524,12 @@ impl Reduction {
             };
             // The rate without any item is only distinguishable from the rate of the item if that rate is known as
             // well.
-            let thing = self.found.len() == 1 && !self.untestable.contains(&whole);
-            if more > 0 && count.failures > 0 && thing && alone.runs < count.runs {
-                return Some((whole.clone(), more));
+            let is_single_item =
+                self.found_groups.len() == 1 && !self.untestable.contains(&whole_set);
+            if missing > 0 && count.failures > 0 && is_single_item && alone.runs < count.runs {
+                return Some((whole_set.clone(), missing));
             }
-            (more > 0).then_some((set, more))
+            (missing > 0).then_some((set, missing))
         });
         missing.collect()
     }
@@ -529,15 +537,15 @@ impl Reduction {
     /// Returns the log likelihood of the runs of a set, given its rate in each cell; for a single item, together with
     /// the runs of that item alone.
     fn ln_likelihood(&self, count: Count, rate: impl Fn(&Cell) -> f64) -> f64 {
-        let alone = if self.found.len() == 1 {
+        let alone = if self.found_groups.len() == 1 {
             self.count_of(&self.prefix_set(0))
         } else {
             Count::default()
         };
-        let of = |cell: &Cell| {
+        let ln_chance_of = |cell: &Cell| {
             cell.weight.ln() + ln_chance(alone, cell.p) + ln_chance(count, rate(cell))
         };
-        let terms: Vec<f64> = self.cells.iter().map(of).collect();
+        let terms: Vec<f64> = self.cells.iter().map(ln_chance_of).collect();
         ln_sum(&terms)
     }
 
@@ -571,23 +579,26 @@ impl Reduction {
     }
 
     /// Returns whether the runs without a group show that it is not needed.
-    fn is_needless(&self, without: Count) -> bool {
-        let shown = || {
+    fn is_needless(&self, without_count: Count) -> bool {
+        let is_shown = || {
             // A search that begins anew can find a group again. Leaving out the only group ends the search.
-            if self.found.len() == 1 {
-                self.is_bad_at_any_background(without)
+            if self.found_groups.len() == 1 {
+                self.is_bad_at_any_background(without_count)
             } else {
-                self.improbability_of(without, false) <= self.check_level()
+                self.improbability_of(without_count, false) <= self.check_level()
             }
         };
-        without.failures > 0 && (self.clean || shown())
+        without_count.failures > 0 && (self.clean || is_shown())
     }
 
     fn missing_checks(&self, in_flight: &[Vec<usize>], free: usize) -> Vec<Vec<usize>> {
         let mut sets = Vec::new();
-        for (set, more) in self.missing_runs() {
-            let under_way = in_flight.iter().filter(|other| **other == set).count() as u64;
-            for _ in under_way..more {
+        for (set, missing) in self.missing_runs() {
+            let under_way = in_flight
+                .iter()
+                .filter(|open_set| **open_set == set)
+                .count() as u64;
+            for _ in under_way..missing {
                 if sets.len() == free {
                     return sets;
                 }
@@ -600,24 +611,24 @@ impl Reduction {
     /// Ends the check if nothing is missing, or begins anew if a group is not needed.
     fn finish_check(&mut self) {
         let alone = self.count_of(&self.prefix_set(0));
-        self.wanted = ((alone, self.found.len()), self.clean_runs());
+        self.wanted = ((alone, self.found_groups.len()), self.clean_runs());
         let baseline = self.baseline;
-        let lost = clean_runs_needed(baseline.failures, baseline.runs, self.check_level());
-        if alone.failures == 0 && lost.is_some_and(|lost| alone.runs >= lost) {
+        let runs_if_lost = clean_runs_needed(baseline.failures, baseline.runs, self.check_level());
+        if alone.failures == 0 && runs_if_lost.is_some_and(|lost| alone.runs >= lost) {
             return self.go_back();
         }
-        let needless = (0..self.found.len())
+        let needless = (0..self.found_groups.len())
             .find(|&group| self.is_needless(self.count_of(&self.without_group(group))));
         match needless {
             // Without the only group no item is left, and the program still fails.
-            Some(_) if self.found.len() == 1 => {
-                self.found.clear();
+            Some(_) if self.found_groups.len() == 1 => {
+                self.found_groups.clear();
                 self.order.clear();
                 self.phase = ReductionPhase::Over;
             }
-            Some(group) if self.restarts < self.all.len() => {
-                let last = self.found.remove(group);
-                let order = self.found.drain(..).flatten().chain(last).collect();
+            Some(group) if self.restarts < self.all_items.len() => {
+                let last = self.found_groups.remove(group);
+                let order = self.found_groups.drain(..).flatten().chain(last).collect();
                 self.restarts += 1;
                 self.stage += 1;
                 self.begin_anew(order);
@@ -629,34 +640,34 @@ impl Reduction {
 
     /// Ends the search, unless another order may divide a group.
     fn end_search(&mut self) {
-        if let Some(before) = self.settled.take() {
-            if unsettled_items(&before) <= unsettled_items(&self.found) {
-                self.found = before;
+        if let Some(settled) = self.settled.take() {
+            if unsettled_items(&settled) <= unsettled_items(&self.found_groups) {
+                self.found_groups = settled;
                 self.in_vain += 1;
             } else {
                 self.in_vain = 0;
             }
         }
-        if self.found.iter().all(|group| group.len() == 1) || self.in_vain == ORDERS {
+        if self.found_groups.iter().all(|group| group.len() == 1) || self.in_vain == ORDERS {
             self.phase = ReductionPhase::Over;
             return;
         }
         self.orders += 1;
-        let mut order = self.found.concat();
-        let place = |thing: &usize| draw_uniform(0, self.orders, *thing as u64);
-        order.sort_by(|a, b| place(a).total_cmp(&place(b)));
-        self.settled = Some(std::mem::take(&mut self.found));
+        let mut order = self.found_groups.concat();
+        let draw_order = |item: &usize| draw_uniform(0, self.orders, *item as u64);
+        order.sort_by(|a, b| draw_order(a).total_cmp(&draw_order(b)));
+        self.settled = Some(std::mem::take(&mut self.found_groups));
         self.stage += 1;
         self.begin_anew(order);
     }
 
     /// Returns the search as it was before it tried another order.
     fn as_settled(&self) -> Cow<'_, Self> {
-        let Some(found) = &self.settled else {
+        let Some(settled) = &self.settled else {
             return Cow::Borrowed(self);
         };
         Cow::Owned(Self {
-            found: found.clone(),
+            found_groups: settled.clone(),
             settled: None,
             phase: ReductionPhase::Checking,
             ..self.clone()
@@ -668,7 +679,7 @@ impl Reduction {
         let missing = || {
             self.missing_runs()
                 .iter()
-                .map(|(_, more)| real(*more))
+                .map(|(_, missing)| real(*missing))
                 .sum()
         };
         match self.phase {
@@ -678,7 +689,7 @@ impl Reduction {
                 let Count { failures, runs } = self.baseline;
                 let p = real(failures) / real(runs.max(1));
                 let open = self.search.credible_set(1.0 - self.delta).len() as u64;
-                let groups = real(self.found.len() as u64 + 1);
+                let groups = real(self.found_groups.len() as u64 + 1);
                 let clean = clean_runs_needed(failures, runs, self.check_level()).unwrap_or(0);
                 let search = bisect_runs(open, &Channel { p, q: 0.0 }, true, self.delta);
                 search + groups * real(clean) + real(self.failures) / p
@@ -698,32 +709,32 @@ impl Reduction {
 
     /// Returns the present answer.
     pub fn current_answer(&self) -> ReductionAnswer {
-        let this = self.as_settled();
-        let alone = this.count_of(&this.prefix_set(0));
-        let needed = this.clean_runs();
+        let settled = self.as_settled();
+        let alone = settled.count_of(&settled.prefix_set(0));
+        let needed = settled.clean_runs();
         let is_open = |group: &usize| {
-            let count = this.count_of(&this.without_group(*group));
+            let count = settled.count_of(&settled.without_group(*group));
             match (count.failures, needed) {
                 (0, Some(needed)) => count.runs < needed,
                 (0, None) => true,
-                _ => this.clean || this.improbability_of(count, true) > this.check_level(),
+                _ => settled.clean || settled.improbability_of(count, true) > settled.check_level(),
             }
         };
         ReductionAnswer {
-            sufficient: this.is_found() && alone.failures > 0,
-            open: (0..this.found.len()).filter(is_open).collect(),
-            needed: this.found.clone(),
+            sufficient: settled.is_found() && alone.failures > 0,
+            open: (0..settled.found_groups.len()).filter(is_open).collect(),
+            needed: settled.found_groups.clone(),
         }
     }
 
     /// Returns the rates of the found set and of all items together; each interval holds at all times with probability
     /// 1 - alpha/2, so both do with 1 - alpha.
     pub fn found_rates(&self, alpha: f64) -> ReductionRates {
-        let this = self.as_settled();
+        let settled = self.as_settled();
         let interval = |count: Count| confidence_sequence(count.failures, count.runs, alpha / 2.0);
         ReductionRates {
             of_all: interval(self.baseline),
-            of_found: interval(this.count_of(&this.prefix_set(0))),
+            of_found: interval(settled.count_of(&settled.prefix_set(0))),
         }
     }
 }
@@ -734,20 +745,20 @@ fn ln_chance(count: Count, rate: f64) -> f64 {
 }
 
 /// Returns the size of an answer for comparison: its number of items, then the number of items in undivided groups.
-fn unsettled_items(found: &[Vec<usize>]) -> (usize, usize) {
-    let things: usize = found.iter().map(Vec::len).sum();
-    (things, things - found.len())
+fn unsettled_items(groups: &[Vec<usize>]) -> (usize, usize) {
+    let item_count: usize = groups.iter().map(Vec::len).sum();
+    (item_count, item_count - groups.len())
 }
 
 /// Returns the prior of a stage as that of a bisection: "not even all items fail" has weight 0. With a probability for
 /// items that were left out, the set of all items is one more candidate, after the longest prefix.
-fn stage_hypotheses(remaining: usize, first: bool, left_out: f64) -> Vec<f64> {
+fn stage_hypotheses(remaining: usize, first: bool, omitted_mass: f64) -> Vec<f64> {
     let mut prior = stage_prior(remaining, first);
     let total: f64 = prior.iter().sum();
     for prior in &mut prior {
-        *prior *= (1.0 - left_out) / total;
+        *prior *= (1.0 - omitted_mass) / total;
     }
-    prior.extend((left_out > 0.0).then_some(left_out));
+    prior.extend((omitted_mass > 0.0).then_some(omitted_mass));
     prior.push(0.0);
     prior
 }

@@ -22,10 +22,10 @@ pub struct ItemScreen {
 
 impl ItemScreen {
     /// Returns a search among the items 0..n.
-    pub fn new(things: usize) -> Self {
+    pub fn new(item_count: usize) -> Self {
         Self {
-            things,
-            open: vec![(0..things).collect()],
+            things: item_count,
+            open: vec![(0..item_count).collect()],
             doubtful: Vec::new(),
             free: Vec::new(),
             required: Vec::new(),
@@ -37,55 +37,55 @@ impl ItemScreen {
         let mut sets = self
             .open
             .iter()
-            .map(|out| self.set_without(out))
+            .map(|left_out| self.set_without(left_out))
             .filter(|set| !in_flight.contains(set));
         sets.next()
     }
 
-    fn set_without(&self, out: &[usize]) -> Vec<usize> {
-        let kept = |thing: &usize| out.binary_search(thing).is_err();
-        (0..self.things).filter(kept).collect()
+    fn set_without(&self, left_out: &[usize]) -> Vec<usize> {
+        let is_kept = |item: &usize| left_out.binary_search(item).is_err();
+        (0..self.things).filter(is_kept).collect()
     }
 
     /// Adds a run: `ran` says whether the program ran as usual, with any outcome.
     pub fn observe_run(&mut self, set: &[usize], ran: bool) {
-        let Some(out) = self.take_asked(set) else {
+        let Some(left_out) = self.take_asked(set) else {
             return;
         };
-        match out.as_slice() {
-            all if ran => self.free.extend(all),
-            [one] if !self.doubtful.contains(one) => {
-                self.doubtful.push(*one);
-                self.open.push(out);
+        match left_out.as_slice() {
+            items if ran => self.free.extend(items),
+            [item] if !self.doubtful.contains(item) => {
+                self.doubtful.push(*item);
+                self.open.push(left_out);
             }
-            _ => self.divide_items(&out),
+            _ => self.divide_items(&left_out),
         }
         self.free.sort_unstable();
     }
 
     /// Marks a set as not testable, however often it is tried.
     pub fn mark_untestable(&mut self, set: &[usize]) {
-        if let Some(out) = self.take_asked(set) {
-            self.divide_items(&out);
+        if let Some(left_out) = self.take_asked(set) {
+            self.divide_items(&left_out);
         }
     }
 
     /// Removes and returns the items that are left out of a set, if the screen asked for that set.
     fn take_asked(&mut self, set: &[usize]) -> Option<Vec<usize>> {
-        let asked = self
+        let index = self
             .open
             .iter()
-            .position(|out| self.set_without(out) == set);
-        asked.map(|at| self.open.remove(at))
+            .position(|left_out| self.set_without(left_out) == set);
+        index.map(|index| self.open.remove(index))
     }
 
     /// Splits a set of items that cannot be left out together.
-    fn divide_items(&mut self, out: &[usize]) {
-        if let [one] = out {
-            self.required.push(*one);
+    fn divide_items(&mut self, left_out: &[usize]) {
+        if let [item] = left_out {
+            self.required.push(*item);
             self.required.sort_unstable();
         } else {
-            let (first, second) = out.split_at(out.len() / 2);
+            let (first, second) = left_out.split_at(left_out.len() / 2);
             self.open.extend([first.to_vec(), second.to_vec()]);
         }
     }

@@ -103,27 +103,27 @@ pub(super) enum MissingEvidence {
 impl Bisection {
     /// Returns the group with the most probability; of equals, the first.
     pub fn likeliest_group(&self) -> HypothesisGroup {
-        let mut best = HypothesisGroup {
+        let mut likeliest = HypothesisGroup {
             first: 0,
             last: 0,
             mass: -1.0,
         };
         for segment in 0..self.rows.segment_count() {
             let density = sum_in_lanes(self.rows.segment_row(segment));
-            if density * self.segment_prior(segment) > best.mass {
+            if density * self.segment_prior(segment) > likeliest.mass {
                 let group = self.heaviest_group(segment, density);
-                if group.mass > best.mass * (1.0 + 1e-12) {
-                    best = group;
+                if group.mass > likeliest.mass * (1.0 + 1e-12) {
+                    likeliest = group;
                 }
             }
         }
-        best
+        likeliest
     }
 
     /// Returns the heaviest group of a segment.
     fn heaviest_group(&self, segment: usize, density: f64) -> HypothesisGroup {
         let hypotheses = self.rows.segment_hypotheses(segment);
-        let mut best = HypothesisGroup {
+        let mut heaviest = HypothesisGroup {
             first: hypotheses.start,
             last: hypotheses.start,
             mass: -1.0,
@@ -133,13 +133,13 @@ impl Bisection {
             if last + 1 < hypotheses.end && self.untestable.contains(&last) {
                 continue;
             }
-            let mass = density * (self.before[last + 1] - self.before[first]);
-            if mass > best.mass * (1.0 + 1e-12) {
-                best = HypothesisGroup { first, last, mass };
+            let mass = density * (self.masses_before[last + 1] - self.masses_before[first]);
+            if mass > heaviest.mass * (1.0 + 1e-12) {
+                heaviest = HypothesisGroup { first, last, mass };
             }
             first = last + 1;
         }
-        best
+        heaviest
     }
 
     /// Returns the group that holds 1 - delta, if there is one.
@@ -170,11 +170,11 @@ impl Bisection {
             against >= TRIFLE * stop.rest && against > stop.strict * inside
         };
         for class in [background, close] {
-            let any = self.class_mass(&class, &group, |_| 1.0);
+            let class_mass = self.class_mass(&class, &group, |_| 1.0);
             let alike = self.class_mass(&class, &group, |segment| {
                 self.rows.alike_probability(segment)
             });
-            if objects(any) || objects(alike) {
+            if objects(class_mass) || objects(alike) {
                 return Err(MissingEvidence::MassInside(class));
             }
         }
@@ -230,9 +230,9 @@ impl Bisection {
 
     /// Returns the next query, or `None` if the search is over or no run gives more information.
     pub fn choose_query(&self, stop: &StopConditions, costs: &Costs) -> Option<Query> {
-        let all = 0..self.rows.cell_count();
+        let cells = 0..self.rows.cell_count();
         match self.what_lacks(stop) {
-            MissingEvidence::Mass => self.best_query(costs, &all),
+            MissingEvidence::Mass => self.best_query(costs, &cells),
             MissingEvidence::MassInside(class) => self.best_query(costs, &class),
             MissingEvidence::Runs { version, .. } => Some(Query {
                 version,
@@ -248,10 +248,10 @@ impl Bisection {
         let masses = self.posterior_masses();
         let mut order: Vec<usize> = (0..masses.len()).collect();
         order.sort_by(|&a, &b| masses[b].total_cmp(&masses[a]).then(a.cmp(&b)));
-        let mut held = 0.0;
+        let mut mass = 0.0;
         let enough = order.iter().position(|&c| {
-            held += masses[c];
-            held >= share
+            mass += masses[c];
+            mass >= share
         });
         order.truncate(enough.map_or(order.len(), |last| last + 1));
         order
@@ -268,11 +268,11 @@ impl Bisection {
         let mean = of_rates.iter().map(|(p, mass)| p * mass).sum();
         let quantile = |share: f64| {
             let mut held = 0.0;
-            let found = of_rates.iter().find(|(_, mass)| {
+            let range_end = of_rates.iter().find(|(_, mass)| {
                 held += mass;
                 held >= share
             });
-            found.map_or(1.0, |(p, _)| *p)
+            range_end.map_or(1.0, |(p, _)| *p)
         };
         (mean, quantile(alpha / 2.0), quantile(1.0 - alpha / 2.0))
     }

@@ -2,15 +2,15 @@
 
 /// Returns the logarithm of a sum from the logarithms of its terms.
 pub(super) fn ln_sum(terms: &[f64]) -> f64 {
-    let most = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if most.is_finite() {
-        most + terms
+    let max = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if max.is_finite() {
+        max + terms
             .iter()
-            .map(|term| (term - most).exp())
+            .map(|term| (term - max).exp())
             .sum::<f64>()
             .ln()
     } else {
-        most
+        max
     }
 }
 

@@ -15,7 +15,7 @@ const SOCKET: &str = "/var/run/docker.sock";
 /// Time limit of an answer: a busy daemon takes longer than usual.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Limit of an answer in bytes.
-const MOST: u64 = 64 << 20;
+const MAX_RESPONSE: u64 = 64 << 20;
 /// A label: name and value.
 pub type Label = (&'static str, String);
 
@@ -82,20 +82,20 @@ impl Daemon {
         let mut line = UnixStream::connect(&self.socket)?;
         line.set_read_timeout(Some(PATIENCE))?;
         // In HTTP/1.0 a response is not chunked, and ends with the connection.
-        let wanted = format!("{method} {path} HTTP/1.0\r\nHost: docker\r\n\r\n");
-        line.write_all(wanted.as_bytes())?;
-        let mut said = Vec::new();
-        line.take(MOST).read_to_end(&mut said)?;
-        let head = said
+        let request = format!("{method} {path} HTTP/1.0\r\nHost: docker\r\n\r\n");
+        line.write_all(request.as_bytes())?;
+        let mut response = Vec::new();
+        line.take(MAX_RESPONSE).read_to_end(&mut response)?;
+        let head = response
             .windows(4)
             .position(|four| four == b"\r\n\r\n")
             .ok_or(io::ErrorKind::InvalidData)?;
-        let status = String::from_utf8_lossy(&said[..head])
+        let status = String::from_utf8_lossy(&response[..head])
             .split(' ')
             .nth(1)
             .and_then(|word| word.parse().ok())
             .ok_or(io::ErrorKind::InvalidData)?;
-        Ok((status, said.split_off(head + 4)))
+        Ok((status, response.split_off(head + 4)))
     }
 
     fn request_json(&self, path: &str) -> Option<Value> {
@@ -111,21 +111,27 @@ impl Daemon {
 
     /// Kills a container if necessary, and removes it with its anonymous volumes.
     pub fn remove_container(&self, name: &str) -> bool {
-        let asked = self.send_request("DELETE", &format!("/containers/{name}?force=1&v=1"));
-        asked.is_ok_and(|(status, _)| status == 204)
+        let response = self.send_request("DELETE", &format!("/containers/{name}?force=1&v=1"));
+        response.is_ok_and(|(status, _)| status == 204)
     }
 
     /// Returns the names of all volumes.
     pub fn volume_names(&self) -> Option<Vec<String>> {
-        let all = self.request_json("/volumes")?;
-        let names = all["Volumes"].as_array().into_iter().flatten();
-        Some(names.filter_map(|one| owned_text(&one["Name"])).collect())
+        let volumes = self.request_json("/volumes")?;
+        let names = volumes["Volumes"].as_array().into_iter().flatten();
+        Some(
+            names
+                .filter_map(|volume| owned_text(&volume["Name"]))
+                .collect(),
+        )
     }
 
     /// Returns the names of the volumes that a container uses.
     pub fn volumes_of(&self, container: &str) -> Vec<String> {
-        let all = self.request_json(&format!("/containers/{container}/json"));
-        let mounts = all.as_ref().and_then(|all| all["Mounts"].as_array());
+        let container_state = self.request_json(&format!("/containers/{container}/json"));
+        let mounts = container_state
+            .as_ref()
+            .and_then(|container| container["Mounts"].as_array());
         let volumes = mounts
             .into_iter()
             .flatten()
@@ -153,20 +159,21 @@ impl Daemon {
             (DaemonObjectKind::Network, &networks),
         ]
         .into_iter()
-        .flat_map(|(sort, all)| {
-            all.as_array()
+        .flat_map(|(sort, objects)| {
+            objects
+                .as_array()
                 .into_iter()
                 .flatten()
-                .map(move |one| (sort, one))
+                .map(move |object| (sort, object))
         })
-        .filter_map(|(sort, one)| parse_object(sort, one))
+        .filter_map(|(sort, object)| parse_object(sort, object))
         .collect()
     }
 
     /// Returns the existing volumes that a file lists, each once.
     pub fn volumes_in(&self, file: &Path) -> Vec<DaemonObject> {
-        let names = fs::read_to_string(file).unwrap_or_default();
-        let names: BTreeSet<&str> = names.lines().collect();
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let names: BTreeSet<&str> = text.lines().collect();
         names
             .iter()
             .filter_map(|name| self.find_volume(name))
@@ -189,14 +196,14 @@ impl Daemon {
             DaemonObjectKind::Volume => format!("/volumes/{id}?force=1"),
             DaemonObjectKind::Network => format!("/networks/{id}"),
         };
-        let asked = self.send_request("DELETE", &path);
-        asked.is_ok_and(|(status, _)| matches!(status, 200 | 204 | 404))
+        let response = self.send_request("DELETE", &path);
+        response.is_ok_and(|(status, _)| matches!(status, 200 | 204 | 404))
     }
 
     /// Removes the objects that trials of ended provoke processes created. Returns their number.
     pub fn remove_orphans(&self) -> usize {
-        let all = self.labelled_objects(&[provoke_label()]);
-        let orphans = all.iter().filter(|object| is_gone(&object.mark));
+        let objects = self.labelled_objects(&[provoke_label()]);
+        let orphans = objects.iter().filter(|object| is_gone(&object.mark));
         orphans.filter(|object| self.remove_object(object)).count()
     }
 }
@@ -204,8 +211,8 @@ impl Daemon {
 /// Returns the labels of the objects of one trial, or of all trials of a provoke process.
 pub fn trial_labels(mark: &str, trial: Option<u64>) -> Vec<Label> {
     let trial = trial.map(|trial| ("provoke.trial", trial.to_string()));
-    let all = [provoke_label(), ("provoke.pid", mark.to_owned())];
-    all.into_iter().chain(trial).collect()
+    let labels = [provoke_label(), ("provoke.pid", mark.to_owned())];
+    labels.into_iter().chain(trial).collect()
 }
 
 /// Returns the label of every object that provoke created, or a trial through its proxy.
@@ -228,11 +235,11 @@ fn owned_text(value: &Value) -> Option<String> {
 }
 
 /// Parses the daemon's description of a container.
-pub(super) fn parse_state(all: &Value) -> Option<ContainerState> {
-    let state = &all["State"];
+pub(super) fn parse_state(container: &Value) -> Option<ContainerState> {
+    let state = &container["State"];
     let number = |name: &str| i32::try_from(state[name].as_i64()?).ok();
     Some(ContainerState {
-        id: owned_text(&all["Id"])?,
+        id: owned_text(&container["Id"])?,
         status: owned_text(&state["Status"])?,
         code: number("ExitCode")?,
         oom: state["OOMKilled"].as_bool()?,
@@ -241,18 +248,18 @@ pub(super) fn parse_state(all: &Value) -> Option<ContainerState> {
     })
 }
 
-fn parse_object(sort: DaemonObjectKind, one: &Value) -> Option<DaemonObject> {
+fn parse_object(sort: DaemonObjectKind, object: &Value) -> Option<DaemonObject> {
     let name = match sort {
-        DaemonObjectKind::Container => owned_text(&one["Names"][0])?,
-        DaemonObjectKind::Volume | DaemonObjectKind::Network => owned_text(&one["Name"])?,
+        DaemonObjectKind::Container => owned_text(&object["Names"][0])?,
+        DaemonObjectKind::Volume | DaemonObjectKind::Network => owned_text(&object["Name"])?,
     };
     Some(DaemonObject {
         sort,
-        id: owned_text(&one["Id"]).unwrap_or_else(|| name.clone()),
+        id: owned_text(&object["Id"]).unwrap_or_else(|| name.clone()),
         name: name.trim_start_matches('/').to_owned(),
-        image: owned_text(&one["Image"]).unwrap_or_default(),
-        status: owned_text(&one["State"]).unwrap_or_default(),
-        mark: owned_text(&one["Labels"]["provoke.pid"]).unwrap_or_default(),
+        image: owned_text(&object["Image"]).unwrap_or_default(),
+        status: owned_text(&object["State"]).unwrap_or_default(),
+        mark: owned_text(&object["Labels"]["provoke.pid"]).unwrap_or_default(),
     })
 }
 

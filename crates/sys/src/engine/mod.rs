@@ -61,7 +61,11 @@ impl Engine {
         Some(Self {
             podman,
             program,
-            daemon: Daemon::from_environment().filter(|_| !podman),
+            daemon: if podman {
+                None
+            } else {
+                Daemon::from_environment()
+            },
         })
     }
 
@@ -82,20 +86,22 @@ impl Engine {
     pub fn container_state(&self, name: &str) -> Option<ContainerState> {
         // The client's context may select another daemon that knows the container.
         let daemon = self.daemon.as_ref();
-        let said = daemon.and_then(|daemon| daemon.container_state(name));
-        said.or_else(|| self.state_by_client(name))
+        let state = daemon.and_then(|daemon| daemon.container_state(name));
+        state.or_else(|| self.state_by_client(name))
     }
 
     fn state_by_client(&self, name: &str) -> Option<ContainerState> {
         const FORMAT: &str = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Pid}} {{.State.Error}}";
-        let said = self.run_client(&["container", "inspect", "--format", FORMAT, name]);
-        parse_state(&said.ok()?)
+        let output = self.run_client(&["container", "inspect", "--format", FORMAT, name]);
+        parse_state(&output.ok()?)
     }
 
     /// Kills a container if necessary, and removes it with its anonymous volumes.
     pub fn remove_one(&self, name: &str) -> bool {
         let daemon = self.daemon.as_ref();
-        if let Some(daemon) = daemon.filter(|_| self.podman) {
+        if self.podman
+            && let Some(daemon) = daemon
+        {
             // podman's service would send SIGTERM first, and wait.
             let _ = daemon.send_request("POST", &format!("/containers/{name}/kill"));
         }
@@ -134,27 +140,27 @@ impl Engine {
 
     /// Returns the files that a container added to its image.
     pub fn added_files(&self, name: &str) -> Vec<String> {
-        let said = self.run_client(&["diff", name]).unwrap_or_default();
-        let files = said.lines().filter_map(|line| line.strip_prefix("A "));
+        let output = self.run_client(&["diff", name]).unwrap_or_default();
+        let files = output.lines().filter_map(|line| line.strip_prefix("A "));
         files.map(str::to_owned).collect()
     }
 
     /// Copies a file out of a container; follows symlinks.
-    pub fn copy_file(&self, name: &str, file: &str, to: &Path) -> io::Result<()> {
-        let (from, to) = (format!("{name}:{file}"), to.to_string_lossy());
+    pub fn copy_file(&self, name: &str, file: &str, target: &Path) -> io::Result<()> {
+        let (source, target_text) = (format!("{name}:{file}"), target.to_string_lossy());
         let follows = if self.podman { &[][..] } else { &["-L"] };
-        self.run_client(&[&["cp"], follows, &[&from, &to]].concat())
+        self.run_client(&[&["cp"], follows, &[&source, &target_text]].concat())
             .map(drop)
     }
 
     /// Returns the containers that provoke processes of this machine started, with their owners:
     /// the label of [`process_mark`], and the slot.
     pub fn marked_containers(&self) -> Vec<(String, String, String)> {
-        let format = "{{.ID}}\t{{.Label \"provoke.pid\"}}\t{{.Label \"provoke.slot\"}}";
+        let docker_format = "{{.ID}}\t{{.Label \"provoke.pid\"}}\t{{.Label \"provoke.slot\"}}";
         let podman =
             "{{.ID}}\t{{index .Labels \"provoke.pid\"}}\t{{index .Labels \"provoke.slot\"}}";
-        let format = if self.podman { podman } else { format };
-        let said = self
+        let format = if self.podman { podman } else { docker_format };
+        let output = self
             .run_client(&[
                 "ps",
                 "-a",
@@ -164,7 +170,7 @@ impl Engine {
                 format,
             ])
             .unwrap_or_default();
-        let lines = said.lines().filter_map(|line| {
+        let lines = output.lines().filter_map(|line| {
             let mut cells = line.split('\t').map(str::to_owned);
             Some((cells.next()?, cells.next()?, cells.next()?))
         });
@@ -173,11 +179,15 @@ impl Engine {
 
     /// Removes the containers of ended provoke processes and of this slot. Returns their number.
     pub fn remove_orphans(&self, slot: Option<i32>) -> usize {
-        let all = self.marked_containers();
-        let orphans = all.iter().filter(|(_, mark, of)| match slot {
-            Some(slot) => of.parse() == Ok(slot) && mark.starts_with(&machine_mark()),
-            None => is_gone(mark),
-        });
+        let containers = self.marked_containers();
+        let orphans = containers
+            .iter()
+            .filter(|(_, mark, container_slot)| match slot {
+                Some(slot) => {
+                    container_slot.parse() == Ok(slot) && mark.starts_with(&machine_mark())
+                }
+                None => is_gone(mark),
+            });
         let names: Vec<&str> = orphans.map(|(id, ..)| id.as_str()).collect();
         if !names.is_empty() {
             self.remove_containers(&names);
@@ -189,8 +199,8 @@ impl Engine {
 /// Creates a folder for sockets, below this folder if the path is short enough, otherwise in the
 /// folder for temporary files.
 pub fn folder_for_sockets(below: &Path, name: &str) -> io::Result<PathBuf> {
-    let own = Some(below.join(name)).filter(|folder| folder.as_os_str().len() <= LONGEST);
-    let folder = own.unwrap_or_else(|| {
+    let own_folder = Some(below.join(name)).filter(|folder| folder.as_os_str().len() <= LONGEST);
+    let folder = own_folder.unwrap_or_else(|| {
         let name = format!("provoke{name}-{}", std::process::id());
         std::env::temp_dir().join(name)
     });
@@ -204,7 +214,7 @@ pub fn folder_for_sockets(below: &Path, name: &str) -> io::Result<PathBuf> {
 /// Returns a text that identifies a process, also among processes of other machines or pid
 /// namespaces that use the same engine.
 pub fn process_mark(pid: i32) -> String {
-    let start = process::process_state(pid).map_or(0, |(_, who)| who.start);
+    let start = process::process_state(pid).map_or(0, |(_, identity)| identity.start);
     format!("{}/{pid}/{start}", machine_mark())
 }
 
@@ -221,17 +231,18 @@ fn machine_mark() -> String {
 
 /// Returns whether the process of a mark was in this pid namespace and has ended.
 fn is_gone(mark: &str) -> bool {
-    let of = mark.strip_prefix(&machine_mark()).and_then(|rest| {
+    let process = mark.strip_prefix(&machine_mark()).and_then(|rest| {
         let (pid, start) = rest.strip_prefix('/')?.split_once('/')?;
         Some((pid.parse::<i32>().ok()?, start.parse::<u64>().ok()?))
     });
-    of.is_some_and(|(pid, start)| {
-        process::process_state(pid).is_none_or(|(state, who)| who.start != start || state == 'Z')
+    process.is_some_and(|(pid, start)| {
+        process::process_state(pid)
+            .is_none_or(|(state, identity)| identity.start != start || state == 'Z')
     })
 }
 
-fn parse_state(said: &str) -> Option<ContainerState> {
-    let mut words = said.trim().splitn(6, ' ');
+fn parse_state(output: &str) -> Option<ContainerState> {
+    let mut words = output.trim().splitn(6, ' ');
     Some(ContainerState {
         id: words.next()?.to_owned(),
         status: words.next()?.to_owned(),
@@ -251,14 +262,14 @@ pub fn container_of(pid: i32) -> Option<String> {
 /// Returns the id of the container from the monitor above a process: without root and delegation, a
 /// container does not have a separate cgroup.
 fn guarded_by(pid: i32) -> Option<String> {
-    let mut above = process::parent_pid(pid);
+    let mut ancestor = process::parent_pid(pid);
     for _ in 0..DEPTH {
-        let one = above.filter(|pid| *pid > 1)?;
-        let name = fs::read_to_string(format!("/proc/{one}/comm")).ok()?;
+        let guard_pid = ancestor.filter(|pid| *pid > 1)?;
+        let name = fs::read_to_string(format!("/proc/{guard_pid}/comm")).ok()?;
         if name.trim_end() == "conmon" {
-            return watched_by(one);
+            return watched_by(guard_pid);
         }
-        above = process::parent_pid(one);
+        ancestor = process::parent_pid(guard_pid);
     }
     None
 }

@@ -96,8 +96,8 @@ fn hold_service(socket: &Path) {
         }
     };
     // There are few events of volumes.
-    let wanted = "GET /events?filters=%7B%22type%22%3A%5B%22volume%22%5D%7D HTTP/1.0\r\nHost: podman\r\n\r\n";
-    if line.write_all(wanted.as_bytes()).is_ok() {
+    let request = "GET /events?filters=%7B%22type%22%3A%5B%22volume%22%5D%7D HTTP/1.0\r\nHost: podman\r\n\r\n";
+    if line.write_all(request.as_bytes()).is_ok() {
         let _ = io::copy(&mut line, &mut io::sink());
     }
 }
