@@ -66,8 +66,8 @@ impl Experiment {
     }
 
     /// Runs the `setup` of each variant, and checks for its commands, which `setup` may have created. A variant without
-    /// its commands is given up, unless no other is left. Returns whether trials can begin; `set_up_variants` receives the
-    /// variants that were set up.
+    /// its commands is given up, unless no other is left. Returns whether trials can begin; `set_up_variants` receives
+    /// the variants that were set up.
     async fn set_up(
         &mut self,
         executor: &Arc<LocalExecutor>,

@@ -23,9 +23,9 @@ pub fn plan_shrinking(
     } else {
         (text, None)
     };
-    let mut asked = Scenario::default();
-    overlay(&mut asked);
-    let folder = RunFolder::find_run(run, &default_root())?.check_trust(asked.trust)?;
+    let mut shrink_scenario = Scenario::default();
+    overlay(&mut shrink_scenario);
+    let folder = RunFolder::find_run(run, &default_root())?.check_trust(shrink_scenario.trust)?;
     let mut crashed_variant = None;
     let state = store::read_run(&folder.journal_path(), |event, _| match event {
         Event::TrialStarted(started) if Some(started.id) == trial => {

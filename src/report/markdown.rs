@@ -283,9 +283,9 @@ fn write_tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::R
         }));
         cells.push(words::format_interval(variant.rate.interval()));
         if let Some(standings) = standings {
-            let known = standings.iter().find(|result| result.name == variant.name);
+            let variant_result = standings.iter().find(|result| result.name == variant.name);
             cells.push(
-                known
+                variant_result
                     .map_or("", |result| {
                         headlines::standing_word(result.standing, variant.failures)
                     })

@@ -27,8 +27,8 @@ pub fn load_scenario(file: &Path) -> Result<Scenario, ScenarioError> {
     parse_scenario(&source).map_err(|finding| ScenarioError::new(file, Some(&source), finding))
 }
 
-/// Reads a scenario and makes a plan of it. `overlay` applies the settings of the command line. `context_of` receives the
-/// resulting scenario and the directory of the file, to which relative paths refer.
+/// Reads a scenario and makes a plan of it. `overlay` applies the settings of the command line. `context_of` receives
+/// the resulting scenario and the directory of the file, to which relative paths refer.
 pub fn plan_file(
     file: &Path,
     overlay: impl FnOnce(&mut Scenario),

@@ -270,8 +270,8 @@ impl Scenario {
                 "leave the variants out; or give one number of clients, to compare the variants";
             return Err(refuse_at(message, &["load", "clients"], hint));
         };
-        let said = self.load.as_ref();
-        if let Some(load) = said.filter(|load| load.traffic.rate.is_some()) {
+        let load_settings = self.load.as_ref();
+        if let Some(load) = load_settings.filter(|load| load.traffic.rate.is_some()) {
             let message = format!(
                 "load levels and a rate of {} are both given",
                 load.traffic
@@ -281,7 +281,7 @@ impl Scenario {
             );
             return Err(refuse_at(message, &["load", "rate"], "give one of the two"));
         }
-        let clients = said.and_then(|load| load.traffic.clients.clone());
+        let clients = load_settings.and_then(|load| load.traffic.clients.clone());
         let levels = clients
             .unwrap_or(Concurrency::Between(LEVELS.0, LEVELS.1))
             .load_levels();

@@ -196,8 +196,8 @@ fn at_line(path: &Path, (line, start): (u64, u64), error: LineError) -> StoreErr
     }
 }
 
-/// Passes every event of a journal to `on_event`, in order, until it returns an error. Fails at the first invalid line, so
-/// that a damaged journal is not used.
+/// Passes every event of a journal to `on_event`, in order, until it returns an error. Fails at the first invalid line,
+/// so that a damaged journal is not used.
 pub fn for_each_event<E: From<StoreError>>(
     path: &Path,
     on_event: impl FnMut(Event) -> Result<(), E>,

@@ -14,7 +14,8 @@ pub(super) struct Columns<const N: usize> {
 }
 
 impl<const N: usize> Columns<N> {
-    /// Makes each column as wide as its widest cell. The first `left_columns` columns are aligned left, the others right.
+    /// Makes each column as wide as its widest cell. The first `left_columns` columns are aligned left, the others
+    /// right.
     pub(super) fn fit_to<'a>(
         rows: impl Iterator<Item = &'a [String; N]>,
         left_columns: usize,

@@ -289,11 +289,11 @@ fn standing_of(report: &Report, variant: &VariantReport) -> Option<VariantVerdic
     let Some(Answer::Compare(answer)) = &report.answer else {
         return None;
     };
-    let known = answer
+    let variant_result = answer
         .variants
         .iter()
         .find(|result| result.name == variant.name);
-    known.map(|result| result.standing)
+    variant_result.map(|result| result.standing)
 }
 
 fn describe_standing(report: &Report, variant: &VariantReport) -> String {

@@ -82,8 +82,8 @@ impl Tool {
         )
         .ok()?;
         // The kernel pads a command line with zeros.
-        let said = output.replace('\0', "");
-        Some(said).filter(|output| !output.trim().is_empty())
+        let shown_output = output.replace('\0', "");
+        Some(shown_output).filter(|output| !output.trim().is_empty())
     }
 }
 

@@ -80,7 +80,8 @@ impl ConnectError {
 }
 
 impl Dialer {
-    /// Creates a dialer, and resolves the name of the target for each connection if `resolve_each` is set, otherwise once.
+    /// Creates a dialer. The name of the target is resolved for each connection if `resolve_each` is set, otherwise
+    /// once.
     pub(super) fn new(
         target: &Target,
         resolve_each: bool,

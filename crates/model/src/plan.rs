@@ -515,8 +515,9 @@ impl Plan {
         if dumps && self.no_cores.is_none() {
             return;
         }
-        let asked = self.question.as_confirm();
-        let Some(base) = asked.and_then(|question| question.baseline.as_measured()) else {
+        let confirm_question = self.question.as_confirm();
+        let Some(base) = confirm_question.and_then(|question| question.baseline.as_measured())
+        else {
             return;
         };
         for bug in base.bugs.iter().filter(|bug| bug.by_core) {

@@ -170,10 +170,10 @@ pub fn standing_of_setting(natural: &Sample, raised: &Sample, settings: u64) -> 
     if upper_one_sided(raised.failure_count(), raised.len(), DROPPED) <= wanted_rate {
         return SettingVerdict::Dropped;
     }
-    let known = is_known(natural, raised, settings);
+    let is_decided = is_known(natural, raised, settings);
     let often = raised.times_as_often(natural);
     let (by_runs, by_time) = often.unwrap_or((f64::INFINITY, f64::INFINITY));
-    if !known || by_runs < FACTOR || raised.failing_batches() < FAILING_BATCHES {
+    if !is_decided || by_runs < FACTOR || raised.failing_batches() < FAILING_BATCHES {
         SettingVerdict::Open
     } else if by_time < FACTOR {
         SettingVerdict::TooSlow

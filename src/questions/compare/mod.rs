@@ -47,8 +47,8 @@ impl QuestionKind for CompareKind {
     }
 
     fn lines_before_start(&self, state: &State) -> Vec<String> {
-        let asked = state.plan.question.as_compare();
-        asked.map_or_else(Vec::new, |question| {
+        let compare_question = state.plan.question.as_compare();
+        compare_question.map_or_else(Vec::new, |question| {
             answer::lines_before_start(state, question)
         })
     }

@@ -64,12 +64,12 @@ struct RaceProgress<'a> {
 
 impl<'a> RaceProgress<'a> {
     fn of_state(state: &'a State) -> Self {
-        let asked = state.plan.question.as_compare();
-        match asked.and_then(|question| question.floor) {
+        let compare_question = state.plan.question.as_compare();
+        match compare_question.and_then(|question| question.floor) {
             Some(floor) => Self::with_floor(state, floor),
             None => Self::with_reference(
                 state,
-                asked.and_then(|question| question.baseline.as_deref().cloned()),
+                compare_question.and_then(|question| question.baseline.as_deref().cloned()),
             ),
         }
     }

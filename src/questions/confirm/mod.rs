@@ -35,8 +35,8 @@ impl QuestionKind for ConfirmKind {
     }
 
     fn lines_before_start(&self, state: &State) -> Vec<String> {
-        let asked = state.plan.question.as_confirm();
-        asked.map_or_else(Vec::new, |question| {
+        let confirm_question = state.plan.question.as_confirm();
+        confirm_question.map_or_else(Vec::new, |question| {
             answer::lines_before_start(state, question)
         })
     }

@@ -16,10 +16,10 @@ pub struct RampPolicy;
 impl RampPolicy {
     /// Returns the requirements of the search.
     pub fn search_rule(state: &State) -> RampRule {
-        let asked = state.plan.question.as_ramp();
+        let ramp_question = state.plan.question.as_ramp();
         RampRule {
             delta: state.plan.alpha.to_probability(),
-            above: asked.is_some_and(|question| question.above),
+            above: ramp_question.is_some_and(|question| question.above),
         }
     }
 

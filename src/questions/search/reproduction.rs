@@ -200,6 +200,6 @@ pub(in crate::questions) fn is_the_bug(state: &State, trial: &Trial, failure: &F
 
 /// Returns whether the plan itself defines which failures are the bug.
 pub(super) fn takes_any_failure(plan: &Plan) -> bool {
-    let asked = plan.question.as_search();
-    asked.is_none_or(|question| question.any_failure) || !plan.rules.only.is_empty()
+    let search_question = plan.question.as_search();
+    search_question.is_none_or(|question| question.any_failure) || !plan.rules.only.is_empty()
 }

@@ -208,7 +208,8 @@ impl<'a> SimulatedCulprits<'a> {
         best.1
     }
 
-    /// Returns the share of a segment's prior at which the gain is largest, unless the gain is nowhere above `gain_found`.
+    /// Returns the share of a segment's prior at which the gain is largest, unless the gain is nowhere above
+    /// `gain_found`.
     fn peak_share(&self, segment: usize, gain_found: f64) -> Option<f64> {
         if self
             .outlooks
